@@ -1,0 +1,50 @@
+// data/source.hpp
+//
+// What a data layer reads: a source of samples with random access by position, and the transform that
+// turns one into values. No state that depends on order: sample n is sample n on any node.
+#pragma once
+#include "models/device.hpp"
+#include "models/net_builder.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace poseidon {
+
+/// One data layer's samples, already transformed. Thread-safe for concurrent fill().
+class sample_source {
+ public:
+  virtual ~sample_source() = default;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;  ///< samples in one epoch
+  /// Shapes of one sample's tops without the batch axis; "1 value" tops (labels) have an empty shape.
+  [[nodiscard]] virtual const std::vector<shape>& sample_shapes() const = 0;
+  /// Writes sample `global` (of epoch global / size()) to tops[t], each as long as its shape says.
+  /// Random crops and mirrors are keyed by (seed, layer, global).
+  /// Errors   std::runtime_error naming source, key and what is wrong with the record.
+  virtual void fill(std::uint64_t global, std::span<const std::span<float>> tops) const = 0;
+};
+
+struct source_options {
+  ::caffe::Phase phase = ::caffe::TRAIN;
+  std::filesystem::path directory;  ///< relative sources start here (Caffe: the working directory)
+  std::filesystem::path data_root;  ///< if not empty, relative sources start here instead
+  std::uint64_t seed = 0;
+  std::uint32_t layer = 0;          ///< place in the net, a key for augmentation
+};
+
+/// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData layer.
+/// Errors   spec_error with file, line, layer: missing, empty or corrupt source, crop larger than the image, ...
+[[nodiscard]] std::shared_ptr<const sample_source> open_source(const ::caffe::LayerParameter& layer,
+                                                               const spec_position& where,
+                                                               const source_options& options);
+
+/// Batch size that the layer asks for.
+[[nodiscard]] std::int64_t batch_size(const ::caffe::LayerParameter& layer, const spec_position& where);
+
+/// For build_net: opens each source once and answers its shapes.
+[[nodiscard]] source_shapes shapes_from_sources(source_options options);
+
+}  // namespace poseidon

@@ -1,0 +1,114 @@
+// messages/frames.hpp
+//
+// What leaves a process, as plain structs: the vocabulary of wire.capnp for the code that does not care
+// how it is encoded (codec.hpp does). A frame is one header plus raw payload bytes. Order: frames of one
+// kind between two nodes arrive in the order sent; between kinds priority decides.
+#pragma once
+#include "messages/ids.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace poseidon {
+
+/// Bytes that somebody owns; immutable once sent. An empty one has no owner.
+struct payload {
+  std::shared_ptr<const void> owner;  ///< keeps `bytes` alive; a pool gets its buffer back when it dies
+  std::span<const std::byte> bytes;
+};
+
+namespace frames {
+
+/// "I am alive"; sent whenever a link has been quiet for a heartbeat interval.
+struct heartbeat {};
+
+/// The first node to each other one, once all have joined: who takes part and what is trained.
+/// Texts are protobuf binaries, so a joiner needs no files but its data.
+struct view {
+  std::uint64_t epoch = 0;
+  worker_id you{};                          ///< the receiver's own id
+  std::vector<std::string> members;         ///< by worker: "host:port" where that node accepts links
+  std::string solver;                       ///< caffe::SolverParameter, serialised
+  std::string train_net;                    ///< caffe::NetParameter, upgraded, not yet filtered by phase
+  std::vector<std::string> test_nets;       ///< the same, one per test net
+  std::string spec_directory;               ///< relative sources in the nets are relative to this folder
+  std::uint64_t seed = 0;
+  clock_id first_clock{};
+};
+
+/// Each node to the first: links to all members are up and the actors wait.
+struct member_ready {
+  worker_id worker{};
+};
+
+/// The first node to all: every member is ready; go.
+struct start_training {};
+
+/// gradient_push to the shard that owns `chunk`. Payload: float32 little-endian, count of the chunk,
+/// summed over the sender's replicas and micro-batches, not averaged.
+struct push_gradient {
+  chunk_id chunk{};
+  clock_id clock{};
+};
+
+/// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values.
+struct fresh_parameters {
+  chunk_id chunk{};
+  version_id version{};
+};
+
+/// Node 0 to the owning shard before the first clock of a resumed run. Payload: one array of solver state.
+struct install_history {
+  chunk_id chunk{};
+  std::uint32_t slot = 0;
+};
+
+/// Node 0 to every shard: send the solver state that belongs to `version`. Answered by `history` frames.
+struct gather_history {
+  version_id version{};
+};
+struct history {
+  chunk_id chunk{};
+  std::uint32_t slot = 0;
+  version_id version{};
+};
+
+/// Each worker's solver to node 0's: sums over its own passes, for display and test phases.
+struct worker_report {
+  clock_id clock{};
+  std::int32_t test_net = -1;   ///< -1: training outputs
+  std::uint32_t passes = 0;     ///< how many passes the sums below are over
+  std::vector<double> sums;     ///< by output value, in net order
+  std::uint64_t images = 0;     ///< trained since the run began
+};
+
+/// Any node to node 0: please end (Ctrl-C here, a failure here).
+struct stop_requested {
+  std::string reason;
+};
+
+/// Node 0 to all: finish this clock, start none after it.
+struct stop_after {
+  clock_id clock{};
+  std::string reason;
+};
+
+/// To everyone, before closing on purpose, so that the end of the connection is no failure.
+struct goodbye {
+  std::string reason;  ///< empty: done as planned
+};
+
+}  // namespace frames
+
+using frame_header =
+    std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
+                 frames::push_gradient, frames::fresh_parameters, frames::install_history,
+                 frames::gather_history, frames::history, frames::worker_report, frames::stop_requested,
+                 frames::stop_after, frames::goodbye>;
+
+}  // namespace poseidon

@@ -1,0 +1,66 @@
+// messages/link.hpp - what a node's actors and its network links say to each other.
+#pragma once
+#include "messages/frames.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+namespace poseidon {
+
+/// To a network_link: send this. Smaller `priority` first; equal ones in order of arrival.
+/// Control frames use 0; a chunk of layer l uses 1 + l, the order in which the next forward pass needs it.
+struct send_frame {
+  frame_header header;
+  payload data;
+  std::uint32_t priority = 0;
+};
+
+/// From a network_link: a validated frame that is neither gradient nor parameters.
+struct control_arrived {
+  worker_id from{};
+  frame_header header;
+};
+
+/// From a network_link to the shard that owns the chunk. `values` is float32, the chunk's count.
+struct gradient_arrived {
+  worker_id from{};
+  chunk_id chunk{};
+  clock_id clock{};
+  payload values;
+};
+
+/// From a network_link: fresh values have been read to their place in this node's parameter store.
+struct chunk_landed {
+  chunk_id chunk{};
+  version_id version{};
+};
+
+/// From a network_link to a shard (install_history) or to the checkpointer (history).
+struct history_arrived {
+  worker_id from{};
+  chunk_id chunk{};
+  std::uint32_t slot = 0;
+  version_id version{};
+  payload values;
+};
+
+/// From a network_link: the peer is gone. Said once, also for a bad frame; the link sends nothing after it.
+struct link_lost {
+  worker_id peer{};
+  std::string why;         ///< one line naming peer, address and cause
+  bool on_purpose = false; ///< a goodbye came before
+};
+
+/// To a network_link: send what waits, say goodbye, close.
+struct close_link {
+  std::string reason;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_frame)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)

@@ -1,0 +1,110 @@
+// models/device.hpp
+//
+// The contract between when (actors) and how (cpu/, gpu/). A device compiles a net into a replica, whose
+// kernels an actor has executed by a stream. Nothing here knows of messages; nothing in actors/ knows of
+// oneDNN or CUDA. Layouts, fusion, scratch memory and primitive caches are the replica's own business:
+// outside it every value is float32 in Caffe's layout (row-major, NCHW, weights [out,in,...]).
+#pragma once
+#include "models/net.hpp"
+#include "models/solver_rule.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+/// What a data layer delivers for one pass. Filled by data/, then immutable.
+struct batch {
+  std::uint64_t first_sample = 0;        ///< global index of tops[*][0]; rises over epochs, never repeats
+  std::vector<std::vector<float>> tops;  ///< by top, Caffe's layout
+};
+
+/// One forward and backward over one micro-batch on one replica.
+struct pass {
+  std::uint64_t clock = 0;         ///< iteration; with seed, layer and sample it keys every random number
+  std::uint64_t first_sample = 0;  ///< global index of the batch's first sample
+  std::uint64_t seed = 0;
+};
+
+/// One layer of one replica. Called by one thread at a time, always the same replica's stream.
+class kernel {
+ public:
+  virtual ~kernel() = default;
+
+  /// Data layers only: the values that the next forward() hands on. The caller keeps `input` alive until
+  /// that forward() and the replica's last use of the tops have passed.
+  virtual void feed(const batch& input);
+
+  /// Writes the tops' data. Reads the bottoms' data and the parameters' current values.
+  virtual void forward(const pass& p) = 0;
+
+  /// Writes (never adds to) the diffs of the bottoms with propagate_down and the gradients of the
+  /// parameters. For a parameter shared by several layers the first backward of a pass writes and the
+  /// others add.
+  virtual void backward(const pass& p) = 0;
+};
+
+/// Values of one parameter as its owner keeps them; read by every replica of the node.
+/// The owner may move `values` to another buffer between passes and then raises `version`, so kernels
+/// load both anew in each pass and repack private layouts when `version` differs from what they packed.
+struct parameter_values {
+  std::atomic<const float*> values{nullptr};
+  std::atomic<std::uint64_t> version{0};
+};
+
+/// One copy of a net on one device.
+class replica {
+ public:
+  virtual ~replica() = default;
+  [[nodiscard]] virtual kernel& at(std::size_t layer) = 0;
+
+  /// Host memory into which backward() writes the gradient of one parameter, Caffe's layout; summed
+  /// over the samples of the batch as the loss layer normalised them. Empty in phase TEST.
+  [[nodiscard]] virtual std::span<float> gradient(std::size_t parameter) = 0;
+
+  /// Blob contents in Caffe's layout. Only while no kernel of this replica runs.
+  virtual void read_data(std::size_t blob, std::span<float> to) const = 0;
+  virtual void write_data(std::size_t blob, std::span<const float> from) = 0;
+  virtual void read_diff(std::size_t blob, std::span<float> to) const = 0;
+  virtual void write_diff(std::size_t blob, std::span<const float> from) = 0;
+
+  /// Name of the first layer in net order that has a NaN or an infinity in a parameter or a top.
+  /// Fusion may let a kernel stand for several layers; the name is then that of the first of them.
+  [[nodiscard]] virtual std::optional<std::string> first_nonfinite() const = 0;
+};
+
+struct replica_options {
+  int threads = 1;              ///< of the lane; 1 unless the caller wants a thread team
+  bool keep_all_diffs = false;  ///< tests: every blob's diff can be read after backward
+};
+
+class device {
+ public:
+  virtual ~device() = default;
+  [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu: 2 cores, AVX2, oneDNN 2.6.3"
+
+  /// Compiles `n`. `parameters` and `n` outlive the replica; parameters are by index into n.parameters.
+  /// Errors   spec_error naming the layer, for a type or an option that this device has no kernel for.
+  [[nodiscard]] virtual std::unique_ptr<replica> make_replica(
+      const net& n, std::span<const parameter_values* const> parameters, replica_options options) = 0;
+  [[nodiscard]] virtual bool supports(std::string_view layer_type) const = 0;
+
+  /// Called once in each thread that will execute kernels, before the first of them.
+  virtual void enter_thread(int threads) = 0;
+
+  /// into[i] += x[i]. Any thread; the order of the calls is the order of the sum.
+  virtual void add(std::span<float> into, std::span<const float> x) const = 0;
+
+  /// One solver update of one chunk, see solver_rule.hpp. Any thread.
+  virtual void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
+                      std::span<const float> values, std::span<float> fresh,
+                      std::span<const std::span<float>> history) const = 0;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,35 @@
+// models/solver_file.hpp - a solver specification, its nets, its rule and its learning rates.
+#pragma once
+#include "models/net_builder.hpp"
+#include "models/net_file.hpp"
+#include "models/solver_rule.hpp"
+
+#include "caffe.pb.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace poseidon {
+
+struct solver_file {
+  ::caffe::SolverParameter spec;  ///< upgraded (solver_type became type)
+  spec_position where;
+  net_file train_net;
+  net_state train_state;
+  std::vector<net_file> test_nets;
+  std::vector<net_state> test_states;
+};
+
+/// Reads the solver and the nets that it names: relative to the working directory, as Caffe does, or, where
+/// no such file is there, to the solver's own folder.
+/// Errors   spec_error with file and line: unknown type, policy or regularisation, no net or two, step
+///          without stepsize, test_iter and test nets that do not match, ...
+[[nodiscard]] solver_file read_solver(const std::filesystem::path& path);
+
+[[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
+
+/// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep, poly, sigmoid.
+[[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
+
+}  // namespace poseidon

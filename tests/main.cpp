@@ -1,0 +1,41 @@
+// tests/main.cpp - doctest's main, which fails when a filter selected no test: a suite that ran nothing
+// must not look like one that passed.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+namespace {
+int tests_run = 0;
+
+struct run_counter : doctest::IReporter {
+  explicit run_counter(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& s) override {
+    tests_run = static_cast<int>(s.numTestCasesPassingFilters);
+  }
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+}  // namespace
+
+REGISTER_LISTENER("run_counter", 1, run_counter);
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  const int result = context.run();
+  if (context.shouldExit()) return result;
+  if (tests_run == 0) {
+    std::fputs("no test matched: a suite that ran nothing fails\n", stderr);
+    return 1;
+  }
+  return result;
+}
