@@ -17,10 +17,12 @@
 // So the graph drawn from accepts/sends is enforced and the graph drawn from the counters is measured.
 #pragma once
 #include "actors/edges.hpp"
+#include "messages/port.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <chrono>
@@ -38,29 +40,13 @@ struct messages {
   static constexpr bool has = (std::is_same_v<M, Ms> || ...);
 };
 
-/// A handle that takes messages of type M and nothing else. Copyable; empty by default.
-template <class M>
-class port {
- public:
-  port() = default;
-  explicit operator bool() const noexcept { return to_ != nullptr; }
-  [[nodiscard]] const caf::strong_actor_ptr& target() const noexcept { return to_; }
-
- private:
-  template <class D>
-  friend class handle;
-  template <class>
-  friend class sink;
-  explicit port(caf::strong_actor_ptr to) : to_(std::move(to)) {}
-  caf::strong_actor_ptr to_;
-};
-
 /// A handle to an actor of type D; converts to a port for each message that D accepts.
 template <class D>
 class handle {
  public:
   handle() = default;
   explicit handle(caf::actor a) : to_(caf::actor_cast<caf::strong_actor_ptr>(std::move(a))) {}
+  explicit handle(D* self) : to_(caf::actor_cast<caf::strong_actor_ptr>(self)) {}
   explicit operator bool() const noexcept { return to_ != nullptr; }
 
   template <class M>
@@ -93,7 +79,18 @@ class actor : public caf::event_based_actor {
  public:
   explicit actor(actor_context& context)
       : caf::event_based_actor(context.config), name_(std::move(context.name)),
-        edges_(std::move(context.edges)) {}
+        edges_(std::move(context.edges)) {
+    // CAF would print what() and no more; whoever monitors us gets the whole sentence instead.
+    this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& e) {
+        return caf::make_error(caf::sec::runtime_error, name_ + ": " + e.what());
+      } catch (...) {
+        return caf::make_error(caf::sec::runtime_error, name_ + ": unknown exception");
+      }
+    });
+  }
 
   const char* name() const override { return name_.c_str(); }
   caf::behavior make_behavior() override {

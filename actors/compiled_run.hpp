@@ -1,0 +1,58 @@
+// actors/compiled_run.hpp
+//
+// Everything that a node computes with, before there are actors: nets resolved and compiled into replicas,
+// data sources opened, parameters cut and stored. Pure construction; spawn_training() puts actors on it.
+#pragma once
+#include "actors/parameter_store.hpp"
+#include "actors/reports.hpp"
+#include "actors/run_spec.hpp"
+#include "data/source.hpp"
+#include "models/device.hpp"
+#include "models/net.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// An output as its layer reads it: `layer` is the producer, `first` the place of its first value.
+struct layer_outputs {
+  std::size_t layer = 0;
+  std::size_t first = 0;
+  std::vector<std::size_t> blobs;
+};
+
+struct compiled_net {
+  net graph;
+  std::vector<std::shared_ptr<replica>> replicas;
+  std::vector<std::size_t> data_layers;
+  std::vector<std::shared_ptr<const sample_source>> sources;  ///< by data layer
+  std::uint64_t batch = 0;                                    ///< samples per pass and replica
+  std::vector<output_value> outputs;
+  std::vector<layer_outputs> readers;
+  std::vector<std::size_t> to_train;                          ///< test nets: parameter -> train parameter
+};
+
+struct compiled_run {
+  std::uint32_t replicas = 1;
+  std::uint32_t micro_batches = 1;
+  compiled_net train;
+  std::vector<compiled_net> tests;
+  std::shared_ptr<parameter_store> store;
+};
+
+/// Opens the data, builds the nets, compiles the replicas.
+/// Errors   spec_error for what the user's files say; std::runtime_error for what the device refuses.
+[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node);
+
+/// Replicas for a batch on this many cores: as many as divide it and leave each at least 8 samples.
+[[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);
+
+/// The first values: fillers, then `weights` by layer name if a file is given.
+/// Returns  one array per train parameter.
+[[nodiscard]] parameter_arrays initial_values(const net& train, std::uint64_t seed,
+                                              const std::filesystem::path& weights);
+
+}  // namespace poseidon

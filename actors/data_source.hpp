@@ -1,0 +1,72 @@
+// actors/data_source.hpp
+//
+// Reads, transforms and keeps ready the batches of one data layer of one replica, ahead of the clock. Which
+// samples a pass works on is known in advance (sample_schedule), so it needs no orders to read ahead; the
+// fixed pool of batches is the back-pressure: no free batch, no reading.
+//
+// Accepts  start_pass   from solver   passes in the order of the schedule
+//          prefetch     from itself
+//          shut_down    from node
+// Sends    batch_ready  to the data layer
+//          training_failed  to node   a record that cannot be read
+// State    batches ready, passes that wait for one.
+// Fails    a broken record ends training with the source, the key and the reason.
+// Detached: it reads files and transforms.
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/trace.hpp"
+#include "data/batch_pool.hpp"
+#include "data/source.hpp"
+#include "messages/training.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+namespace poseidon {
+
+struct prefetch {};
+
+struct data_source_setup {
+  std::shared_ptr<const sample_source> source;
+  std::size_t batch = 0;                                       ///< samples per pass
+  std::function<std::uint64_t(std::uint64_t)> first_sample;    ///< of the n-th pass that will be asked for
+  std::size_t ahead = 2;                                       ///< batches kept ready
+  std::string_view name;
+  port<training_failed> node;
+  trace_lane* trace = nullptr;
+};
+
+struct connect_data_source {
+  port<batch_ready> layer;
+};
+
+class data_source : public actor<data_source> {
+ public:
+  static constexpr const char* type_name = "data_source";
+  using accepts = messages<connect_data_source, start_pass, prefetch, shut_down>;
+  using sends = messages<batch_ready, training_failed>;
+
+  data_source(actor_context context, data_source_setup setup);
+  void on(const connect_data_source& m);
+  void on(const start_pass& m);
+  void on(const prefetch&);
+  void on(const shut_down& m);
+
+ private:
+  void read_one();
+  void serve();
+
+  data_source_setup setup_;
+  port<batch_ready> layer_;
+  batch_pool pool_;
+  std::uint64_t read_ = 0;  // passes read so far
+  std::deque<std::shared_ptr<const batch>> ready_;
+  std::deque<pass_id> wanted_;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::prefetch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_data_source)

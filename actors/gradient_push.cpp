@@ -1,0 +1,77 @@
+#include "actors/gradient_push.hpp"
+
+#include "actors/logic_bug.hpp"
+
+namespace poseidon {
+
+gradient_push::gradient_push(actor_context context, gradient_push_setup setup)
+    : actor(context), setup_(std::move(setup)) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) learned_chunks_ += cut.by_parameter[p].size();
+  for (const auto p : setup_.frozen) frozen_chunks_ += cut.by_parameter[p].size();
+}
+
+void gradient_push::on(const connect_gradient_push& m) { neighbours_ = m; }
+
+void gradient_push::on(const backward_done& m) {
+  if (++replicas_done_ < setup_.replicas) return;
+  replicas_done_ = 0;
+  if (setup_.tells_taken)
+    for (const auto& layer : neighbours_.layers_taken) tell(layer, gradient_taken{m.pass});
+  if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
+}
+
+void gradient_push::push(const pass_id& p) {
+  pushed_at_ns_ = setup_.trace != nullptr ? now_ns() : 0;
+  const auto& cut = setup_.store->cut();
+  // The forward order is the order in which the next iteration needs the parameters back.
+  const auto priority = 1 + value(setup_.layer);
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
+    const auto total = setup_.sum->total(i);
+    for (const auto id : cut.by_parameter[setup_.parameters[i]]) {
+      const auto& c = cut.chunks[id];
+      const payload values{setup_.sum, std::as_bytes(total.subspan(c.offset, c.count))};
+      const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+      if (c.owner == value(setup_.self))
+        tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values}, values.bytes.size());
+      else
+        tell(neighbours_.links[c.owner],
+             send_frame{frames::push_gradient{chunk, p.clock}, values, priority}, values.bytes.size());
+    }
+  }
+}
+
+void gradient_push::on(const chunk_landed& m) {
+  const auto version = value(m.version);
+  const auto expected = learned_chunks_ + (installed_ ? 0 : frozen_chunks_);
+  auto& landed = landed_[version];
+  if (++landed > expected) throw logic_bug("a chunk landed twice in one version", landed, expected);
+  if (landed < expected) return;
+  landed_.erase(version);
+  publish(version);
+}
+
+void gradient_push::publish(std::uint64_t version) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) setup_.store->publish(p, version);
+  if (setup_.trace != nullptr && pushed_at_ns_ != 0)
+    setup_.trace->record({setup_.name, "exchange", pushed_at_ns_, now_ns(), version - 1});
+  if (!installed_) {
+    installed_ = true;
+    for (const auto p : setup_.frozen) setup_.store->publish(p, version);
+    for (const auto p : setup_.parameters)
+      for (const auto id : cut.by_parameter[p])
+        if (cut.chunks[id].owner == value(setup_.self))
+          tell(neighbours_.own_shard_install,
+               install_chunk{chunk_id{static_cast<std::uint32_t>(id)}, version_id{version}});
+  }
+  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version_id{version}});
+  tell(neighbours_.solver, layer_fresh{setup_.layer, version_id{version}});
+}
+
+void gradient_push::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,88 @@
+// actors/gradient_push.hpp
+//
+// Sends one layer's gradient away the moment its backward pass ends on every local replica, so that the
+// layer below computes meanwhile: the wait-free half of DWBP; then gathers the fresh chunks that come back
+// and tells the layers. One per layer with learned parameters and node. (The paper's syncer.)
+//
+// Accepts  connect_gradient_push  from node
+//          backward_done     from layer          once per replica, clock and micro-batch
+//          chunk_landed      from server_shard, network_link   each of its chunks once per version
+//          shut_down         from node
+// Sends    gradient_arrived  to the own shard    chunks that it owns
+//          send_frame        to network_link     the others, as push_gradient; the bytes stay where they are
+//          parameters_fresh  to layer            training and test nets, every replica
+//          gradient_taken    to layer            only with several replicas and micro-batches
+//          install_chunk     to the own shard    once, when the first values are in
+//          layer_fresh       to solver
+// State    contributions of the pass in work, chunks still missing of the version in work, chunks of the
+//          version after it that were faster.
+// Fails    a chunk more than one version ahead: logic error. A peer that stays away is network_link's matter.
+// Source   Zhang et al., arXiv:1512.06216, section 4; priorities: Jayarajan et al., MLSys 2019 (P3).
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/gradient_sum.hpp"
+#include "actors/parameter_store.hpp"
+#include "actors/trace.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+struct gradient_push_setup {
+  layer_id layer{};
+  std::string_view name;
+  worker_id self{};
+  std::uint32_t replicas = 1;
+  std::uint32_t micro_batches = 1;
+  bool tells_taken = false;
+  std::vector<std::size_t> parameters;   ///< learned ones, in the order of `sum`'s parts
+  std::vector<std::size_t> frozen;       ///< lr_mult 0: gathered once, never pushed
+  std::shared_ptr<gradient_sum> sum;
+  std::shared_ptr<parameter_store> store;
+  trace_lane* trace = nullptr;
+};
+
+/// Ports that exist only after everybody has been spawned.
+struct connect_gradient_push {
+  std::vector<port<send_frame>> links;   ///< by worker; empty at `self`
+  port<gradient_arrived> own_shard;
+  port<install_chunk> own_shard_install;
+  std::vector<port<parameters_fresh>> layers;
+  std::vector<port<gradient_taken>> layers_taken;
+  port<layer_fresh> solver;
+};
+
+class gradient_push : public actor<gradient_push> {
+ public:
+  static constexpr const char* type_name = "gradient_push";
+  using accepts = messages<connect_gradient_push, backward_done, chunk_landed, shut_down>;
+  using sends = messages<gradient_arrived, send_frame, parameters_fresh, gradient_taken, install_chunk,
+                         layer_fresh>;
+
+  gradient_push(actor_context context, gradient_push_setup setup);
+  void on(const connect_gradient_push& m);
+  void on(const backward_done& m);
+  void on(const chunk_landed& m);
+  void on(const shut_down& m);
+
+ private:
+  void push(const pass_id& p);
+  void publish(std::uint64_t version);
+
+  gradient_push_setup setup_;
+  connect_gradient_push neighbours_;
+  std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
+  std::uint32_t replicas_done_ = 0;
+  bool installed_ = false;
+  std::map<std::uint64_t, std::size_t> landed_;     // by version
+  std::int64_t pushed_at_ns_ = 0;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_gradient_push)

@@ -1,0 +1,131 @@
+#include "actors/layer.hpp"
+
+#include "actors/logic_bug.hpp"
+
+namespace poseidon {
+
+layer::layer(actor_context context, layer_setup setup) : actor(context), setup_(std::move(setup)) {}
+
+void layer::on(const connect_layer& m) { neighbours_ = m; }
+
+void layer::on(const batch_ready& m) {
+  enter(m.pass);
+  batch_before_ = std::move(batch_);
+  batch_ = m.values;
+  ++bottoms_here_;
+  forward_if_ready();
+}
+
+void layer::on(const bottom_ready& m) {
+  if (bottoms_here_ == 0)
+    enter(m.pass);
+  else if (m.pass != pass_)
+    throw logic_bug("a bottom of another pass", value(m.pass.clock), value(pass_.clock));
+  ++bottoms_here_;
+  forward_if_ready();
+}
+
+void layer::enter(const pass_id& p) {
+  if (forward_issued_ || bottoms_here_ > 0)
+    throw logic_bug("a pass begins inside another", value(p.clock), value(pass_.clock));
+  pass_ = p;
+}
+
+void layer::on(const parameters_fresh& m) {
+  fresh_ = m.version;
+  any_version_ = true;
+  forward_if_ready();
+}
+
+pass layer::compute_pass() const {
+  return {value(pass_.clock), pass_.first_sample, setup_.seed};
+}
+
+void layer::forward_if_ready() {
+  const auto bottoms = setup_.is_source ? 1 : neighbours_.producers.size();
+  if (forward_issued_ || bottoms_here_ < bottoms || bottoms == 0) return;
+  if (setup_.has_parameters && !any_version_) return;
+  if (setup_.learns && value(fresh_) < value(pass_.clock)) return;
+  forward_issued_ = true;
+
+  issue_work work;
+  if (setup_.is_source) {
+    // The batch before is let go by the stream, not here: its last use may still be in the queue.
+    work.run = [k = setup_.compute, p = compute_pass(), now = batch_, before = std::move(batch_before_)] {
+      k->feed(*now);
+      k->forward(p);
+    };
+  } else {
+    work.run = [k = setup_.compute, p = compute_pass()] { k->forward(p); };
+  }
+  if (setup_.read_outputs) {
+    work.read_outputs = setup_.read_outputs;
+    work.reply = handle<layer>(this);
+  }
+  work.pass = pass_;
+  work.layer = setup_.name;
+  work.phase = setup_.training ? "forward" : "test";
+  tell(setup_.stream, std::move(work));
+  for (const auto& consumer : neighbours_.consumers) tell(consumer, bottom_ready{pass_});
+  backward_if_ready();
+}
+
+void layer::on(const top_diff_ready& m) {
+  if (m.pass != pass_)
+    throw logic_bug("a diff of another pass", value(m.pass.clock), value(pass_.clock));
+  ++top_diffs_here_;
+  backward_if_ready();
+}
+
+bool layer::gradient_memory_free() const {
+  return !setup_.waits_for_taken || passes_taken_ == passes_pushed_;
+}
+
+void layer::backward_if_ready() {
+  if (!forward_issued_ || top_diffs_here_ < neighbours_.consumers.size()) return;
+  const bool pushes = setup_.training && setup_.sum != nullptr;
+  if (pushes && !gradient_memory_free()) return;
+
+  if (setup_.training && setup_.runs_backward) {
+    issue_work work;
+    work.pass = pass_;
+    work.backward = true;
+    work.layer = setup_.name;
+    work.phase = "backward";
+    if (pushes) {
+      work.run = [k = setup_.compute, p = compute_pass(), sum = setup_.sum, index = pass_.index] {
+        k->backward(p);
+        sum->contribute(index);
+      };
+      work.reply = handle<layer>(this);
+      ++passes_pushed_;
+    } else {
+      work.run = [k = setup_.compute, p = compute_pass()] { k->backward(p); };
+    }
+    tell(setup_.stream, std::move(work));
+  }
+  // This pass is over here before the neighbours hear of it: they may start the next one.
+  forward_issued_ = false;
+  bottoms_here_ = top_diffs_here_ = 0;
+  for (const auto& producer : neighbours_.producers) tell(producer, top_diff_ready{pass_});
+  if (setup_.is_source) tell(setup_.issued, pass_issued{setup_.in_replica, setup_.test_net, pass_});
+}
+
+void layer::on(const work_done& m) {
+  if (m.backward)
+    tell(neighbours_.push, backward_done{setup_.in_replica, m.pass});
+  else
+    tell(setup_.outputs, outputs_ready{setup_.in_replica, setup_.test_net, m.pass, setup_.first_output, m.outputs});
+}
+
+void layer::on(const gradient_taken&) {
+  ++passes_taken_;
+  backward_if_ready();
+}
+
+void layer::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,131 @@
+// actors/node.hpp
+//
+// One process's part of a run: finds the others, builds the actor graph from the run's specification and
+// the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
+//
+//   worker 0:  start -> [gathering until N nodes are in] -> building -> [until all are ready] -> training
+//   a joiner:  start -> dialling worker 0 -> reads the view -> building -> meshing -> ready -> training
+//   then       training -> done here -> done everywhere -> closing -> ended
+//   or         anything -> failing [snapshot of what is whole] -> closing -> ended
+//
+// Accepts  start_node         from the app
+//          link_accepted, peer_refused   from link_acceptor
+//          view_agreed, everyone_ready, everyone_done   from coordinator (worker 0)
+//          control_arrived, link_lost    from network_link
+//          stop_decided, training_done, training_failed   from solver; data_source
+//          snapshot_written   from checkpointer, after a peer was lost
+//          interrupted        from the app's signal thread
+// Sends    see `sends`: orders to all that it started, frames to all links
+// State    the connections made so far, then the graph; how the run will end.
+// Fails    never by exception: what goes wrong becomes the result that the app prints and exits with.
+// Detached: it compiles nets and dials.
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/coordinator.hpp"
+#include "actors/link_acceptor.hpp"
+#include "actors/network_link.hpp"
+#include "actors/run_spec.hpp"
+#include "actors/telemetry.hpp"
+#include "actors/training_graph.hpp"
+#include "messages/membership.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// How a node's run ended.
+struct node_result {
+  int exit_code = 0;
+  std::string error;  ///< one line for the user; empty when all went as planned
+};
+
+struct node_setup {
+  std::optional<run_spec> run;        ///< empty: a joiner, who is told
+  node_spec node;
+  std::optional<host_port> listen;    ///< worker 0 of several nodes
+  std::optional<host_port> join;
+  std::string token;
+  double link_mbit_s = 0;             ///< 0: unlimited
+  std::filesystem::path weights;      ///< first values, worker 0
+  std::filesystem::path resume;       ///< .solverstate, worker 0
+  std::filesystem::path trace_file, graph_file;
+  std::shared_ptr<progress> display;
+  std::shared_ptr<edge_book> edges;
+  std::shared_ptr<trace_log> trace;
+  std::shared_ptr<std::atomic<bool>> stop_requested;  ///< set by the signal thread; ends blocking waits
+  std::function<void(node_result)> ended;             ///< called once
+};
+
+class node : public actor<node> {
+ public:
+  static constexpr const char* type_name = "node";
+  using accepts =
+      messages<start_node, link_accepted, peer_refused, view_agreed, everyone_ready, everyone_done,
+               control_arrived, link_lost, stop_decided, training_done, training_failed,
+               snapshot_written, interrupted>;
+  using sends = messages<connect_coordinator, member_joined, member_is_ready, member_is_done,
+                         send_frame, close_link, begin_training, stop_soon, finish_after,
+                         control_arrived, chunk_landed, history_arrived, write_snapshot, shut_down>;
+
+  node(actor_context context, node_setup setup);
+  void on(const start_node& m);
+  void on(const link_accepted& m);
+  void on(const peer_refused& m);
+  void on(const view_agreed& m);
+  void on(const everyone_ready& m);
+  void on(const everyone_done& m);
+  void on(const control_arrived& m);
+  void on(const link_lost& m);
+  void on(const stop_decided& m);
+  void on(const training_done& m);
+  void on(const training_failed& m);
+  void on(const snapshot_written& m);
+  void on(const interrupted& m);
+  void started();
+
+ private:
+  enum class phase { starting, gathering, building, waiting, training, failing, closing, ended };
+
+  template <class F>
+  void guarded(F&& f);
+  void listen_for_nodes();
+  void join_cluster();
+  void build();
+  void mesh();
+  void connect_if_complete();
+  void give_first_values();
+  void ready();
+  void broadcast(const frame_header& header);
+  void an_actor_died(const caf::down_msg& m);
+  void fail(std::string text, int exit_code);
+  void close(node_result result);
+  [[nodiscard]] std::uint64_t whole_version() const;
+  [[nodiscard]] std::string name_of(worker_id w) const;
+  template <class D, class... Args>
+  handle<D> start(thread_kind threads, std::string name, Args&&... args);
+
+  node_setup setup_;
+  phase phase_ = phase::starting;
+  worker_id self_{};
+  std::vector<std::string> members_;                                 // by worker
+  std::vector<std::shared_ptr<tcp_socket>> joined_;                  // worker 0: in joining order
+  std::map<std::uint32_t, std::shared_ptr<tcp_socket>> connections_; // by worker
+  std::map<std::uint32_t, handle<network_link>> links_;
+  handle<link_acceptor> acceptor_;
+  handle<coordinator> coordinator_;
+  handle<telemetry> telemetry_;
+  std::unique_ptr<compiled_run> compiled_;
+  std::unique_ptr<training_graph> graph_;
+  std::vector<port<shut_down>> others_;  // what is not in the graph
+  node_result result_;
+  std::string end_reason_;
+};
+
+}  // namespace poseidon

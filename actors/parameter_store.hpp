@@ -1,0 +1,55 @@
+// actors/parameter_store.hpp
+//
+// The parameters of one node, in host memory, shared by its replicas and test nets: two buffers each. One
+// is current and only read; fresh chunks land in the other, straight from the socket or from the local
+// shard, and publish() swaps the two when all chunks of a version are in. So kernels never see half an
+// update, and the version before stays whole until the next one begins to land.
+//
+// Threads: landing() buffers are written by link receivers and the shard, each chunk by one of them;
+// publish() is called by the parameter's gradient_push; kernels read view() from streams.
+#pragma once
+#include "models/device.hpp"
+#include "models/net.hpp"
+#include "models/partition.hpp"
+#include "models/snapshot.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+class parameter_store {
+ public:
+  parameter_store(const net& n, partition cut);
+
+  [[nodiscard]] const partition& cut() const { return cut_; }
+
+  /// Where the next version of a chunk goes.
+  [[nodiscard]] std::span<float> landing(std::size_t chunk);
+
+  /// The landed chunks of `parameter` become its current values, numbered `version`.
+  void publish(std::size_t parameter, std::uint64_t version);
+
+  /// What kernels read.
+  [[nodiscard]] const parameter_values& view(std::size_t parameter) const { return *views_[parameter]; }
+  [[nodiscard]] std::span<const float> current(std::size_t parameter) const;
+  [[nodiscard]] std::span<const float> current_chunk(std::size_t chunk) const;
+  [[nodiscard]] std::uint64_t version(std::size_t parameter) const;
+
+  /// Copies of all parameters at `version`, whether current or one behind.
+  /// Errors   std::runtime_error naming the parameter whose version is neither.
+  [[nodiscard]] parameter_arrays copy(std::uint64_t version) const;
+
+ private:
+  partition cut_;
+  std::vector<std::vector<float>> buffers_[2];
+  std::vector<std::atomic<int>> current_;  // which half; swapped by publish()
+  std::vector<std::unique_ptr<parameter_values>> views_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace poseidon

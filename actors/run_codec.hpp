@@ -1,0 +1,14 @@
+// actors/run_codec.hpp - a run's specification as it travels to the joiners, and back.
+#pragma once
+#include "actors/run_spec.hpp"
+#include "messages/frames.hpp"
+
+namespace poseidon {
+
+/// Everything but `you` and `members`.
+[[nodiscard]] frames::view view_of(const run_spec& run);
+
+/// Errors   std::invalid_argument naming the part that does not parse (a peer of another build).
+[[nodiscard]] run_spec run_of(const frames::view& v);
+
+}  // namespace poseidon

@@ -1,0 +1,28 @@
+// actors/run_spec.hpp - what is trained, the same on every node, and how this node takes part in it.
+#pragma once
+#include "models/device.hpp"
+#include "models/solver_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace poseidon {
+
+/// Agreed by all nodes; travels in frames::view.
+struct run_spec {
+  solver_file solver;
+  std::uint64_t seed = 1;
+  std::uint64_t first_clock = 0;
+  std::size_t workers = 1;
+};
+
+/// This node's own.
+struct node_spec {
+  std::shared_ptr<device> compute;
+  std::uint32_t replicas = 0;        ///< 0: as many as the cores and the batch allow
+  std::filesystem::path data_root;   ///< where relative sources start; empty: the working directory
+};
+
+}  // namespace poseidon

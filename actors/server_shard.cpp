@@ -1,0 +1,157 @@
+#include "actors/server_shard.hpp"
+
+#include "actors/logic_bug.hpp"
+#include "models/solver_file.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+std::span<const float> floats(const payload& p) {
+  return {reinterpret_cast<const float*>(p.bytes.data()), p.bytes.size() / sizeof(float)};
+}
+
+payload payload_of(const std::shared_ptr<const std::vector<float>>& values) {
+  return {values, std::as_bytes(std::span<const float>(*values))};
+}
+
+}  // namespace
+
+server_shard::server_shard(actor_context context, server_shard_setup setup)
+    : actor(context), setup_(std::move(setup)) {
+  const auto& cut = setup_.store->cut();
+  std::size_t largest = 0;
+  for (const auto id : cut.by_owner[value(setup_.self)]) {
+    const auto& c = cut.chunks[id];
+    auto& o = chunks_[static_cast<std::uint32_t>(id)];
+    o.values = std::make_shared<std::vector<float>>(c.count);
+    o.spare = std::make_shared<std::vector<float>>(c.count);
+    o.history.assign(history_count(setup_.rule.kind), std::vector<float>(c.count, 0.0f));
+    largest = std::max(largest, c.count);
+  }
+  if (setup_.workers > 1) scratch_.resize(largest);
+}
+
+void server_shard::on(const connect_shard& m) { neighbours_ = m; }
+
+server_shard::owned& server_shard::at(chunk_id id) {
+  const auto it = chunks_.find(value(id));
+  if (it == chunks_.end()) throw logic_bug("a chunk of another shard", value(id), chunks_.size());
+  return it->second;
+}
+
+void server_shard::on(const install_chunk& m) {
+  auto& o = at(m.chunk);
+  const auto from = setup_.store->current_chunk(value(m.chunk));
+  std::copy(from.begin(), from.end(), o.values->begin());
+  o.version = value(m.version);
+  o.installed = true;
+  apply_if_complete(m.chunk);
+}
+
+void server_shard::on(const history_arrived& m) {
+  auto& o = at(m.chunk);
+  const auto from = floats(m.values);
+  std::copy(from.begin(), from.end(), o.history.at(m.slot).begin());
+}
+
+void server_shard::on(const gradient_arrived& m) {
+  auto& o = at(m.chunk);
+  auto& by_worker = o.waiting[value(m.clock)];
+  by_worker.resize(setup_.workers);
+  auto& mine = by_worker.at(value(m.from));
+  if (mine.owner != nullptr) throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
+  mine = m.values;
+  apply_if_complete(m.chunk);
+}
+
+void server_shard::apply_if_complete(chunk_id id) {
+  auto& o = at(id);
+  while (o.installed) {
+    const auto it = o.waiting.find(o.version);
+    if (it == o.waiting.end()) return;
+    const bool complete = std::all_of(it->second.begin(), it->second.end(),
+                                      [](const payload& p) { return p.owner != nullptr; });
+    if (!complete) return;
+    const auto gradients = std::move(it->second);
+    o.waiting.erase(it);
+    apply(id, o, gradients);
+  }
+}
+
+std::span<const float> server_shard::sum(const std::vector<payload>& gradients) {
+  const auto first = floats(gradients.front());
+  if (gradients.size() == 1) return first;
+  const auto total = std::span(scratch_).first(first.size());
+  std::copy(first.begin(), first.end(), total.begin());
+  for (std::size_t w = 1; w < gradients.size(); ++w)
+    setup_.arithmetic->add(total, floats(gradients[w]));
+  return total;
+}
+
+void server_shard::apply(chunk_id id, owned& o, const std::vector<payload>& gradients) {
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto& p = setup_.parameters[c.parameter];
+
+  rule_step step;
+  step.iteration = o.version;
+  step.rate = learning_rate(setup_.solver, o.version) * p.lr_mult;
+  step.decay = setup_.solver.weight_decay() * p.decay_mult;
+  step.scale = setup_.scale;
+
+  // A link that still sends the version before keeps its buffer; then this version gets a new one.
+  if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);
+  std::vector<std::span<float>> history(o.history.begin(), o.history.end());
+  setup_.arithmetic->update(setup_.rule, step, sum(gradients), *o.values, *o.spare, history);
+  std::swap(o.values, o.spare);
+  ++o.version;
+  if (setup_.trace != nullptr)
+    setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
+                          static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});
+  broadcast(id, o);
+}
+
+void server_shard::broadcast(chunk_id id, const owned& o) {
+  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto version = version_id{o.version};
+  for (const auto& link : neighbours_.links)
+    tell(link, send_frame{frames::fresh_parameters{id, version}, payload_of(o.values),
+                          setup_.priorities[c.parameter]},
+         c.count * sizeof(float));
+  const auto to = setup_.store->landing(value(id));
+  std::copy(o.values->begin(), o.values->end(), to.begin());
+  tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
+}
+
+template <class F>
+void server_shard::for_each_history(F&& f) {
+  for (auto& [id, o] : chunks_)
+    for (std::uint32_t slot = 0; slot < o.history.size(); ++slot)
+      f(chunk_id{id}, slot, version_id{o.version},
+        payload_of(std::make_shared<const std::vector<float>>(o.history[slot])));
+}
+
+void server_shard::on(const copy_history&) {
+  for_each_history([&](chunk_id id, std::uint32_t slot, version_id version, payload values) {
+    tell(neighbours_.checkpointer, history_arrived{setup_.self, id, slot, version, std::move(values)});
+  });
+}
+
+void server_shard::on(const control_arrived& m) {
+  if (!std::holds_alternative<frames::gather_history>(m.header)) return;
+  for_each_history([&](chunk_id id, std::uint32_t slot, version_id version, payload values) {
+    const auto bytes = values.bytes.size();
+    tell(neighbours_.links.at(value(m.from)),
+         send_frame{frames::history{id, slot, version}, std::move(values), 0}, bytes);
+  });
+}
+
+void server_shard::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,99 @@
+// actors/server_shard.hpp
+//
+// Owns chunks of the parameters and their solver state. When a chunk has the gradients of all workers for
+// its clock, it adds them in worker order, applies the solver rule once and sends the fresh chunk to
+// everyone. The parameter server of the paper, cut by size over all nodes.
+//
+// Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
+//          install_chunk     from gradient_push   the chunk's first values are in the parameter store
+//          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          copy_history      from checkpointer (own node)
+//          control_arrived   from node            gather_history of another node's checkpointer
+//          shut_down         from node
+// Sends    send_frame        to network_link      fresh_parameters; history
+//          chunk_landed      to gradient_push     the own node's copy is in the parameter store
+//          history_arrived   to checkpointer      the own node's part of a snapshot
+// State    per chunk: version, values, solver state, gradients that wait for the others.
+// Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
+//          peer's frame with such numbers has already ended its link).
+// Detached: it computes.
+// Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/parameter_store.hpp"
+#include "actors/trace.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+#include "models/device.hpp"
+
+#include "caffe.pb.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace poseidon {
+
+struct server_shard_setup {
+  worker_id self{};
+  std::size_t workers = 1;
+  float scale = 1;                                ///< 1 / micro-batches of a clock, over all workers
+  ::caffe::SolverParameter solver;                ///< for the learning rate
+  solver_rule rule;
+  std::vector<net_parameter> parameters;          ///< for multipliers
+  std::vector<std::uint32_t> priorities;          ///< by parameter: of the frames about it
+  std::shared_ptr<const device> arithmetic;
+  std::shared_ptr<parameter_store> store;
+  std::vector<std::string_view> names;            ///< by parameter, for the trace
+  trace_lane* trace = nullptr;
+};
+
+/// Ports that exist only after everybody has been spawned.
+struct connect_shard {
+  std::vector<port<send_frame>> links;            ///< by worker; empty at self
+  std::vector<port<chunk_landed>> gather;         ///< by parameter: its gradient_push
+  port<history_arrived> checkpointer;
+};
+
+class server_shard : public actor<server_shard> {
+ public:
+  static constexpr const char* type_name = "server_shard";
+  using accepts = messages<connect_shard, gradient_arrived, install_chunk, history_arrived, copy_history,
+                           control_arrived, shut_down>;
+  using sends = messages<send_frame, chunk_landed, history_arrived>;
+
+  server_shard(actor_context context, server_shard_setup setup);
+  void on(const connect_shard& m);
+  void on(const gradient_arrived& m);
+  void on(const install_chunk& m);
+  void on(const history_arrived& m);
+  void on(const copy_history& m);
+  void on(const control_arrived& m);
+  void on(const shut_down& m);
+
+ private:
+  struct owned {
+    bool installed = false;
+    std::uint64_t version = 0;
+    std::shared_ptr<std::vector<float>> values, spare;          // spare: the version before, if unread
+    std::vector<std::vector<float>> history;
+    std::map<std::uint64_t, std::vector<payload>> waiting;      // by clock, then by worker
+  };
+
+  owned& at(chunk_id id);
+  void apply_if_complete(chunk_id id);
+  void apply(chunk_id id, owned& o, const std::vector<payload>& gradients);
+  void broadcast(chunk_id id, const owned& o);
+  std::span<const float> sum(const std::vector<payload>& gradients);
+  template <class F>
+  void for_each_history(F&& f);
+
+  server_shard_setup setup_;
+  connect_shard neighbours_;
+  std::map<std::uint32_t, owned> chunks_;
+  std::vector<float> scratch_;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_shard)

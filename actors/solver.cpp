@@ -1,0 +1,261 @@
+#include "actors/solver.hpp"
+
+#include "models/solver_file.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+solver::solver(actor_context context, solver_setup setup)
+    : actor(context), setup_(std::move(setup)),
+      loss_(static_cast<std::size_t>(std::max(1, setup_.spec.average_loss()))),
+      board_(setup_.workers) {
+  end_version_ = static_cast<std::uint64_t>(std::max(0, setup_.spec.max_iter()));
+}
+
+void solver::on(const connect_solver& m) {
+  nets_ = m;
+  outputs_ = {m.train.outputs.size(), std::size_t{setup_.replicas} * setup_.micro_batches};
+}
+
+void solver::on(const begin_training& m) {
+  first_clock_ = clock_ = value(m.first_clock);
+  next();
+}
+
+// -- clocks ---------------------------------------------------------------------------------------------
+
+/// At a clock boundary: what is due?
+void solver::next() {
+  if (phase_ == phase::done) return;
+  if (clock_ >= end_version_) {
+    phase_ = phase::finishing;
+    finish();
+  } else if (test_due()) {
+    start_test(0);
+  } else {
+    phase_ = phase::training;
+    micro_batch_ = 0;
+    start_micro_batch();
+  }
+}
+
+void solver::start_micro_batch() {
+  issued_ = 0;
+  for (std::uint32_t r = 0; r < setup_.replicas; ++r) {
+    const auto first = setup_.first_sample(clock_ - first_clock_, micro_batch_, r);
+    for (const auto& source : nets_.train.sources[r])
+      tell(source, start_pass{{clock_id{clock_}, micro_batch_, first}});
+  }
+}
+
+void solver::on(const pass_issued& m) {
+  if (m.test_net >= 0) {
+    test_.issued(value(m.replica), nets_.tests[test_net_].sources[value(m.replica)].size());
+    start_test_passes(value(m.replica));
+    end_test_if_finished();
+    return;
+  }
+  const auto data_layers = nets_.train.sources[0].size();
+  if (phase_ != phase::training || ++issued_ < data_layers * setup_.replicas) return;
+  if (++micro_batch_ < setup_.micro_batches) {
+    start_micro_batch();
+    return;
+  }
+  ++clock_;
+  images_ += setup_.images_per_clock;
+  if (snapshot_due()) {
+    phase_ = phase::copying;
+    copy_if_fresh();
+  } else {
+    next();
+  }
+}
+
+void solver::on(const layer_fresh& m) {
+  const auto version = value(m.version);
+  if (++fresh_layers_[version] < setup_.layers_that_learn) return;
+  fresh_layers_.erase(version);
+  fresh_version_ = version;
+  if (phase_ == phase::copying) copy_if_fresh();
+  if (phase_ == phase::finishing) finish();
+}
+
+// -- outputs --------------------------------------------------------------------------------------------
+
+void solver::on(const outputs_ready& m) {
+  if (m.test_net >= 0) {
+    test_.computed(value(m.replica), m.output, m.values);
+    start_test_passes(value(m.replica));
+    end_test_if_finished();
+  } else if (auto sums = outputs_.add(value(m.pass.clock), m.output, m.values)) {
+    clock_computed(value(m.pass.clock), std::move(*sums));
+  }
+}
+
+void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
+  const auto passes = static_cast<double>(setup_.replicas) * setup_.micro_batches;
+  double loss = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] /= passes;
+    loss += nets_.train.outputs[i].loss_weight * sums[i];
+  }
+  sums.insert(sums.begin(), loss_.add(loss));
+  const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
+  if (display == 0 || (clock % display != 0 && clock + 1 != end_version_)) return;
+  report({clock_id{clock}, -1, 1, std::move(sums), images_});
+}
+
+void solver::report(frames::worker_report r) {
+  if (value(setup_.self) == 0)
+    take(setup_.self, r);
+  else
+    tell(nets_.to_first, send_frame{std::move(r), {}, 0});
+}
+
+void solver::on(const control_arrived& m) {
+  if (const auto* r = std::get_if<frames::worker_report>(&m.header)) take(m.from, *r);
+}
+
+void solver::take(worker_id from, const frames::worker_report& r) {
+  const auto merged = board_.add(from, r);
+  if (!merged || setup_.display == nullptr) return;
+  const auto clock = value(r.clock);
+  if (r.test_net >= 0) {
+    const auto net = static_cast<std::size_t>(r.test_net);
+    setup_.display->tested(net, clock, merged->means, nets_.tests.at(net).outputs);
+  } else {
+    setup_.display->trained({clock, end_version_, merged->means.front(),
+                             {merged->means.begin() + 1, merged->means.end()},
+                             learning_rate(setup_.spec, clock), merged->images},
+                            nets_.train.outputs);
+  }
+}
+
+void solver::on(const nonfinite_found& m) {
+  if (phase_ == phase::done) return;
+  phase_ = phase::done;
+  tell(nets_.node_failed,
+       training_failed{"training diverged at clock " + std::to_string(value(m.pass.clock)) +
+                           ": layer \"" + m.layer +
+                           "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
+                           std::to_string(learning_rate(setup_.spec, value(m.pass.clock))) +
+                           ") is too high; try a tenth of it, or check the data for such values. "
+                           "The last snapshot is untouched.",
+                       4});
+}
+
+// -- test phases ----------------------------------------------------------------------------------------
+
+bool solver::test_due() const {
+  const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.test_interval()));
+  return !nets_.tests.empty() && interval > 0 && clock_ % interval == 0 && tested_clock_ != clock_ &&
+         (clock_ > 0 || setup_.spec.test_initialization());
+}
+
+void solver::start_test(std::size_t net) {
+  phase_ = phase::testing;
+  test_net_ = net;
+  const auto& n = nets_.tests[net];
+  test_ = {n.share, n.outputs.size()};
+  for (std::uint64_t r = 0; r < setup_.replicas; ++r) start_test_passes(r);
+  end_test_if_finished();
+}
+
+void solver::start_test_passes(std::uint64_t replica) {
+  const auto& n = nets_.tests[test_net_];
+  const auto index = test_.start(replica);
+  if (!index) return;
+  const auto phases = tested_phases_ * n.share.batches;
+  const auto first = (phases + n.share.batch(replica, *index)) * n.batch;
+  for (const auto& source : n.sources[replica])
+    tell(source, start_pass{{clock_id{clock_}, static_cast<std::uint32_t>(*index), first}});
+}
+
+void solver::end_test_if_finished() {
+  if (phase_ != phase::testing || !test_.finished()) return;
+  report({clock_id{clock_}, static_cast<std::int32_t>(test_net_),
+          static_cast<std::uint32_t>(test_.passes()), test_.sums(), images_});
+  if (test_net_ + 1 < nets_.tests.size()) {
+    start_test(test_net_ + 1);
+    return;
+  }
+  tested_clock_ = clock_;
+  ++tested_phases_;
+  phase_ = phase::idle;
+  next();
+}
+
+// -- snapshots and the end ------------------------------------------------------------------------------
+
+bool solver::snapshot_due() const {
+  const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.snapshot()));
+  return nets_.checkpointer && interval > 0 && clock_ % interval == 0;
+}
+
+void solver::copy_if_fresh() {
+  if (!fresh(clock_) || snapshot_version_ == clock_) return;
+  snapshot_version_ = clock_;
+  snapshot_pending_ = true;
+  const handle<solver> self(this);
+  tell(nets_.checkpointer, write_snapshot{version_id{clock_}, true, self, self});
+}
+
+void solver::on(const snapshot_copied&) {
+  phase_ = phase::idle;
+  next();
+}
+
+void solver::on(const snapshot_written& m) {
+  snapshot_pending_ = false;
+  if (setup_.display) setup_.display->snapshot(value(m.version), m.path, m.error);
+  if (phase_ == phase::finishing) finish();
+}
+
+void solver::on(const stop_soon& m) {
+  if (phase_ == phase::finishing || phase_ == phase::done) return;
+  // The clock in work is finished; one that has not begun never begins.
+  const auto end = phase_ == phase::training ? clock_ + 1 : clock_;
+  tell(nets_.node_stop, stop_decided{clock_id{end - 1}, m.reason});
+  on(finish_after{clock_id{end - 1}, m.reason});
+}
+
+void solver::on(const finish_after& m) {
+  end_version_ = std::min(end_version_, value(m.clock) + 1);
+  stopped_early_ = true;
+  // A worker that was a clock ahead has begun one that nobody will complete: it is left as it is.
+  if (phase_ == phase::training && clock_ >= end_version_) {
+    phase_ = phase::finishing;
+    clock_ = end_version_;
+    finish();
+  }
+}
+
+bool solver::fresh(std::uint64_t version) const {
+  return setup_.layers_that_learn == 0 || fresh_version_ >= version;
+}
+
+/// Entered at the end, and again whenever something it waits for has come.
+void solver::finish() {
+  if (!fresh(end_version_)) return;
+  if (nets_.checkpointer && snapshot_version_ != clock_ && setup_.spec.snapshot_after_train() &&
+      clock_ > first_clock_) {
+    phase_ = phase::copying;
+    copy_if_fresh();
+    return;
+  }
+  if (!stopped_early_ && test_due()) {
+    start_test(0);
+    return;
+  }
+  if (snapshot_pending_) return;
+  phase_ = phase::done;
+  tell(nets_.node_done, training_done{version_id{clock_}, images_});
+}
+
+void solver::on(const shut_down&) {
+  nets_ = {};
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,38 @@
+#include "actors/stream.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poseidon {
+
+stream::stream(actor_context context, stream_setup setup)
+    : actor(context), setup_(std::move(setup)) {}
+
+void stream::on(const issue_work& m) {
+  if (!entered_) {
+    setup_.enter_thread();
+    entered_ = true;
+  }
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  m.run();
+  if (setup_.trace != nullptr)
+    setup_.trace->record({m.layer, m.phase, begin, now_ns(), value(m.pass.clock)});
+  std::vector<float> outputs;
+  if (m.read_outputs) {
+    outputs = m.read_outputs();
+    check_finite(m, outputs);
+  }
+  if (m.reply) tell(m.reply, work_done{m.pass, m.backward, std::move(outputs)});
+}
+
+void stream::check_finite(const issue_work& m, const std::vector<float>& outputs) {
+  if (reported_ || std::all_of(outputs.begin(), outputs.end(), [](float v) { return std::isfinite(v); }))
+    return;
+  // Looked for here and now: the next work in the queue would overwrite what tells the culprit.
+  reported_ = true;
+  tell(setup_.solver, nonfinite_found{m.pass, setup_.first_nonfinite().value_or(std::string(m.layer))});
+}
+
+void stream::on(const shut_down&) { quit(); }
+
+}  // namespace poseidon

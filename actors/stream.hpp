@@ -1,0 +1,50 @@
+// actors/stream.hpp
+//
+// One queue of kernels of one replica: executes what is issued, in order, and says when those that
+// somebody waits for are done. On a CPU it is a compute lane: one thread, bound to nothing, running oneDNN.
+// Its mailbox is the queue, so layers issue ahead and nobody waits for the device.
+//
+// Accepts  issue_work       from layer   in an order that respects the net's edges
+//          shut_down        from node    after the last pass
+// Sends    work_done        to layer     for work that carries a reply port
+//          nonfinite_found  to solver    once, when an output is NaN or infinite
+// State    none between two works.
+// Fails    a kernel that throws ends the actor; node reports the text.
+// Detached: it computes.
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/trace.hpp"
+#include "messages/training.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace poseidon {
+
+struct stream_setup {
+  std::function<void()> enter_thread;  ///< run once, in the stream's own thread
+  std::function<std::optional<std::string>()> first_nonfinite;
+  port<nonfinite_found> solver;
+  trace_lane* trace = nullptr;
+};
+
+class stream : public actor<stream> {
+ public:
+  static constexpr const char* type_name = "stream";
+  using accepts = messages<issue_work, shut_down>;
+  using sends = messages<work_done, nonfinite_found>;
+
+  stream(actor_context context, stream_setup setup);
+  void on(const issue_work& m);
+  void on(const shut_down& m);
+
+ private:
+  void check_finite(const issue_work& m, const std::vector<float>& outputs);
+
+  stream_setup setup_;
+  bool entered_ = false;
+  bool reported_ = false;
+};
+
+}  // namespace poseidon

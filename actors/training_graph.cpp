@@ -1,0 +1,299 @@
+#include "actors/training_graph.hpp"
+
+#include "data/sample_schedule.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+std::string indexed(const std::string& what, std::size_t replica) {
+  return what + " [" + std::to_string(replica) + "]";
+}
+
+/// Parameters that this layer owns: learned ones, then frozen ones.
+std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(const net& n,
+                                                                               std::size_t layer) {
+  std::pair<std::vector<std::size_t>, std::vector<std::size_t>> out;
+  const auto& l = n.layers[layer];
+  for (std::size_t s = 0; s < l.parameters.size(); ++s) {
+    const auto p = l.parameters[s];
+    if (n.parameters[p].layer != layer) continue;
+    (n.parameters[p].lr_mult != 0 ? out.first : out.second).push_back(p);
+  }
+  return out;
+}
+
+bool learns(const net& n, std::size_t layer) {
+  const auto& l = n.layers[layer];
+  return std::any_of(l.parameters.begin(), l.parameters.end(),
+                     [&](std::size_t p) { return n.parameters[p].lr_mult != 0; });
+}
+
+std::vector<float> read_outputs(const replica& r, const net& n, const std::vector<std::size_t>& blobs) {
+  std::vector<float> values;
+  for (const auto b : blobs) {
+    const auto from = values.size();
+    values.resize(from + static_cast<std::size_t>(count(n.blobs[b].shape)));
+    r.read_data(b, std::span(values).subspan(from));
+  }
+  return values;
+}
+
+}  // namespace
+
+template <class D, class... Args>
+handle<D> training_graph::start(thread_kind threads, std::string name, Args&&... args) {
+  auto h = spawn<D>(context_.system, context_.edges, threads, std::move(name),
+                    std::forward<Args>(args)...);
+  all_.push_back(h);
+  monitored_.push_back(h.untyped());
+  return h;
+}
+
+training_graph::training_graph(const graph_context& context, const run_spec& spec,
+                               const node_spec& node, compiled_run& run)
+    : context_(context), spec_(spec), node_(node), run_(run) {
+  spawn_shard_and_solver();
+  spawn_streams();
+  spawn_pushes();
+  train_ = spawn_net(run_.train, -1);
+  for (std::size_t t = 0; t < run_.tests.size(); ++t)
+    tests_.push_back(spawn_net(run_.tests[t], static_cast<std::int32_t>(t)));
+}
+
+void training_graph::spawn_streams() {
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    stream_setup s;
+    s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+    s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
+    s.solver = solver_;
+    s.trace = lane(indexed("stream compute", r));
+    streams_.push_back(start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
+  }
+}
+
+void training_graph::spawn_pushes() {
+  const auto& n = run_.train.graph;
+  push_of_parameter_.resize(n.parameters.size());
+  for (std::size_t l = 0; l < n.layers.size(); ++l) {
+    auto [learned, frozen] = owned_parameters(n, l);
+    if (learned.empty() && frozen.empty()) continue;
+    for (const auto p : n.layers[l].parameters) push_of_parameter_[p] = pushes_.size();
+    std::vector<std::vector<std::span<float>>> parts;
+    for (const auto& r : run_.train.replicas) {
+      auto& part = parts.emplace_back();
+      for (const auto p : learned) part.push_back(r->gradient(p));
+    }
+    auto& entry = pushes_.emplace_back();
+    entry.layer = l;
+    entry.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches);
+    gradient_push_setup s;
+    s.layer = layer_id{static_cast<std::uint32_t>(l)};
+    s.name = context_.trace.keep(n.layers[l].name);
+    s.self = context_.self;
+    s.replicas = run_.replicas;
+    s.micro_batches = run_.micro_batches;
+    s.tells_taken = run_.replicas > 1 && run_.micro_batches > 1;
+    s.parameters = std::move(learned);
+    s.frozen = std::move(frozen);
+    s.sum = entry.sum;
+    s.store = run_.store;
+    s.trace = lane("gradient_push " + n.layers[l].name);
+    entry.push = start<gradient_push>(thread_kind::shared, "gradient_push " + n.layers[l].name,
+                                      std::move(s));
+  }
+}
+
+training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32_t test_net) {
+  const bool training = test_net < 0;
+  const std::string prefix = training ? "" : "test ";
+  net_actors out;
+  out.layers.resize(run_.replicas);
+  out.sources.resize(run_.replicas);
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
+      const auto& from = c.graph.layers[l];
+      layer_setup s;
+      s.in_replica = replica_id{r};
+      s.name = context_.trace.keep(from.name);
+      s.compiled = c.replicas[r];
+      s.compute = &c.replicas[r]->at(l);
+      s.seed = spec_.seed;
+      s.training = training;
+      s.test_net = test_net;
+      s.is_source = is_source(from);
+      s.runs_backward = from.needs_backward;
+      s.has_parameters = !from.parameters.empty();
+      s.learns = learns(c.graph, l);
+      s.stream = streams_[r];
+      s.outputs = solver_;
+      s.issued = solver_;
+      if (training) {
+        const auto push = std::find_if(pushes_.begin(), pushes_.end(),
+                                       [&](const push_entry& e) { return e.layer == l; });
+        if (push != pushes_.end() && s.learns) s.sum = push->sum;
+        s.waits_for_taken = run_.replicas > 1 && run_.micro_batches > 1;
+      }
+      for (const auto& reader : c.readers)
+        if (reader.layer == l) {
+          s.first_output = static_cast<std::uint32_t>(reader.first);
+          s.read_outputs = [copy = c.replicas[r], &graph = c.graph, blobs = reader.blobs] {
+            return read_outputs(*copy, graph, blobs);
+          };
+        }
+      out.layers[r].push_back(
+          start<layer>(thread_kind::shared, prefix + indexed("layer " + from.name, r), std::move(s)));
+    }
+    for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
+      const auto& name = c.graph.layers[c.data_layers[d]].name;
+      data_source_setup s;
+      s.source = c.sources[d];
+      s.batch = c.batch;
+      s.name = context_.trace.keep(name);
+      s.node = context_.node_failed;
+      s.trace = lane(prefix + indexed("data_source " + name, r));
+      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch};
+      const auto self = std::size_t{value(context_.self)};
+      if (training) {
+        s.first_sample = [schedule, self, r](std::uint64_t n) {
+          return schedule.first_sample(n / schedule.micro_batches, self, n % schedule.micro_batches, r);
+        };
+      } else {
+        const auto share = solver_view(c, out).share;
+        s.first_sample = [share, r, batch = c.batch](std::uint64_t n) {
+          const auto passes = share.passes(r);
+          return passes == 0 ? 0 : (n / passes * share.batches + share.batch(r, n % passes)) * batch;
+        };
+      }
+      out.sources[r].push_back(start<data_source>(
+          thread_kind::own, prefix + indexed("data_source " + name, r), std::move(s)));
+    }
+  }
+  return out;
+}
+
+void training_graph::spawn_shard_and_solver() {
+  const auto& n = run_.train.graph;
+  server_shard_setup shard;
+  shard.self = context_.self;
+  shard.workers = spec_.workers;
+  shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
+  shard.solver = spec_.solver.spec;
+  shard.rule = rule_of(spec_.solver.spec);
+  shard.parameters = n.parameters;
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+    shard.priorities.push_back(1 + static_cast<std::uint32_t>(first_use(n, p)));
+    shard.names.push_back(context_.trace.keep(n.layers[n.parameters[p].layer].name));
+  }
+  shard.arithmetic = node_.compute;
+  shard.store = run_.store;
+  shard.trace = lane("server_shard");
+  shard_ = start<server_shard>(thread_kind::own, "server_shard", std::move(shard));
+
+  checkpointer_setup snapshots;
+  snapshots.train = &n;
+  snapshots.store = run_.store;
+  snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
+  snapshots.prefix = spec_.solver.spec.snapshot_prefix();
+  checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
+
+  solver_setup s;
+  s.self = context_.self;
+  s.workers = spec_.workers;
+  s.replicas = run_.replicas;
+  s.micro_batches = run_.micro_batches;
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (const auto owned = owned_parameters(n, l); !owned.first.empty()) ++s.layers_that_learn;
+  s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
+  s.spec = spec_.solver.spec;
+  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch};
+  s.first_sample = [schedule, self = std::size_t{value(context_.self)}](
+                       std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
+    return schedule.first_sample(clock, self, micro, replica);
+  };
+  s.display = context_.display;
+  solver_ = start<solver>(thread_kind::shared, "solver", std::move(s));
+}
+
+solver_net training_graph::solver_view(const compiled_net& c, const net_actors& a) const {
+  solver_net out;
+  for (const auto& of_replica : a.sources)
+    out.sources.emplace_back(of_replica.begin(), of_replica.end());
+  out.outputs = c.outputs;
+  out.batch = c.batch;
+  for (std::size_t t = 0; t < run_.tests.size(); ++t)
+    if (&run_.tests[t] == &c)
+      out.share = {static_cast<std::uint64_t>(spec_.solver.spec.test_iter(static_cast<int>(t))),
+                   spec_.workers, value(context_.self), run_.replicas};
+  return out;
+}
+
+void training_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
+  const auto& layers = c.graph.layers;
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      connect_layer m;
+      for (const auto bottom : layers[l].bottoms)
+        if (const auto from = producer(c.graph, bottom, l)) m.producers.push_back(a.layers[r][*from]);
+      for (const auto top : layers[l].tops)
+        if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
+      if (training)
+        for (const auto& e : pushes_)
+          if (e.layer == l) m.push = e.push;
+      tell_from_outside(a.layers[r][l], m);
+    }
+    for (std::size_t d = 0; d < c.data_layers.size(); ++d)
+      tell_from_outside(a.sources[r][d], connect_data_source{a.layers[r][c.data_layers[d]]});
+  }
+}
+
+void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) {
+  for (const auto& e : pushes_) {
+    connect_gradient_push m;
+    m.links = links;
+    m.own_shard = shard_;
+    m.own_shard_install = shard_;
+    m.solver = solver_;
+    for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+      m.layers.push_back(train_.layers[r][e.layer]);
+      m.layers_taken.push_back(train_.layers[r][e.layer]);
+      for (std::size_t t = 0; t < tests_.size(); ++t)
+        for (std::size_t l = 0; l < run_.tests[t].graph.layers.size(); ++l)
+          if (run_.tests[t].graph.layers[l].name == run_.train.graph.layers[e.layer].name)
+            m.layers.push_back(tests_[t].layers[r][l]);
+    }
+    tell_from_outside(e.push, m);
+  }
+}
+
+void training_graph::connect(const std::vector<port<send_frame>>& links) {
+  connect_shard shard;
+  shard.links = links;
+  for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p) shard.gather.push_back(gather(p));
+  shard.checkpointer = checkpointer_;
+  tell_from_outside(shard_, shard);
+  tell_from_outside(checkpointer_, connect_checkpointer{links, shard_});
+  connect_pushes(links);
+  connect_net(run_.train, train_, true);
+  for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
+
+  connect_solver s;
+  s.train = solver_view(run_.train, train_);
+  for (std::size_t t = 0; t < tests_.size(); ++t) s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
+  if (value(context_.self) == 0)
+    s.checkpointer = checkpointer_;
+  else
+    s.to_first = links.front();
+  s.node_stop = context_.node_stop;
+  s.node_done = context_.node_done;
+  s.node_failed = context_.node_failed;
+  tell_from_outside(solver_, s);
+}
+
+port<chunk_landed> training_graph::gather(std::size_t parameter) const {
+  return pushes_[push_of_parameter_[parameter]].push;
+}
+
+}  // namespace poseidon

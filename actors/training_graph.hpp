@@ -1,0 +1,92 @@
+// actors/training_graph.hpp
+//
+// Puts actors on a compiled run: one layer actor per layer and replica, streams, gradient_push per layer,
+// the shard, the solver, and wires them as the nets say. The links to other nodes are made by `node`, which
+// has the connections, and given to connect().
+#pragma once
+#include "actors/checkpointer.hpp"
+#include "actors/compiled_run.hpp"
+#include "actors/data_source.hpp"
+#include "actors/gradient_push.hpp"
+#include "actors/layer.hpp"
+#include "actors/server_shard.hpp"
+#include "actors/solver.hpp"
+#include "actors/stream.hpp"
+#include "actors/trace.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// Where the actors of the graph find the node and each other's context.
+struct graph_context {
+  caf::actor_system& system;
+  edge_book& edges;
+  trace_log& trace;
+  worker_id self{};
+  std::shared_ptr<progress> display;  ///< worker 0
+  port<stop_decided> node_stop;
+  port<training_done> node_done;
+  port<training_failed> node_failed;
+};
+
+class training_graph {
+ public:
+  /// Spawns everything but links. `run` must outlive the actors.
+  training_graph(const graph_context& context, const run_spec& spec, const node_spec& node,
+                 compiled_run& run);
+
+  /// Tells everybody its neighbours. `links` by worker, empty at self.
+  void connect(const std::vector<port<send_frame>>& links);
+
+  /// The port that gathers a chunk: the gradient_push of the layer that owns the parameter.
+  [[nodiscard]] port<chunk_landed> gather(std::size_t parameter) const;
+  [[nodiscard]] const handle<solver>& the_solver() const { return solver_; }
+  [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
+  [[nodiscard]] const handle<checkpointer>& checkpoints() const { return checkpointer_; }
+
+  /// Everybody, in the order in which they should be told to end.
+  [[nodiscard]] const std::vector<port<shut_down>>& all() const { return all_; }
+  [[nodiscard]] const std::vector<caf::actor>& monitored() const { return monitored_; }
+
+ private:
+  struct net_actors {
+    std::vector<std::vector<handle<layer>>> layers;         // [replica][layer]
+    std::vector<std::vector<handle<data_source>>> sources;  // [replica][data layer]
+  };
+  template <class D, class... Args>
+  handle<D> start(thread_kind threads, std::string name, Args&&... args);
+  void spawn_streams();
+  void spawn_pushes();
+  net_actors spawn_net(compiled_net& n, std::int32_t test_net);
+  void spawn_shard_and_solver();
+  void connect_net(const compiled_net& n, const net_actors& a, bool training);
+  void connect_pushes(const std::vector<port<send_frame>>& links);
+  [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
+  [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }
+
+  graph_context context_;
+  const run_spec& spec_;
+  const node_spec& node_;
+  compiled_run& run_;
+
+  handle<solver> solver_;
+  handle<server_shard> shard_;
+  handle<checkpointer> checkpointer_;
+  std::vector<handle<stream>> streams_;
+  struct push_entry {
+    std::size_t layer = 0;
+    std::shared_ptr<gradient_sum> sum;
+    handle<gradient_push> push;
+  };
+  std::vector<push_entry> pushes_;
+  std::vector<std::size_t> push_of_parameter_;
+  net_actors train_;
+  std::vector<net_actors> tests_;
+  std::vector<port<shut_down>> all_;
+  std::vector<caf::actor> monitored_;
+};
+
+}  // namespace poseidon

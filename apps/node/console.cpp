@@ -1,0 +1,111 @@
+#include "apps/node/console.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+
+namespace poseidon::app {
+
+namespace {
+
+std::string number(double v, const char* format = "%.4g") {
+  char text[64];
+  std::snprintf(text, sizeof text, format, v);
+  return text;
+}
+
+std::string duration(double seconds) {
+  const auto s = static_cast<long>(seconds + 0.5);
+  char text[64];
+  if (s >= 3600)
+    std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
+  else if (s >= 60)
+    std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
+  else
+    std::snprintf(text, sizeof text, "%lds", s);
+  return text;
+}
+
+bool is_terminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::string(term) != "dumb";
+}
+
+}  // namespace
+
+console::console(verbosity level) : level_(level), terminal_(is_terminal()) {
+  began_ = last_ = std::chrono::steady_clock::now();
+}
+
+console::~console() {
+  if (live_shown_) std::fputs("\n", stdout);
+}
+
+void console::line(const std::string& text) {
+  if (live_shown_) std::fputs("\r\033[K", stdout);
+  live_shown_ = false;
+  std::fputs((text + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void console::live(const std::string& text) {
+  std::fputs(("\r\033[K" + text).c_str(), stdout);
+  std::fflush(stdout);
+  live_shown_ = true;
+}
+
+double console::rate(std::uint64_t images) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto seconds = std::chrono::duration<double>(now - last_).count();
+  const auto r = seconds > 0 ? static_cast<double>(images - last_images_) / seconds : 0;
+  last_ = now;
+  last_images_ = images;
+  return r;
+}
+
+void console::trained(const iteration& i, const std::vector<output_value>& outputs) {
+  const std::lock_guard lock(mutex_);
+  if (level_ == verbosity::quiet) return;
+  if (!any_) {
+    any_ = true;
+    began_ = std::chrono::steady_clock::now();
+    first_clock_ = i.clock;
+  }
+  auto text = "clock " + std::to_string(i.clock) + "/" + std::to_string(i.last_clock) + ": loss " +
+              number(i.loss) + " lr " + number(i.learning_rate);
+  for (std::size_t o = 0; o < outputs.size() && o < i.outputs.size(); ++o)
+    if (outputs[o].loss_weight == 0) text += " " + outputs[o].name + " " + number(i.outputs[o]);
+  text += " images/s " + number(rate(i.images), "%.0f");
+  const auto elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  if (i.clock > first_clock_ && i.last_clock > i.clock)
+    text += " left " + duration(elapsed * static_cast<double>(i.last_clock - i.clock) /
+                                static_cast<double>(i.clock - first_clock_));
+  terminal_ ? live(text) : line(text);
+}
+
+void console::tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
+                     const std::vector<output_value>& outputs) {
+  const std::lock_guard lock(mutex_);
+  auto text = "test clock " + std::to_string(clock) + ":";
+  if (test_net > 0) text = "test net " + std::to_string(test_net) + " clock " + std::to_string(clock) + ":";
+  for (std::size_t o = 0; o < outputs.size() && o < means.size(); ++o)
+    text += " " + outputs[o].name + " " + number(means[o], "%.6g");
+  line(text);
+}
+
+void console::snapshot(std::uint64_t clock, const std::string& path, const std::string& error) {
+  const std::lock_guard lock(mutex_);
+  if (error.empty())
+    line("snapshot " + path);
+  else
+    line("snapshot of clock " + std::to_string(clock) + " failed: " + error);
+}
+
+void console::note(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (level_ != verbosity::quiet) line(text);
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,110 @@
+#include "apps/node/options.hpp"
+
+#include "models/spec_file.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <fstream>
+
+namespace poseidon::app {
+
+namespace {
+
+constexpr const char* examples = R"(Examples
+  one machine
+    poseidon-node --solver models/zoo/lenet/solver.prototxt
+  four machines: the first says what is trained, the others only where it is
+    head$  poseidon-node --solver solver.prototxt --listen 0.0.0.0:7600 --nodes 4 --token-file token
+    others$ poseidon-node --join head:7600 --token-file token
+  two replicas on this machine's cores, and a trace for ui.perfetto.dev
+    poseidon-node --solver solver.prototxt --devices cpu:2 --trace trace.json
+
+Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
+130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
+
+std::uint32_t parse_devices(const std::string& text) {
+  if (text == "cpu") return 0;
+  if (text.rfind("cpu:", 0) == 0) {
+    try {
+      const auto n = std::stoul(text.substr(4));
+      if (n >= 1 && n <= 1024) return static_cast<std::uint32_t>(n);
+    } catch (const std::exception&) {
+    }
+  }
+  throw spec_error("--devices " + text + ": expected cpu, or cpu:R with R replicas from 1 to 1024.");
+}
+
+std::string read_token(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string token;
+  if (!std::getline(in, token) || token.empty())
+    throw spec_error("--token-file " + file.string() +
+                     ": cannot read a token from its first line. Make one with: "
+                     "openssl rand -hex 32 > " + file.string());
+  return token;
+}
+
+void check(const node_options& o) {
+  if (o.join && !o.solver.empty())
+    throw spec_error("--join and --solver exclude each other: a joiner gets solver and net from the "
+                     "node that it joins.");
+  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty()))
+    throw spec_error("--join goes with none of --listen, --nodes, --weights, --snapshot: those belong to "
+                     "the first node.");
+  if (!o.join && o.solver.empty())
+    throw spec_error("nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
+                     "node. --help shows examples.");
+  if (o.nodes > 1 && !o.listen)
+    throw spec_error("--nodes " + std::to_string(o.nodes) + " needs --listen HOST:PORT, the address "
+                     "that the other nodes join.");
+  if (o.listen && o.nodes < 2)
+    throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
+  if (o.listen && !is_loopback(*o.listen) && o.token.empty())
+    throw spec_error("--listen " + to_string(*o.listen) + " can be reached from other machines, and no "
+                     "token is set, so anybody could take part. Give --token-file FILE (the same file on "
+                     "every node), or listen on 127.0.0.1.");
+  if (!o.weights.empty() && !o.snapshot.empty())
+    throw spec_error("--weights and --snapshot exclude each other: a snapshot names its own weights.");
+}
+
+}  // namespace
+
+node_options parse_options(int argc, char** argv) {
+  node_options o;
+  std::string listen, join, devices = "cpu";
+  CLI::App app("Trains a Caffe net on this machine, alone or together with others.", "poseidon-node");
+  app.footer(examples);
+  app.set_version_flag("--version", "poseidon-node " POSEIDON_VERSION);
+  app.add_option("--solver", o.solver, "solver prototxt; its nets and data are found from the working directory");
+  app.add_option("--listen", listen, "HOST:PORT where other nodes join this one (the first node)");
+  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")->check(CLI::Range(1, 4096));
+  app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
+  app.add_option("--devices", devices, "cpu (chooses), or cpu:R for R replicas that split the batch");
+  app.add_option("--weights", o.weights, ".caffemodel to start from, copied by layer name");
+  app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
+  app.add_option("--data-root", o.data_root, "folder from which relative data sources start on this node");
+  app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
+  app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
+  app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
+  app.add_option("--seed", o.seed, "overrides the solver's random_seed");
+  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")->check(CLI::PositiveNumber);
+  app.add_option("--log-level", o.log_level, "quiet, info or debug")
+      ->check(CLI::IsMember({"quiet", "info", "debug"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    throw wrong_use{0};
+  } catch (const CLI::ParseError& e) {
+    throw spec_error(std::string(e.what()) + ". poseidon-node --help lists the options.");
+  }
+  if (!listen.empty()) o.listen = parse_host_port(listen);
+  if (!join.empty()) o.join = parse_host_port(join);
+  o.replicas = parse_devices(devices);
+  o.seed_given = app.count("--seed") > 0;
+  if (!o.token_file.empty()) o.token = read_token(o.token_file);
+  check(o);
+  return o;
+}
+
+}  // namespace poseidon::app

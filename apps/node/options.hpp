@@ -1,0 +1,32 @@
+// apps/node/options.hpp - poseidon-node's command line.
+#pragma once
+#include "actors/socket.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace poseidon::app {
+
+struct node_options {
+  std::filesystem::path solver;
+  std::optional<host_port> listen, join;
+  std::size_t nodes = 1;
+  std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
+  std::filesystem::path weights, snapshot, data_root, token_file, trace, graph;
+  std::string token;
+  std::string log_level = "info";
+  double link_mbit_s = 0;
+  std::uint64_t seed = 0;
+  bool seed_given = false;
+};
+
+/// What the arguments say, checked against each other; the token file is read.
+/// Errors   wrong_use with one line, and the exit code (0 for --help and --version, 2 otherwise).
+struct wrong_use {
+  int exit_code = 2;
+};
+[[nodiscard]] node_options parse_options(int argc, char** argv);
+
+}  // namespace poseidon::app

@@ -1,0 +1,51 @@
+// messages/membership.hpp - who takes part: what node and coordinator say to each other on worker 0.
+#pragma once
+#include "messages/ids.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// node -> coordinator: a node has proved the token and listens at `address`.
+struct member_joined {
+  std::string address;
+};
+
+/// coordinator -> node: all are here; the addresses by worker id.
+struct view_agreed {
+  std::vector<std::string> members;
+};
+
+/// node -> coordinator: this worker's links and actors stand.
+struct member_is_ready {
+  worker_id worker{};
+};
+struct everyone_ready {};
+
+/// node -> coordinator: this worker has trained its last clock.
+struct member_is_done {
+  worker_id worker{};
+};
+struct everyone_done {};
+
+/// app -> node: begin.
+struct start_node {};
+
+/// signal thread -> node: SIGINT or SIGTERM.
+struct interrupted {
+  int signal = 0;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_joined)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::view_agreed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_node)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::interrupted)

@@ -1,0 +1,218 @@
+// messages/training.hpp
+//
+// What the actors of one node say to each other while they train. A pass is one forward (and, in training,
+// backward) of one micro-batch through one replica; messages about it travel along the edges of the net.
+#pragma once
+#include "messages/frames.hpp"
+#include "messages/ids.hpp"
+#include "messages/port.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+struct batch;  // models/device.hpp; here only handed on
+
+/// Which pass. Within one replica and net, passes follow each other and never overlap in a layer.
+struct pass_id {
+  clock_id clock{};                ///< iteration; also the parameter version that the pass computes with
+  std::uint32_t index = 0;         ///< micro-batch within the clock; test nets: test batch within the phase
+  std::uint64_t first_sample = 0;  ///< global index of its first sample
+
+  friend bool operator==(const pass_id&, const pass_id&) = default;
+};
+
+// -- the pass through the net ---------------------------------------------------------------------------
+
+/// solver -> data_source: let this pass begin. Sent when the pass before it has been issued everywhere.
+struct start_pass {
+  pass_id pass;
+};
+
+/// data_source -> the data layer: its values, which stay alive as long as somebody holds them.
+struct batch_ready {
+  pass_id pass;
+  std::shared_ptr<const batch> values;
+};
+
+/// layer -> the consumer of one of its tops: that top is being computed, by a stream that keeps the order.
+struct bottom_ready {
+  pass_id pass;
+};
+
+/// layer -> the producer of one of its bottoms: that diff is being computed. Sent for every bottom, also
+/// where no diff is needed and in test passes: it says that nobody will read the bottom's data any more.
+struct top_diff_ready {
+  pass_id pass;
+};
+
+/// stream -> layer: the kernel that was issued with a wish for it has completed.
+struct work_done {
+  pass_id pass;
+  bool backward = false;
+  std::vector<float> outputs;  ///< forward of a layer whose tops are net outputs: their values
+};
+
+/// layer -> stream: execute in order. The stream's mailbox is its queue.
+struct issue_work {
+  std::function<void()> run;
+  std::function<std::vector<float>()> read_outputs;  ///< run after run(); may be empty
+  port<work_done> reply;                             ///< told after both; empty: nobody waits
+  pass_id pass;
+  bool backward = false;
+  std::string_view layer;  ///< for the trace; lives as long as the run
+  std::string_view phase;  ///< "forward", "backward", "test"
+};
+
+/// layer -> solver: a data layer's pass is issued as far as it goes: the next may start.
+struct pass_issued {
+  replica_id replica{};
+  std::int32_t test_net = -1;  ///< -1: the train net
+  pass_id pass;
+};
+
+/// layer -> solver: values of net outputs of one pass.
+struct outputs_ready {
+  replica_id replica{};
+  std::int32_t test_net = -1;
+  pass_id pass;
+  std::uint32_t output = 0;  ///< place in the net's list of outputs, of the first value
+  std::vector<float> values;
+};
+
+/// stream -> solver: a loss of this pass is NaN or infinite; `layer` produced the first such value.
+struct nonfinite_found {
+  pass_id pass;
+  std::string layer;
+};
+
+// -- gradients out, parameters in -----------------------------------------------------------------------
+
+/// layer -> gradient_push: this replica's gradient of the layer is complete in host memory.
+struct backward_done {
+  replica_id replica{};
+  pass_id pass;
+};
+
+/// gradient_push -> layer, with several replicas and micro-batches: the gradient of this pass is summed,
+/// the next one may be written to the same memory.
+struct gradient_taken {
+  pass_id pass;
+};
+
+/// gradient_push -> every layer that reads its parameters: version `version` can be computed with.
+struct parameters_fresh {
+  version_id version{};
+};
+
+/// gradient_push -> server_shard, once, before the first clock: take this chunk's initial values.
+struct install_chunk {
+  chunk_id chunk{};
+  version_id version{};
+};
+
+/// gradient_push -> solver: this layer's parameters have reached `version` on this node.
+struct layer_fresh {
+  layer_id layer{};
+  version_id version{};
+};
+
+// -- the run --------------------------------------------------------------------------------------------
+
+/// node -> solver: begin with this clock.
+struct begin_training {
+  clock_id first_clock{};
+};
+
+/// node -> solver: finish `clock`, start none after it.
+struct finish_after {
+  clock_id clock{};
+  std::string reason;
+};
+
+/// solver -> node: this node has nothing left to train; parameters stand at `version`.
+struct training_done {
+  version_id version{};
+  std::uint64_t images = 0;
+};
+
+/// solver -> node: training cannot go on (NaN, a broken source). One line for the user and an exit code.
+struct training_failed {
+  std::string text;
+  int exit_code = 1;
+};
+
+/// checkpointer -> solver: everything is copied; training may go on while the files are written.
+struct snapshot_copied {
+  version_id version{};
+};
+
+/// checkpointer -> solver or node: the files are there, or why they are not.
+struct snapshot_written {
+  version_id version{};
+  std::string path;   ///< of the .caffemodel
+  std::string error;  ///< empty: written
+};
+
+/// solver (worker 0) -> checkpointer: write what stands at `version`; no parameter moves until it is copied.
+/// node -> checkpointer, when a peer is lost: the same without solver state, part of which is lost with it.
+struct write_snapshot {
+  version_id version{};
+  bool with_state = true;
+  port<snapshot_copied> copied;
+  port<snapshot_written> written;
+};
+
+/// checkpointer -> server_shard: send the solver state at `version` of all your chunks to me.
+struct copy_history {
+  version_id version{};
+};
+
+/// signal or stop request -> node -> solver (worker 0): end soon, at a clock of the solver's choice.
+struct stop_soon {
+  std::string reason;
+};
+
+/// solver (worker 0) -> node: the choice, to be told to every worker.
+struct stop_decided {
+  clock_id clock{};
+  std::string reason;
+};
+
+/// node -> everybody, in order, at the end.
+struct shut_down {};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_pass)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::batch_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bottom_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::top_diff_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::issue_work)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::work_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pass_issued)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outputs_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::nonfinite_found)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::backward_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::parameters_fresh)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::install_chunk)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::layer_fresh)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::begin_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::finish_after)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::write_snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_copied)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_written)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copy_history)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::shut_down)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_taken)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_soon)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_decided)
