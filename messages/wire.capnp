@@ -1,2 +1,114 @@
 @0xd1c3a5f0b2e49687;
-struct Frame { from @0 :UInt32; }
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("poseidon::wire");
+
+# What leaves a process: the header of every frame between two nodes. frames.hpp has the same as plain
+# structs, codec.cpp is the only code that knows both.
+#
+# Stream    After the handshake (actors/handshake.hpp) each direction is a row of pieces. A piece is
+#             preamble   8 bytes: 0xB5, then header words (24 bits), then CRC-32C (32 bits), little-endian
+#             header     that many 8-byte words: a Frame in Cap'n Proto's stream format, unpacked
+#             payload    raw bytes, never part of the Cap'n Proto message: min(262144, what is left)
+#           A piece with header words starts a frame. One with none continues the frame that was started
+#           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
+#           most 8 frames are open at a time. The CRC is over header and payload of its own piece.
+# Order     Frames of one kind between two nodes arrive in the order sent; between kinds priority decides.
+# Numbers   float32 and every integer are little-endian. Worker, chunk, clock, version: see ids.hpp.
+# Evolution The handshake refuses a peer of another protocol version (codec.hpp, wire_version), because
+#           nodes that differ in the meaning of a field would train a wrong model without a word. Raise it
+#           whenever an old reader would misread a new writer. Fields and union members are only added;
+#           a reader that meets an unknown member ends the link and says so. Retired: rename obsoleteX.
+
+struct Frame {
+  from @0 :UInt32;          # the writer's worker; 4294967295 until it knows (a joiner before its view)
+  payloadBytes @1 :UInt32;  # of the whole frame, all pieces; 0 unless the member below has a payload
+
+  union {
+    heartbeat @2 :Void;               # any node to any, whenever it has been quiet for a while
+    view @3 :View;
+    memberReady @4 :MemberReady;
+    startTraining @5 :Void;           # the first node to all: every member is ready
+    pushGradient @6 :PushGradient;
+    freshParameters @7 :FreshParameters;
+    installHistory @8 :InstallHistory;
+    gatherHistory @9 :GatherHistory;
+    history @10 :History;
+    workerReport @11 :WorkerReport;
+    stopRequested @12 :StopRequested;
+    stopAfter @13 :StopAfter;
+    goodbye @14 :Goodbye;
+  }
+}
+
+# The first node to each other one, once all have joined. A joiner needs no files but its data.
+struct View {
+  epoch @0 :UInt64;
+  you @1 :UInt32;             # the receiver's own worker id, less than the number of members
+  members @2 :List(Text);     # by worker: "host:port" where that node accepts links
+  solver @3 :Data;            # caffe.SolverParameter, protobuf binary
+  trainNet @4 :Data;          # caffe.NetParameter, upgraded, not yet filtered by phase
+  testNets @5 :List(Data);    # the same, one per test net, in the solver's order
+  specDirectory @6 :Text;     # relative sources in the nets are relative to this folder
+  seed @7 :UInt64;
+  firstClock @8 :UInt64;
+}
+
+# Each node to the first: links to all members are up and the actors wait.
+struct MemberReady {
+  worker @0 :UInt32;          # equals Frame.from
+}
+
+# gradient_push to the server_shard that owns the chunk. Payload: the chunk's count of float32, summed
+# over the writer's replicas and micro-batches, not averaged. Once per (worker, chunk, clock).
+struct PushGradient {
+  chunk @0 :UInt32;
+  clock @1 :UInt64;
+}
+
+# A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values.
+struct FreshParameters {
+  chunk @0 :UInt32;
+  version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0
+}
+
+# Node 0 to the owning shard before the first clock of a resumed run. Payload: one array of solver state.
+struct InstallHistory {
+  chunk @0 :UInt32;
+  slot @1 :UInt32;            # which of the solver rule's arrays; SGD's momentum is 0
+}
+
+# Node 0 to every shard; answered by one History frame per chunk and slot.
+struct GatherHistory {
+  version @0 :UInt64;
+}
+struct History {
+  chunk @0 :UInt32;
+  slot @1 :UInt32;
+  version @2 :UInt64;
+}
+
+# Each worker's solver to node 0's, for display and test phases.
+struct WorkerReport {
+  clock @0 :UInt64;
+  testNet @1 :Int32 = -1;     # -1: outputs of the training net
+  passes @2 :UInt32;          # how many passes the sums are over
+  sums @3 :List(Float64);     # by output value, in net order
+  images @4 :UInt64;          # trained by this worker since the run began
+}
+
+# Any node to node 0: please end.
+struct StopRequested {
+  reason @0 :Text;
+}
+
+# Node 0 to all: finish this clock, start none after it.
+struct StopAfter {
+  clock @0 :UInt64;
+  reason @1 :Text;
+}
+
+# To everyone, before closing on purpose, so that the end of the connection is no failure.
+struct Goodbye {
+  reason @0 :Text;            # empty: done as planned
+}
