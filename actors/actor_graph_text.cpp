@@ -104,124 +104,112 @@ bool is_test(const actor_graph::node& a) {
 
 class dot_writer {
  public:
-  explicit dot_writer(const actor_graph& g) : g_(g) {}
+  explicit dot_writer(const actor_graph& g) : g_(g) {
+    for (const auto& a : g.actors) {
+      if (a.card.empty() || is_test(a)) continue;
+      cards_.insert(a.card);
+      pushes_ += a.kind == "gradient_push" ? 1 : 0;
+    }
+    for (const auto& a : g.actors) links_ += a.kind == "network_link" ? 1 : 0;
+  }
 
   std::string write() {
-    out_ += "digraph " + quoted(g_.model.empty() ? "net" : g_.model) + " {\n";
+    out_ += "digraph " + quoted(name()) + " {\n";
     out_ +=
-        "  graph [rankdir=TB, nodesep=0.35, ranksep=0.42, fontname=\"Helvetica\", fontsize=12, "
-        "compound=true, newrank=true, splines=spline, pad=0.3, bgcolor=\"white\", labelloc=t, "
-        "label=<" +
+        "  graph [rankdir=TB, nodesep=0.3, ranksep=0.7, fontname=\"Helvetica\", fontsize=13, "
+        "newrank=true, splines=spline, pad=0.3, bgcolor=\"white\", labelloc=t, label=<" +
         title() + ">];\n";
     out_ += std::string("  node [shape=plain, fontname=\"Helvetica\", fontsize=11, fontcolor=\"") +
-            ink + "\"];\n";
-    out_ += "  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.6];\n";
-    for (const auto& group : g_.groups) write_group(group);
+            ink + "\"];\n  edge [arrowsize=0.6];\n";
+    for (const auto& group : g_.groups) write_module(group);
+    if (in_a_row()) {
+      out_ += "  {rank=same;";
+      for (const auto& card : cards_) out_ += " " + quoted("card " + card) + ";";
+      out_ += "}\n";
+    }
     card_edges();
+    if (!in_a_row()) bus();
+    shards_and_links();
     parameter_edges();
-    legend();
+    strip();
     return out_ + "}\n";
   }
 
  private:
-  std::string title() const {
-    std::string text = "<b>" + html(g_.model.empty() ? "net" : g_.model) + "</b>  ";
-    text +=
-        font(faint, 11,
-             "the actors of worker " + std::to_string(g_.worker) + " of " +
-                 std::to_string(g_.nodes) + (g_.nodes == 1 ? " node" : " nodes") +
-                 (g_.replicas > 1 ? ", " + std::to_string(g_.replicas) + " replicas each" : "") +
-                 ": " + std::to_string(g_.actors.size()) + " actors, " +
-                 std::to_string(g_.edges.size()) + " edges");
-    return text;
+  /// Few layers stand side by side above the shards; a big net flows downwards, module by module,
+  /// and its parameters' traffic is drawn as one line instead of hundreds.
+  [[nodiscard]] bool in_a_row() const { return cards_.size() <= 12; }
+  [[nodiscard]] bool links_in_one() const { return links_ > 4; }
+  [[nodiscard]] std::string name() const { return g_.model.empty() ? "net" : g_.model; }
+
+  [[nodiscard]] std::string title() const {
+    return "<b>" + html(name()) + "</b>  " +
+           font(faint, 11,
+                "the actors of worker " + std::to_string(g_.worker) + " of " +
+                    std::to_string(g_.nodes) + (g_.nodes == 1 ? " node" : " nodes") +
+                    (g_.replicas > 1 ? ", " + std::to_string(g_.replicas) + " replicas each" : "") +
+                    ": " + std::to_string(g_.actors.size()) + " actors, " +
+                    std::to_string(g_.edges.size()) + " edges");
   }
 
-  void write_group(const actor_graph::group& group) {
-    const bool boxed = group.id != "net";
-    const std::string indent = boxed ? "    " : "  ";
+  static std::string table(const std::string& rows, const char* fill,
+                           const char* border = "#9aa5b1") {
+    return std::string(
+               "<<table border=\"1\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"4\" "
+               "color=\"") +
+           border + "\" style=\"rounded\" bgcolor=\"" + fill + "\">" + rows + "</table>>";
+  }
+
+  /// The cards of one module, in a box if the module has a name.
+  void write_module(const actor_graph::group& group) {
     std::string inner;
-    if (group.id.rfind("test", 0) == 0) {
-      inner = test_net(group);
-    } else {
-      std::set<std::string> drawn;
-      for (const auto& a : g_.actors) {
-        if (a.group != group.id) continue;
-        if (a.card.empty())
-          inner += indent + runtime_box(a);
-        else if (drawn.insert(a.card).second)
-          inner += indent + card(a.card);
-      }
-    }
+    std::set<std::string> drawn;
+    for (const auto& a : g_.actors)
+      if (a.group == group.id && cards_.count(a.card) != 0 && !is_test(a) &&
+          drawn.insert(a.card).second)
+        inner += "  " + quoted("card " + a.card) + " [label=" + card(a.card) +
+                 ", tooltip=" + quoted(a.card) + "];\n";
     if (inner.empty()) return;
-    if (!boxed) {
+    if (group.id == "net") {
       out_ += inner;
       return;
     }
-    out_ += "  subgraph " + quoted("cluster_" + group.id) + " {\n    label=" + quoted(group.label) +
+    out_ += "  subgraph " + quoted("cluster_" + group.id) + " {\n  label=" + quoted(group.label) +
             "; labeljust=l; style=\"rounded,filled\"; color=\"#d9dee4\"; fillcolor=\"#f5f7fa\"; "
             "fontcolor=\"" +
             faint + "\"; fontsize=10; margin=10;\n" + inner + "  }\n";
   }
 
   /// One layer with its in-place followers, its data source and its gradient_push.
-  std::string card(const std::string& name) {
+  std::string card(const std::string& layer) {
     std::string rows;
     for (const auto& a : g_.actors) {
-      if (a.card != name || a.replica > 0) continue;
+      if (a.card != layer || a.replica > 0) continue;
       if (a.kind == "layer" && a.card == layer_of(a)) {
         rows += "<tr><td align=\"left\"><b>" + html(layer_of(a)) + "</b>  " +
                 font(faint, 10, html(a.type)) + "</td></tr>";
         if (!a.tops.empty())
           rows += "<tr><td align=\"left\">" + font(faint, 9, html(a.tops)) + "</td></tr>";
       } else if (a.kind == "layer") {
-        rows += "<tr><td align=\"left\">+ " + html(layer_of(a)) + "  " +
-                font(faint, 10, html(a.type)) + "</td></tr>";
+        rows += "<tr><td align=\"left\">" + font(faint, 10, "+") + " <b>" + html(layer_of(a)) +
+                "</b>  " + font(faint, 10, html(a.type)) + "</td></tr>";
       } else {
         const bool push = a.kind == "gradient_push";
         rows += std::string("<tr><td align=\"left\" bgcolor=\"") + (push ? "#fdecc8" : "#dcebf8") +
                 "\">" +
-                font(ink, 9, html(a.kind) + (push ? "  " + grouped(a.params) + " values" : "")) +
+                font(ink, 9,
+                     html(a.kind) +
+                         (push ? "  " + font(faint, 9, grouped(a.params) + " values") : "")) +
                 "</td></tr>";
       }
     }
-    const std::string stack = g_.replicas > 1
-                                  ? "<tr><td align=\"right\">" +
-                                        font(faint, 9, "&times; " + std::to_string(g_.replicas)) +
-                                        "</td></tr>"
-                                  : "";
-    return quoted("card " + name) +
-           " [label=<<table border=\"1\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"4\" "
-           "color=\"#9aa5b1\" style=\"rounded\" bgcolor=\"white\">" +
-           rows + stack + "</table>>, tooltip=" + quoted(name) + "];\n";
+    if (g_.replicas > 1)
+      rows += "<tr><td align=\"right\">" +
+              font(faint, 9, "in " + std::to_string(g_.replicas) + " replicas") + "</td></tr>";
+    return table(rows, "white");
   }
 
-  std::string runtime_box(const actor_graph::node& a) {
-    std::string note;
-    if (a.kind == "server_shard") note = "owns " + size_text(a.chunk_bytes);
-    if (a.kind == "stream") note = "runs every kernel of replica " + std::to_string(a.replica);
-    if (a.kind == "network_link") note = "to worker " + a.name.substr(a.name.rfind(' ') + 1);
-    std::string rows = "<tr><td>" + html(a.name) + "</td></tr>";
-    if (!note.empty()) rows += "<tr><td>" + font(faint, 9, html(note)) + "</td></tr>";
-    const char* fill = a.kind == "server_shard"   ? "#e3f4e9"
-                       : a.kind == "network_link" ? "#ece4f6"
-                                                  : "white";
-    return quoted(a.name) +
-           " [label=<<table border=\"1\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"3\" "
-           "color=\"#9aa5b1\" style=\"rounded\" bgcolor=\"" +
-           fill + "\">" + rows + "</table>>];\n";
-  }
-
-  std::string test_net(const actor_graph::group& group) {
-    std::size_t layers = 0;
-    for (const auto& a : g_.actors) layers += a.group == group.id && a.kind == "layer" ? 1 : 0;
-    return "    " + quoted("group " + group.id) +
-           " [label=<<table border=\"1\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"4\" "
-           "color=\"#9aa5b1\" style=\"rounded\" bgcolor=\"white\"><tr><td>" +
-           std::to_string(layers) + " layer actors</td></tr><tr><td>" +
-           font(faint, 9, "forward only, between two clocks") + "</td></tr></table>>];\n";
-  }
-
-  /// What the net says: values down, diffs up, one line each between two cards.
+  /// What the net says: values one way, diffs the other, one line each between two cards.
   void card_edges() {
     std::set<std::tuple<std::string, std::string, kind>> drawn;
     for (const auto& e : g_.edges) {
@@ -230,46 +218,126 @@ class dot_writer {
       const auto& to = g_.actors[e.dst];
       if (is_test(from) || from.card.empty() || from.card == to.card) continue;
       if (!drawn.emplace(from.card, to.card, e.kind).second) continue;
-      const auto line = quoted("card " + from.card) + " -> " + quoted("card " + to.card);
-      if (e.kind == kind::data)
-        out_ += "  " + line + " [color=\"" + data_colour + "\", weight=20];\n";
-      else
-        out_ += "  " + line + " [color=\"" + grad_colour + "\", constraint=false];\n";
+      out_ += "  " + quoted("card " + from.card) + " -> " + quoted("card " + to.card) +
+              " [color=\"" + (e.kind == kind::data ? data_colour : grad_colour) + "\", " +
+              (e.kind == kind::data ? "weight=50" : "constraint=false") + "];\n";
     }
   }
 
-  /// What leaves a card for a shard or a link and comes back: one double line.
+  void bus() {
+    out_ += "  " + quoted("bus") + " [label=" +
+            table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>",
+                  "#fdecc8") +
+            "];\n";
+    out_ += "  " + quoted("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
+  }
+
+  [[nodiscard]] std::string last_card() const {
+    std::string last;
+    for (const auto& a : g_.actors)
+      if (cards_.count(a.card) != 0 && a.kind == "layer" && !is_test(a)) last = a.card;
+    return last;
+  }
+
+  /// Many links are drawn as one box.
+  [[nodiscard]] std::string box_of(const actor_graph::node& a) const {
+    return a.kind == "network_link" && links_in_one() ? "network_links" : a.name;
+  }
+
+  void shards_and_links() {
+    std::string row;
+    bool links_drawn = false;
+    for (const auto& a : g_.actors) {
+      const bool link = a.kind == "network_link";
+      if (!link && a.kind != "server_shard") continue;
+      if (link && links_in_one() && links_drawn) continue;
+      links_drawn = links_drawn || link;
+      std::string text = html(a.name);
+      std::string note =
+          link ? "to worker " + a.name.substr(a.name.rfind(' ') + 1) + " and its shard"
+               : "owns " + size_text(a.chunk_bytes);
+      if (link && links_in_one()) {
+        text = std::to_string(links_) + " &times; network_link";
+        note = "one to each other worker and its shard";
+      }
+      out_ += "  " + quoted(box_of(a)) + " [label=" +
+              table("<tr><td width=\"230\">" + text + "</td></tr><tr><td>" + font(faint, 9, note) +
+                        "</td></tr>",
+                    link ? "#ece4f6" : "#e3f4e9") +
+              "];\n";
+      row += " " + quoted(box_of(a)) + ";";
+    }
+    out_ += "  {rank=same;" + row + "}\n";
+  }
+
+  /// Gradients out to a shard or link and fresh parameters back: one double line per card and
+  /// destination.
   void parameter_edges() {
+    std::map<std::pair<std::string, std::string>, std::uint64_t> pushed;  // (from, to) -> bytes
+    std::map<std::pair<std::string, std::string>, std::uint64_t> served;
     for (const auto& e : g_.edges) {
       const auto& from = g_.actors[e.src];
       const auto& to = g_.actors[e.dst];
-      if (e.kind == kind::push) {
-        out_ += "  " + quoted("card " + from.card) + " -> " + quoted(to.name) +
-                " [dir=both, color=\"" + push_colour + ":" + pull_colour +
-                "\", constraint=false, tooltip=" +
-                quoted(size_text(e.bytes) + " out and back per clock") + width(e.bytes) + "];\n";
-      } else if (e.kind == kind::net && from.kind == "network_link") {
-        out_ += "  " + quoted(from.name) + " -> " + quoted(to.name) + " [dir=both, color=\"" +
-                net_colour + ":" + net_colour + "\", constraint=false];\n";
-      }
+      if (e.kind == kind::push)
+        pushed[{in_a_row() ? "card " + from.card : "bus", box_of(to)}] += e.bytes;
+      if (e.kind == kind::net && to.kind == "server_shard")
+        served[{to.name, box_of(from)}] += e.bytes;
     }
+    for (const auto& [ends, bytes] : pushed)
+      line(ends.first, ends.second, std::string(push_colour) + ":" + pull_colour,
+           size_text(bytes) + " out and back per clock", bytes > 1000000 ? ", penwidth=1.7" : "");
+    for (const auto& [ends, bytes] : served)
+      line(ends.first, ends.second, std::string(net_colour) + ":" + net_colour,
+           size_text(bytes) + " of the other workers' gradients in, parameters out, per clock",
+           ", constraint=false");
   }
 
-  static std::string width(std::uint64_t bytes) { return bytes > 1000000 ? ", penwidth=1.6" : ""; }
+  void line(const std::string& from, const std::string& to, const std::string& colours,
+            const std::string& tooltip, const char* more) {
+    out_ += "  " + quoted(from) + " -> " + quoted(to) + " [dir=both, color=\"" + colours +
+            "\", tooltip=" + quoted(tooltip) + more + "];\n";
+  }
 
-  void legend() {
-    auto sample = [](const char* colour, const char* text) {
-      return std::string("<td>") + font(colour, 12, "<b>&#8212;</b>") + " " + font(faint, 9, text) +
-             "</td>";
+  /// Whatever serves all layers, in one row, and what the colours mean.
+  void strip() {
+    std::string cells;
+    auto cell = [&](const std::string& text, const std::string& note, const char* fill) {
+      cells += std::string("<td bgcolor=\"") + fill + "\" style=\"rounded\">" + html(text) +
+               (note.empty() ? "" : "<br/>" + font(faint, 9, note)) + "</td>";
     };
-    out_ += "  legend [label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"4\"><tr>" +
-            sample(data_colour, "bottom_ready: values") +
-            sample(grad_colour, "top_diff_ready: diffs") + "</tr><tr>" +
-            sample(push_colour, "push: gradients out") +
-            sample(pull_colour, "pull: fresh parameters back") + "</tr></table>>];\n";
+    std::map<std::string, std::size_t> test_layers;
+    std::size_t shown_streams = 0;
+    for (const auto& a : g_.actors) {
+      if (is_test(a) && a.kind == "layer") ++test_layers[a.group];
+      if (!a.card.empty() || a.kind == "server_shard" || a.kind == "network_link") continue;
+      const bool stream = a.kind == "stream";
+      if (stream && ++shown_streams > 4) continue;
+      cell(a.name, stream ? "runs every kernel of replica " + std::to_string(a.replica) : "",
+           stream ? "#eaf2fb" : "#ffffff");
+    }
+    for (const auto& [group, layers] : test_layers)
+      cell(group + " net", std::to_string(layers) + " layer actors, forward only", "#ffffff");
+    auto sample = [](const char* colour, const char* text) {
+      return font(colour, 12, "<b>&#8212;</b>") + " " + font(faint, 9, text) + "    ";
+    };
+    const auto legend =
+        sample(data_colour, "bottom_ready: values") + sample(grad_colour, "top_diff_ready: diffs") +
+        sample(push_colour, "push: gradients out") + sample(pull_colour, "pull: fresh parameters") +
+        sample(net_colour, "the other workers' share");
+    out_ +=
+        "  \"strip\" [label=<<table border=\"0\" cellspacing=\"8\"><tr><td><table border=\"1\" "
+        "cellborder=\"1\" "
+        "cellspacing=\"7\" cellpadding=\"4\" color=\"#c3cbd4\" style=\"rounded\" "
+        "bgcolor=\"#f5f7fa\"><tr>" +
+        cells + "</tr></table></td></tr><tr><td>" + legend + "</td></tr></table>>];\n";
+    for (const auto& a : g_.actors)
+      if (a.kind == "server_shard" || (a.kind == "network_link" && !links_in_one()))
+        out_ += "  " + quoted(a.name) + " -> \"strip\" [style=invis];\n";
   }
 
   const actor_graph& g_;
+  std::set<std::string> cards_;
+  std::size_t pushes_ = 0, links_ = 0;
   std::string out_;
 };
 
