@@ -1,7 +1,8 @@
 // tests/actors/actor_graph_test.cpp - the planned graph has the actors that a node runs, and no
 // others.
-#include "actors/actor.hpp"
 #include "actors/actor_graph.hpp"
+
+#include "actors/actor.hpp"
 
 #include <doctest/doctest.h>
 
