@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace poseidon {
 
@@ -111,7 +112,8 @@ layer_answer with_outputs(const layer_question& q, const window& w, const extent
   shape top(from, from + static_cast<std::ptrdiff_t>(w.channel_axis));
   top.push_back(q.spec.convolution_param().num_output());
   top.insert(top.end(), spatial.begin(), spatial.end());
-  return {std::vector<shape>(q.tops, top), convolution_blobs(q, w, reversed)};
+  auto learned = convolution_blobs(q, w, reversed);
+  return {std::vector<shape>(q.tops, top), std::move(learned)};
 }
 
 /// One number, or an _h and _w pair; never both, never half a pair.
