@@ -1,0 +1,327 @@
+#include "cpu/sparse_convolution.hpp"
+
+#include "cpu/fusion.hpp"
+#include "cpu/gather.hpp"
+#include "cpu/pool_shape.hpp"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace poseidon::cpu {
+namespace {
+
+/// The layers after the convolution that its backward stands for.
+struct pooled_tail {
+  std::size_t pooling;
+  std::optional<following_relu> relu;  ///< in place before the pooling or after it
+};
+
+std::optional<pooled_tail> tail_of(const layer_context& c) {
+  const net& n = c.state.graph;
+  const auto before = relu_in_place_after(c);
+  const auto next = consumer(n, c.layer.tops[0], before ? before->layer : c.index);
+  if (!next) return std::nullopt;
+  const net_layer& l = n.layers[*next];
+  const auto& p = l.spec.pooling_param();
+  if (l.type != "Pooling" || p.pool() != ::caffe::PoolingParameter::MAX || l.tops.size() != 1) {
+    return std::nullopt;
+  }
+  if (before) return pooled_tail{*next, before};
+  return pooled_tail{*next, relu_in_place_after({c.state, l, *next})};
+}
+
+/// One image's values with channels innermost and the padding around: a window row is contiguous.
+struct padded_image {
+  std::size_t height, width, channels, pad_h, pad_w;
+
+  [[nodiscard]] std::size_t row_step() const { return (width + 2 * pad_w) * channels; }
+  [[nodiscard]] std::size_t size() const { return (height + 2 * pad_h) * row_step(); }
+  [[nodiscard]] std::size_t at(std::size_t row, std::size_t column) const {
+    return (row + pad_h) * row_step() + (column + pad_w) * channels;
+  }
+
+  /// Fills `to` (whose padding is and stays zero) from one image in layout `form`.
+  void pack(layout form, const float* from, float* to) const {
+    const std::size_t plane = height * width;
+    if (form == layout::plain) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        for (std::size_t h = 0; h < height; ++h) {
+          float* row = to + at(h, 0) + c;
+          for (std::size_t w = 0; w < width; ++w) row[w * channels] = *from++;
+        }
+      }
+      return;
+    }
+    // A block that is not full spills zeros into the next pixel, which is written after it.
+    const std::size_t block = block_of(form);
+    for (std::size_t h = 0; h < height; ++h) {
+      for (std::size_t w = 0; w < width; ++w) {
+        const float* pixel = from + (h * width + w) * block;
+        float* out = to + at(h, w);
+        for (std::size_t c = 0; c < channels; c += 8) {
+          const float* x = pixel + c / block * plane * block + c % block;
+          _mm256_storeu_ps(out + c, _mm256_loadu_ps(x));
+        }
+      }
+    }
+  }
+
+  /// The way back for a diff; writes zeros into channel padding.
+  void unpack(layout form, const float* from, float* to) const {
+    const std::size_t plane = height * width;
+    if (form == layout::plain) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        for (std::size_t h = 0; h < height; ++h) {
+          const float* row = from + at(h, 0) + c;
+          for (std::size_t w = 0; w < width; ++w) *to++ = row[w * channels];
+        }
+      }
+      return;
+    }
+    const std::size_t block = block_of(form);
+    const std::size_t stored = (channels + block - 1) / block * block;
+    for (std::size_t c = 0; c < stored; c += 8) {
+      const auto width_here = static_cast<int>(c < channels ? std::min<std::size_t>(8, channels - c) : 0);
+      const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+      const __m256i keep = _mm256_cmpgt_epi32(_mm256_set1_epi32(width_here), lanes);
+      float* out = to + c / block * plane * block + c % block;
+      for (std::size_t h = 0; h < height; ++h) {
+        const float* row = from + at(h, 0) + c;
+        for (std::size_t w = 0; w < width; ++w, out += block) {
+          _mm256_storeu_ps(out, _mm256_maskload_ps(row + w * channels, keep));
+        }
+      }
+    }
+  }
+};
+
+class sparse_backward final : public kernel {
+ public:
+  sparse_backward(const layer_context& c, const convolution_shape& s, const pooled_tail& tail)
+      : image_{static_cast<std::size_t>(c.bottom_shape(0)[2]), static_cast<std::size_t>(c.bottom_shape(0)[3]),
+               s.in, static_cast<std::size_t>(s.pad[0]), static_cast<std::size_t>(s.pad[1])},
+        out_(s.out),
+        kernel_h_(static_cast<std::size_t>(s.kernel[0])),
+        kernel_w_(static_cast<std::size_t>(s.kernel[1])),
+        samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
+        bottom_(&c.bottom(0)),
+        pooled_(&c.state.blobs[c.state.graph.layers[tail.pooling].tops[0]]),
+        choice_(c.state.choices[tail.pooling]),
+        masked_(tail.relu.has_value()),
+        slope_(tail.relu ? tail.relu->slope : 1),
+        weights_(c.parameter(0)),
+        weight_gradient_(c.gradient(0)),
+        bias_gradient_(s.bias ? c.gradient(1) : gradient_slot()) {
+    const net_layer& pooling = c.state.graph.layers[tail.pooling];
+    pool_ = resolve_pooling(pooling, *c.top(0).extents, *pooled_->extents);
+    row_ = (kernel_w_ * s.in + 7) / 8 * 8;
+    column_step_ = static_cast<std::int32_t>(s.stride[1] * static_cast<std::int64_t>(s.in));
+    line_step_ = static_cast<std::int32_t>(s.stride[0] * static_cast<std::int64_t>(image_.row_step()));
+    x_ = buffer(image_.size() + row_);
+    const std::size_t terms = pool_.out_plane();
+    terms_.resize(8 * terms);
+    numbers_.resize(8 * terms);
+    for (int tap = 0; tap < pool_.kernel_h * pool_.kernel_w; ++tap) {
+      const int h = tap / pool_.kernel_w;
+      const int w = tap % pool_.kernel_w;
+      taps_.push_back({h * line_step_ + w * column_step_, h * pool_.width + w});
+    }
+    if (weight_gradient_.wanted()) dw_ = buffer(out_ * kernel_h_ * row_);
+    db_.resize((out_ + 7) / 8 * 8);
+    if (!c.wants_diff(0)) return;
+    wants_dx_ = true;
+    dx_ = buffer(image_.size() + row_);
+    packed_ = buffer(kernel_h_ * out_ * row_);
+    all_.reserve(out_ * terms);
+    sorted_.resize(out_ * terms);
+    places_.resize(static_cast<std::size_t>(pool_.height) * pool_.width + 1);
+  }
+
+  void forward(const pass&) override {}
+
+  void backward(const pass&) override {
+    std::fill_n(dw_.data(), dw_.size(), 0.0f);
+    std::fill(db_.begin(), db_.end(), 0.0f);
+    if (wants_dx_ && weights_.changed()) pack_weights();
+    const std::size_t block = block_of(pooled_->form);
+    const std::size_t x_step = bottom_->stored() / samples_;
+    for (std::size_t n = 0; n < samples_; ++n) {
+      if (weight_gradient_.wanted()) image_.pack(bottom_->form, bottom_->data + n * x_step, x_.data());
+      all_.clear();
+      for (std::size_t c = 0; c < out_; c += 8) {
+        const std::size_t plane = n * ((out_ + block - 1) / block) + c / block;
+        collect(plane * pool_.out_plane() * block + c % block, block, db_.data() + c);
+        const std::size_t width = std::min<std::size_t>(8, out_ - c);
+        for (std::size_t lane = 0; lane < width; ++lane) use_channel(c + lane, lane);
+      }
+      if (wants_dx_) {
+        write_dx(n * x_step);
+      }
+    }
+    finish();
+  }
+
+ private:
+  /// The gradients of eight channels of one image, zeros left out, as terms by channel;
+  /// their sums go into db.
+  void collect(std::size_t first, std::size_t block, float* db) {
+    const float* dy = pooled_->diff + first;
+    const float* y = pooled_->data + first;
+    const std::uint8_t* choice = choice_->at.data() + first;
+    const std::size_t per_channel = pool_.out_plane();
+    std::fill_n(counts_, 8, std::size_t{0});
+    const __m256 zero = _mm256_setzero_ps();
+    alignas(32) float scale[8];
+    __m256 sum = zero;
+    for (int row = 0; row < pool_.out_height; ++row) {
+      for (int column = 0; column < pool_.out_width; ++column, dy += block, y += block, choice += block) {
+        __m256 g = _mm256_loadu_ps(dy);
+        if (masked_) {
+          const __m256 positive = _mm256_cmp_ps(_mm256_loadu_ps(y), zero, _CMP_GT_OQ);
+          g = _mm256_blendv_ps(_mm256_mul_ps(g, _mm256_set1_ps(slope_)), g, positive);
+        }
+        auto left = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(g, zero, _CMP_NEQ_UQ)));
+        _mm256_store_ps(scale, g);
+        sum = _mm256_add_ps(sum, g);
+        const int top = row * pool_.stride_h - pool_.pad_h;
+        const int start = column * pool_.stride_w - pool_.pad_w;
+        const std::int32_t window = top * line_step_ + start * column_step_;
+        const std::int32_t window_number = top * pool_.width + start;
+        for (; left != 0; left &= left - 1) {
+          const auto lane = static_cast<std::size_t>(__builtin_ctz(left));
+          const tap_offset tap = taps_[choice[lane]];
+          const std::size_t at = lane * per_channel + counts_[lane]++;
+          terms_[at] = {window + tap.offset, scale[lane]};
+          numbers_[at] = window_number + tap.number;
+        }
+      }
+    }
+    _mm256_storeu_ps(db, _mm256_add_ps(_mm256_loadu_ps(db), sum));
+  }
+
+  void use_channel(std::size_t channel, std::size_t lane) {
+    const sparse_term* terms = terms_.data() + lane * pool_.out_plane();
+    const std::size_t count = counts_[lane];
+    if (weight_gradient_.wanted()) {
+      const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
+      gather_rows(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
+    }
+    if (!wants_dx_) return;
+    const auto from = static_cast<std::int32_t>(channel * row_);
+    const std::int32_t* numbers = numbers_.data() + lane * pool_.out_plane();
+    for (std::size_t i = 0; i < count; ++i) all_.push_back({numbers[i], {from, terms[i].scale}});
+  }
+
+  /// Sorts the image's terms by the place that they add to (channels in order at each), so that a place's row
+  /// of the diff stays in registers while all its channels add their weights.
+  void write_dx(std::size_t first) {
+    std::fill_n(dx_.data(), dx_.size(), 0.0f);
+    const auto width = static_cast<std::size_t>(pool_.width);
+    std::fill(places_.begin(), places_.end(), 0u);
+    for (const placed_term& t : all_) ++places_[static_cast<std::size_t>(t.number) + 1];
+    for (std::size_t i = 1; i < places_.size(); ++i) places_[i] += places_[i - 1];
+    starts_.assign(places_.begin(), places_.end());
+    for (const placed_term& t : all_) sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
+    const row_block row{1, kernel_w_ * image_.channels, 0, 0};
+    for (std::size_t k = 0; k < kernel_h_; ++k) {
+      const float* weights = packed_.data() + k * out_ * row_;
+      float* dx = dx_.data() + k * image_.row_step();
+      for (std::size_t p = 0; p + 1 < places_.size(); ++p) {
+        const std::size_t count = places_[p + 1] - places_[p];
+        if (count == 0) continue;
+        const std::size_t at = p / width * static_cast<std::size_t>(line_step_) +
+                               p % width * static_cast<std::size_t>(column_step_);
+        gather_rows(row, sorted_.data() + places_[p], count, weights, dx + at);
+      }
+    }
+    image_.unpack(bottom_->form, dx_.data(), bottom_->diff + first);
+  }
+
+  /// Caffe's [out, in, h, w] as [h, out, row of (w, in)], rows padded with zeros.
+  void pack_weights() {
+    const float* w = weights_.values();
+    for (std::size_t o = 0; o < out_; ++o) {
+      for (std::size_t c = 0; c < image_.channels; ++c) {
+        for (std::size_t h = 0; h < kernel_h_; ++h) {
+          float* row = packed_.data() + (h * out_ + o) * row_ + c;
+          for (std::size_t k = 0; k < kernel_w_; ++k) row[k * image_.channels] = *w++;
+        }
+      }
+    }
+  }
+
+  void finish() {
+    if (weight_gradient_.wanted()) {
+      float* g = weight_gradient_.begin();
+      for (std::size_t o = 0; o < out_; ++o) {
+        for (std::size_t c = 0; c < image_.channels; ++c) {
+          for (std::size_t h = 0; h < kernel_h_; ++h) {
+            const float* row = dw_.data() + (o * kernel_h_ + h) * row_ + c;
+            for (std::size_t k = 0; k < kernel_w_; ++k) *g++ = row[k * image_.channels];
+          }
+        }
+      }
+      weight_gradient_.end();
+    }
+    if (bias_gradient_.wanted()) {
+      std::copy_n(db_.begin(), out_, bias_gradient_.begin());
+      bias_gradient_.end();
+    }
+  }
+
+  struct placed_term {
+    std::int32_t number;  ///< of the place in the convolution's output plane
+    sparse_term term;
+  };
+
+  padded_image image_;
+  std::size_t out_, kernel_h_, kernel_w_, samples_;
+  cpu_blob *bottom_, *pooled_;
+  std::shared_ptr<pooled_choice> choice_;
+  bool masked_;
+  float slope_;
+  parameter_reader weights_;
+  gradient_slot weight_gradient_, bias_gradient_;
+  pool_shape pool_;
+  std::size_t row_ = 0;                            ///< floats of a window row, rounded up to eight
+  std::int32_t column_step_ = 0, line_step_ = 0;   ///< floats in x between neighbouring outputs
+  bool wants_dx_ = false;
+  buffer x_, dw_, dx_, packed_;
+  std::vector<float> db_;
+  std::vector<sparse_term> terms_, sorted_;
+  std::size_t counts_[8] = {};
+  std::vector<placed_term> all_;
+  struct tap_offset {
+    std::int32_t offset, number;
+  };
+  std::vector<tap_offset> taps_;         ///< of a pooling window, by what choice_ says
+  std::vector<std::int32_t> numbers_;    ///< beside terms_
+  std::vector<std::uint32_t> places_, starts_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_sparse_backward(const layer_context& c, const convolution_shape& s) {
+  if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return nullptr;
+  if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return nullptr;
+  if (s.dilation[0] != 1 || s.dilation[1] != 1) return nullptr;
+  const auto tail = tail_of(c);
+  if (!tail) return nullptr;
+  const net& n = c.state.graph;
+  const net_layer& pooling = n.layers[tail->pooling];
+  const cpu_blob& pooled = c.state.blobs[pooling.tops[0]];
+  if (pooled.form == layout::plain || pooled.form != c.top(0).form || pooled.diff == nullptr) return nullptr;
+  const pool_shape p = resolve_pooling(pooling, c.top_shape(0), *pooled.extents);
+  if (p.kernel_h * p.kernel_w > 256) return nullptr;
+  // Where more than about a third of the diff is not zero, the dense kernels are faster.
+  if (10 * p.out_plane() > 3 * p.in_plane()) return nullptr;
+  c.state.choices[tail->pooling] = std::make_shared<pooled_choice>();
+  c.state.backward_fused[tail->pooling] = true;
+  if (tail->relu) c.state.backward_fused[tail->relu->layer] = true;
+  return std::make_unique<sparse_backward>(c, s, *tail);
+}
+
+}  // namespace poseidon::cpu
