@@ -8,7 +8,6 @@
 //         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the figure that
 //         a busy machine disturbs least.
 #include "cpu/cpu_device.hpp"
-#include "models/fillers.hpp"
 #include "models/net_builder.hpp"
 #include "models/net_file.hpp"
 
@@ -16,7 +15,7 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -140,7 +139,7 @@ class training {
     for (std::size_t p = 0; p < n.parameters.size(); ++p) {
       values_.emplace_back(static_cast<std::size_t>(count(n.parameters[p].shape)));
       history_.emplace_back(values_.back().size());
-      fill(n.parameters[p], static_cast<std::uint32_t>(p), 1, values_.back());
+      initialise(n.parameters[p], values_.back(), static_cast<std::uint32_t>(p));
       holders_.push_back(std::make_unique<parameter_values>());
       holders_.back()->values = values_.back().data();
       pointers_.push_back(holders_.back().get());
@@ -184,6 +183,15 @@ class training {
   }
 
  private:
+  /// Uniform with the variance 1 / fan-in, which keeps values in their range; a bias stays zero.
+  static void initialise(const net_parameter& p, std::vector<float>& values, std::uint32_t seed) {
+    if (p.shape.size() < 2) return;
+    std::mt19937 random(seed + 1);
+    const float bound = std::sqrt(3.0f / static_cast<float>(count(p.shape, 1, p.shape.size())));
+    std::uniform_real_distribution<float> uniform(-bound, bound);
+    for (float& w : values) w = uniform(random);
+  }
+
   void make_input(std::uint32_t seed) {
     std::mt19937 random(seed + 1);
     std::normal_distribution<float> normal;
