@@ -3,7 +3,6 @@
 #include "cpu/cpu_device.hpp"
 #include "models/net_builder.hpp"
 #include "models/net_file.hpp"
-#include "models/snapshot.hpp"
 
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -114,9 +113,22 @@ class layer_case {
     }
     const fs::path path = folder_ / "params.caffemodel";
     if (values_.empty()) return;
-    stored_ = read_caffemodel(path);
-    copy_weights(stored_, path.string(), net_, values_);
-    for (std::size_t p = 0; p < values_.size(); ++p) holders_[p]->values = values_[p].data();
+    if (!stored_.ParseFromString(read_text(path))) {
+      throw std::runtime_error(path.string() + ": not a NetParameter");
+    }
+    for (const auto& l : stored_.layer()) {
+      if (l.name() != under_test_->name) continue;
+      for (std::size_t slot = 0; slot < under_test_->parameters.size(); ++slot) {
+        const auto& from = l.blobs(static_cast<int>(slot)).data();
+        std::vector<float>& to = values_[under_test_->parameters[slot]];
+        if (static_cast<std::size_t>(from.size()) != to.size()) {
+          throw std::runtime_error(path.string() + ": parameter " + std::to_string(slot) + " has " +
+                                   std::to_string(from.size()) + " values, the net needs " +
+                                   std::to_string(to.size()));
+        }
+        std::copy(from.begin(), from.end(), to.begin());
+      }
+    }
   }
 
   /// The manifest's blobs of one side; index by place, because tops may have the names of bottoms.
@@ -182,7 +194,7 @@ class layer_case {
   net net_;
   net_layer* under_test_ = nullptr;
   ::caffe::NetParameter stored_;
-  parameter_arrays values_;
+  std::vector<std::vector<float>> values_;
   std::vector<std::unique_ptr<parameter_values>> holders_;
   std::vector<const parameter_values*> pointers_;
 };
