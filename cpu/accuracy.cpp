@@ -41,7 +41,8 @@ class accuracy_kernel final : public forward_only {
                                       std::to_string(k) + ", the prediction has " +
                                       std::to_string(axis_.size) + " classes");
         }
-        const bool hit = among_best(x + o * axis_.size * axis_.inner + i, static_cast<std::size_t>(k));
+        const bool hit =
+            among_best(x + o * axis_.size * axis_.inner + i, static_cast<std::size_t>(k));
         ++labels;
         ++seen[static_cast<std::size_t>(k)];
         hits += hit;

@@ -9,7 +9,8 @@ struct cpu_blob {
   const shape* extents = nullptr;
   layout form = layout::plain;
   buffer own_data, own_diff;
-  float* data = nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
+  float* data =
+      nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
   float* diff = nullptr;  ///< null where no layer needs it
 
   [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
@@ -18,8 +19,8 @@ struct cpu_blob {
 
 enum class part { data, diff };
 
-/// One kernel's way to a blob's data or diff in the layout that it wants. Where the blob already has that
-/// layout this is the blob's own memory and load() and store() cost nothing.
+/// One kernel's way to a blob's data or diff in the layout that it wants. Where the blob already
+/// has that layout this is the blob's own memory and load() and store() cost nothing.
 class view {
  public:
   view() = default;
@@ -41,7 +42,9 @@ class view {
   }
 
  private:
-  [[nodiscard]] float* blobs_memory() const { return part_ == part::data ? blob_->data : blob_->diff; }
+  [[nodiscard]] float* blobs_memory() const {
+    return part_ == part::data ? blob_->data : blob_->diff;
+  }
   cpu_blob* blob_ = nullptr;
   part part_ = part::data;
   layout form_ = layout::plain;

@@ -8,8 +8,8 @@
 
 namespace poseidon::cpu {
 
-/// Owns `size` floats, all zero at first, with 64 readable bytes behind them: vector kernels may load (never
-/// store) past the end of a row.
+/// Owns `size` floats, all zero at first, with 64 readable bytes behind them: vector kernels may
+/// load (never store) past the end of a row.
 class buffer {
  public:
   buffer() = default;

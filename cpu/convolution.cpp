@@ -1,8 +1,9 @@
 // cpu/convolution.cpp
 //
-// Convolution over oneDNN. Each direction has its own primitive and asks for the layouts that it is fast in;
-// views convert where a blob has another one. Weights arrive in Caffe's layout and are repacked when their
-// version changes. A ReLU that follows in place is applied by the forward primitive.
+// Convolution over oneDNN. Each direction has its own primitive and asks for the layouts that it is
+// fast in; views convert where a blob has another one. Weights arrive in Caffe's layout and are
+// repacked when their version changes. A ReLU that follows in place is applied by the forward
+// primitive.
 #include "cpu/convolution_shape.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
@@ -15,8 +16,8 @@ namespace {
 
 using algorithm = dnnl::algorithm;
 
-/// Tries `make(layouts)` with each pair and takes the first that oneDNN has a fast kernel for, else the last
-/// that it has any kernel for.
+/// Tries `make(layouts)` with each pair and takes the first that oneDNN has a fast kernel for, else
+/// the last that it has any kernel for.
 template <class Make>
 auto first_fast(std::initializer_list<convolution_layouts> candidates, Make make)
     -> std::pair<decltype(make(convolution_layouts{})), convolution_layouts> {
@@ -39,7 +40,8 @@ auto first_fast(std::initializer_list<convolution_layouts> candidates, Make make
 class packed_weights {
  public:
   packed_weights() = default;
-  packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain, const dnnl_desc& wanted)
+  packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain,
+                 const dnnl_desc& wanted)
       : source_(source), pack_(reorder_step(run, plain, wanted)) {
     if (pack_.made()) own_ = buffer(wanted.get_size() / sizeof(float));
   }
@@ -70,9 +72,12 @@ class convolution_kernel final : public kernel {
     const dnnl_desc plain_weights = describe_plain(shape_.weights());
     const auto forward = make_forward(c, plain_weights);
     if (c.state.has_backward()) {
-      sparse_ = make_sparse_backward(c, shape_);
-      if (!sparse_) {
-        if (weight_gradient_.wanted() || bias_gradient_.wanted()) make_weights(c, plain_weights, forward);
+      after_pooling_ = make_pooled_backward(c, shape_);
+      if (!after_pooling_) {
+        after_relu_ = make_relu_backward(c, shape_);
+        top_ = &c.top(0);
+        if (weight_gradient_.wanted() || bias_gradient_.wanted())
+          make_weights(c, plain_weights, forward);
         make_data(c, plain_weights, forward);
       }
     }
@@ -104,7 +109,11 @@ class convolution_kernel final : public kernel {
   }
 
   void backward(const pass& now) override {
-    if (sparse_) return sparse_->backward(now);
+    if (after_pooling_) return after_pooling_->backward(now);
+    if (after_relu_) {
+      if (after_relu_->worthwhile()) return after_relu_->backward(now);
+      mask_diff();
+    }
     if (weights_step_.made()) backward_weights();
     if (!data_step_.made()) return;
     data_step_.point(DNNL_ARG_WEIGHTS, data_weights_.load());
@@ -138,7 +147,8 @@ class convolution_kernel final : public kernel {
       const dnnl::convolution_forward::desc what(
           dnnl::prop_kind::forward_training, algorithm::convolution_direct,
           describe(c.bottom_shape(0), l.in), any(shape_.weights()), bias_desc(),
-          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
+          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
+          shape_.pad);
       return dnnl::convolution_forward::primitive_desc(what, attributes, run.engine());
     });
     forward_layouts_ = layouts;
@@ -157,9 +167,10 @@ class convolution_kernel final : public kernel {
     const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](convolution_layouts l) {
       const dnnl::convolution_backward_weights::desc what(
           algorithm::convolution_direct, describe(c.bottom_shape(0), l.in), any(shape_.weights()),
-          bias_desc(), describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
-          shape_.pad);
-      return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(), run.engine(), hint);
+          bias_desc(), describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(),
+          shape_.pad, shape_.pad);
+      return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
+                                                                run.engine(), hint);
     });
     weights_layouts_ = layouts;
     weights_step_ = dnnl_step(run, dnnl::convolution_backward_weights(d), d);
@@ -170,9 +181,11 @@ class convolution_kernel final : public kernel {
     unpack_ = reorder_step(run, d.diff_weights_desc(), plain_weights);
     if (unpack_.made()) packed_gradient_ = buffer(d.diff_weights_desc().get_size() / sizeof(float));
     // Gradients that nobody learns from still need a place to go to.
-    if (!weight_gradient_.wanted()) spare_weights_ = buffer(plain_weights.get_size() / sizeof(float));
+    if (!weight_gradient_.wanted())
+      spare_weights_ = buffer(plain_weights.get_size() / sizeof(float));
     spare_bias_ = buffer(shape_.out);
-    pair_weights_ = buffer(c.layer.bottoms.size() > 1 ? plain_weights.get_size() / sizeof(float) : 0);
+    pair_weights_ =
+        buffer(c.layer.bottoms.size() > 1 ? plain_weights.get_size() / sizeof(float) : 0);
     pair_bias_ = buffer(c.layer.bottoms.size() > 1 ? shape_.out : 0);
   }
 
@@ -183,12 +196,15 @@ class convolution_kernel final : public kernel {
     if (!wanted) return;
     dnnl_run& run = c.state.dnnl;
     const convolution_layouts blocked{forward_layouts_.out, forward_layouts_.out};
-    const auto [d, layouts] = first_fast({forward_layouts_, blocked, {}}, [&](convolution_layouts l) {
-      const dnnl::convolution_backward_data::desc what(
-          algorithm::convolution_direct, describe(c.bottom_shape(0), l.in), any(shape_.weights()),
-          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
-      return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(), run.engine(), hint);
-    });
+    const auto [d, layouts] =
+        first_fast({forward_layouts_, blocked, {}}, [&](convolution_layouts l) {
+          const dnnl::convolution_backward_data::desc what(
+              algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
+              any(shape_.weights()), describe(c.top_shape(0), l.out), shape_.stride,
+              shape_.zeros_between(), shape_.pad, shape_.pad);
+          return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(),
+                                                                 run.engine(), hint);
+        });
     data_layouts_ = layouts;
     data_step_ = dnnl_step(run, dnnl::convolution_backward_data(d), d);
     data_step_.bind(DNNL_ARG_DIFF_SRC, d.diff_src_desc());
@@ -222,6 +238,14 @@ class convolution_kernel final : public kernel {
     if (bias_gradient_.wanted()) bias_gradient_.end();
   }
 
+  /// What the fused ReLU's own backward would have done.
+  void mask_diff() {
+    const float* y = top_->data;
+    float* dy = top_->diff;
+    const std::size_t size = top_->stored();
+    for (std::size_t i = 0; i < size; ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
+  }
+
   [[nodiscard]] static dnnl_desc any(const dnnl::memory::dims& d) {
     return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
   }
@@ -237,18 +261,21 @@ class convolution_kernel final : public kernel {
   packed_weights forward_weights_, data_weights_;
   buffer packed_gradient_, spare_weights_, spare_bias_, pair_weights_, pair_bias_;
   std::vector<pair> pairs_;
-  std::unique_ptr<kernel> sparse_;
+  std::unique_ptr<sparse_backward> after_pooling_, after_relu_;
+  cpu_blob* top_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   if (c.bottom_shape(0).size() < 3 || c.bottom_shape(0).size() > 5) {
-    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " + to_string(c.bottom_shape(0)) + ".");
+    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " +
+             to_string(c.bottom_shape(0)) + ".");
   }
   const auto& p = c.layer.spec.convolution_param();
   if (p.axis() != 1 && p.axis() != 1 - static_cast<int>(c.bottom_shape(0).size())) {
-    c.refuse("axis is " + std::to_string(p.axis()) + "; the CPU convolves with the channels on axis 1.");
+    c.refuse("axis is " + std::to_string(p.axis()) +
+             "; the CPU convolves with the channels on axis 1.");
   }
   return std::make_unique<convolution_kernel>(c);
 }

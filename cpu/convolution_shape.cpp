@@ -33,7 +33,8 @@ convolution_shape resolve_convolution(const net_layer& layer, const shape& input
   s.out = p.num_output();
   s.groups = p.group();
   s.bias = p.bias_term();
-  s.kernel = p.has_kernel_h() ? dims{p.kernel_h(), p.kernel_w()} : by_axis(p.kernel_size(), axes, 1);
+  s.kernel =
+      p.has_kernel_h() ? dims{p.kernel_h(), p.kernel_w()} : by_axis(p.kernel_size(), axes, 1);
   s.stride = p.has_stride_h() ? dims{p.stride_h(), p.stride_w()} : by_axis(p.stride(), axes, 1);
   s.pad = p.has_pad_h() ? dims{p.pad_h(), p.pad_w()} : by_axis(p.pad(), axes, 0);
   s.dilation = by_axis(p.dilation(), axes, 1);
@@ -44,7 +45,8 @@ convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {
   const shape& input = graph.blobs[layer.bottoms[0]].shape;
   if (input.size() != 4) return {};
   const convolution_shape s = resolve_convolution(layer, input);
-  const bool dilated = std::any_of(s.dilation.begin(), s.dilation.end(), [](auto d) { return d > 1; });
+  const bool dilated =
+      std::any_of(s.dilation.begin(), s.dilation.end(), [](auto d) { return d > 1; });
   const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
   convolution_layouts best;
   double best_cost = 0;
@@ -52,11 +54,13 @@ convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {
     if (form == layout::c16 && !wide) continue;
     const std::size_t block = block_of(form);
     const bool depthwise = s.groups == s.in && s.groups == s.out;
-    if (s.groups > 1 && !depthwise && (s.in / s.groups % block != 0 || s.out / s.groups % block != 0)) {
+    if (s.groups > 1 && !depthwise &&
+        (s.in / s.groups % block != 0 || s.out / s.groups % block != 0)) {
       continue;  // a block may not straddle two groups
     }
     if (dilated && s.groups > 1) continue;
-    // The work includes the padding; on a processor with AVX-512 the 8-wide kernels are a tenth slower.
+    // The work includes the padding; on a processor with AVX-512 the 8-wide kernels are a tenth
+    // slower.
     const bool first = s.in <= 3 && s.groups == 1;
     const double cost = static_cast<double>(first ? 1 : padded(s.in, block)) *
                         static_cast<double>(padded(s.out, block)) *

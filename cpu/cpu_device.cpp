@@ -5,14 +5,14 @@
 
 #include <immintrin.h>
 #include <omp.h>
-
 #include <stdexcept>
 #include <thread>
 
 namespace poseidon {
 namespace {
 
-/// The number of OpenMP threads is part of how oneDNN compiles a primitive, and belongs to the thread.
+/// The number of OpenMP threads is part of how oneDNN compiles a primitive, and belongs to the
+/// thread.
 class omp_threads_guard {
  public:
   explicit omp_threads_guard(int threads) : before_(omp_get_max_threads()) {
@@ -40,9 +40,9 @@ class cpu_device final : public device {
                                         std::span<const parameter_values* const> parameters,
                                         replica_options options) override {
     if (parameters.size() != n.parameters.size()) {
-      throw std::invalid_argument("net \"" + n.name + "\" has " + std::to_string(n.parameters.size()) +
-                                  " parameters, make_replica was given " +
-                                  std::to_string(parameters.size()));
+      throw std::invalid_argument(
+          "net \"" + n.name + "\" has " + std::to_string(n.parameters.size()) +
+          " parameters, make_replica was given " + std::to_string(parameters.size()));
     }
     const omp_threads_guard guard(options.threads);
     return cpu::compile(n, parameters, options);
@@ -73,7 +73,8 @@ class cpu_device final : public device {
 std::shared_ptr<device> make_cpu_device() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     throw std::runtime_error(
-        "this processor has no AVX2 and FMA, which the CPU kernels are written for (Intel Haswell, AMD "
+        "this processor has no AVX2 and FMA, which the CPU kernels are written for (Intel Haswell, "
+        "AMD "
         "Zen, or newer); on a virtual machine, let the host pass them through");
   }
   return std::make_shared<cpu_device>();

@@ -51,8 +51,9 @@ dnnl_desc describe_plain(const dnnl::memory::dims& extents) {
 dnnl_desc describe(const shape& s, layout form) {
   const dnnl::memory::dims extents(s.begin(), s.end());
   if (form == layout::plain) return describe_plain(extents);
-  return {extents, dnnl::memory::data_type::f32,
-          form == layout::c8 ? dnnl::memory::format_tag::nChw8c : dnnl::memory::format_tag::nChw16c};
+  return {
+      extents, dnnl::memory::data_type::f32,
+      form == layout::c8 ? dnnl::memory::format_tag::nChw8c : dnnl::memory::format_tag::nChw16c};
 }
 
 }  // namespace poseidon::cpu

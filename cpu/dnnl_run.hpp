@@ -1,8 +1,9 @@
 // cpu/dnnl_run.hpp
 //
-// How this backend uses oneDNN: one engine, primitives with scratch memory of ours, arguments bound once.
-// The library's own scratch belongs to the thread that created a primitive, and a replica is compiled by one
-// thread and executed by another, so every primitive here takes it from its replica instead.
+// How this backend uses oneDNN: one engine, primitives with scratch memory of ours, arguments bound
+// once. The library's own scratch belongs to the thread that created a primitive, and a replica is
+// compiled by one thread and executed by another, so every primitive here takes it from its replica
+// instead.
 #pragma once
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
@@ -17,7 +18,8 @@ namespace poseidon::cpu {
 using dnnl_desc = dnnl::memory::desc;
 using dnnl_arguments = std::unordered_map<int, dnnl::memory>;
 
-/// Engine, stream and the scratch memory of one replica, shared by its primitives because they run in turn.
+/// Engine, stream and the scratch memory of one replica, shared by its primitives because they run
+/// in turn.
 class dnnl_run {
  public:
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
@@ -41,7 +43,8 @@ class dnnl_step {
  public:
   dnnl_step() = default;
   template <class Descriptor>
-  dnnl_step(dnnl_run& run, const dnnl::primitive& p, const Descriptor& d) : run_(&run), primitive_(p) {
+  dnnl_step(dnnl_run& run, const dnnl::primitive& p, const Descriptor& d)
+      : run_(&run), primitive_(p) {
     scratch_ = d.scratchpad_desc();
     run.reserve(scratch_);
   }

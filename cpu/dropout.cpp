@@ -1,4 +1,5 @@
-// cpu/dropout.cpp - Dropout: factors from (seed, layer, global sample) when training, identity in TEST.
+// cpu/dropout.cpp - Dropout: factors from (seed, layer, global sample) when training, identity in
+// TEST.
 #include "cpu/dropout_mask.hpp"
 #include "cpu/layer.hpp"
 

@@ -2,10 +2,9 @@
 
 #include "models/random.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cmath>
+#include <immintrin.h>
 
 namespace poseidon::cpu {
 namespace {
@@ -63,8 +62,8 @@ void dropout_factors(std::uint64_t seed, std::uint32_t layer, std::uint64_t samp
   const auto least = static_cast<std::int32_t>(std::ceil(static_cast<double>(ratio) * 16777216.0));
   const __m256i below = _mm256_set1_epi32(least - 1);
   const __m256 keep = _mm256_set1_ps(1.0f / (1.0f - ratio));
-  const auto key0 =
-      static_cast<std::uint32_t>(seed) ^ (static_cast<std::uint32_t>(random_use::dropout) * 0x9E3779B9u);
+  const auto key0 = static_cast<std::uint32_t>(seed) ^
+                    (static_cast<std::uint32_t>(random_use::dropout) * 0x9E3779B9u);
   const auto key1 = static_cast<std::uint32_t>(seed >> 32);
   for (std::size_t i = 0; i < size; i += 32) {
     const __m256i first = _mm256_set1_epi32(static_cast<int>(i / 4));

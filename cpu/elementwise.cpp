@@ -6,8 +6,9 @@
 namespace poseidon::cpu {
 namespace {
 
-/// f says the value, slope its derivative from x and y. Where a layer works in place only y is left of the
-/// two, so slope must then make do with y (Caffe's own rule about which layers may be in place).
+/// f says the value, slope its derivative from x and y. Where a layer works in place only y is left
+/// of the two, so slope must then make do with y (Caffe's own rule about which layers may be in
+/// place).
 template <class Function>
 class elementwise_kernel final : public kernel {
  public:
@@ -149,7 +150,8 @@ std::unique_ptr<kernel> make_elementwise(const layer_context& c) {
   if (type == "Exp") return make(c, resolve_exp(spec.exp_param()));
   if (type == "Log") {
     const auto& p = spec.log_param();
-    return make(c, logarithm{p.scale(), p.shift(), p.base() == -1 ? 1.0f : 1.0f / std::log(p.base())});
+    return make(c,
+                logarithm{p.scale(), p.shift(), p.base() == -1 ? 1.0f : 1.0f / std::log(p.base())});
   }
   if (type == "Threshold") return make(c, threshold{spec.threshold_param().threshold()});
   c.refuse("elementwise.cpp does not know it");

@@ -1,4 +1,5 @@
-// cpu/eltwise.cpp - Eltwise: SUM with coefficients, PROD, MAX over two or more bottoms of one shape.
+// cpu/eltwise.cpp - Eltwise: SUM with coefficients, PROD, MAX over two or more bottoms of one
+// shape.
 #include "cpu/layer.hpp"
 
 #include <cstring>
@@ -14,7 +15,8 @@ class eltwise_kernel final : public kernel {
       : how_(c.layer.spec.eltwise_param().operation()), top_(&c.top(0)) {
     const auto& p = c.layer.spec.eltwise_param();
     for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i) {
-      bottoms_.push_back({view(c.bottom(i), part::data, top_->form), {},
+      bottoms_.push_back({view(c.bottom(i), part::data, top_->form),
+                          {},
                           p.coeff_size() > 0 ? p.coeff(static_cast<int>(i)) : 1.0f});
       if (c.wants_diff(i)) bottoms_.back().dx = view(c.bottom(i), part::diff, top_->form);
     }

@@ -1,9 +1,8 @@
 #include "cpu/gather.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
+#include <immintrin.h>
 #include <utility>
 
 namespace poseidon::cpu {
@@ -12,8 +11,8 @@ namespace {
 constexpr std::size_t most_registers = 13;  // of 16: one for the scale, two for the compiler
 
 template <int Rows, int Vectors>
-void gather(const sparse_term* t, std::size_t count, const float* from, std::size_t from_step, float* into,
-            std::size_t into_step) {
+void gather(const sparse_term* t, std::size_t count, const float* from, std::size_t from_step,
+            float* into, std::size_t into_step) {
   __m256 sum[Rows][Vectors];
 #pragma GCC unroll 13
   for (int r = 0; r < Rows; ++r) {
@@ -57,7 +56,8 @@ constexpr std::array<gather_kernel, most_registers> kernels_of(std::index_sequen
 
 template <std::size_t... Vectors>
 constexpr auto all_kernels(std::index_sequence<Vectors...>) {
-  return std::array{kernels_of<static_cast<int>(Vectors) + 1>(std::make_index_sequence<most_registers>())...};
+  return std::array{
+      kernels_of<static_cast<int>(Vectors) + 1>(std::make_index_sequence<most_registers>())...};
 }
 
 constexpr auto kernels = all_kernels(std::make_index_sequence<most_registers>());

@@ -20,7 +20,8 @@ struct row_block {
 /// into[r][i] += sum over terms of scale * from[offset + r][i], the terms in their order.
 ///
 /// Writes   whole groups of eight: up to 7 floats behind each row of `into` are added to as well.
-/// Cost     one load and one fused multiply-add per eight values and term; `into` stays in registers.
+/// Cost     one load and one fused multiply-add per eight values and term; `into` stays in
+/// registers.
 void gather_rows(const row_block& b, const sparse_term* terms, std::size_t count, const float* from,
                  float* into);
 

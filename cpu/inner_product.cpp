@@ -1,7 +1,7 @@
 // cpu/inner_product.cpp
 //
-// InnerProduct as matrix products on Caffe's own layouts, so that big weight matrices are never repacked:
-// y = x W^T + b. A ReLU that follows in place is applied with the bias.
+// InnerProduct as matrix products on Caffe's own layouts, so that big weight matrices are never
+// repacked: y = x W^T + b. A ReLU that follows in place is applied with the bias.
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
 
@@ -17,16 +17,16 @@ struct matrix {
 };
 
 /// c [rows, columns] = a b, all row-major; `inner` is the length of the sums.
-void multiply(std::size_t rows, std::size_t columns, std::size_t inner, const matrix& a, const matrix& b,
-              float* c) {
+void multiply(std::size_t rows, std::size_t columns, std::size_t inner, const matrix& a,
+              const matrix& b, float* c) {
   const auto as = [](std::size_t v) { return static_cast<dnnl::memory::dim>(v); };
-  const dnnl::status s =
-      dnnl::sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', as(rows), as(columns), as(inner),
-                  1.0f, a.values, as(a.row_length), b.values, as(b.row_length), 0.0f, c, as(columns));
+  const dnnl::status s = dnnl::sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', as(rows),
+                                     as(columns), as(inner), 1.0f, a.values, as(a.row_length),
+                                     b.values, as(b.row_length), 0.0f, c, as(columns));
   if (s != dnnl::status::success) {
-    throw std::runtime_error("matrix product " + std::to_string(rows) + "x" + std::to_string(columns) + "x" +
-                             std::to_string(inner) + " failed in oneDNN, status " +
-                             std::to_string(static_cast<int>(s)));
+    throw std::runtime_error("matrix product " + std::to_string(rows) + "x" +
+                             std::to_string(columns) + "x" + std::to_string(inner) +
+                             " failed in oneDNN, status " + std::to_string(static_cast<int>(s)));
   }
 }
 

@@ -1,7 +1,8 @@
 // cpu/layer.hpp
 //
-// What the layers of one replica share: the blobs in the layouts that the compile step chose, the way to
-// parameters and gradients, and the scratch memory. A layer is one `kernel`, made from a layer_context.
+// What the layers of one replica share: the blobs in the layouts that the compile step chose, the
+// way to parameters and gradients, and the scratch memory. A layer is one `kernel`, made from a
+// layer_context.
 #pragma once
 #include "cpu/blob.hpp"
 #include "cpu/dnnl_run.hpp"
@@ -15,7 +16,8 @@
 
 namespace poseidon::cpu {
 
-/// A convolution followed by max pooling shares the pooling's choice of maxima, see sparse_convolution.hpp.
+/// A convolution followed by max pooling shares the pooling's choice of maxima, see
+/// sparse_convolution.hpp.
 struct pooled_choice;
 
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
@@ -24,10 +26,10 @@ struct replica_state {
   std::span<const parameter_values* const> parameters;
   replica_options options;
   dnnl_run dnnl;
-  std::vector<cpu_blob> blobs;          ///< by net blob
-  std::vector<buffer> gradients;        ///< by net parameter; empty without backward
-  std::vector<bool> forward_fused;      ///< by layer: an earlier kernel already applies its forward
-  std::vector<bool> backward_fused;     ///< by layer: its producer's kernel does its backward as well
+  std::vector<cpu_blob> blobs;       ///< by net blob
+  std::vector<buffer> gradients;     ///< by net parameter; empty without backward
+  std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
+  std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well
   std::vector<std::shared_ptr<pooled_choice>> choices;  ///< by layer: of max poolings
 
   [[nodiscard]] bool has_backward() const {
@@ -35,8 +37,8 @@ struct replica_state {
   }
 };
 
-/// Where one layer writes the gradient of one parameter. Of the layers that share a parameter the last in
-/// net order runs backward first and writes; the others add.
+/// Where one layer writes the gradient of one parameter. Of the layers that share a parameter the
+/// last in net order runs backward first and writes; the others add.
 class gradient_slot {
  public:
   gradient_slot() = default;
@@ -62,7 +64,9 @@ class parameter_reader {
   parameter_reader() = default;
   explicit parameter_reader(const parameter_values* source) : source_(source) {}
   [[nodiscard]] bool exists() const { return source_ != nullptr; }
-  [[nodiscard]] const float* values() const { return source_->values.load(std::memory_order_acquire); }
+  [[nodiscard]] const float* values() const {
+    return source_->values.load(std::memory_order_acquire);
+  }
   /// True if the values differ from those of the last call that was answered with true.
   [[nodiscard]] bool changed() {
     const std::uint64_t now = source_->version.load(std::memory_order_acquire);

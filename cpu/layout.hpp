@@ -1,4 +1,5 @@
-// cpu/layout.hpp - how a blob's values lie in memory inside a replica, and the way from one to another.
+// cpu/layout.hpp - how a blob's values lie in memory inside a replica, and the way from one to
+// another.
 #pragma once
 #include "models/shape.hpp"
 
@@ -6,15 +7,17 @@
 
 namespace poseidon::cpu {
 
-/// plain: Caffe's row-major order. c8, c16: oneDNN's nChw8c and nChw16c, channels in blocks that a vector
-/// register holds; a last block that is not full is padded, and the padding is zero at all times.
+/// plain: Caffe's row-major order. c8, c16: oneDNN's nChw8c and nChw16c, channels in blocks that a
+/// vector register holds; a last block that is not full is padded, and the padding is zero at all
+/// times.
 enum class layout { plain, c8, c16 };
 
 [[nodiscard]] constexpr std::size_t block_of(layout form) {
   return form == layout::plain ? 1 : form == layout::c8 ? 8 : 16;
 }
 
-/// The axes of a blob as image kernels see them; missing axes are 1, those after the second are one plane.
+/// The axes of a blob as image kernels see them; missing axes are 1, those after the second are one
+/// plane.
 struct image_extent {
   std::size_t samples = 1, channels = 1, plane = 1;
 };

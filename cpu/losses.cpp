@@ -107,14 +107,23 @@ class sigmoid_cross_entropy_kernel final : public kernel {
 
  private:
   static float sigmoid(float x) { return 0.5f * std::tanh(0.5f * x) + 0.5f; }
-  [[nodiscard]] bool is_ignored(float t) const { return ignored_ && static_cast<int>(t) == *ignored_; }
+  [[nodiscard]] bool is_ignored(float t) const {
+    return ignored_ && static_cast<int>(t) == *ignored_;
+  }
   [[nodiscard]] float normalizer(std::size_t valid) const {
     std::size_t n = 1;
     switch (normalization_) {
-      case ::caffe::LossParameter::FULL: n = size_; break;
-      case ::caffe::LossParameter::VALID: n = valid; break;
-      case ::caffe::LossParameter::BATCH_SIZE: n = samples_; break;
-      default: break;
+      case ::caffe::LossParameter::FULL:
+        n = size_;
+        break;
+      case ::caffe::LossParameter::VALID:
+        n = valid;
+        break;
+      case ::caffe::LossParameter::BATCH_SIZE:
+        n = samples_;
+        break;
+      default:
+        break;
     }
     return std::max(1.0f, static_cast<float>(n));
   }

@@ -10,14 +10,16 @@ class lrn_kernel final : public kernel {
       : x_(c.bottom(0), part::data, c.bottom(0).form), y_(c.top(0), part::data, c.bottom(0).form) {
     const auto& p = c.layer.spec.lrn_param();
     const bool within = p.norm_region() == ::caffe::LRNParameter::WITHIN_CHANNEL;
-    const auto how = within ? dnnl::algorithm::lrn_within_channel : dnnl::algorithm::lrn_across_channels;
+    const auto how =
+        within ? dnnl::algorithm::lrn_within_channel : dnnl::algorithm::lrn_across_channels;
     const float k = within ? 1.0f : p.k();  // Caffe ignores k within channels
     const dnnl_desc d = describe(c.bottom_shape(0), c.bottom(0).form);
     dnnl_run& run = c.state.dnnl;
     const bool backward = c.wants_diff(0);
-    const auto kind = backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const dnnl::lrn_forward::primitive_desc f({kind, how, d, p.local_size(), p.alpha(), p.beta(), k},
-                                              run.attributes(), run.engine());
+    const auto kind =
+        backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const dnnl::lrn_forward::primitive_desc f(
+        {kind, how, d, p.local_size(), p.alpha(), p.beta(), k}, run.attributes(), run.engine());
     forward_ = dnnl_step(run, dnnl::lrn_forward(f), f);
     forward_.bind(DNNL_ARG_SRC, d);
     forward_.bind(DNNL_ARG_DST, d);
@@ -67,7 +69,8 @@ std::unique_ptr<kernel> make_lrn(const layer_context& c) {
   if (c.bottom_shape(0).size() != 4) {
     c.refuse("LRN wants a bottom of 4 axes, this one is " + to_string(c.bottom_shape(0)) + ".");
   }
-  if (c.in_place()) c.refuse("LRN cannot work in place: its backward needs its input. Name the top anew.");
+  if (c.in_place())
+    c.refuse("LRN cannot work in place: its backward needs its input. Name the top anew.");
   return std::make_unique<lrn_kernel>(c);
 }
 

@@ -1,9 +1,8 @@
 #include "cpu/max_pool.hpp"
 
-#include <immintrin.h>
-
 #include <cfloat>
 #include <cstring>
+#include <immintrin.h>
 
 namespace poseidon::cpu {
 namespace {
@@ -58,12 +57,14 @@ void forward_planes(const pool_shape& s, std::size_t planes, const float* x, flo
       for (int column = 0; column < s.out_width; ++column, y += Block, choice += Block) {
         const int h = row * s.stride_h - s.pad_h;
         const int w = column * s.stride_w - s.pad_w;
-        const bool whole = Kernel > 0 && h >= 0 && w >= 0 && h + Kernel <= s.height && w + Kernel <= s.width;
+        const bool whole =
+            Kernel > 0 && h >= 0 && w >= 0 && h + Kernel <= s.height && w + Kernel <= s.width;
         for (int lane = 0; lane < Block; lane += 8) {
           if constexpr (Kernel > 0) {
             if (whole) {
-              whole_window<Block, Kernel>(x + h * row_step + static_cast<std::size_t>(w) * Block + lane,
-                                          row_step, y + lane, choice + lane);
+              whole_window<Block, Kernel>(
+                  x + h * row_step + static_cast<std::size_t>(w) * Block + lane, row_step, y + lane,
+                  choice + lane);
               continue;
             }
           }
@@ -75,7 +76,8 @@ void forward_planes(const pool_shape& s, std::size_t planes, const float* x, flo
 }
 
 template <int Block>
-void scatter_window(const pool_shape& s, const pool_window& w, __m256 dy, __m256i at, float* plane) {
+void scatter_window(const pool_shape& s, const pool_window& w, __m256 dy, __m256i at,
+                    float* plane) {
   for (int h = w.top; h < w.bottom; ++h) {
     for (int c = w.left; c < w.right; ++c) {
       const __m256i tap = _mm256_set1_epi32((h - w.first_row) * s.kernel_w + (c - w.first_column));
@@ -109,8 +111,8 @@ void max_pool_backward(const pool_shape& s, std::size_t planes, const float* dy,
       for (int column = 0; column < s.out_width; ++column, dy += Block, choice += Block) {
         const pool_window w = window_at(s, row, column);
         for (int lane = 0; lane < Block; lane += 8) {
-          const __m256i at =
-              _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(choice + lane)));
+          const __m256i at = _mm256_cvtepu8_epi32(
+              _mm_loadl_epi64(reinterpret_cast<const __m128i*>(choice + lane)));
           scatter_window<Block>(s, w, _mm256_loadu_ps(dy + lane), at, dx + lane);
         }
       }
@@ -118,12 +120,14 @@ void max_pool_backward(const pool_shape& s, std::size_t planes, const float* dy,
   }
 }
 
-template void max_pool_forward<8>(const pool_shape&, std::size_t, const float*, float*, std::uint8_t*);
-template void max_pool_forward<16>(const pool_shape&, std::size_t, const float*, float*, std::uint8_t*);
-template void max_pool_backward<8>(const pool_shape&, std::size_t, const float*, const std::uint8_t*,
-                                   float*);
-template void max_pool_backward<16>(const pool_shape&, std::size_t, const float*, const std::uint8_t*,
-                                    float*);
+template void max_pool_forward<8>(const pool_shape&, std::size_t, const float*, float*,
+                                  std::uint8_t*);
+template void max_pool_forward<16>(const pool_shape&, std::size_t, const float*, float*,
+                                   std::uint8_t*);
+template void max_pool_backward<8>(const pool_shape&, std::size_t, const float*,
+                                   const std::uint8_t*, float*);
+template void max_pool_backward<16>(const pool_shape&, std::size_t, const float*,
+                                    const std::uint8_t*, float*);
 
 void max_pool_forward_plain(const pool_shape& s, std::size_t planes, const float* x, float* y,
                             std::int32_t* choice) {

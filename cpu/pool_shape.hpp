@@ -22,7 +22,7 @@ struct pool_shape {
 struct pool_window {
   int top, bottom, left, right;  ///< rows [top, bottom), columns [left, right)
   int first_row, first_column;   ///< of the whole window; negative in the padding
-  float area;                    ///< of the window cut at the far padding: padding counts, overflow does not
+  float area;  ///< of the window cut at the far padding: padding counts, overflow does not
 };
 
 [[nodiscard]] inline pool_window window_at(const pool_shape& s, int row, int column) {
@@ -39,6 +39,7 @@ struct pool_window {
   return w;
 }
 
-[[nodiscard]] pool_shape resolve_pooling(const net_layer& layer, const shape& input, const shape& output);
+[[nodiscard]] pool_shape resolve_pooling(const net_layer& layer, const shape& input,
+                                         const shape& output);
 
 }  // namespace poseidon::cpu

@@ -30,9 +30,15 @@ class ave_kernel final : public kernel {
     const float* x = x_.load();
     float* y = y_.memory();
     switch (x_.form()) {
-      case layout::plain: ave_pool_forward<1>(shape_, planes_, x, y); break;
-      case layout::c8: ave_pool_forward<8>(shape_, planes_, x, y); break;
-      case layout::c16: ave_pool_forward<16>(shape_, planes_, x, y); break;
+      case layout::plain:
+        ave_pool_forward<1>(shape_, planes_, x, y);
+        break;
+      case layout::c8:
+        ave_pool_forward<8>(shape_, planes_, x, y);
+        break;
+      case layout::c16:
+        ave_pool_forward<16>(shape_, planes_, x, y);
+        break;
     }
     y_.store();
   }
@@ -42,9 +48,15 @@ class ave_kernel final : public kernel {
     const float* dy = dy_.load();
     float* dx = dx_.memory();
     switch (x_.form()) {
-      case layout::plain: ave_pool_backward<1>(shape_, planes_, dy, dx); break;
-      case layout::c8: ave_pool_backward<8>(shape_, planes_, dy, dx); break;
-      case layout::c16: ave_pool_backward<16>(shape_, planes_, dy, dx); break;
+      case layout::plain:
+        ave_pool_backward<1>(shape_, planes_, dy, dx);
+        break;
+      case layout::c8:
+        ave_pool_backward<8>(shape_, planes_, dy, dx);
+        break;
+      case layout::c16:
+        ave_pool_backward<16>(shape_, planes_, dy, dx);
+        break;
     }
     dx_.store();
   }
@@ -98,7 +110,8 @@ class blocked_max_kernel final : public kernel {
   blocked_max_kernel(const layer_context& c, const pool_shape& s)
       : shape_(s),
         planes_(planes_of(c.bottom_shape(0), c.bottom(0).form)),
-        choice_(c.state.choices[c.index] ? c.state.choices[c.index] : std::make_shared<pooled_choice>()),
+        choice_(c.state.choices[c.index] ? c.state.choices[c.index]
+                                         : std::make_shared<pooled_choice>()),
         x_(c.bottom(0), part::data, c.bottom(0).form),
         y_(c.top(0), part::data, c.bottom(0).form) {
     choice_->at.resize(planes_ * s.out_plane() * Block);

@@ -58,6 +58,8 @@ std::optional<following_relu> relu_in_place_after(const layer_context& c) {
   return following_relu{*next, l.spec.relu_param().negative_slope()};
 }
 
-std::unique_ptr<kernel> make_relu(const layer_context& c) { return std::make_unique<relu_kernel>(c); }
+std::unique_ptr<kernel> make_relu(const layer_context& c) {
+  return std::make_unique<relu_kernel>(c);
+}
 
 }  // namespace poseidon::cpu

@@ -10,7 +10,8 @@ namespace {
 
 class cpu_replica final : public replica {
  public:
-  cpu_replica(const net& n, std::span<const parameter_values* const> parameters, replica_options options)
+  cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
+              replica_options options)
       : state_{n, parameters, options, {}, {}, {}, {}, {}, {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
@@ -69,7 +70,8 @@ class cpu_replica final : public replica {
   }
 
  private:
-  /// Each blob's layout: its producer's habit, except that an in-place layer of habit plain keeps it plain.
+  /// Each blob's layout: its producer's habit, except that an in-place layer of habit plain keeps
+  /// it plain.
   void choose_forms() {
     const net& n = state_.graph;
     std::vector<bool> stays_plain(n.blobs.size());
@@ -86,7 +88,8 @@ class cpu_replica final : public replica {
       const layout_habit habit = find_layer_type(l.type)->habit;
       for (const std::size_t t : l.tops) {
         if (stays_plain[t] || n.blobs[t].shape.size() != 4) continue;
-        if (std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end()) continue;  // in place
+        if (std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end())
+          continue;  // in place
         if (habit == layout_habit::chooses) state_.blobs[t].form = choose_layouts(n, l).out;
         if (habit == layout_habit::follows && !l.bottoms.empty() &&
             n.blobs[l.bottoms[0]].shape.size() == 4) {
@@ -135,7 +138,8 @@ class cpu_replica final : public replica {
     const cpu_blob& b = state_.blobs.at(blob);
     if (size != b.values()) {
       throw std::invalid_argument("blob \"" + state_.graph.blobs[blob].name + "\" holds " +
-                                  std::to_string(b.values()) + " values, not " + std::to_string(size));
+                                  std::to_string(b.values()) + " values, not " +
+                                  std::to_string(size));
     }
     return b;
   }
@@ -145,8 +149,9 @@ class cpu_replica final : public replica {
   [[nodiscard]] const cpu_blob& checked_diff(std::size_t blob, std::size_t size) const {
     const cpu_blob& b = checked(blob, size);
     if (b.diff == nullptr) {
-      throw std::invalid_argument("blob \"" + state_.graph.blobs[blob].name +
-                                  "\" has no diff: no layer needs it (replica_options::keep_all_diffs)");
+      throw std::invalid_argument(
+          "blob \"" + state_.graph.blobs[blob].name +
+          "\" has no diff: no layer needs it (replica_options::keep_all_diffs)");
     }
     return b;
   }

@@ -1,4 +1,5 @@
-// cpu/shape_layers.cpp - layers that move values without changing them: Flatten, Reshape, Concat, Slice, Silence.
+// cpu/shape_layers.cpp - layers that move values without changing them: Flatten, Reshape, Concat,
+// Slice, Silence.
 #include "cpu/axis.hpp"
 #include "cpu/layer.hpp"
 
@@ -7,7 +8,8 @@
 namespace poseidon::cpu {
 namespace {
 
-/// Flatten and Reshape: the same plain values under another shape. Memory is shared where the bottom is plain.
+/// Flatten and Reshape: the same plain values under another shape. Memory is shared where the
+/// bottom is plain.
 class reshape_kernel final : public kernel {
  public:
   explicit reshape_kernel(const layer_context& c)
@@ -36,7 +38,8 @@ class reshape_kernel final : public kernel {
 class joined_axis {
  public:
   joined_axis(const shape& whole, std::size_t axis) : axis_(axis), whole_(whole) {}
-  /// Calls move(offset in the whole, offset in the part, values) for every run of the part at `first`.
+  /// Calls move(offset in the whole, offset in the part, values) for every run of the part at
+  /// `first`.
   template <class Move>
   void each_run(const shape& part, std::size_t first, Move move) const {
     const auto outer = static_cast<std::size_t>(count(part, 0, axis_));

@@ -70,6 +70,8 @@ void softmax_forward(const along_axis& a, const float* x, float* y) {
   }
 }
 
-std::unique_ptr<kernel> make_softmax(const layer_context& c) { return std::make_unique<softmax_kernel>(c); }
+std::unique_ptr<kernel> make_softmax(const layer_context& c) {
+  return std::make_unique<softmax_kernel>(c);
+}
 
 }  // namespace poseidon::cpu

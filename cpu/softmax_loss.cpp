@@ -47,7 +47,8 @@ class softmax_loss_kernel final : public kernel {
         const auto k = checked(label[o * axis_.inner + i]);
         if (!k) continue;
         ++valid;
-        loss -= std::log(std::max(probability_.data()[(o * axis_.size + *k) * axis_.inner + i], FLT_MIN));
+        loss -= std::log(
+            std::max(probability_.data()[(o * axis_.size + *k) * axis_.inner + i], FLT_MIN));
       }
     }
     normalizer_ = normalizer(valid);
@@ -86,8 +87,8 @@ class softmax_loss_kernel final : public kernel {
     if (!(label >= 0) || static_cast<std::size_t>(k) >= axis_.size) {
       throw std::invalid_argument(
           "layer \"" + name_ + "\" (SoftmaxWithLoss): a label is " + std::to_string(label) +
-          ", the prediction has " + std::to_string(axis_.size) +
-          " classes (0 to " + std::to_string(axis_.size - 1) +
+          ", the prediction has " + std::to_string(axis_.size) + " classes (0 to " +
+          std::to_string(axis_.size - 1) +
           "). Do the data and the last layer's num_output belong together?");
     }
     return static_cast<std::size_t>(k);
@@ -96,10 +97,17 @@ class softmax_loss_kernel final : public kernel {
   [[nodiscard]] float normalizer(std::size_t valid) const {
     std::size_t n = 1;
     switch (normalization_) {
-      case ::caffe::LossParameter::FULL: n = axis_.outer * axis_.inner; break;
-      case ::caffe::LossParameter::VALID: n = valid; break;
-      case ::caffe::LossParameter::BATCH_SIZE: n = axis_.outer; break;
-      default: break;
+      case ::caffe::LossParameter::FULL:
+        n = axis_.outer * axis_.inner;
+        break;
+      case ::caffe::LossParameter::VALID:
+        n = valid;
+        break;
+      case ::caffe::LossParameter::BATCH_SIZE:
+        n = axis_.outer;
+        break;
+      default:
+        break;
     }
     return std::max(1.0f, static_cast<float>(n));
   }

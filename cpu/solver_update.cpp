@@ -24,7 +24,8 @@ struct arrays {
   float* second;
 };
 
-/// The loop that all rules share: scale, regularise, then rule(w, g, h1, h2) -> what to take from w.
+/// The loop that all rules share: scale, regularise, then rule(w, g, h1, h2) -> what to take from
+/// w.
 template <bool L1, class Rule>
 void for_each(const arrays& a, const rule_step& step, Rule rule) {
   const float scale = step.scale;
@@ -144,8 +145,8 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
                                 " history arrays, it was given " + std::to_string(history.size()));
   }
   for (const std::span<float>& h : history) require_size("history", h.size(), gradient.size());
-  const arrays a{gradient.size(),   gradient.data(), values.data(), fresh.data(), history[0].data(),
-                 slots == 2 ? history[1].data() : nullptr};
+  const arrays a{gradient.size(), gradient.data(),   values.data(),
+                 fresh.data(),    history[0].data(), slots == 2 ? history[1].data() : nullptr};
   rule.decay_norm == regularizer::l1 ? apply<true>(rule, step, a) : apply<false>(rule, step, a);
 }
 

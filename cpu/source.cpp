@@ -1,4 +1,5 @@
-// cpu/source.cpp - data layers: what data/ delivered becomes the tops, without a copy where nothing writes.
+// cpu/source.cpp - data layers: what data/ delivered becomes the tops, without a copy where nothing
+// writes.
 #include "cpu/layer.hpp"
 
 #include <cstring>
@@ -51,8 +52,8 @@ class source_kernel final : public forward_only {
   }
 
   [[noreturn]] void refuse(const char* what, std::size_t has, std::size_t needs) const {
-    throw std::invalid_argument("data layer \"" + name_ + "\" was fed " + std::to_string(has) + " " +
-                                what + ", the net needs " + std::to_string(needs));
+    throw std::invalid_argument("data layer \"" + name_ + "\" was fed " + std::to_string(has) +
+                                " " + what + ", the net needs " + std::to_string(needs));
   }
 
   std::string name_;
@@ -63,6 +64,8 @@ class source_kernel final : public forward_only {
 
 }  // namespace
 
-std::unique_ptr<kernel> make_source(const layer_context& c) { return std::make_unique<source_kernel>(c); }
+std::unique_ptr<kernel> make_source(const layer_context& c) {
+  return std::make_unique<source_kernel>(c);
+}
 
 }  // namespace poseidon::cpu

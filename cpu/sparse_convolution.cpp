@@ -4,14 +4,18 @@
 #include "cpu/gather.hpp"
 #include "cpu/pool_shape.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
+#include <immintrin.h>
 #include <optional>
 
 namespace poseidon::cpu {
 namespace {
+
+constexpr std::size_t cached_floats = 5 * 1024;  ///< of x; the rest of 32 KiB is for terms and sums
+constexpr std::size_t most_row_weights = 10 * 1024;  ///< floats of one kernel row over all channels
+constexpr double densest =
+    0.6;  ///< share of gradients that are not zero, above which dense kernels win
 
 /// The layers after the convolution that its backward stands for.
 struct pooled_tail {
@@ -84,7 +88,8 @@ struct padded_image {
     const std::size_t block = block_of(form);
     const std::size_t stored = (channels + block - 1) / block * block;
     for (std::size_t c = 0; c < stored; c += 8) {
-      const auto width_here = static_cast<int>(c < channels ? std::min<std::size_t>(8, channels - c) : 0);
+      const auto width_here =
+          static_cast<int>(c < channels ? std::min<std::size_t>(8, channels - c) : 0);
       const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
       const __m256i keep = _mm256_cmpgt_epi32(_mm256_set1_epi32(width_here), lanes);
       float* out = to + c / block * plane * block + c % block;
@@ -98,36 +103,48 @@ struct padded_image {
   }
 };
 
-class sparse_backward final : public kernel {
+/// Where the gradients come from: a pooling's top with its choices, or the convolution's own top.
+struct gradient_source {
+  cpu_blob* blob = nullptr;
+  pool_shape windows;                     ///< 1x1 windows for the convolution's own top
+  std::shared_ptr<pooled_choice> choice;  ///< null for the convolution's own top
+  std::optional<following_relu> relu;     ///< whose mask has still to be applied
+};
+
+class sparse_kernel final : public sparse_backward {
  public:
-  sparse_backward(const layer_context& c, const convolution_shape& s, const pooled_tail& tail)
-      : image_{static_cast<std::size_t>(c.bottom_shape(0)[2]), static_cast<std::size_t>(c.bottom_shape(0)[3]),
-               s.in, static_cast<std::size_t>(s.pad[0]), static_cast<std::size_t>(s.pad[1])},
+  sparse_kernel(const layer_context& c, const convolution_shape& s, gradient_source source)
+      : image_{static_cast<std::size_t>(c.bottom_shape(0)[2]),
+               static_cast<std::size_t>(c.bottom_shape(0)[3]), s.in,
+               static_cast<std::size_t>(s.pad[0]), static_cast<std::size_t>(s.pad[1])},
         out_(s.out),
         kernel_h_(static_cast<std::size_t>(s.kernel[0])),
         kernel_w_(static_cast<std::size_t>(s.kernel[1])),
         samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
         bottom_(&c.bottom(0)),
-        pooled_(&c.state.blobs[c.state.graph.layers[tail.pooling].tops[0]]),
-        choice_(c.state.choices[tail.pooling]),
-        masked_(tail.relu.has_value()),
-        slope_(tail.relu ? tail.relu->slope : 1),
+        source_(std::move(source)),
+        windows_(source_.windows),
+        slope_(source_.relu ? source_.relu->slope : 1),
         weights_(c.parameter(0)),
         weight_gradient_(c.gradient(0)),
         bias_gradient_(s.bias ? c.gradient(1) : gradient_slot()) {
-    const net_layer& pooling = c.state.graph.layers[tail.pooling];
-    pool_ = resolve_pooling(pooling, *c.top(0).extents, *pooled_->extents);
     row_ = (kernel_w_ * s.in + 7) / 8 * 8;
     column_step_ = static_cast<std::int32_t>(s.stride[1] * static_cast<std::int64_t>(s.in));
-    line_step_ = static_cast<std::int32_t>(s.stride[0] * static_cast<std::int64_t>(image_.row_step()));
+    line_step_ =
+        static_cast<std::int32_t>(s.stride[0] * static_cast<std::int64_t>(image_.row_step()));
+    // So many rows of windows at a time that what they read of x stays in the first-level cache.
+    const auto line =
+        static_cast<std::size_t>(line_step_) * static_cast<std::size_t>(windows_.stride_h);
+    const std::size_t around = kernel_h_ * image_.row_step();
+    rows_at_once_ = static_cast<int>(
+        std::max<std::size_t>(2, around < cached_floats ? (cached_floats - around) / line : 0));
     x_ = buffer(image_.size() + row_);
-    const std::size_t terms = pool_.out_plane();
-    terms_.resize(8 * terms);
-    numbers_.resize(8 * terms);
-    for (int tap = 0; tap < pool_.kernel_h * pool_.kernel_w; ++tap) {
-      const int h = tap / pool_.kernel_w;
-      const int w = tap % pool_.kernel_w;
-      taps_.push_back({h * line_step_ + w * column_step_, h * pool_.width + w});
+    terms_.resize(8 * windows_.out_plane());
+    numbers_.resize(8 * windows_.out_plane());
+    for (int tap = 0; tap < windows_.kernel_h * windows_.kernel_w; ++tap) {
+      const int h = tap / windows_.kernel_w;
+      const int w = tap % windows_.kernel_w;
+      taps_.push_back({h * line_step_ + w * column_step_, h * windows_.width + w});
     }
     if (weight_gradient_.wanted()) dw_ = buffer(out_ * kernel_h_ * row_);
     db_.resize((out_ + 7) / 8 * 8);
@@ -135,75 +152,99 @@ class sparse_backward final : public kernel {
     wants_dx_ = true;
     dx_ = buffer(image_.size() + row_);
     packed_ = buffer(kernel_h_ * out_ * row_);
-    all_.reserve(out_ * terms);
-    sorted_.resize(out_ * terms);
-    places_.resize(static_cast<std::size_t>(pool_.height) * pool_.width + 1);
+    all_.reserve(out_ * windows_.out_plane());
+    sorted_.resize(out_ * windows_.out_plane());
+    places_.resize(windows_.in_plane() + 1);
   }
 
-  void forward(const pass&) override {}
+  /// Counts in a few images spread over the batch, so that the answer costs little and depends on
+  /// values only.
+  bool worthwhile() const override {
+    const std::size_t size = source_.blob->stored() / samples_;
+    const std::size_t step = std::max<std::size_t>(1, samples_ / 4);
+    std::size_t some = 0, all = 0;
+    for (std::size_t n = 0; n < samples_; n += step, all += size) {
+      const float* dy = source_.blob->diff + n * size;
+      const float* y = source_.blob->data + n * size;
+      unsigned found = 0;
+      for (std::size_t i = 0; i < size; ++i)
+        found += dy[i] != 0 && (y[i] > 0 || slope_ != 0) ? 1u : 0u;
+      some += found;
+    }
+    return static_cast<double>(some) < densest * static_cast<double>(all);
+  }
 
   void backward(const pass&) override {
     std::fill_n(dw_.data(), dw_.size(), 0.0f);
     std::fill(db_.begin(), db_.end(), 0.0f);
     if (wants_dx_ && weights_.changed()) pack_weights();
-    const std::size_t block = block_of(pooled_->form);
     const std::size_t x_step = bottom_->stored() / samples_;
     for (std::size_t n = 0; n < samples_; ++n) {
-      if (weight_gradient_.wanted()) image_.pack(bottom_->form, bottom_->data + n * x_step, x_.data());
+      if (weight_gradient_.wanted())
+        image_.pack(bottom_->form, bottom_->data + n * x_step, x_.data());
       all_.clear();
-      for (std::size_t c = 0; c < out_; c += 8) {
-        const std::size_t plane = n * ((out_ + block - 1) / block) + c / block;
-        collect(plane * pool_.out_plane() * block + c % block, block, db_.data() + c);
-        const std::size_t width = std::min<std::size_t>(8, out_ - c);
-        for (std::size_t lane = 0; lane < width; ++lane) use_channel(c + lane, lane);
+      for (int row = 0; row < windows_.out_height; row += rows_at_once_) {
+        const int end = std::min(row + rows_at_once_, windows_.out_height);
+        for (std::size_t c = 0; c < out_; c += 8) {
+          source_.choice ? collect<true>(n, c, row, end) : collect<false>(n, c, row, end);
+          for (std::size_t lane = 0; lane < std::min<std::size_t>(8, out_ - c); ++lane)
+            use_channel(c + lane, lane);
+        }
       }
-      if (wants_dx_) {
-        write_dx(n * x_step);
-      }
+      if (wants_dx_) write_dx(n * x_step);
     }
     finish();
   }
 
  private:
-  /// The gradients of eight channels of one image, zeros left out, as terms by channel;
-  /// their sums go into db.
-  void collect(std::size_t first, std::size_t block, float* db) {
-    const float* dy = pooled_->diff + first;
-    const float* y = pooled_->data + first;
-    const std::uint8_t* choice = choice_->at.data() + first;
-    const std::size_t per_channel = pool_.out_plane();
+  /// The gradients of eight channels from rows [row, end) of one image's windows, zeros left out,
+  /// as terms by channel; their sums go into db_.
+  template <bool Pooled>
+  void collect(std::size_t sample, std::size_t channel, int row, int end) {
+    const std::size_t block = block_of(source_.blob->form);
+    const std::size_t plane = sample * ((out_ + block - 1) / block) + channel / block;
+    const std::size_t first =
+        (plane * windows_.out_plane() + static_cast<std::size_t>(row * windows_.out_width)) *
+            block +
+        channel % block;
+    const float* dy = source_.blob->diff + first;
+    const float* y = source_.blob->data + first;
+    const std::uint8_t* choice = Pooled ? source_.choice->at.data() + first : nullptr;
+    const std::size_t per_channel = windows_.out_plane();
     std::fill_n(counts_, 8, std::size_t{0});
     const __m256 zero = _mm256_setzero_ps();
     alignas(32) float scale[8];
     __m256 sum = zero;
-    for (int row = 0; row < pool_.out_height; ++row) {
-      for (int column = 0; column < pool_.out_width; ++column, dy += block, y += block, choice += block) {
+    for (; row < end; ++row) {
+      for (int column = 0; column < windows_.out_width;
+           ++column, dy += block, y += block, choice += Pooled ? block : 0) {
         __m256 g = _mm256_loadu_ps(dy);
-        if (masked_) {
+        if (source_.relu) {
           const __m256 positive = _mm256_cmp_ps(_mm256_loadu_ps(y), zero, _CMP_GT_OQ);
           g = _mm256_blendv_ps(_mm256_mul_ps(g, _mm256_set1_ps(slope_)), g, positive);
         }
         auto left = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(g, zero, _CMP_NEQ_UQ)));
         _mm256_store_ps(scale, g);
         sum = _mm256_add_ps(sum, g);
-        const int top = row * pool_.stride_h - pool_.pad_h;
-        const int start = column * pool_.stride_w - pool_.pad_w;
+        const int top = row * windows_.stride_h - windows_.pad_h;
+        const int start = column * windows_.stride_w - windows_.pad_w;
         const std::int32_t window = top * line_step_ + start * column_step_;
-        const std::int32_t window_number = top * pool_.width + start;
+        const std::int32_t window_number = top * windows_.width + start;
         for (; left != 0; left &= left - 1) {
           const auto lane = static_cast<std::size_t>(__builtin_ctz(left));
-          const tap_offset tap = taps_[choice[lane]];
+          const tap_offset tap = Pooled ? taps_[choice[lane]] : tap_offset{0, 0};
           const std::size_t at = lane * per_channel + counts_[lane]++;
           terms_[at] = {window + tap.offset, scale[lane]};
           numbers_[at] = window_number + tap.number;
         }
       }
     }
+    float* db = db_.data() + channel;
     _mm256_storeu_ps(db, _mm256_add_ps(_mm256_loadu_ps(db), sum));
   }
 
   void use_channel(std::size_t channel, std::size_t lane) {
-    const sparse_term* terms = terms_.data() + lane * pool_.out_plane();
+    const sparse_term* terms = terms_.data() + lane * windows_.out_plane();
     const std::size_t count = counts_[lane];
     if (weight_gradient_.wanted()) {
       const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
@@ -211,20 +252,21 @@ class sparse_backward final : public kernel {
     }
     if (!wants_dx_) return;
     const auto from = static_cast<std::int32_t>(channel * row_);
-    const std::int32_t* numbers = numbers_.data() + lane * pool_.out_plane();
+    const std::int32_t* numbers = numbers_.data() + lane * windows_.out_plane();
     for (std::size_t i = 0; i < count; ++i) all_.push_back({numbers[i], {from, terms[i].scale}});
   }
 
-  /// Sorts the image's terms by the place that they add to (channels in order at each), so that a place's row
-  /// of the diff stays in registers while all its channels add their weights.
+  /// Sorts the image's terms by the place that they add to (channels in order at each), so that a
+  /// place's row of the diff stays in registers while all its channels add their weights.
   void write_dx(std::size_t first) {
     std::fill_n(dx_.data(), dx_.size(), 0.0f);
-    const auto width = static_cast<std::size_t>(pool_.width);
+    const auto width = static_cast<std::size_t>(windows_.width);
     std::fill(places_.begin(), places_.end(), 0u);
     for (const placed_term& t : all_) ++places_[static_cast<std::size_t>(t.number) + 1];
     for (std::size_t i = 1; i < places_.size(); ++i) places_[i] += places_[i - 1];
     starts_.assign(places_.begin(), places_.end());
-    for (const placed_term& t : all_) sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
+    for (const placed_term& t : all_)
+      sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
     const row_block row{1, kernel_w_ * image_.channels, 0, 0};
     for (std::size_t k = 0; k < kernel_h_; ++k) {
       const float* weights = packed_.data() + k * out_ * row_;
@@ -279,15 +321,15 @@ class sparse_backward final : public kernel {
 
   padded_image image_;
   std::size_t out_, kernel_h_, kernel_w_, samples_;
-  cpu_blob *bottom_, *pooled_;
-  std::shared_ptr<pooled_choice> choice_;
-  bool masked_;
+  cpu_blob* bottom_;
+  gradient_source source_;
+  pool_shape windows_;
   float slope_;
   parameter_reader weights_;
   gradient_slot weight_gradient_, bias_gradient_;
-  pool_shape pool_;
-  std::size_t row_ = 0;                            ///< floats of a window row, rounded up to eight
-  std::int32_t column_step_ = 0, line_step_ = 0;   ///< floats in x between neighbouring outputs
+  int rows_at_once_ = 1;
+  std::size_t row_ = 0;                           ///< floats of a window row, rounded up to eight
+  std::int32_t column_step_ = 0, line_step_ = 0;  ///< floats in x between neighbouring outputs
   bool wants_dx_ = false;
   buffer x_, dw_, dx_, packed_;
   std::vector<float> db_;
@@ -297,31 +339,57 @@ class sparse_backward final : public kernel {
   struct tap_offset {
     std::int32_t offset, number;
   };
-  std::vector<tap_offset> taps_;         ///< of a pooling window, by what choice_ says
-  std::vector<std::int32_t> numbers_;    ///< beside terms_
+  std::vector<tap_offset> taps_;       ///< of a pooling window, by what choice_ says
+  std::vector<std::int32_t> numbers_;  ///< beside terms_
   std::vector<std::uint32_t> places_, starts_;
 };
 
 }  // namespace
 
-std::unique_ptr<kernel> make_sparse_backward(const layer_context& c, const convolution_shape& s) {
-  if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return nullptr;
-  if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return nullptr;
-  if (s.dilation[0] != 1 || s.dilation[1] != 1) return nullptr;
+namespace {
+
+bool suits(const layer_context& c, const convolution_shape& s) {
+  if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return false;
+  if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return false;
+  return s.dilation[0] == 1 && s.dilation[1] == 1;
+}
+
+}  // namespace
+
+std::unique_ptr<sparse_backward> make_pooled_backward(const layer_context& c,
+                                                      const convolution_shape& s) {
+  if (!suits(c, s)) return nullptr;
   const auto tail = tail_of(c);
   if (!tail) return nullptr;
-  const net& n = c.state.graph;
-  const net_layer& pooling = n.layers[tail->pooling];
-  const cpu_blob& pooled = c.state.blobs[pooling.tops[0]];
-  if (pooled.form == layout::plain || pooled.form != c.top(0).form || pooled.diff == nullptr) return nullptr;
+  const net_layer& pooling = c.state.graph.layers[tail->pooling];
+  cpu_blob& pooled = c.state.blobs[pooling.tops[0]];
+  if (pooled.form == layout::plain || pooled.form != c.top(0).form || pooled.diff == nullptr)
+    return nullptr;
   const pool_shape p = resolve_pooling(pooling, c.top_shape(0), *pooled.extents);
   if (p.kernel_h * p.kernel_w > 256) return nullptr;
   // Where more than about a third of the diff is not zero, the dense kernels are faster.
   if (10 * p.out_plane() > 3 * p.in_plane()) return nullptr;
-  c.state.choices[tail->pooling] = std::make_shared<pooled_choice>();
+  const auto choice = std::make_shared<pooled_choice>();
+  c.state.choices[tail->pooling] = choice;
   c.state.backward_fused[tail->pooling] = true;
   if (tail->relu) c.state.backward_fused[tail->relu->layer] = true;
-  return std::make_unique<sparse_backward>(c, s, *tail);
+  return std::make_unique<sparse_kernel>(c, s, gradient_source{&pooled, p, choice, tail->relu});
+}
+
+std::unique_ptr<sparse_backward> make_relu_backward(const layer_context& c,
+                                                    const convolution_shape& s) {
+  const auto relu = relu_in_place_after(c);
+  cpu_blob& top = c.top(0);
+  if (!suits(c, s) || !relu || relu->slope != 0 || top.form == layout::plain || top.diff == nullptr)
+    return nullptr;
+  // Larger weights would come from the second-level cache for every term.
+  if (s.out * static_cast<std::size_t>(s.kernel[1]) * s.in > most_row_weights) return nullptr;
+  pool_shape single;
+  single.height = single.out_height = static_cast<int>((*top.extents)[2]);
+  single.width = single.out_width = static_cast<int>((*top.extents)[3]);
+  single.kernel_h = single.kernel_w = 1;
+  c.state.backward_fused[relu->layer] = true;
+  return std::make_unique<sparse_kernel>(c, s, gradient_source{&top, single, nullptr, relu});
 }
 
 }  // namespace poseidon::cpu

@@ -1,4 +1,5 @@
-// cpu/split.cpp - one blob for several consumers: values are shared, gradients summed in the tops' order.
+// cpu/split.cpp - one blob for several consumers: values are shared, gradients summed in the tops'
+// order.
 #include "cpu/layer.hpp"
 
 #include <cstring>
@@ -94,6 +95,8 @@ class split_kernel final : public kernel {
 
 }  // namespace
 
-std::unique_ptr<kernel> make_split(const layer_context& c) { return std::make_unique<split_kernel>(c); }
+std::unique_ptr<kernel> make_split(const layer_context& c) {
+  return std::make_unique<split_kernel>(c);
+}
 
 }  // namespace poseidon::cpu
