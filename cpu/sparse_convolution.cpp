@@ -1,5 +1,6 @@
 #include "cpu/sparse_convolution.hpp"
 
+#include "cpu/compress.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/gather.hpp"
 #include "cpu/pool_shape.hpp"
@@ -139,13 +140,26 @@ class sparse_kernel final : public sparse_backward {
     rows_at_once_ = static_cast<int>(
         std::max<std::size_t>(2, around < cached_floats ? (cached_floats - around) / line : 0));
     x_ = buffer(image_.size() + row_);
-    terms_.resize(8 * windows_.out_plane());
-    numbers_.resize(8 * windows_.out_plane());
+    list_size_ = windows_.out_plane() + 8;
+    terms_.resize(8 * list_size_);
+    numbers_.resize(8 * list_size_);
+    tap_places_.resize(256);
+    tap_numbers_.resize(256);
     for (int tap = 0; tap < windows_.kernel_h * windows_.kernel_w; ++tap) {
       const int h = tap / windows_.kernel_w;
       const int w = tap % windows_.kernel_w;
-      taps_.push_back({h * line_step_ + w * column_step_, h * windows_.width + w});
+      tap_places_[static_cast<std::size_t>(tap)] = h * line_step_ + w * column_step_;
+      tap_numbers_[static_cast<std::size_t>(tap)] = h * windows_.width + w;
     }
+    for (int h = 0; h < windows_.out_height; ++h) {
+      for (int w = 0; w < windows_.out_width; ++w) {
+        const int top = h * windows_.stride_h - windows_.pad_h;
+        const int left = w * windows_.stride_w - windows_.pad_w;
+        window_places_.push_back(top * line_step_ + left * column_step_);
+        window_numbers_.push_back(top * windows_.width + left);
+      }
+    }
+    window_places_.resize(window_places_.size() + 8);
     if (weight_gradient_.wanted()) dw_ = buffer(out_ * kernel_h_ * row_);
     db_.resize((out_ + 7) / 8 * 8);
     if (!c.wants_diff(0)) return;
@@ -153,7 +167,7 @@ class sparse_kernel final : public sparse_backward {
     dx_ = buffer(image_.size() + row_);
     packed_ = buffer(kernel_h_ * out_ * row_);
     all_.reserve(out_ * windows_.out_plane());
-    sorted_.resize(out_ * windows_.out_plane());
+    sorted_.resize(out_ * windows_.out_plane() + 8);
     places_.resize(windows_.in_plane() + 1);
   }
 
@@ -191,82 +205,126 @@ class sparse_kernel final : public sparse_backward {
             use_channel(c + lane, lane);
         }
       }
-      if (wants_dx_) write_dx(n * x_step);
+      if (wants_dx_) write_dx(n);
     }
     finish();
   }
 
  private:
+  /// Eight channels' gradients at one window, the ReLU's mask applied.
+  [[nodiscard]] __m256 gradient_at(const float* dy, const float* y) const {
+    const __m256 g = _mm256_loadu_ps(dy);
+    if (!source_.relu) return g;
+    const __m256 positive = _mm256_cmp_ps(_mm256_loadu_ps(y), _mm256_setzero_ps(), _CMP_GT_OQ);
+    return _mm256_blendv_ps(_mm256_mul_ps(g, _mm256_set1_ps(slope_)), g, positive);
+  }
+
+  /// Where eight channels of one image begin in the source's memory.
+  [[nodiscard]] std::size_t channels_start(std::size_t sample, std::size_t channel) const {
+    const std::size_t block = block_of(source_.blob->form);
+    const std::size_t plane = sample * ((out_ + block - 1) / block) + channel / block;
+    return plane * windows_.out_plane() * block + channel % block;
+  }
+
   /// The gradients of eight channels from rows [row, end) of one image's windows, zeros left out,
-  /// as terms by channel; their sums go into db_.
+  /// as terms by channel; their sums go into db_. Eight windows at a time: a square of values,
+  /// turned over.
   template <bool Pooled>
   void collect(std::size_t sample, std::size_t channel, int row, int end) {
     const std::size_t block = block_of(source_.blob->form);
-    const std::size_t plane = sample * ((out_ + block - 1) / block) + channel / block;
-    const std::size_t first =
-        (plane * windows_.out_plane() + static_cast<std::size_t>(row * windows_.out_width)) *
-            block +
-        channel % block;
-    const float* dy = source_.blob->diff + first;
-    const float* y = source_.blob->data + first;
-    const std::uint8_t* choice = Pooled ? source_.choice->at.data() + first : nullptr;
-    const std::size_t per_channel = windows_.out_plane();
+    const std::size_t start = channels_start(sample, channel);
+    const auto width = static_cast<std::size_t>(windows_.out_width);
+    const std::size_t last = static_cast<std::size_t>(end) * width;
     std::fill_n(counts_, 8, std::size_t{0});
-    const __m256 zero = _mm256_setzero_ps();
-    alignas(32) float scale[8];
-    __m256 sum = zero;
-    for (; row < end; ++row) {
-      for (int column = 0; column < windows_.out_width;
-           ++column, dy += block, y += block, choice += Pooled ? block : 0) {
-        __m256 g = _mm256_loadu_ps(dy);
-        if (source_.relu) {
-          const __m256 positive = _mm256_cmp_ps(_mm256_loadu_ps(y), zero, _CMP_GT_OQ);
-          g = _mm256_blendv_ps(_mm256_mul_ps(g, _mm256_set1_ps(slope_)), g, positive);
-        }
-        auto left = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(g, zero, _CMP_NEQ_UQ)));
-        _mm256_store_ps(scale, g);
-        sum = _mm256_add_ps(sum, g);
-        const int top = row * windows_.stride_h - windows_.pad_h;
-        const int start = column * windows_.stride_w - windows_.pad_w;
-        const std::int32_t window = top * line_step_ + start * column_step_;
-        const std::int32_t window_number = top * windows_.width + start;
-        for (; left != 0; left &= left - 1) {
-          const auto lane = static_cast<std::size_t>(__builtin_ctz(left));
-          const tap_offset tap = Pooled ? taps_[choice[lane]] : tap_offset{0, 0};
-          const std::size_t at = lane * per_channel + counts_[lane]++;
-          terms_[at] = {window + tap.offset, scale[lane]};
-          numbers_[at] = window_number + tap.number;
+    __m256 sum = _mm256_loadu_ps(db_.data() + channel);
+    for (std::size_t i = static_cast<std::size_t>(row) * width; i < last; i += 8) {
+      const std::size_t here = std::min<std::size_t>(8, last - i);
+      __m256 scales[8], offsets[8], numbers[8];
+      for (std::size_t k = 0; k < 8; ++k) {
+        scales[k] = offsets[k] = numbers[k] = _mm256_setzero_ps();
+        if (k >= here) continue;
+        const std::size_t at = start + (i + k) * block;
+        scales[k] = gradient_at(source_.blob->diff + at, source_.blob->data + at);
+        sum = _mm256_add_ps(sum, scales[k]);
+        if constexpr (Pooled) {
+          const auto* choice = reinterpret_cast<const __m128i*>(source_.choice->at.data() + at);
+          const __m256i tap = _mm256_cvtepu8_epi32(_mm_loadl_epi64(choice));
+          offsets[k] = _mm256_castsi256_ps(
+              _mm256_add_epi32(_mm256_i32gather_epi32(tap_places_.data(), tap, 4),
+                               _mm256_set1_epi32(window_places_[i + k])));
+          if (!wants_dx_) continue;
+          numbers[k] = _mm256_castsi256_ps(
+              _mm256_add_epi32(_mm256_i32gather_epi32(tap_numbers_.data(), tap, 4),
+                               _mm256_set1_epi32(window_numbers_[i + k])));
         }
       }
+      transpose(scales);
+      if constexpr (Pooled) {
+        transpose(offsets);
+        if (wants_dx_) transpose(numbers);
+      }
+      const __m256i places =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(window_places_.data() + i));
+      for (std::size_t lane = 0; lane < 8; ++lane) {
+        const std::size_t next = lane * list_size_ + counts_[lane];
+        if (Pooled && wants_dx_) {
+          append_beside(_mm256_castps_si256(numbers[lane]), scales[lane], numbers_.data() + next);
+        }
+        counts_[lane] += append_nonzero(Pooled ? _mm256_castps_si256(offsets[lane]) : places,
+                                        scales[lane], terms_.data() + next);
+      }
     }
-    float* db = db_.data() + channel;
-    _mm256_storeu_ps(db, _mm256_add_ps(_mm256_loadu_ps(db), sum));
+    _mm256_storeu_ps(db_.data() + channel, sum);
   }
 
   void use_channel(std::size_t channel, std::size_t lane) {
-    const sparse_term* terms = terms_.data() + lane * windows_.out_plane();
+    const sparse_term* terms = terms_.data() + lane * list_size_;
     const std::size_t count = counts_[lane];
     if (weight_gradient_.wanted()) {
       const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
       gather_rows(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
     }
-    if (!wants_dx_) return;
+    if (!wants_dx_ || !source_.choice) return;
     const auto from = static_cast<std::int32_t>(channel * row_);
-    const std::int32_t* numbers = numbers_.data() + lane * windows_.out_plane();
+    const std::int32_t* numbers = numbers_.data() + lane * list_size_;
     for (std::size_t i = 0; i < count; ++i) all_.push_back({numbers[i], {from, terms[i].scale}});
   }
 
-  /// Sorts the image's terms by the place that they add to (channels in order at each), so that a
-  /// place's row of the diff stays in registers while all its channels add their weights.
-  void write_dx(std::size_t first) {
-    std::fill_n(dx_.data(), dx_.size(), 0.0f);
-    const auto width = static_cast<std::size_t>(windows_.width);
+  /// Lists by place, channels in order at each, from the convolution's own top: they lie there like
+  /// that.
+  void list_places(std::size_t sample) {
+    const std::size_t block = block_of(source_.blob->form);
+    const __m256i lanes = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                             _mm256_set1_epi32(static_cast<int>(row_)));
+    std::size_t next = 0;
+    places_[0] = 0;
+    for (std::size_t p = 0; p < windows_.out_plane(); ++p) {
+      for (std::size_t c = 0; c < out_; c += 8) {
+        const std::size_t at = channels_start(sample, c) + p * block;
+        const __m256i rows = _mm256_add_epi32(lanes, _mm256_set1_epi32(static_cast<int>(c * row_)));
+        next += append_nonzero(rows, gradient_at(source_.blob->diff + at, source_.blob->data + at),
+                               sorted_.data() + next);
+      }
+      places_[p + 1] = static_cast<std::uint32_t>(next);
+    }
+  }
+
+  /// The same from a pooling's terms, which have to be sorted (a place may be the maximum of two
+  /// windows).
+  void sort_places() {
     std::fill(places_.begin(), places_.end(), 0u);
     for (const placed_term& t : all_) ++places_[static_cast<std::size_t>(t.number) + 1];
     for (std::size_t i = 1; i < places_.size(); ++i) places_[i] += places_[i - 1];
     starts_.assign(places_.begin(), places_.end());
     for (const placed_term& t : all_)
       sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
+  }
+
+  /// A place's row of the diff stays in registers while all its channels add their weights.
+  void write_dx(std::size_t sample) {
+    source_.choice ? sort_places() : list_places(sample);
+    std::fill_n(dx_.data(), dx_.size(), 0.0f);
+    const auto width = static_cast<std::size_t>(windows_.width);
     const row_block row{1, kernel_w_ * image_.channels, 0, 0};
     for (std::size_t k = 0; k < kernel_h_; ++k) {
       const float* weights = packed_.data() + k * out_ * row_;
@@ -279,7 +337,8 @@ class sparse_kernel final : public sparse_backward {
         gather_rows(row, sorted_.data() + places_[p], count, weights, dx + at);
       }
     }
-    image_.unpack(bottom_->form, dx_.data(), bottom_->diff + first);
+    image_.unpack(bottom_->form, dx_.data(),
+                  bottom_->diff + sample * (bottom_->stored() / samples_));
   }
 
   /// Caffe's [out, in, h, w] as [h, out, row of (w, in)], rows padded with zeros.
@@ -336,11 +395,10 @@ class sparse_kernel final : public sparse_backward {
   std::vector<sparse_term> terms_, sorted_;
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
-  struct tap_offset {
-    std::int32_t offset, number;
-  };
-  std::vector<tap_offset> taps_;       ///< of a pooling window, by what choice_ says
-  std::vector<std::int32_t> numbers_;  ///< beside terms_
+  std::vector<std::int32_t> tap_places_, tap_numbers_;  ///< of a window, by what the choice says
+  std::vector<std::int32_t> window_places_, window_numbers_;  ///< of each window's corner
+  std::size_t list_size_ = 0;                                 ///< room per channel in terms_
+  std::vector<std::int32_t> numbers_;                         ///< beside terms_
   std::vector<std::uint32_t> places_, starts_;
 };
 
