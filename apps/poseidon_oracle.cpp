@@ -2,8 +2,8 @@
 //
 //   poseidon-oracle DIR... [--only PREFIX]
 //
-// One line per failing case, the skipped ones counted by layer type, and at the end, alone on a line,
-// "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
+// One line per failing case, the skipped ones counted by layer type, and at the end, alone on a
+// line, "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
 #include "apps/oracle/cases.hpp"
 
 #include <algorithm>
@@ -30,8 +30,12 @@ struct tally {
 
   void add(const result& r) {
     switch (r.what) {
-      case outcome::passed: ++passed; break;
-      case outcome::skipped: ++skipped, ++skipped_types[r.detail]; break;
+      case outcome::passed:
+        ++passed;
+        break;
+      case outcome::skipped:
+        ++skipped, ++skipped_types[r.detail];
+        break;
       case outcome::failed:
         ++failed;
         std::cout << "FAILED " << r.name << ": " << r.detail << "\n";
@@ -45,22 +49,28 @@ bool read_options(int argc, char** argv, options& to) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--only") {
-      if (++i == argc) return std::cerr << "--only needs the beginning of case names, as in layers/conv\n", false;
+      if (++i == argc)
+        return std::cerr << "--only needs the beginning of case names, as in layers/conv\n", false;
       to.only = argv[i];
     } else if (word.rfind("--", 0) == 0) {
-      return std::cerr << "unknown option " << word << "\nusage: poseidon-oracle DIR... [--only PREFIX]\n", false;
+      return std::cerr << "unknown option " << word
+                       << "\nusage: poseidon-oracle DIR... [--only PREFIX]\n",
+             false;
     } else {
       to.folders.emplace_back(word);
     }
   }
-  if (to.folders.empty()) return std::cerr << "usage: poseidon-oracle DIR... [--only PREFIX]\n", false;
+  if (to.folders.empty())
+    return std::cerr << "usage: poseidon-oracle DIR... [--only PREFIX]\n", false;
   for (const auto& folder : to.folders)
     if (!fs::exists(folder / "MANIFEST.json"))
       return std::cerr << folder.string() << ": there is no MANIFEST.json in it\n", false;
   return true;
 }
 
-bool is_wanted(const options& o, const std::string& name) { return name.rfind(o.only, 0) == 0; }
+bool is_wanted(const options& o, const std::string& name) {
+  return name.rfind(o.only, 0) == 0;
+}
 
 }  // namespace
 
@@ -86,7 +96,9 @@ int main(int argc, char** argv) {
       for (const auto& r : results)
         if (is_wanted(o, r.name)) sum.add(r);
     }
-  for (const auto& [type, count] : sum.skipped_types) std::cout << "skipped " << type << ": " << count << "\n";
-  std::cout << sum.passed << " passed, " << sum.failed << " failed, " << sum.skipped << " skipped" << std::endl;
+  for (const auto& [type, count] : sum.skipped_types)
+    std::cout << "skipped " << type << ": " << count << "\n";
+  std::cout << sum.passed << " passed, " << sum.failed << " failed, " << sum.skipped << " skipped"
+            << std::endl;
   return sum.failed == 0 ? 0 : 1;
 }

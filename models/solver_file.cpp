@@ -169,7 +169,7 @@ std::vector<net_file> test_nets_of(const solver_source& s, const net_file& train
   const int wanted = spec.test_iter_size();
   require(
       generic ? wanted >= named : wanted == named,
-      s.at(wanted > 0 ? "test_iter" : "test_net", wanted > 0 || spec.test_net_size() > 0 ? 0 : -1),
+      s.at(wanted > 0 ? "test_iter" : "test_net", 0),
       "it has " + plural(static_cast<std::size_t>(named), "test net") + " but " +
           std::to_string(wanted) + " test_iter. Give one test_iter per test net.");
   require(spec.test_state_size() == 0 || spec.test_state_size() == wanted, s.at("test_state", 0),

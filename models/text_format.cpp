@@ -136,7 +136,11 @@ void parse_text(std::string_view text, const std::string& file_name, pb::Message
 
 int line_of(const field_lines& lines, const pb::Message& message, const char* field, int index) {
   const auto* f = message.GetDescriptor()->FindFieldByName(field);
-  return f == nullptr ? 0 : lines.GetLocation(f, index).line + 1;
+  if (f == nullptr) return 0;
+  const auto& reflection = *message.GetReflection();
+  if (!f->is_repeated()) return reflection.HasField(message, f) ? lines.GetLocation(f, -1).line + 1 : 0;
+  const bool there = index >= 0 && index < reflection.FieldSize(message, f);
+  return there ? lines.GetLocation(f, index).line + 1 : 0;
 }
 
 }  // namespace poseidon

@@ -19,7 +19,8 @@ json read_json(const fs::path& path) {
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   json value;
   const auto status = google::protobuf::util::JsonStringToMessage(text, &value);
-  if (!in || !status.ok()) throw std::invalid_argument(path.string() + ": no JSON: " + std::string(status.message()));
+  if (!in || !status.ok())
+    throw std::invalid_argument(path.string() + ": no JSON: " + std::string(status.message()));
   return value;
 }
 
@@ -29,16 +30,21 @@ const json& member(const json& object, const std::string& name) {
   return found == fields.end() ? json::default_instance() : found->second;
 }
 
-std::string text(const json& object, const std::string& name) { return member(object, name).string_value(); }
+std::string text(const json& object, const std::string& name) {
+  return member(object, name).string_value();
+}
 
 double number(const json& object, const std::string& name, double otherwise) {
   const auto& value = member(object, name);
   return value.kind_case() == json::kNumberValue ? value.number_value() : otherwise;
 }
 
-bool flag(const json& object, const std::string& name) { return member(object, name).bool_value(); }
+bool flag(const json& object, const std::string& name) {
+  return member(object, name).bool_value();
+}
 
-const google::protobuf::RepeatedPtrField<json>& elements(const json& object, const std::string& name) {
+const google::protobuf::RepeatedPtrField<json>& elements(const json& object,
+                                                         const std::string& name) {
   return member(object, name).list_value().values();
 }
 
@@ -54,8 +60,8 @@ std::vector<json> cases_of(const fs::path& directory, const std::string& part) {
   return blob;
 }
 
-std::optional<std::string> deviation(const std::string& name, std::span<const float> ours, std::span<const float> caffe,
-                                     double tolerance) {
+std::optional<std::string> deviation(const std::string& name, std::span<const float> ours,
+                                     std::span<const float> caffe, double tolerance) {
   std::ostringstream text;
   text.precision(9);
   if (ours.size() != caffe.size()) {
@@ -75,8 +81,8 @@ std::optional<std::string> deviation(const std::string& name, std::span<const fl
     if (std::isnan(d)) break;
   }
   if (worst <= tolerance) return std::nullopt;
-  text << name << "[" << at << "] is " << ours[at] << ", Caffe has " << caffe[at] << " (deviation " << worst
-       << ", allowed " << tolerance << ")";
+  text << name << "[" << at << "] is " << ours[at] << ", Caffe has " << caffe[at] << " (deviation "
+       << worst << ", allowed " << tolerance << ")";
   return text.str();
 }
 
