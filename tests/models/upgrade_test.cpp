@@ -11,7 +11,7 @@ using namespace poseidon;
 TEST_CASE("upgrade: a V1 layer keeps its fields, and its multipliers become params") {
   const auto file = parse_net(
       "layers { name: \"c\" type: CONVOLUTION bottom: \"d\" top: \"c\" blobs_lr: 1 blobs_lr: 2 "
-      "weight_decay: 1\n"
+      "weight_decay: 3\n"
       "  param: \"w\" blob_share_mode: PERMISSIVE convolution_param { num_output: 4 } include { "
       "phase: TEST } }\n"
       "layers { name: \"r\" type: RELU bottom: \"c\" top: \"c\" }",
@@ -23,7 +23,7 @@ TEST_CASE("upgrade: a V1 layer keeps its fields, and its multipliers become para
   REQUIRE(c.param_size() == 2);
   CHECK(c.param(0).name() == "w");
   CHECK(c.param(0).share_mode() == ::caffe::ParamSpec::PERMISSIVE);
-  CHECK(c.param(0).decay_mult() == 1);
+  CHECK(c.param(0).decay_mult() == 3);
   CHECK(c.param(1).lr_mult() == 2);
   CHECK_FALSE(c.param(1).has_decay_mult());
   CHECK(c.convolution_param().num_output() == 4);
