@@ -282,7 +282,7 @@ class sparse_kernel final : public sparse_backward {
     const std::size_t count = counts_[lane];
     if (weight_gradient_.wanted()) {
       const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
-      gather_rows(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
+      gather_(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
     }
     if (!wants_dx_ || !source_.choice) return;
     const auto from = static_cast<std::int32_t>(channel * row_);
@@ -334,7 +334,7 @@ class sparse_kernel final : public sparse_backward {
         if (count == 0) continue;
         const std::size_t at = p / width * static_cast<std::size_t>(line_step_) +
                                p % width * static_cast<std::size_t>(column_step_);
-        gather_rows(row, sorted_.data() + places_[p], count, weights, dx + at);
+        gather_(row, sorted_.data() + places_[p], count, weights, dx + at);
       }
     }
     image_.unpack(bottom_->form, dx_.data(),
@@ -393,6 +393,7 @@ class sparse_kernel final : public sparse_backward {
   buffer x_, dw_, dx_, packed_;
   std::vector<float> db_;
   std::vector<sparse_term> terms_, sorted_;
+  gather_function gather_ = choose_gather();
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
   std::vector<std::int32_t> tap_places_, tap_numbers_;  ///< of a window, by what the choice says
