@@ -162,6 +162,7 @@ void gather_rows_avx2(const row_block& b, const sparse_term* terms, std::size_t 
 
 void gather_rows_avx512(const row_block& b, const sparse_term* terms, std::size_t count,
                         const float* from, float* into) {
+  if (b.length <= 8) return gather_rows_avx2(b, terms, count, from, into);
   const cut c = cut_rows(b, 16, most_wide);
   for (std::size_t first = 0; first < c.vectors; first += c.width) {
     const std::size_t v = std::min(c.width, c.vectors - first);

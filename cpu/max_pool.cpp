@@ -23,7 +23,7 @@ void whole_window(const float* x, std::size_t row_step, float* y, std::uint8_t* 
   for (int tap = 1; tap < Kernel * Kernel; ++tap) {
     const __m256 v = _mm256_loadu_ps(x + (tap / Kernel) * row_step + (tap % Kernel) * Block);
     const __m256 greater = _mm256_cmp_ps(v, best, _CMP_GT_OQ);
-    best = _mm256_blendv_ps(best, v, greater);
+    best = _mm256_max_ps(v, best);
     at = _mm256_blendv_ps(at, _mm256_castsi256_ps(_mm256_set1_epi32(tap)), greater);
   }
   _mm256_storeu_ps(y, best);

@@ -13,8 +13,10 @@
 namespace poseidon::cpu {
 namespace {
 
-constexpr std::size_t cached_floats = 5 * 1024;  ///< of x; the rest of 32 KiB is for terms and sums
-constexpr std::size_t most_row_weights = 10 * 1024;  ///< floats of one kernel row over all channels
+// Floats of each kind that stay in a first-level cache of 32 KiB beside the others.
+constexpr std::size_t cached_floats = 5 * 1024;   ///< of x
+constexpr std::size_t cached_weights = 6 * 1024;  ///< of one kernel row, over channels
+constexpr std::size_t most_row_weights = 32 * 1024;
 constexpr double densest =
     0.6;  ///< share of gradients that are not zero, above which dense kernels win
 
@@ -290,16 +292,16 @@ class sparse_kernel final : public sparse_backward {
     for (std::size_t i = 0; i < count; ++i) all_.push_back({numbers[i], {from, terms[i].scale}});
   }
 
-  /// Lists by place, channels in order at each, from the convolution's own top: they lie there like
-  /// that.
-  void list_places(std::size_t sample) {
+  /// Lists by place of channels [from, to), in order at each, from the convolution's own top: they
+  /// lie there so.
+  void list_places(std::size_t sample, std::size_t from, std::size_t to) {
     const std::size_t block = block_of(source_.blob->form);
     const __m256i lanes = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                                              _mm256_set1_epi32(static_cast<int>(row_)));
     std::size_t next = 0;
     places_[0] = 0;
     for (std::size_t p = 0; p < windows_.out_plane(); ++p) {
-      for (std::size_t c = 0; c < out_; c += 8) {
+      for (std::size_t c = from; c < to; c += 8) {
         const std::size_t at = channels_start(sample, c) + p * block;
         const __m256i rows = _mm256_add_epi32(lanes, _mm256_set1_epi32(static_cast<int>(c * row_)));
         next += append_nonzero(rows, gradient_at(source_.blob->diff + at, source_.blob->data + at),
@@ -320,10 +322,24 @@ class sparse_kernel final : public sparse_backward {
       sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
   }
 
-  /// A place's row of the diff stays in registers while all its channels add their weights.
   void write_dx(std::size_t sample) {
-    source_.choice ? sort_places() : list_places(sample);
     std::fill_n(dx_.data(), dx_.size(), 0.0f);
+    if (source_.choice) {
+      sort_places();
+      add_weights();
+    } else {  // so many channels at a time that their weights stay in the first-level cache
+      const std::size_t group = std::max<std::size_t>(8, cached_weights / row_ / 8 * 8);
+      for (std::size_t c = 0; c < out_; c += group) {
+        list_places(sample, c, std::min(c + group, out_));
+        add_weights();
+      }
+    }
+    image_.unpack(bottom_->form, dx_.data(),
+                  bottom_->diff + sample * (bottom_->stored() / samples_));
+  }
+
+  /// A place's row of the diff stays in registers while all listed channels add their weights.
+  void add_weights() {
     const auto width = static_cast<std::size_t>(windows_.width);
     const row_block row{1, kernel_w_ * image_.channels, 0, 0};
     for (std::size_t k = 0; k < kernel_h_; ++k) {
@@ -337,8 +353,6 @@ class sparse_kernel final : public sparse_backward {
         gather_(row, sorted_.data() + places_[p], count, weights, dx + at);
       }
     }
-    image_.unpack(bottom_->form, dx_.data(),
-                  bottom_->diff + sample * (bottom_->stored() / samples_));
   }
 
   /// Caffe's [out, in, h, w] as [h, out, row of (w, in)], rows padded with zeros.
@@ -441,7 +455,8 @@ std::unique_ptr<sparse_backward> make_relu_backward(const layer_context& c,
   cpu_blob& top = c.top(0);
   if (!suits(c, s) || !relu || relu->slope != 0 || top.form == layout::plain || top.diff == nullptr)
     return nullptr;
-  // Larger weights would come from the second-level cache for every term.
+  // Wider layers have whole tiles of work for the dense kernels, and no cache for what is gathered
+  // here.
   if (s.out * static_cast<std::size_t>(s.kernel[1]) * s.in > most_row_weights) return nullptr;
   pool_shape single;
   single.height = single.out_height = static_cast<int>((*top.extents)[2]);
