@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace poseidon::cpu {
 
@@ -17,20 +18,39 @@ struct row_block {
   std::size_t into_step, from_step;
 };
 
-/// into[r][i] += sum over terms of scale * from[offset + r][i], the terms in their order.
+/// into[r][i] += sum over terms of scale * from[offset + r][i], the terms in their order, for one
+/// block shape.
 ///
-/// Writes   whole groups of eight: up to 7 floats behind each row of `into` are added to as well.
-/// Cost     one load and one fused multiply-add per vector and term; `into` stays in registers.
-/// Both versions
-///          give the same bits, because every value is a chain of its own.
-using gather_function = void (*)(const row_block& b, const sparse_term* terms, std::size_t count,
-                                 const float* from, float* into);
-void gather_rows_avx2(const row_block& b, const sparse_term* terms, std::size_t count,
-                      const float* from, float* into);
-void gather_rows_avx512(const row_block& b, const sparse_term* terms, std::size_t count,
-                        const float* from, float* into);
+/// Writes   whole groups of eight: up to 7 floats behind each row of `into` may be added to as
+/// well. Cost     one load and one fused multiply-add per vector and term; `into` stays in
+/// registers. Vectors of
+///          eight and of sixteen give the same bits, because every value is a chain of its own.
+class gatherer {
+ public:
+  gatherer() = default;
+  gatherer(const row_block& b, bool wide);
+  void operator()(const sparse_term* terms, std::size_t count, const float* from,
+                  float* into) const {
+    for (const piece& p : pieces_) p.run(terms, count, from + p.from, into + p.into, p.steps);
+  }
 
-/// The best one for this processor (and for oneDNN's own limit on instruction sets).
-[[nodiscard]] gather_function choose_gather();
+ private:
+  friend struct gather_kernels;
+  struct row_steps {
+    std::size_t from, into;
+    std::uint16_t last;  ///< lanes of the last vector of a row, when vectors are wide
+  };
+  /// What fits into the registers: some rows, or a part of one.
+  struct piece {
+    void (*run)(const sparse_term*, std::size_t, const float*, float*, const row_steps&);
+    std::size_t from, into;
+    row_steps steps;
+  };
+  std::vector<piece> pieces_;
+};
+
+/// Has this processor vectors of sixteen (and does oneDNN's own limit on instruction sets allow
+/// them)?
+[[nodiscard]] bool has_wide_vectors();
 
 }  // namespace poseidon::cpu

@@ -141,6 +141,9 @@ class sparse_kernel final : public sparse_backward {
     const std::size_t around = kernel_h_ * image_.row_step();
     rows_at_once_ = static_cast<int>(
         std::max<std::size_t>(2, around < cached_floats ? (cached_floats - around) / line : 0));
+    const bool wide = has_wide_vectors();
+    gather_patches_ = gatherer({kernel_h_, kernel_w_ * s.in, row_, image_.row_step()}, wide);
+    gather_weights_ = gatherer({1, kernel_w_ * s.in, 0, 0}, wide);
     x_ = buffer(image_.size() + row_);
     list_size_ = windows_.out_plane() + 8;
     terms_.resize(8 * list_size_);
@@ -283,8 +286,7 @@ class sparse_kernel final : public sparse_backward {
     const sparse_term* terms = terms_.data() + lane * list_size_;
     const std::size_t count = counts_[lane];
     if (weight_gradient_.wanted()) {
-      const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
-      gather_(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
+      gather_patches_(terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
     }
     if (!wants_dx_ || !source_.choice) return;
     const auto from = static_cast<std::int32_t>(channel * row_);
@@ -341,7 +343,6 @@ class sparse_kernel final : public sparse_backward {
   /// A place's row of the diff stays in registers while all listed channels add their weights.
   void add_weights() {
     const auto width = static_cast<std::size_t>(windows_.width);
-    const row_block row{1, kernel_w_ * image_.channels, 0, 0};
     for (std::size_t k = 0; k < kernel_h_; ++k) {
       const float* weights = packed_.data() + k * out_ * row_;
       float* dx = dx_.data() + k * image_.row_step();
@@ -350,7 +351,7 @@ class sparse_kernel final : public sparse_backward {
         if (count == 0) continue;
         const std::size_t at = p / width * static_cast<std::size_t>(line_step_) +
                                p % width * static_cast<std::size_t>(column_step_);
-        gather_(row, sorted_.data() + places_[p], count, weights, dx + at);
+        gather_weights_(sorted_.data() + places_[p], count, weights, dx + at);
       }
     }
   }
@@ -407,7 +408,7 @@ class sparse_kernel final : public sparse_backward {
   buffer x_, dw_, dx_, packed_;
   std::vector<float> db_;
   std::vector<sparse_term> terms_, sorted_;
-  gather_function gather_ = choose_gather();
+  gatherer gather_patches_, gather_weights_;
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
   std::vector<std::int32_t> tap_places_, tap_numbers_;  ///< of a window, by what the choice says
