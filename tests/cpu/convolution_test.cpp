@@ -200,3 +200,35 @@ TEST_CASE("sparse convolution: what pooling leaves of a gradient gives the naive
     CHECK(deviation(r.diff("x"), dense.diff("x")) < 1e-5);
   }
 }
+
+TEST_CASE(
+    "sparse convolution: what a ReLU leaves gives the naive gradients, whether few or many are "
+    "left") {
+  // Biases of -1 and +9 leave few and nearly all gradients: the second takes the dense kernels.
+  for (const float bias : {-1.0f, 0.0f, 9.0f}) {
+    for (const ref::conv& c :
+         {ref::conv{4, 32, 16, 16, 32, 5, 5, 1, 2}, ref::conv{1, 9, 7, 5, 40, 3, 3, 1, 1},
+          ref::conv{5, 3, 9, 9, 8, 3, 2, 2, 1}}) {
+      CAPTURE(bias);
+      CAPTURE(text_of(c));
+      hand_net h = net_of(c);
+      h.layer("name: 'relu' type: 'ReLU' bottom: 'y' top: 'y'", {});
+      running_net r(h.n);
+      for (float& b : r.parameters[1]) b = bias;
+      r.touch();
+      const auto x = noise(r.size(0), 1), dy = noise(r.size(1), 2);
+      r.set("x", x);
+      r.forward();
+      r.set_diff("y", dy);
+      r.backward();
+      const auto w = ref::widen(r.parameters[0]);
+      const auto y = ref::relu(ref::convolve(c, ref::widen(x), w, ref::widen(r.parameters[1])));
+      CHECK(deviation(r.data("y"), y) < 1e-5);
+      const auto g =
+          ref::convolve_backward(c, ref::widen(x), w, ref::relu_backward(y, ref::widen(dy)));
+      CHECK(deviation(r.gradient(0), g.dw) < 2e-5);
+      CHECK(deviation(r.gradient(1), g.db) < 2e-5);
+      CHECK(deviation(r.diff("x"), g.dx) < 2e-5);
+    }
+  }
+}
