@@ -17,9 +17,14 @@ namespace {
 // Floats of each kind that stay in a first-level cache of 32 KiB beside the others.
 constexpr std::size_t cached_floats = 5 * 1024;   ///< of x
 constexpr std::size_t cached_weights = 6 * 1024;  ///< of one kernel row, over channels
-constexpr std::size_t most_row_weights = 32 * 1024;
-constexpr double densest =
-    0.6;  ///< share of gradients that are not zero, above which dense kernels win
+// Weights of one kernel row over all channels, above which gathering them leaves the caches and
+// dense kernels win: after pooling at least two thirds of the work is saved, after a ReLU half of
+// it.
+constexpr std::size_t most_row_weights_pooled = 48 * 1024;
+constexpr std::size_t most_row_weights_relu = 12 * 1024;
+// Share of gradients that are not zero, above which dense kernels win: tools/bench/net_bench.cpp on
+// cifar10_quick.
+constexpr double densest = 0.55;
 
 /// The layers after the convolution that its backward stands for.
 struct pooled_tail {
@@ -353,21 +358,18 @@ class sparse_kernel final : public sparse_backward {
   std::vector<std::uint32_t> places_, starts_;
 };
 
-}  // namespace
-
-namespace {
-
-bool suits(const layer_context& c, const convolution_shape& s) {
+bool suits(const layer_context& c, const convolution_shape& s, std::size_t most_row_weights) {
   if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return false;
   if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return false;
-  return s.dilation[0] == 1 && s.dilation[1] == 1;
+  const std::size_t row_weights = s.out * static_cast<std::size_t>(s.kernel[1]) * s.in;
+  return s.dilation[0] == 1 && s.dilation[1] == 1 && row_weights <= most_row_weights;
 }
 
 }  // namespace
 
 std::unique_ptr<sparse_backward> make_pooled_backward(const layer_context& c,
                                                       const convolution_shape& s) {
-  if (!suits(c, s)) return nullptr;
+  if (!suits(c, s, most_row_weights_pooled)) return nullptr;
   const auto tail = tail_of(c);
   if (!tail) return nullptr;
   const net_layer& pooling = c.state.graph.layers[tail->pooling];
@@ -389,11 +391,9 @@ std::unique_ptr<sparse_backward> make_relu_backward(const layer_context& c,
                                                     const convolution_shape& s) {
   const auto relu = relu_in_place_after(c);
   cpu_blob& top = c.top(0);
-  if (!suits(c, s) || !relu || relu->slope != 0 || top.form == layout::plain || top.diff == nullptr)
+  if (!suits(c, s, most_row_weights_relu) || !relu || relu->slope != 0 ||
+      top.form == layout::plain || top.diff == nullptr)
     return nullptr;
-  // Wider layers have whole tiles of work for the dense kernels, and no cache for what is gathered
-  // here.
-  if (s.out * static_cast<std::size_t>(s.kernel[1]) * s.in > most_row_weights) return nullptr;
   pool_shape single;
   single.height = single.out_height = static_cast<int>((*top.extents)[2]);
   single.width = single.out_width = static_cast<int>((*top.extents)[3]);

@@ -1,6 +1,9 @@
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"
 
+#include <cmath>
+#include <limits>
+
 using namespace poseidon;
 using namespace poseidon::test;
 namespace ref = poseidon::reference;
@@ -102,4 +105,26 @@ TEST_CASE("pooling: STOCHASTIC is refused with the layer's name and what there i
       {{1, 1, 1, 1}});
   CHECK_THROWS_WITH_AS(running_net(h.n), doctest::Contains("layer \"p9\" (Pooling)"), spec_error);
   CHECK_THROWS_WITH(running_net(h.n), doctest::Contains("It has MAX and AVE"));
+}
+
+TEST_CASE("pooling: NaNs in padded windows neither crash the backward pass nor vanish") {
+  hand_net h;
+  h.all_diffs = true;
+  h.input("x", {1, 3, 6, 6});
+  h.layer(
+      "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 8 "
+      "kernel_size: 3 pad: 1 }",
+      {{1, 8, 6, 6}}, {{8, 3, 3, 3}, {8}});
+  h.layer(
+      "name: 'p' type: 'Pooling' bottom: 'y' top: 'z' pooling_param { pool: MAX kernel_size: 3 "
+      "stride: 2 pad: 1 }",
+      {{1, 8, 4, 4}});
+  running_net r(h.n);
+  r.set("x", std::vector<float>(108, std::numeric_limits<float>::quiet_NaN()));
+  r.forward();
+  r.set_diff("z", std::vector<float>(128, 1.0f));
+  r.backward();
+  CHECK(std::isnan(r.data("z")[0]));
+  CHECK(std::isnan(r.gradient(0)[0]));
+  CHECK(r.r->first_nonfinite() == "x");
 }
