@@ -23,7 +23,9 @@ unsigned chunk_of(const frame_queue::piece& p) {
 std::string order(frame_queue& q) {
   std::string s;
   while (const auto p = q.take()) {
-    s += (s.empty() ? "" : " ") + std::to_string(chunk_of(*p)) + (p->last ? "." : "");
+    if (!s.empty()) s += ' ';
+    s += std::to_string(chunk_of(*p));
+    if (p->last) s += '.';
   }
   return s;
 }

@@ -148,6 +148,7 @@ struct end_options {
   worker_id self{0}, peer{1};
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
+  std::chrono::milliseconds heartbeat{250};
   double rate_mbit_s = 0;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
@@ -177,6 +178,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
   l.silence_limit = o.silence_limit;
+  l.heartbeat = o.heartbeat;
   l.rate_mbit_s = o.rate_mbit_s;
   l.pool_bytes = o.pool_bytes;
   l.trace = [events = e.events](const link_event& v) { events->put(v); };

@@ -46,9 +46,9 @@ std::vector<std::byte> piece_with_header(const frame_header& h, std::span<const 
   std::vector<std::byte> header;
   encode_header(h, {from, announced, crc32c(payload)}, header);
   const auto p = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header)});
-  std::vector<std::byte> out(p.begin(), p.end());
-  out.insert(out.end(), header.begin(), header.end());
-  out.insert(out.end(), payload.begin(), payload.end());
+  std::vector<std::byte> out(p.size() + header.size() + payload.size());
+  auto* to = std::copy(p.begin(), p.end(), out.data());
+  std::copy(payload.begin(), payload.end(), std::copy(header.begin(), header.end(), to));
   return out;
 }
 
@@ -208,9 +208,11 @@ TEST_CASE("network_link: when both ends close at once nothing that waited is los
 TEST_CASE("network_link: two idle links keep each other alive") {
   end_options o;
   o.silence_limit = 1500ms;
+  o.heartbeat = 100ms;
   two_links t(o, o);
-  while (t.a.counters->frames_in < 12 && t.a.lost->size() == 0)
-    std::this_thread::yield();  // 3 s of heartbeats
+  // Sent and received: at least 16 at 100 ms each way, longer than the limit.
+  CHECK(t.a.events->wait_for(40).size() >= 40);
+  CHECK(t.b.events->wait_for(40).size() >= 40);
   CHECK(t.a.lost->size() == 0);
   CHECK(t.b.lost->size() == 0);
 }
@@ -255,7 +257,8 @@ TEST_CASE("network_link: a peer that closes without a goodbye is lost at once") 
           "process has ended");
   }
   SUBCASE("in the middle of a header") {
-    t.puppet->write(std::span(piece_with_header(frames::heartbeat{}, {}, 0)).first(11));
+    const auto whole = piece_with_header(frames::heartbeat{}, {}, 0);
+    t.puppet->write(std::span(whole).first(11));
     t.puppet->shutdown();
     CHECK(t.lost().why.find("in the middle of a frame") != std::string::npos);
   }
@@ -365,13 +368,13 @@ TEST_CASE("network_link: noise after a right beginning never crashes") {
   std::mt19937 rng(7);
   for (int round = 0; round < 50; ++round) {
     link_and_puppet t;
-    auto right = piece_with_header(frames::push_gradient{chunk_id{1}, clock_id{0}},
-                                   std::vector<std::byte>(4000), 4000);
+    const auto right = piece_with_header(frames::push_gradient{chunk_id{1}, clock_id{0}},
+                                         std::vector<std::byte>(4000), 4000);
     auto noise = right;
     for (int i = 0; i < 1 + round % 5; ++i)
       noise[rng() % (round % 2 == 0 ? 80 : noise.size())] = std::byte(rng());
-    right.insert(right.end(), noise.begin(), noise.end());
     t.puppet->write(right);
+    t.puppet->write(noise);
     t.puppet->shutdown_writing();
     CHECK(!t.lost().why.empty());
     CHECK(t.end.gradients->size() >= 1);
