@@ -118,8 +118,7 @@ receiver_ended link_receiver::receive_all() {
                 ". The link is closed; the two nodes may run different builds.",
             false};
   } catch (const stream_reader::silent&) {
-    return {"no word from " + shared_->peer() + " for " +
-                seconds(clock::now() - stream_.heard()) +
+    return {"no word from " + shared_->peer() + " for " + seconds(clock::now() - stream_.heard()) +
                 " (limit " + seconds(o.silence_limit) +
                 "): it is frozen or overloaded, or the network between is down",
             false};

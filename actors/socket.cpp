@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -288,8 +289,8 @@ std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit) 
 tcp_listener::tcp_listener(const host_port& at) {
   address_list found;
   resolve(at, AI_PASSIVE, found, "listen on");
-  // "Every address": one socket for IPv6 takes IPv4 as well, where the machine has IPv6 at all. A name that
-  // has both (localhost) means IPv4, because that is what people write on the other side.
+  // "Every address": one socket for IPv6 takes IPv4 as well, where the machine has IPv6 at all. A
+  // name that has both (localhost) means IPv4, because that is what people write on the other side.
   int error = EADDRNOTAVAIL;
   const bool any = at.host.empty() || at.host == "*";
   for (const int family : {any ? AF_INET6 : AF_INET, any ? AF_INET : AF_INET6}) {
@@ -312,6 +313,7 @@ tcp_listener::tcp_listener(const host_port& at) {
       port_ = family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(name).sin6_port)
                                  : ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port);
       fd_ = s.release();
+      wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
       return;
     }
   }
@@ -320,10 +322,19 @@ tcp_listener::tcp_listener(const host_port& at) {
 
 tcp_listener::~tcp_listener() {
   ::close(fd_);
+  ::close(wake_);
+}
+
+void tcp_listener::wake() noexcept {
+  ::eventfd_write(wake_, 1);
 }
 
 std::shared_ptr<tcp_socket> tcp_listener::accept(milliseconds limit) {
-  if (!wait_for(fd_, POLLIN, clock::now() + limit)) return nullptr;
+  pollfd p[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
+  if (::poll(p, 2, static_cast<int>(limit.count())) <= 0) return nullptr;
+  eventfd_t woken = 0;
+  if (p[1].revents != 0) ::eventfd_read(wake_, &woken);
+  if (p[0].revents == 0) return nullptr;
   sockaddr_storage from{};
   socklen_t size = sizeof from;
   const int fd = ::accept4(fd_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC);

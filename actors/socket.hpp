@@ -86,12 +86,15 @@ class tcp_listener {
   tcp_listener& operator=(const tcp_listener&) = delete;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// The next connection, or nothing after `limit` or when shut down. Errors   socket_error (say,
+  /// The next connection, or nothing after `limit` or wake(). Errors   socket_error (say,
   /// no descriptors).
   [[nodiscard]] std::shared_ptr<tcp_socket> accept(std::chrono::milliseconds limit);
+  /// Ends the accept() in progress, or the next one, without a connection. Any thread.
+  void wake() noexcept;
 
  private:
   int fd_ = -1;
+  int wake_ = -1;  // an eventfd
   std::uint16_t port_ = 0;
 };
 
