@@ -74,7 +74,7 @@ void check_frame(const decoded_header& h, const link_binding& run) {
 
 void stream_reader::read(std::span<std::byte> into) {
   const auto have = std::min(end_ - begin_, into.size());
-  std::memcpy(into.data(), ahead_.data() + begin_, have);
+  if (have > 0) std::memcpy(into.data(), ahead_.data() + begin_, have);
   begin_ += have;
   into = into.subspan(have);
   while (!into.empty()) {
