@@ -163,7 +163,7 @@ TEST_CASE(
   end_options o;
   o.values = 10'000;
   o.chunks = 8;
-  o.rate_mbit_s = 16;  // 20 ms per chunk: all are waiting before the second can go
+  o.rate_mbit_s = 4;  // 80 ms per chunk: all are waiting before the second can go
   two_links t(o, o);
   for (const unsigned chunk : {7u, 6u, 5u, 4u})
     t.a.send(frames::push_gradient{chunk_id{chunk}, clock_id{0}}, o.values, 1.0f, 5);
