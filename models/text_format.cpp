@@ -2,18 +2,19 @@
 
 #include "models/words.hpp"
 
-#include "caffe.pb.h"
-
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <regex>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -37,8 +38,10 @@ class first_error : public pb::io::ErrorCollector {
 
 std::vector<std::string> field_names(const std::string& message_type) {
   std::vector<std::string> names;
-  const auto* type = caffe::NetParameter::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
-  for (int i = 0; type != nullptr && i < type->field_count(); ++i) names.push_back(type->field(i)->name());
+  const auto* type =
+      caffe::NetParameter::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
+  for (int i = 0; type != nullptr && i < type->field_count(); ++i)
+    names.push_back(type->field(i)->name());
   return names;
 }
 
@@ -52,11 +55,13 @@ void add_enum_words(const pb::Descriptor& type, const std::string& field,
   }
 }
 
-/// The parser does not say which message it was in, so these are the words of every field of that name.
+/// The parser does not say which message it was in, so these are the words of every field of that
+/// name.
 std::vector<std::string> enum_words(const std::string& field) {
   std::vector<std::string> words;
   const auto* file = caffe::NetParameter::descriptor()->file();
-  for (int i = 0; i < file->message_type_count(); ++i) add_enum_words(*file->message_type(i), field, words);
+  for (int i = 0; i < file->message_type_count(); ++i)
+    add_enum_words(*file->message_type(i), field, words);
   return words;
 }
 
@@ -67,14 +72,18 @@ std::string bare(const std::string& message_type) {
 /// The parser's message in our words, with what to write instead.
 std::string explained(const std::string& message) {
   std::smatch m;
-  static constexpr auto unknown_field = R"re(Message type "([^"]+)" has no field named "([^"]+)"\.)re";
+  static constexpr auto unknown_field =
+      R"re(Message type "([^"]+)" has no field named "([^"]+)"\.)re";
   if (std::regex_search(message, m, std::regex(unknown_field))) {
     if (bare(m[1]) == "V1LayerParameter" && m[2] == "layer")
-      return "this is a V0 net (layers { layer { ... } }, 2013), which is not read. Convert it with Caffe's "
+      return "this is a V0 net (layers { layer { ... } }, 2013), which is not read. Convert it "
+             "with Caffe's "
              "upgrade_net_proto_text.";
-    return bare(m[1]) + " has no field \"" + m[2].str() + "\"." + did_you_mean(m[2].str(), field_names(m[1]));
+    return bare(m[1]) + " has no field \"" + m[2].str() + "\"." +
+           did_you_mean(m[2].str(), field_names(m[1]));
   }
-  static constexpr auto unknown_word = R"re(Unknown enumeration value of "([^"]+)" for field "([^"]+)"\.)re";
+  static constexpr auto unknown_word =
+      R"re(Unknown enumeration value of "([^"]+)" for field "([^"]+)"\.)re";
   if (std::regex_search(message, m, std::regex(unknown_word))) {
     const auto words = enum_words(m[2]);
     auto hint = did_you_mean(m[1].str(), words);
@@ -83,12 +92,14 @@ std::string explained(const std::string& message) {
   }
   static constexpr auto twice = R"re(Non-repeated field "([^"]+)" is specified multiple times\.)re";
   if (std::regex_search(message, m, std::regex(twice)))
-    return "the field \"" + m[1].str() + "\" stands here a second time and can have one value only. "
+    return "the field \"" + m[1].str() +
+           "\" stands here a second time and can have one value only. "
            "Delete one of the two.";
   static constexpr auto bare_word = R"re(Expected string, got: ([A-Z][A-Z0-9_]*)$)re";
   if (std::regex_search(message, m, std::regex(bare_word)))
-    return message + ". A layer { } takes its type in quotes, as in type: \"Convolution\"; capital words "
-                     "without quotes belong to the older layers { }.";
+    return message +
+           ". A layer { } takes its type in quotes, as in type: \"Convolution\"; capital words "
+           "without quotes belong to the older layers { }.";
   if (message.find("Expected identifier, got: ") != std::string::npos && message.back() == ' ')
     return "the file ends inside a { }. A closing brace is missing.";
   return message;
@@ -99,7 +110,8 @@ std::string explained(const std::string& message) {
 std::string read_spec_text(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
-    throw spec_error({path.string(), 0}, "this is a folder, not a specification. Name the file in it.");
+    throw spec_error({path.string(), 0},
+                     "this is a folder, not a specification. Name the file in it.");
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -124,7 +136,11 @@ void parse_text(std::string_view text, const std::string& file_name, pb::Message
 
 int line_of(const field_lines& lines, const pb::Message& message, const char* field, int index) {
   const auto* f = message.GetDescriptor()->FindFieldByName(field);
-  return f == nullptr ? 0 : lines.GetLocation(f, index).line + 1;
+  if (f == nullptr) return 0;
+  const auto& reflection = *message.GetReflection();
+  if (!f->is_repeated()) return reflection.HasField(message, f) ? lines.GetLocation(f, -1).line + 1 : 0;
+  const bool there = index >= 0 && index < reflection.FieldSize(message, f);
+  return there ? lines.GetLocation(f, index).line + 1 : 0;
 }
 
 }  // namespace poseidon
