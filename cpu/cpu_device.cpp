@@ -1,1 +1,83 @@
 #include "cpu/cpu_device.hpp"
+
+#include "cpu/replica.hpp"
+#include "cpu/solver_update.hpp"
+
+#include <immintrin.h>
+#include <omp.h>
+#include <stdexcept>
+#include <thread>
+
+namespace poseidon {
+namespace {
+
+/// The number of OpenMP threads is part of how oneDNN compiles a primitive, and belongs to the
+/// thread.
+class omp_threads_guard {
+ public:
+  explicit omp_threads_guard(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~omp_threads_guard() { omp_set_num_threads(before_); }
+  omp_threads_guard(const omp_threads_guard&) = delete;
+  omp_threads_guard& operator=(const omp_threads_guard&) = delete;
+
+ private:
+  int before_;
+};
+
+class cpu_device final : public device {
+ public:
+  std::string describe() const override {
+    const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+    const dnnl_version_t* v = dnnl_version();
+    return "cpu: " + std::to_string(std::thread::hardware_concurrency()) + " cores, " +
+           (wide ? "AVX-512" : "AVX2") + ", oneDNN " + std::to_string(v->major) + "." +
+           std::to_string(v->minor) + "." + std::to_string(v->patch);
+  }
+
+  std::unique_ptr<replica> make_replica(const net& n,
+                                        std::span<const parameter_values* const> parameters,
+                                        replica_options options) override {
+    if (parameters.size() != n.parameters.size()) {
+      throw std::invalid_argument(
+          "net \"" + n.name + "\" has " + std::to_string(n.parameters.size()) +
+          " parameters, make_replica was given " + std::to_string(parameters.size()));
+    }
+    const omp_threads_guard guard(options.threads);
+    return cpu::compile(n, parameters, options);
+  }
+
+  bool supports(std::string_view layer_type) const override {
+    return cpu::find_layer_type(layer_type) != nullptr;
+  }
+
+  void enter_thread(int threads) override {
+    omp_set_num_threads(threads);
+    // Denormal numbers carry no information here and cost a hundred times a normal one.
+    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+    _mm_setcsr(_mm_getcsr() | 0x40);  // denormals are zero
+  }
+
+  void add(std::span<float> into, std::span<const float> x) const override { cpu::add(into, x); }
+
+  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
+              std::span<const float> values, std::span<float> fresh,
+              std::span<const std::span<float>> history) const override {
+    cpu::update(rule, step, gradient, values, fresh, history);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<device> make_cpu_device() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    throw std::runtime_error(
+        "this processor has no AVX2 and FMA, which the CPU kernels are written for (Intel Haswell, "
+        "AMD "
+        "Zen, or newer); on a virtual machine, let the host pass them through");
+  }
+  return std::make_shared<cpu_device>();
+}
+
+}  // namespace poseidon

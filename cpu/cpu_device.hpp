@@ -1,4 +1,5 @@
-// cpu/cpu_device.hpp - the CPU backend: oneDNN where it has the primitive, our own AVX2 kernels elsewhere.
+// cpu/cpu_device.hpp - the CPU backend: oneDNN where it has the primitive, our own AVX2 kernels
+// elsewhere.
 #pragma once
 #include "models/device.hpp"
 

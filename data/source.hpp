@@ -1,7 +1,7 @@
 // data/source.hpp
 //
-// What a data layer reads: a source of samples with random access by position, and the transform that
-// turns one into values. No state that depends on order: sample n is sample n on any node.
+// What a data layer reads: a source of samples with random access by position, and the transform
+// that turns one into values. No state that depends on order: sample n is sample n on any node.
 #pragma once
 #include "models/device.hpp"
 #include "models/net_builder.hpp"
@@ -19,7 +19,8 @@ class sample_source {
  public:
   virtual ~sample_source() = default;
   [[nodiscard]] virtual std::uint64_t size() const = 0;  ///< samples in one epoch
-  /// Shapes of one sample's tops without the batch axis; "1 value" tops (labels) have an empty shape.
+  /// Shapes of one sample's tops without the batch axis; "1 value" tops (labels) have an empty
+  /// shape.
   [[nodiscard]] virtual const std::vector<shape>& sample_shapes() const = 0;
   /// Writes sample `global` (of epoch global / size()) to tops[t], each as long as its shape says.
   /// Random crops and mirrors are keyed by (seed, layer, global).
@@ -32,17 +33,19 @@ struct source_options {
   std::filesystem::path directory;  ///< relative sources start here (Caffe: the working directory)
   std::filesystem::path data_root;  ///< if not empty, relative sources start here instead
   std::uint64_t seed = 0;
-  std::uint32_t layer = 0;          ///< place in the net, a key for augmentation
+  std::uint32_t layer = 0;  ///< place in the net, a key for augmentation
 };
 
-/// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData layer.
-/// Errors   spec_error with file, line, layer: missing, empty or corrupt source, crop larger than the image, ...
+/// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData
+/// layer. Errors   spec_error with file, line, layer: missing, empty or corrupt source, crop larger
+/// than the image, ...
 [[nodiscard]] std::shared_ptr<const sample_source> open_source(const ::caffe::LayerParameter& layer,
                                                                const spec_position& where,
                                                                const source_options& options);
 
 /// Batch size that the layer asks for.
-[[nodiscard]] std::int64_t batch_size(const ::caffe::LayerParameter& layer, const spec_position& where);
+[[nodiscard]] std::int64_t batch_size(const ::caffe::LayerParameter& layer,
+                                      const spec_position& where);
 
 /// For build_net: opens each source once and answers its shapes.
 [[nodiscard]] source_shapes shapes_from_sources(source_options options);

@@ -15,6 +15,9 @@ namespace poseidon {
 /// One array per net parameter (or per layer blob), Caffe's layout.
 using parameter_arrays = std::vector<std::vector<float>>;
 
+/// Extents of a stored blob: its shape, or the four numbers of older files.
+[[nodiscard]] shape shape_of(const ::caffe::BlobProto& blob);
+
 /// Reads a .caffemodel (V1 and V2; blobs with 4-D or free shapes) or, by suffix .h5, its HDF5 form.
 /// Errors   spec_error: missing, truncated (with the bytes read and expected where known), not a net.
 [[nodiscard]] ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path);

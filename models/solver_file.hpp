@@ -4,11 +4,12 @@
 #include "models/net_file.hpp"
 #include "models/solver_rule.hpp"
 
-#include "caffe.pb.h"
-
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -21,15 +22,29 @@ struct solver_file {
   std::vector<net_state> test_states;
 };
 
-/// Reads the solver and the nets that it names: relative to the working directory, as Caffe does, or, where
-/// no such file is there, to the solver's own folder.
-/// Errors   spec_error with file and line: unknown type, policy or regularisation, no net or two, step
+/// The names that Caffe gives to rules (`type`) and to learning-rate policies (`lr_policy`).
+[[nodiscard]] std::vector<std::string> solver_types();
+[[nodiscard]] std::vector<std::string> lr_policies();
+
+/// Reads the solver and the nets that it names: relative to the working directory, as Caffe does,
+/// or, where no such file is there, to the solver's own folder. Errors   spec_error with file and
+/// line: unknown type, policy or regularisation, no net or two, step
 ///          without stepsize, test_iter and test nets that do not match, ...
 [[nodiscard]] solver_file read_solver(const std::filesystem::path& path);
 
+/// The same from a message instead of a file: what a joining node is told. Inline nets are taken as
+/// they are.
+[[nodiscard]] solver_file resolve_solver(const ::caffe::SolverParameter& spec,
+                                         const spec_position& where);
+
+/// One message that needs no other file: nets inline, every state explicit. resolve_solver() of it
+/// gives an equal solver_file but for the places of the layers.
+[[nodiscard]] ::caffe::SolverParameter self_contained(const solver_file& file);
+
 [[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
 
-/// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep, poly, sigmoid.
+/// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep,
+/// poly, sigmoid.
 [[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
 
 }  // namespace poseidon

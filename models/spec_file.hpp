@@ -19,4 +19,11 @@ struct spec_error : std::invalid_argument {
   explicit spec_error(const std::string& text);
 };
 
+/// A layer type of Caffe's that something here has no rule or no kernel for yet: the file is right, we are
+/// not there. An unknown word is a plain spec_error.
+struct unsupported_layer : spec_error {
+  unsupported_layer(const spec_position& where, const std::string& text, std::string layer_type);
+  std::string type;
+};
+
 }  // namespace poseidon

@@ -1,0 +1,54 @@
+// cpu/blob.hpp - a blob inside a replica, and views of it in the layout that a kernel works in.
+#pragma once
+#include "cpu/buffer.hpp"
+#include "cpu/layout.hpp"
+
+namespace poseidon::cpu {
+
+struct cpu_blob {
+  const shape* extents = nullptr;
+  layout form = layout::plain;
+  buffer own_data, own_diff;
+  float* data =
+      nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
+  float* diff = nullptr;  ///< null where no layer needs it
+
+  [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
+  [[nodiscard]] std::size_t stored() const { return stored_size(*extents, form); }
+};
+
+enum class part { data, diff };
+
+/// One kernel's way to a blob's data or diff in the layout that it wants. Where the blob already
+/// has that layout this is the blob's own memory and load() and store() cost nothing.
+class view {
+ public:
+  view() = default;
+  view(cpu_blob& b, part p, layout wanted) : blob_(&b), part_(p), form_(wanted) {
+    if (wanted != b.form) own_ = buffer(stored_size(*b.extents, wanted));
+  }
+  [[nodiscard]] bool exists() const { return blob_ != nullptr; }
+  [[nodiscard]] layout form() const { return form_; }
+  [[nodiscard]] bool converts() const { return own_.size() != 0; }
+  /// Memory in the wanted layout with the blob's current values.
+  [[nodiscard]] float* load() {
+    if (converts()) relayout(*blob_->extents, blob_->form, blobs_memory(), form_, own_.data());
+    return memory();
+  }
+  /// Memory in the wanted layout to write into; store() hands it on.
+  [[nodiscard]] float* memory() { return converts() ? own_.data() : blobs_memory(); }
+  void store() {
+    if (converts()) relayout(*blob_->extents, form_, own_.data(), blob_->form, blobs_memory());
+  }
+
+ private:
+  [[nodiscard]] float* blobs_memory() const {
+    return part_ == part::data ? blob_->data : blob_->diff;
+  }
+  cpu_blob* blob_ = nullptr;
+  part part_ = part::data;
+  layout form_ = layout::plain;
+  buffer own_;
+};
+
+}  // namespace poseidon::cpu

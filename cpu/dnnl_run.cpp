@@ -1,0 +1,59 @@
+#include "cpu/dnnl_run.hpp"
+
+#include <algorithm>
+
+namespace poseidon::cpu {
+
+dnnl::primitive_attr dnnl_run::attributes() const {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return a;
+}
+
+void dnnl_run::reserve(const dnnl_desc& scratch) {
+  scratch_bytes_ = std::max(scratch_bytes_, scratch.get_size());
+}
+
+void dnnl_step::bind(int id, const dnnl_desc& d) {
+  arguments_[id] = dnnl::memory(d, run_->engine(), nullptr);
+}
+
+void dnnl_step::point(int id, const float* at) {
+  arguments_.at(id).set_data_handle(const_cast<float*>(at));
+}
+
+void dnnl_step::run() {
+  if (scratch_.get_size() != 0) {
+    const auto found = arguments_.find(DNNL_ARG_SCRATCHPAD);
+    if (found == arguments_.end()) bind(DNNL_ARG_SCRATCHPAD, scratch_);
+    point(DNNL_ARG_SCRATCHPAD, run_->scratch());
+  }
+  primitive_.execute(run_->stream(), arguments_);
+  run_->stream().wait();
+}
+
+dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to) {
+  if (from == to) return {};
+  const dnnl::reorder::primitive_desc d(run.engine(), from, run.engine(), to, run.attributes());
+  dnnl_step step(run, dnnl::reorder(d), d);
+  step.bind(DNNL_ARG_FROM, from);
+  step.bind(DNNL_ARG_TO, to);
+  return step;
+}
+
+dnnl_desc describe_plain(const dnnl::memory::dims& extents) {
+  dnnl::memory::dims strides(extents.size());
+  dnnl::memory::dim step = 1;
+  for (std::size_t i = extents.size(); i-- > 0; step *= extents[i]) strides[i] = step;
+  return {extents, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl_desc describe(const shape& s, layout form) {
+  const dnnl::memory::dims extents(s.begin(), s.end());
+  if (form == layout::plain) return describe_plain(extents);
+  return {
+      extents, dnnl::memory::data_type::f32,
+      form == layout::c8 ? dnnl::memory::format_tag::nChw8c : dnnl::memory::format_tag::nChw16c};
+}
+
+}  // namespace poseidon::cpu

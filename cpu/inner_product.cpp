@@ -1,0 +1,123 @@
+// cpu/inner_product.cpp
+//
+// InnerProduct as matrix products on Caffe's own layouts, so that big weight matrices are never
+// repacked: y = x W^T + b. A ReLU that follows in place is applied with the bias.
+#include "cpu/fusion.hpp"
+#include "cpu/layer.hpp"
+
+#include <stdexcept>
+
+namespace poseidon::cpu {
+namespace {
+
+struct matrix {
+  const float* values;
+  bool transposed;
+  std::size_t row_length;  ///< as it lies in memory
+};
+
+/// c [rows, columns] = a b, all row-major; `inner` is the length of the sums.
+void multiply(std::size_t rows, std::size_t columns, std::size_t inner, const matrix& a,
+              const matrix& b, float* c) {
+  const auto as = [](std::size_t v) { return static_cast<dnnl::memory::dim>(v); };
+  const dnnl::status s = dnnl::sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', as(rows),
+                                     as(columns), as(inner), 1.0f, a.values, as(a.row_length),
+                                     b.values, as(b.row_length), 0.0f, c, as(columns));
+  if (s != dnnl::status::success) {
+    throw std::runtime_error("matrix product " + std::to_string(rows) + "x" +
+                             std::to_string(columns) + "x" + std::to_string(inner) +
+                             " failed in oneDNN, status " + std::to_string(static_cast<int>(s)));
+  }
+}
+
+class inner_product_kernel final : public kernel {
+ public:
+  inner_product_kernel(const layer_context& c, std::size_t axis)
+      : rows_(static_cast<std::size_t>(count(c.bottom_shape(0), 0, axis))),
+        in_(static_cast<std::size_t>(count(c.bottom_shape(0), axis, c.bottom_shape(0).size()))),
+        out_(c.layer.spec.inner_product_param().num_output()),
+        transposed_(c.layer.spec.inner_product_param().transpose()),
+        weights_(c.parameter(0)),
+        weight_gradient_(c.gradient(0)),
+        x_(c.bottom(0), part::data, layout::plain),
+        y_(c.top(0), part::data, layout::plain) {
+    if (c.layer.spec.inner_product_param().bias_term()) {
+      bias_ = c.parameter(1);
+      bias_gradient_ = c.gradient(1);
+    }
+    if (const auto relu = relu_in_place_after(c)) {
+      relu_ = true;
+      slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
+    if (!c.state.has_backward()) return;
+    if (c.layer.needs_backward) dy_ = view(c.top(0), part::diff, layout::plain);
+    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
+  }
+
+  void forward(const pass&) override {
+    const matrix x{x_.load(), false, in_};
+    const matrix w{weights_.values(), !transposed_, transposed_ ? out_ : in_};
+    float* y = y_.memory();
+    multiply(rows_, out_, in_, x, w, y);
+    if (bias_.exists()) {
+      const float* b = bias_.values();
+      for (std::size_t n = 0; n < rows_; ++n) {
+        for (std::size_t i = 0; i < out_; ++i) y[n * out_ + i] += b[i];
+      }
+    }
+    if (relu_) {
+      const float slope = slope_;
+      for (std::size_t i = 0; i < rows_ * out_; ++i) y[i] = y[i] > 0 ? y[i] : slope * y[i];
+    }
+    y_.store();
+  }
+
+  void backward(const pass&) override {
+    if (!dy_.exists()) return;
+    const float* dy = dy_.load();
+    if (weight_gradient_.wanted()) {
+      const matrix x{x_.load(), transposed_, in_};
+      const matrix g{dy, !transposed_, out_};
+      float* dw = weight_gradient_.begin();
+      if (transposed_) {
+        multiply(in_, out_, rows_, x, g, dw);
+      } else {
+        multiply(out_, in_, rows_, g, x, dw);
+      }
+      weight_gradient_.end();
+    }
+    if (bias_gradient_.wanted()) {
+      float* db = bias_gradient_.begin();
+      for (std::size_t i = 0; i < out_; ++i) db[i] = 0;
+      for (std::size_t n = 0; n < rows_; ++n) {
+        for (std::size_t i = 0; i < out_; ++i) db[i] += dy[n * out_ + i];
+      }
+      bias_gradient_.end();
+    }
+    if (!dx_.exists()) return;
+    const matrix w{weights_.values(), transposed_, transposed_ ? out_ : in_};
+    multiply(rows_, in_, out_, {dy, false, out_}, w, dx_.memory());
+    dx_.store();
+  }
+
+ private:
+  std::size_t rows_, in_, out_;
+  bool transposed_;
+  bool relu_ = false;
+  float slope_ = 0;
+  parameter_reader weights_, bias_;
+  gradient_slot weight_gradient_, bias_gradient_;
+  view x_, y_, dx_, dy_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_inner_product(const layer_context& c) {
+  const auto axes = static_cast<int>(c.bottom_shape(0).size());
+  int axis = c.layer.spec.inner_product_param().axis();
+  if (axis < 0) axis += axes;
+  return std::make_unique<inner_product_kernel>(c, static_cast<std::size_t>(axis));
+}
+
+}  // namespace poseidon::cpu

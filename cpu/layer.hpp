@@ -1,0 +1,159 @@
+// cpu/layer.hpp
+//
+// What the layers of one replica share: the blobs in the layouts that the compile step chose, the
+// way to parameters and gradients, and the scratch memory. A layer is one `kernel`, made from a
+// layer_context.
+#pragma once
+#include "cpu/blob.hpp"
+#include "cpu/dnnl_run.hpp"
+#include "models/device.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon::cpu {
+
+/// A convolution followed by max pooling shares the pooling's choice of maxima, see
+/// sparse_convolution.hpp.
+struct pooled_choice;
+
+/// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
+struct replica_state {
+  const net& graph;
+  std::span<const parameter_values* const> parameters;
+  replica_options options;
+  dnnl_run dnnl;
+  std::vector<cpu_blob> blobs;       ///< by net blob
+  std::vector<buffer> gradients;     ///< by net parameter; empty without backward
+  std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
+  std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well
+  std::vector<std::shared_ptr<pooled_choice>> choices;  ///< by layer: of max poolings
+
+  [[nodiscard]] bool has_backward() const {
+    return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
+  }
+};
+
+/// Where one layer writes the gradient of one parameter. Of the layers that share a parameter the
+/// last in net order runs backward first and writes; the others add.
+class gradient_slot {
+ public:
+  gradient_slot() = default;
+  gradient_slot(std::span<float> target, bool adds) : target_(target), adds_(adds) {
+    if (adds) own_ = buffer(target.size());
+  }
+  [[nodiscard]] bool wanted() const { return !target_.empty(); }
+  [[nodiscard]] float* begin() { return adds_ ? own_.data() : target_.data(); }
+  void end() {
+    if (!adds_) return;
+    for (std::size_t i = 0; i < target_.size(); ++i) target_[i] += own_.data()[i];
+  }
+
+ private:
+  std::span<float> target_;
+  bool adds_ = false;
+  buffer own_;
+};
+
+/// The current values of one parameter, looked up in each pass.
+class parameter_reader {
+ public:
+  parameter_reader() = default;
+  explicit parameter_reader(const parameter_values* source) : source_(source) {}
+  [[nodiscard]] bool exists() const { return source_ != nullptr; }
+  [[nodiscard]] const float* values() const {
+    return source_->values.load(std::memory_order_acquire);
+  }
+  /// True if the values differ from those of the last call that was answered with true.
+  [[nodiscard]] bool changed() {
+    const std::uint64_t now = source_->version.load(std::memory_order_acquire);
+    if (seen_ && now == version_) return false;
+    seen_ = true;
+    version_ = now;
+    return true;
+  }
+
+ private:
+  const parameter_values* source_ = nullptr;
+  bool seen_ = false;
+  std::uint64_t version_ = 0;
+};
+
+/// What a layer's maker sees.
+struct layer_context {
+  replica_state& state;
+  const net_layer& layer;
+  std::size_t index;
+
+  [[nodiscard]] cpu_blob& bottom(std::size_t i) const { return state.blobs[layer.bottoms.at(i)]; }
+  [[nodiscard]] cpu_blob& top(std::size_t i) const { return state.blobs[layer.tops.at(i)]; }
+  [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
+  [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
+  [[nodiscard]] bool in_place() const {
+    return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
+  }
+  [[nodiscard]] bool training() const { return state.graph.phase == ::caffe::TRAIN; }
+  /// Does backward() have to write the diff of bottom i?
+  [[nodiscard]] bool wants_diff(std::size_t i) const {
+    return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
+  }
+  [[nodiscard]] parameter_reader parameter(std::size_t slot) const;
+  [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
+  /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
+  [[noreturn]] void refuse(const std::string& text) const;
+};
+
+/// A kernel without backward work: data layers, Accuracy, Silence in TEST.
+class forward_only : public kernel {
+ public:
+  void backward(const pass&) override {}
+};
+
+using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);
+
+std::unique_ptr<kernel> make_source(const layer_context&);
+std::unique_ptr<kernel> make_convolution(const layer_context&);
+std::unique_ptr<kernel> make_pooling(const layer_context&);
+std::unique_ptr<kernel> make_inner_product(const layer_context&);
+std::unique_ptr<kernel> make_relu(const layer_context&);
+std::unique_ptr<kernel> make_dropout(const layer_context&);
+std::unique_ptr<kernel> make_lrn(const layer_context&);
+std::unique_ptr<kernel> make_softmax(const layer_context&);
+std::unique_ptr<kernel> make_softmax_loss(const layer_context&);
+std::unique_ptr<kernel> make_accuracy(const layer_context&);
+std::unique_ptr<kernel> make_split(const layer_context&);
+std::unique_ptr<kernel> make_elementwise(const layer_context&);
+std::unique_ptr<kernel> make_reshape(const layer_context&);
+std::unique_ptr<kernel> make_concat(const layer_context&);
+std::unique_ptr<kernel> make_slice(const layer_context&);
+std::unique_ptr<kernel> make_silence(const layer_context&);
+std::unique_ptr<kernel> make_eltwise(const layer_context&);
+std::unique_ptr<kernel> make_euclidean_loss(const layer_context&);
+std::unique_ptr<kernel> make_sigmoid_cross_entropy_loss(const layer_context&);
+
+/// How a layer type treats layouts, for the step that chooses them.
+enum class layout_habit {
+  plain,    ///< reads and writes plain values
+  follows,  ///< works in any layout; its tops take the layout of its first bottom
+  chooses   ///< Convolution
+};
+
+struct layer_type {
+  const char* name;
+  layer_maker make;
+  layout_habit habit;
+};
+/// Null for a type without kernel here.
+[[nodiscard]] const layer_type* find_layer_type(std::string_view name);
+[[nodiscard]] std::string known_layer_types();
+
+/// The layouts a convolution computes in, for its shapes and this processor.
+struct convolution_layouts {
+  layout in = layout::plain, out = layout::plain;
+};
+[[nodiscard]] convolution_layouts choose_layouts(const net& graph, const net_layer& layer);
+
+}  // namespace poseidon::cpu

@@ -1,0 +1,163 @@
+#include "cpu/max_pool.hpp"
+
+#include <cfloat>
+#include <cstring>
+#include <immintrin.h>
+
+namespace poseidon::cpu {
+namespace {
+
+/// Eight 32-bit integers below 256 as eight bytes.
+void store_bytes(std::uint8_t* to, __m256i v) {
+  __m128i b = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  b = _mm_packus_epi16(b, b);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), b);
+}
+
+/// One window of eight channels. KernelW > 0 fixes the window's size, so that the taps unroll.
+template <int Block, int Kernel>
+void whole_window(const float* x, std::size_t row_step, float* y, std::uint8_t* choice) {
+  __m256 best = _mm256_loadu_ps(x);
+  __m256 at = _mm256_setzero_ps();
+#pragma GCC unroll 9
+  for (int tap = 1; tap < Kernel * Kernel; ++tap) {
+    const __m256 v = _mm256_loadu_ps(x + (tap / Kernel) * row_step + (tap % Kernel) * Block);
+    const __m256 greater = _mm256_cmp_ps(v, best, _CMP_GT_OQ);
+    best = _mm256_blendv_ps(best, v, greater);
+    at = _mm256_blendv_ps(at, _mm256_castsi256_ps(_mm256_set1_epi32(tap)), greater);
+  }
+  _mm256_storeu_ps(y, best);
+  store_bytes(choice, _mm256_castps_si256(at));
+}
+
+template <int Block>
+void cut_window(const pool_shape& s, const pool_window& w, const float* plane, float* y,
+                std::uint8_t* choice) {
+  __m256 best = _mm256_set1_ps(-FLT_MAX);
+  __m256 at = _mm256_setzero_ps();
+  for (int h = w.top; h < w.bottom; ++h) {
+    for (int c = w.left; c < w.right; ++c) {
+      const __m256 v = _mm256_loadu_ps(plane + (static_cast<std::size_t>(h) * s.width + c) * Block);
+      const __m256 greater = _mm256_cmp_ps(v, best, _CMP_GT_OQ);
+      const int tap = (h - w.first_row) * s.kernel_w + (c - w.first_column);
+      best = _mm256_blendv_ps(best, v, greater);
+      at = _mm256_blendv_ps(at, _mm256_castsi256_ps(_mm256_set1_epi32(tap)), greater);
+    }
+  }
+  _mm256_storeu_ps(y, best);
+  store_bytes(choice, _mm256_castps_si256(at));
+}
+
+template <int Block, int Kernel>
+void forward_planes(const pool_shape& s, std::size_t planes, const float* x, float* y,
+                    std::uint8_t* choice) {
+  const std::size_t row_step = static_cast<std::size_t>(s.width) * Block;
+  for (std::size_t p = 0; p < planes; ++p, x += s.in_plane() * Block) {
+    for (int row = 0; row < s.out_height; ++row) {
+      for (int column = 0; column < s.out_width; ++column, y += Block, choice += Block) {
+        const int h = row * s.stride_h - s.pad_h;
+        const int w = column * s.stride_w - s.pad_w;
+        const bool whole =
+            Kernel > 0 && h >= 0 && w >= 0 && h + Kernel <= s.height && w + Kernel <= s.width;
+        for (int lane = 0; lane < Block; lane += 8) {
+          if constexpr (Kernel > 0) {
+            if (whole) {
+              whole_window<Block, Kernel>(
+                  x + h * row_step + static_cast<std::size_t>(w) * Block + lane, row_step, y + lane,
+                  choice + lane);
+              continue;
+            }
+          }
+          cut_window<Block>(s, window_at(s, row, column), x + lane, y + lane, choice + lane);
+        }
+      }
+    }
+  }
+}
+
+template <int Block>
+void scatter_window(const pool_shape& s, const pool_window& w, __m256 dy, __m256i at,
+                    float* plane) {
+  for (int h = w.top; h < w.bottom; ++h) {
+    for (int c = w.left; c < w.right; ++c) {
+      const __m256i tap = _mm256_set1_epi32((h - w.first_row) * s.kernel_w + (c - w.first_column));
+      float* to = plane + (static_cast<std::size_t>(h) * s.width + c) * Block;
+      const __m256 part = _mm256_and_ps(dy, _mm256_castsi256_ps(_mm256_cmpeq_epi32(at, tap)));
+      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), part));
+    }
+  }
+}
+
+}  // namespace
+
+template <int Block>
+void max_pool_forward(const pool_shape& s, std::size_t planes, const float* x, float* y,
+                      std::uint8_t* choice) {
+  if (s.kernel_h == 2 && s.kernel_w == 2) {
+    forward_planes<Block, 2>(s, planes, x, y, choice);
+  } else if (s.kernel_h == 3 && s.kernel_w == 3) {
+    forward_planes<Block, 3>(s, planes, x, y, choice);
+  } else {
+    forward_planes<Block, 0>(s, planes, x, y, choice);
+  }
+}
+
+template <int Block>
+void max_pool_backward(const pool_shape& s, std::size_t planes, const float* dy,
+                       const std::uint8_t* choice, float* dx) {
+  std::memset(dx, 0, planes * s.in_plane() * Block * sizeof(float));
+  for (std::size_t p = 0; p < planes; ++p, dx += s.in_plane() * Block) {
+    for (int row = 0; row < s.out_height; ++row) {
+      for (int column = 0; column < s.out_width; ++column, dy += Block, choice += Block) {
+        const pool_window w = window_at(s, row, column);
+        for (int lane = 0; lane < Block; lane += 8) {
+          const __m256i at = _mm256_cvtepu8_epi32(
+              _mm_loadl_epi64(reinterpret_cast<const __m128i*>(choice + lane)));
+          scatter_window<Block>(s, w, _mm256_loadu_ps(dy + lane), at, dx + lane);
+        }
+      }
+    }
+  }
+}
+
+template void max_pool_forward<8>(const pool_shape&, std::size_t, const float*, float*,
+                                  std::uint8_t*);
+template void max_pool_forward<16>(const pool_shape&, std::size_t, const float*, float*,
+                                   std::uint8_t*);
+template void max_pool_backward<8>(const pool_shape&, std::size_t, const float*,
+                                   const std::uint8_t*, float*);
+template void max_pool_backward<16>(const pool_shape&, std::size_t, const float*,
+                                    const std::uint8_t*, float*);
+
+void max_pool_forward_plain(const pool_shape& s, std::size_t planes, const float* x, float* y,
+                            std::int32_t* choice) {
+  for (std::size_t p = 0; p < planes; ++p, x += s.in_plane()) {
+    for (int row = 0; row < s.out_height; ++row) {
+      for (int column = 0; column < s.out_width; ++column) {
+        const pool_window w = window_at(s, row, column);
+        float best = -FLT_MAX;
+        std::int32_t at = -1;
+        for (int h = w.top; h < w.bottom; ++h) {
+          for (int c = w.left; c < w.right; ++c) {
+            const float v = x[static_cast<std::size_t>(h) * s.width + c];
+            if (v > best) best = v, at = h * s.width + c;
+          }
+        }
+        *y++ = best;
+        *choice++ = at;
+      }
+    }
+  }
+}
+
+void max_pool_backward_plain(const pool_shape& s, std::size_t planes, const float* dy,
+                             const std::int32_t* choice, float* dx) {
+  std::memset(dx, 0, planes * s.in_plane() * sizeof(float));
+  for (std::size_t p = 0; p < planes; ++p, dx += s.in_plane()) {
+    for (std::size_t i = 0; i < s.out_plane(); ++i, ++dy, ++choice) {
+      if (*choice >= 0) dx[*choice] += *dy;
+    }
+  }
+}
+
+}  // namespace poseidon::cpu

@@ -1,0 +1,194 @@
+#include "cpu/replica.hpp"
+
+#include "cpu/solver_update.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace poseidon::cpu {
+namespace {
+
+class cpu_replica final : public replica {
+ public:
+  cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
+              replica_options options)
+      : state_{n, parameters, options, {}, {}, {}, {}, {}, {}} {
+    const std::size_t layers = n.layers.size();
+    state_.blobs.resize(n.blobs.size());
+    state_.forward_fused.resize(layers);
+    state_.backward_fused.resize(layers);
+    state_.choices.resize(layers);
+    for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &n.blobs[b].shape;
+    choose_forms();
+    allocate();
+    for (std::size_t i = 0; i < layers; ++i) {
+      const layer_context c{state_, n.layers[i], i};
+      kernels_.push_back(find_layer_type(n.layers[i].type)->make(c));
+    }
+    state_.dnnl.allocate();
+  }
+
+  kernel& at(std::size_t layer) override { return *kernels_.at(layer); }
+
+  std::span<float> gradient(std::size_t parameter) override {
+    if (state_.gradients.empty()) return {};
+    buffer& g = state_.gradients.at(parameter);
+    return {g.data(), g.size()};
+  }
+
+  void read_data(std::size_t blob, std::span<float> to) const override {
+    const cpu_blob& b = checked(blob, to.size());
+    relayout(*b.extents, b.form, b.data, layout::plain, to.data());
+  }
+  void write_data(std::size_t blob, std::span<const float> from) override {
+    cpu_blob& b = checked(blob, from.size());
+    if (b.own_data.size() != 0) b.data = b.own_data.data();
+    relayout(*b.extents, layout::plain, from.data(), b.form, b.data);
+  }
+  void read_diff(std::size_t blob, std::span<float> to) const override {
+    const cpu_blob& b = checked_diff(blob, to.size());
+    relayout(*b.extents, b.form, b.diff, layout::plain, to.data());
+  }
+  void write_diff(std::size_t blob, std::span<const float> from) override {
+    const cpu_blob& b = checked_diff(blob, from.size());
+    relayout(*b.extents, layout::plain, from.data(), b.form, b.diff);
+  }
+
+  std::optional<std::string> first_nonfinite() const override {
+    for (const net_layer& l : state_.graph.layers) {
+      for (const std::size_t p : l.parameters) {
+        const float* w = state_.parameters[p]->values.load(std::memory_order_acquire);
+        const auto size = static_cast<std::size_t>(count(state_.graph.parameters[p].shape));
+        if (w != nullptr && !all_finite({w, size})) return l.name;
+      }
+      for (const std::size_t t : l.tops) {
+        const cpu_blob& b = state_.blobs[t];
+        if (!all_finite({b.data, b.stored()})) return l.name;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Each blob's layout: its producer's habit, except that an in-place layer of habit plain keeps
+  /// it plain.
+  void choose_forms() {
+    const net& n = state_.graph;
+    std::vector<bool> stays_plain(n.blobs.size());
+    for (const net_layer& l : n.layers) {
+      const layer_type* type = find_layer_type(l.type);
+      if (type == nullptr) {
+        layer_context{state_, l, 0}.refuse("the CPU has no kernel for this type. It has " +
+                                           known_layer_types() + ".");
+      }
+      if (type->habit != layout_habit::plain) continue;
+      for (const std::size_t t : l.tops) stays_plain[t] = true;
+    }
+    for (const net_layer& l : n.layers) {
+      const layout_habit habit = find_layer_type(l.type)->habit;
+      for (const std::size_t t : l.tops) {
+        if (stays_plain[t] || n.blobs[t].shape.size() != 4) continue;
+        if (std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end())
+          continue;  // in place
+        if (habit == layout_habit::chooses) state_.blobs[t].form = choose_layouts(n, l).out;
+        if (habit == layout_habit::follows && !l.bottoms.empty() &&
+            n.blobs[l.bottoms[0]].shape.size() == 4) {
+          state_.blobs[t].form = state_.blobs[l.bottoms[0]].form;
+        }
+      }
+    }
+  }
+
+  void allocate() {
+    const net& n = state_.graph;
+    std::vector<bool> needs_diff(n.blobs.size(), state_.options.keep_all_diffs);
+    if (state_.has_backward()) {
+      for (const net_layer& l : n.layers) {
+        for (std::size_t i = 0; i < l.bottoms.size() && i < l.propagate_down.size(); ++i) {
+          if (l.propagate_down[i]) needs_diff[l.bottoms[i]] = true;
+        }
+        if (l.needs_backward) {
+          for (const std::size_t t : l.tops) needs_diff[t] = true;
+        }
+      }
+      for (const net_parameter& p : n.parameters) {
+        state_.gradients.emplace_back(static_cast<std::size_t>(count(p.shape)));
+      }
+    }
+    for (std::size_t i = 0; i < n.blobs.size(); ++i) {
+      cpu_blob& b = state_.blobs[i];
+      b.own_data = buffer(b.stored());
+      b.data = b.own_data.data();
+      if (!needs_diff[i]) continue;
+      b.own_diff = buffer(b.stored());
+      b.diff = b.own_diff.data();
+    }
+    // A loss top's diff is its weight, for good: nothing that consumes it writes there.
+    for (const net_layer& l : n.layers) {
+      for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
+        cpu_blob& b = state_.blobs[l.tops[t]];
+        if (l.loss_weights[t] != 0 && b.diff != nullptr) {
+          std::fill_n(b.diff, b.stored(), l.loss_weights[t]);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const cpu_blob& checked(std::size_t blob, std::size_t size) const {
+    const cpu_blob& b = state_.blobs.at(blob);
+    if (size != b.values()) {
+      throw std::invalid_argument("blob \"" + state_.graph.blobs[blob].name + "\" holds " +
+                                  std::to_string(b.values()) + " values, not " +
+                                  std::to_string(size));
+    }
+    return b;
+  }
+  [[nodiscard]] cpu_blob& checked(std::size_t blob, std::size_t size) {
+    return const_cast<cpu_blob&>(std::as_const(*this).checked(blob, size));
+  }
+  [[nodiscard]] const cpu_blob& checked_diff(std::size_t blob, std::size_t size) const {
+    const cpu_blob& b = checked(blob, size);
+    if (b.diff == nullptr) {
+      throw std::invalid_argument(
+          "blob \"" + state_.graph.blobs[blob].name +
+          "\" has no diff: no layer needs it (replica_options::keep_all_diffs)");
+    }
+    return b;
+  }
+
+  replica_state state_;
+  std::vector<std::unique_ptr<kernel>> kernels_;
+};
+
+}  // namespace
+
+parameter_reader layer_context::parameter(std::size_t slot) const {
+  if (slot >= layer.parameters.size()) return {};
+  return parameter_reader(state.parameters[layer.parameters[slot]]);
+}
+
+gradient_slot layer_context::gradient(std::size_t slot) const {
+  if (!state.has_backward() || slot >= layer.parameters.size() || !layer.learn.at(slot)) return {};
+  const std::size_t p = layer.parameters[slot];
+  bool adds = false;  // does a later layer write it before this one?
+  for (std::size_t i = index + 1; i < state.graph.layers.size(); ++i) {
+    const net_layer& l = state.graph.layers[i];
+    for (std::size_t s = 0; s < l.parameters.size(); ++s) {
+      if (l.parameters[s] == p && l.needs_backward && l.learn.at(s)) adds = true;
+    }
+  }
+  return {{state.gradients[p].data(), state.gradients[p].size()}, adds};
+}
+
+void layer_context::refuse(const std::string& text) const {
+  const std::string what = "layer \"" + layer.name + "\" (" + layer.type + "): " + text;
+  if (layer.where.file.empty()) throw spec_error(what);
+  throw spec_error(layer.where, what);
+}
+
+std::unique_ptr<replica> compile(const net& n, std::span<const parameter_values* const> parameters,
+                                 replica_options options) {
+  return std::make_unique<cpu_replica>(n, parameters, options);
+}
+
+}  // namespace poseidon::cpu

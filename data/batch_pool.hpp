@@ -1,0 +1,42 @@
+// data/batch_pool.hpp
+//
+// A fixed number of batch buffers that go round between a data_source and the layers that read
+// them. No free buffer, no reading ahead: the pool is the back-pressure.
+#pragma once
+#include "models/device.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace poseidon {
+
+class sample_source;
+
+/// Thread-safe. Buffers may outlive the pool.
+class batch_pool {
+ public:
+  /// `when_back` is called, by whichever thread dropped the last reference, after a buffer has come
+  /// home.
+  explicit batch_pool(std::size_t buffers, std::function<void()> when_back = {});
+
+  /// A buffer that nobody else refers to, with the contents of its last use; null when all are out.
+  /// It comes home when the last copy of the pointer goes; send it as shared_ptr<const batch>.
+  [[nodiscard]] std::shared_ptr<batch> try_take();
+
+  [[nodiscard]] std::size_t buffers() const;
+  [[nodiscard]] std::size_t free() const;  ///< equals buffers() once all have come home
+
+ private:
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+/// Samples first_sample ... first_sample + batch_size - 1, in this order.
+///
+/// Writes   into.first_sample and into.tops, whose memory is reused.
+/// Errors   sample_source::fill's; into is then unspecified.
+void fill_batch(const sample_source& source, std::uint64_t first_sample, std::int64_t batch_size,
+                batch& into);
+
+}  // namespace poseidon

@@ -1,0 +1,164 @@
+// Reads the protobuf wire format itself: the generated class would copy every image.
+#include "data/datum.hpp"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+namespace {
+using google::protobuf::internal::WireFormatLite;
+
+// Field numbers of caffe.Datum (models/caffe.proto; datum_test compares).
+enum field : int {
+  channels = 1,
+  height = 2,
+  width = 3,
+  data = 4,
+  label = 5,
+  float_data = 6,
+  encoded = 7
+};
+
+struct raw_datum {
+  std::int64_t extents[3] = {0, 0, 0};
+  std::span<const std::uint8_t> bytes;
+  std::int32_t label = 0;
+  bool encoded = false;
+};
+
+[[noreturn]] void not_a_datum(std::size_t at, std::size_t bytes) {
+  throw std::runtime_error("not a Datum, or corrupt: its fields break off at byte " +
+                           std::to_string(at) + " of " + std::to_string(bytes));
+}
+
+/// One length-delimited field, in place.
+bool read_bytes(google::protobuf::io::CodedInputStream& in, std::span<const std::uint8_t> record,
+                std::span<const std::uint8_t>& to) {
+  std::uint32_t length = 0;
+  if (!in.ReadVarint32(&length)) return false;
+  const auto at = static_cast<std::size_t>(in.CurrentPosition());
+  if (length > record.size() - at) return false;
+  to = record.subspan(at, length);
+  return in.Skip(static_cast<int>(length));
+}
+
+bool read_int(google::protobuf::io::CodedInputStream& in, std::int32_t& to) {
+  std::uint64_t value = 0;
+  if (!in.ReadVarint64(&value)) return false;
+  to = static_cast<std::int32_t>(value);
+  return true;
+}
+
+bool read_packed(google::protobuf::io::CodedInputStream& in, std::span<const std::uint8_t> record,
+                 std::vector<float>& floats) {
+  std::span<const std::uint8_t> packed;
+  if (!read_bytes(in, record, packed) || packed.size() % sizeof(float) != 0) return false;
+  const auto before = floats.size();
+  floats.resize(before + packed.size() / sizeof(float));
+  if (!packed.empty()) std::memcpy(floats.data() + before, packed.data(), packed.size());
+  return true;
+}
+
+bool read_float(google::protobuf::io::CodedInputStream& in, std::vector<float>& floats) {
+  std::uint32_t bits = 0;
+  if (!in.ReadLittleEndian32(&bits)) return false;
+  floats.push_back(0);
+  std::memcpy(&floats.back(), &bits, sizeof bits);
+  return true;
+}
+
+bool read_field(google::protobuf::io::CodedInputStream& in, std::span<const std::uint8_t> record,
+                std::uint32_t tag, raw_datum& to, std::vector<float>& floats) {
+  const auto type = WireFormatLite::GetTagWireType(tag);
+  const int number = WireFormatLite::GetTagFieldNumber(tag);
+  const bool is_varint = type == WireFormatLite::WIRETYPE_VARINT;
+  const bool is_bytes = type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+  if (number >= channels && number <= width && is_varint) {
+    std::int32_t value = 0;
+    if (!read_int(in, value)) return false;
+    to.extents[number - channels] = value;
+    return true;
+  }
+  if (number == data && is_bytes) return read_bytes(in, record, to.bytes);
+  if (number == label && is_varint) return read_int(in, to.label);
+  if (number == float_data && is_bytes) return read_packed(in, record, floats);
+  if (number == float_data && type == WireFormatLite::WIRETYPE_FIXED32)
+    return read_float(in, floats);
+  if (number == encoded && is_varint) {
+    std::uint64_t value = 0;
+    if (!in.ReadVarint64(&value)) return false;
+    to.encoded = value != 0;
+    return true;
+  }
+  return WireFormatLite::SkipField(&in, tag);
+}
+
+raw_datum parse(std::span<const std::uint8_t> record, std::vector<float>& floats) {
+  raw_datum result;
+  floats.clear();
+  if (record.size() > 0x7fffffff) not_a_datum(0, record.size());
+  google::protobuf::io::CodedInputStream in(record.data(), static_cast<int>(record.size()));
+  while (static_cast<std::size_t>(in.CurrentPosition()) < record.size()) {
+    const auto at = static_cast<std::size_t>(in.CurrentPosition());
+    const auto tag = in.ReadTag();
+    if (tag == 0 || !read_field(in, record, tag, result, floats)) not_a_datum(at, record.size());
+  }
+  if (result.encoded)
+    throw std::runtime_error(
+        "the image is encoded (PNG or JPEG); only raw pixels are read. Convert it again without "
+        "--encoded");
+  return result;
+}
+
+std::string extents_text(const raw_datum& d) {
+  return to_string(shape{d.extents[0], d.extents[1], d.extents[2]});
+}
+
+image values_of(const raw_datum& d, const std::vector<float>& floats) {
+  // Caffe takes float_data only when data is empty.
+  const auto have = d.bytes.empty() ? floats.size() : d.bytes.size();
+  auto left = static_cast<std::int64_t>(have);
+  bool fits = left > 0;
+  for (const auto extent : d.extents) {
+    fits = fits && extent > 0 && left % extent == 0;
+    if (fits) left /= extent;
+  }
+  if (!fits || left != 1)
+    throw std::runtime_error("says it is " + extents_text(d) + " and has " + std::to_string(have) +
+                             " values");
+  if (d.bytes.empty()) return {{}, floats, d.label};
+  return {d.bytes, {}, d.label};
+}
+}  // namespace
+
+datum parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats) {
+  const auto raw = parse(record, floats);
+  return {{raw.extents[0], raw.extents[1], raw.extents[2]}, values_of(raw, floats)};
+}
+
+image parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats,
+                  const shape& expected) {
+  const auto raw = parse(record, floats);
+  if (raw.extents[0] != expected[0] || raw.extents[1] != expected[1] ||
+      raw.extents[2] != expected[2])
+    throw std::runtime_error("is " + extents_text(raw) + ", the first record is " +
+                             to_string(expected) + "; all records of a source have one shape");
+  return values_of(raw, floats);
+}
+
+std::string make_datum(const shape& s, std::span<const std::uint8_t> values, std::int32_t label) {
+  ::caffe::Datum d;
+  d.set_channels(static_cast<std::int32_t>(s.at(0)));
+  d.set_height(static_cast<std::int32_t>(s.at(1)));
+  d.set_width(static_cast<std::int32_t>(s.at(2)));
+  d.set_data(values.data(), values.size());
+  d.set_label(label);
+  return d.SerializeAsString();
+}
+
+}  // namespace poseidon

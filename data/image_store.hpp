@@ -1,0 +1,44 @@
+// data/image_store.hpp
+//
+// Images and labels as a file keeps them, by position, before any transform. What kind of file it
+// is, its content says, not its name: an LMDB folder of Datum, an IDX images file (plain or gzip;
+// its labels lie beside it), or CIFAR-10's binary batches.
+#pragma once
+#include "data/datum.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// Thread-safe: get() of any position from any thread.
+class image_store {
+ public:
+  virtual ~image_store() = default;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;              ///< at least 1
+  [[nodiscard]] virtual const shape& image_shape() const = 0;        ///< {channels, height, width}
+  [[nodiscard]] virtual std::string key(std::uint64_t n) const = 0;  ///< for messages
+  [[nodiscard]] virtual std::string describe() const = 0;  ///< "LMDB of Datum", "IDX", ...
+
+  /// The n-th image, n < size(). The result points into the store or into `scratch`.
+  /// Errors   std::runtime_error naming source, key and what is wrong with the record.
+  [[nodiscard]] virtual image get(std::uint64_t n, std::vector<float>& scratch) const = 0;
+};
+
+/// `path`: an LMDB folder or file, an IDX images file, the prefix of a pair of IDX files
+/// ("dir/train" of dir/train-images-idx3-ubyte.gz), a CIFAR-10 .bin file. Errors
+/// std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not read.
+[[nodiscard]] std::shared_ptr<const image_store> open_images(const std::filesystem::path& path);
+
+/// A pair of IDX files by name. Errors   as above; counts of images and labels that differ.
+[[nodiscard]] std::shared_ptr<const image_store> open_idx(const std::filesystem::path& images,
+                                                          const std::filesystem::path& labels);
+
+/// CIFAR-10's binary batches, one after the other: records of a label byte and 3x32x32 values.
+[[nodiscard]] std::shared_ptr<const image_store> open_cifar10(
+    const std::vector<std::filesystem::path>& files);
+
+}  // namespace poseidon

@@ -1,0 +1,88 @@
+#include "data/mean_file.hpp"
+
+#include "data/image_store.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+namespace {
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& text) {
+  throw std::runtime_error(path.string() + ": " + text);
+}
+
+/// {channels, height, width} of a blob of one image, by its 4-D fields or its shape.
+shape image_shape(const std::filesystem::path& path, const ::caffe::BlobProto& blob) {
+  shape s{blob.num(), blob.channels(), blob.height(), blob.width()};
+  if (blob.has_shape()) s.assign(blob.shape().dim().begin(), blob.shape().dim().end());
+  if (s.size() == 3) s.insert(s.begin(), 1);
+  bool good = s.size() == 4 && s[0] == 1;
+  std::int64_t values = 1;
+  for (const auto extent : s)
+    good = good && extent > 0 && !__builtin_mul_overflow(values, extent, &values);
+  if (!good)
+    fail(path, "a mean image is 1 x channels x height x width, this is " + to_string(s) + ".");
+  return {s[1], s[2], s[3]};
+}
+}  // namespace
+
+mean_image read_mean(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(path, std::string("cannot open the mean image: ") + std::strerror(errno) + ".");
+  ::caffe::BlobProto blob;
+  if (!blob.ParseFromIstream(&file))
+    fail(path, "not a BlobProto, or truncated. Make it again: poseidon-data mean.");
+  mean_image mean{image_shape(path, blob), {blob.data().begin(), blob.data().end()}};
+  if (mean.values.empty()) mean.values.assign(blob.double_data().begin(), blob.double_data().end());
+  if (static_cast<std::int64_t>(mean.values.size()) != count(mean.shape))
+    fail(path, "is " + to_string(mean.shape) + " and has " + std::to_string(mean.values.size()) +
+                   " values. Make it again: poseidon-data mean.");
+  return mean;
+}
+
+void write_mean(const std::filesystem::path& path, const mean_image& mean) {
+  ::caffe::BlobProto blob;
+  blob.set_num(1);
+  blob.set_channels(static_cast<std::int32_t>(mean.shape.at(0)));
+  blob.set_height(static_cast<std::int32_t>(mean.shape.at(1)));
+  blob.set_width(static_cast<std::int32_t>(mean.shape.at(2)));
+  blob.mutable_data()->Add(mean.values.begin(), mean.values.end());
+  const std::filesystem::path partial = path.string() + ".partial";
+  std::error_code error;
+  {
+    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+    errno = 0;
+    if (file && blob.SerializeToOstream(&file) && file.flush()) file.close();
+    if (!file) {
+      const std::string cause = errno != 0 ? std::strerror(errno) : "unknown cause";
+      std::filesystem::remove(partial, error);
+      fail(partial, "cannot write it: " + cause + ".");
+    }
+  }
+  std::filesystem::rename(partial, path, error);
+  if (error) fail(path, "cannot rename " + partial.string() + ": " + error.message() + ".");
+}
+
+mean_image mean_of(const image_store& images, const std::function<void(std::uint64_t)>& progress) {
+  std::vector<double> sum(static_cast<std::size_t>(count(images.image_shape())));
+  std::vector<float> scratch;
+  for (std::uint64_t n = 0; n < images.size(); ++n) {
+    const auto one = images.get(n, scratch);
+    for (std::size_t i = 0; i < one.bytes.size(); ++i) sum[i] += one.bytes[i];
+    for (std::size_t i = 0; i < one.floats.size(); ++i)
+      sum[i] += static_cast<double>(one.floats[i]);
+    if (progress && (n + 1) % 1000 == 0) progress(n + 1);
+  }
+  mean_image mean{images.image_shape(), {}};
+  mean.values.reserve(sum.size());
+  for (const double s : sum)
+    mean.values.push_back(static_cast<float>(s / static_cast<double>(images.size())));
+  return mean;
+}
+
+}  // namespace poseidon

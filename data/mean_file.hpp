@@ -1,0 +1,30 @@
+// data/mean_file.hpp - Caffe's mean.binaryproto: the mean image of a training set.
+#pragma once
+#include "models/shape.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+namespace poseidon {
+
+class image_store;
+
+struct mean_image {
+  poseidon::shape shape;  ///< {channels, height, width}
+  std::vector<float> values;
+};
+
+/// Errors   std::runtime_error: missing, not a BlobProto, values that its shape does not account
+/// for.
+[[nodiscard]] mean_image read_mean(const std::filesystem::path& path);
+
+/// Written aside and renamed. Errors   std::runtime_error with what the system said (disk full).
+void write_mean(const std::filesystem::path& path, const mean_image& mean);
+
+/// What Caffe's compute_image_mean finds, but summed in double precision.
+/// `progress` is called now and then with the images done. Errors   as image_store::get.
+[[nodiscard]] mean_image mean_of(const image_store& images,
+                                 const std::function<void(std::uint64_t)>& progress = {});
+
+}  // namespace poseidon

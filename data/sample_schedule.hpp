@@ -1,0 +1,56 @@
+// data/sample_schedule.hpp
+//
+// Which samples a pass works on: arithmetic on global sample indices, the same on every node. N
+// nodes read what one node with iter_size N reads, and two replicas what two nodes read, so their
+// sums can be equal.
+#pragma once
+#include <cstdint>
+
+namespace poseidon {
+
+struct sample_schedule {
+  std::uint64_t workers = 1;        ///< P, nodes that train
+  std::uint64_t micro_batches = 1;  ///< I, iter_size
+  std::uint64_t replicas = 1;       ///< R, on each node
+  std::uint64_t batch = 1;          ///< b, samples of one replica in one pass
+
+  /// Samples that one clock uses up, on all workers together.
+  [[nodiscard]] std::uint64_t samples_per_clock() const;
+};
+
+/// One replica's pass of a training iteration.
+struct train_pass {
+  std::uint64_t clock = 0;        ///< since the schedule's start
+  std::uint64_t worker = 0;       ///< below P
+  std::uint64_t micro_batch = 0;  ///< below I
+  std::uint64_t replica = 0;      ///< below R
+};
+
+/// ((clock * P + worker) * I + micro_batch) * R * b + replica * b, counted from the run's first
+/// sample. Errors   std::invalid_argument if worker, micro_batch or replica is beyond the
+/// schedule's.
+[[nodiscard]] std::uint64_t first_sample(const sample_schedule& s, const train_pass& p);
+
+struct test_schedule {
+  std::uint64_t workers = 1;
+  std::uint64_t batches = 1;  ///< T, test_iter
+  std::uint64_t batch = 1;    ///< b
+};
+
+/// Batch `k` (below T) of the t-th test phase: (t * T + k) * b. The test net reads on from where
+/// its last test stopped, as in Caffe.
+[[nodiscard]] std::uint64_t first_test_sample(const test_schedule& s, std::uint64_t t,
+                                              std::uint64_t k);
+
+/// Who runs batch k of a test phase: worker k % P.
+[[nodiscard]] std::uint64_t test_worker(const test_schedule& s, std::uint64_t k);
+
+/// How many batches of a test phase a worker runs: its k are worker, worker + P, worker + 2P, ...
+[[nodiscard]] std::uint64_t test_batches_of(const test_schedule& s, std::uint64_t worker);
+
+/// Where in the source a global sample lies. Reading goes on at the start in the middle of a batch.
+[[nodiscard]] constexpr std::uint64_t epoch_position(std::uint64_t sample, std::uint64_t size) {
+  return sample % size;
+}
+
+}  // namespace poseidon

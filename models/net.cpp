@@ -1,0 +1,34 @@
+#include "models/net.hpp"
+
+#include "models/layer_rules.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+bool has(const std::vector<std::size_t>& blobs, std::size_t blob) {
+  return std::find(blobs.begin(), blobs.end(), blob) != blobs.end();
+}
+}  // namespace
+
+std::optional<std::size_t> producer(const net& n, std::size_t blob, std::size_t before) {
+  for (auto layer = std::min(before, n.layers.size()); layer-- > 0;)
+    if (has(n.layers[layer].tops, blob)) return layer;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> consumer(const net& n, std::size_t blob, std::size_t after) {
+  for (auto layer = after + 1; layer < n.layers.size(); ++layer) {
+    if (has(n.layers[layer].bottoms, blob)) return layer;
+    if (has(n.layers[layer].tops, blob)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool is_source(const net_layer& layer) {
+  const auto* type = find_layer_type(layer.type);
+  return type != nullptr && type->source;
+}
+
+}  // namespace poseidon

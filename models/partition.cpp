@@ -1,0 +1,86 @@
+#include "models/partition.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace poseidon {
+
+namespace {
+
+/// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
+bool is_learned(const net& n, std::size_t parameter) {
+  if (n.parameters[parameter].lr_mult == 0) return false;
+  for (const auto& layer : n.layers)
+    for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
+      if (layer.parameters[slot] == parameter && layer.needs_backward && layer.learn[slot])
+        return true;
+  return false;
+}
+
+/// Values per chunk: four chunks per shard if the net is small, never so few that the headers
+/// outweigh them.
+std::size_t chunk_values(std::size_t values, std::size_t shards) {
+  constexpr std::size_t largest = max_chunk_bytes / sizeof(float);
+  constexpr std::size_t smallest = 4096;
+  if (shards == 1) return largest;
+  return std::clamp(values / (4 * shards), smallest, largest);
+}
+
+/// Equal pieces on multiples of a cache line, so that two owners never write to one line.
+void cut(std::size_t parameter, std::size_t values, std::size_t at_most,
+         std::vector<chunk>& chunks) {
+  constexpr std::size_t line = 64 / sizeof(float);
+  const auto pieces = (values + at_most - 1) / at_most;
+  auto piece = (values + pieces - 1) / pieces;
+  piece = std::min(at_most, (piece + line - 1) / line * line);
+  for (std::size_t offset = 0; offset < values; offset += piece)
+    chunks.push_back({parameter, offset, std::min(piece, values - offset), 0});
+}
+
+}  // namespace
+
+std::size_t first_use(const net& n, std::size_t parameter) {
+  for (std::size_t layer = 0; layer < n.layers.size(); ++layer) {
+    const auto& used = n.layers[layer].parameters;
+    if (std::find(used.begin(), used.end(), parameter) != used.end()) return layer;
+  }
+  throw std::invalid_argument("parameter " + std::to_string(parameter) +
+                              " is not in the net, which has " +
+                              std::to_string(n.parameters.size()));
+}
+
+partition make_partition(const net& n, std::size_t shards) {
+  if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");
+  const auto values = [&](std::size_t p) {
+    return static_cast<std::size_t>(count(n.parameters[p].shape));
+  };
+  std::size_t total = 0;
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) total += is_learned(n, p) ? values(p) : 0;
+
+  partition result;
+  result.by_parameter.resize(n.parameters.size());
+  result.by_owner.resize(shards);
+  for (std::size_t p = 0; p < n.parameters.size(); ++p)
+    if (is_learned(n, p) && values(p) > 0)
+      cut(p, values(p), chunk_values(total, shards), result.chunks);
+
+  std::vector<std::size_t> by_size(result.chunks.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+    return result.chunks[a].count > result.chunks[b].count;
+  });
+  std::vector<std::size_t> load(shards, 0);
+  for (const auto id : by_size) {
+    const auto least = std::min_element(load.begin(), load.end());
+    result.chunks[id].owner = static_cast<std::size_t>(least - load.begin());
+    *least += result.chunks[id].count;
+  }
+  for (std::size_t id = 0; id < result.chunks.size(); ++id) {
+    result.by_parameter[result.chunks[id].parameter].push_back(id);
+    result.by_owner[result.chunks[id].owner].push_back(id);
+  }
+  return result;
+}
+
+}  // namespace poseidon

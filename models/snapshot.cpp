@@ -1,0 +1,172 @@
+// Between nets and Caffe's messages: weights by layer name, solver state by parameter. Files are
+// snapshot_io.cpp's business.
+#include "models/snapshot.hpp"
+
+#include "models/snapshot_io.hpp"
+#include "models/upgrade.hpp"
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace poseidon {
+
+namespace {
+
+bool is_legacy(const ::caffe::BlobProto& blob) {
+  return blob.has_num() || blob.has_channels() || blob.has_height() || blob.has_width();
+}
+
+/// Old blobs always have 4 extents; shorter shapes were padded with ones in front.
+bool same_shape(const ::caffe::BlobProto& blob, const shape& wanted) {
+  auto four = wanted;
+  if (is_legacy(blob) && four.size() <= 4) four.insert(four.begin(), 4 - four.size(), 1);
+  return shape_of(blob) == (is_legacy(blob) ? four : wanted);
+}
+
+void copy_values(const ::caffe::BlobProto& blob, std::vector<float>& to) {
+  if (blob.double_data_size() > 0)
+    to.assign(blob.double_data().begin(), blob.double_data().end());
+  else
+    to.assign(blob.data().begin(), blob.data().end());
+}
+
+std::size_t values_in(const ::caffe::BlobProto& blob) {
+  return static_cast<std::size_t>(std::max(blob.data_size(), blob.double_data_size()));
+}
+
+/// `file: layer "fc6"` blob 0
+void check_blob(const ::caffe::BlobProto& blob, const shape& wanted, const std::string& whose,
+                const std::string& advice) {
+  if (!same_shape(blob, wanted))
+    throw spec_error(whose + " has " + to_string(shape_of(blob)) + ", the net needs " +
+                     to_string(wanted) + "." + advice);
+  if (values_in(blob) != static_cast<std::size_t>(count(wanted)))
+    throw spec_error(whose + " has the shape " + to_string(shape_of(blob)) + " but " +
+                     std::to_string(values_in(blob)) + " values instead of " +
+                     std::to_string(count(wanted)) + ". The file is damaged.");
+}
+
+void write_blob(const shape& s, const std::vector<float>& values, ::caffe::BlobProto& blob) {
+  if (static_cast<std::int64_t>(values.size()) != count(s))
+    throw std::invalid_argument("a blob of the shape " + to_string(s) + " cannot hold " +
+                                std::to_string(values.size()) + " values");
+  blob.mutable_shape();  // a scalar has a shape without extents
+  for (const auto extent : s) blob.mutable_shape()->add_dim(extent);
+  blob.mutable_data()->Add(values.begin(), values.end());
+}
+
+}  // namespace
+
+shape shape_of(const ::caffe::BlobProto& blob) {
+  if (is_legacy(blob)) return {blob.num(), blob.channels(), blob.height(), blob.width()};
+  return {blob.shape().dim().begin(), blob.shape().dim().end()};
+}
+
+::caffe::NetParameter read_caffemodel(const std::filesystem::path& path) {
+  ::caffe::NetParameter net;
+  read_message(path, "weights", net);
+  std::vector<spec_position> places(
+      static_cast<std::size_t>(std::max(net.layer_size(), net.layers_size())));
+  upgrade_net(net, places, {path.string(), 0});
+  if (net.layer_size() == 0)
+    throw spec_error({path.string(), 0},
+                     "it can be read but holds no layers, so it is no .caffemodel.");
+  return net;
+}
+
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      parameter_arrays& values) {
+  values.resize(n.parameters.size());
+  std::vector<std::string> copied;
+  for (const auto& source : from.layer()) {
+    const auto target = std::find_if(n.layers.begin(), n.layers.end(), [&](const net_layer& layer) {
+      return layer.name == source.name();
+    });
+    if (target == n.layers.end()) continue;
+    const auto whose = file_name + ": layer \"" + source.name() + "\"";
+    const auto has = static_cast<std::size_t>(source.blobs_size()),
+               needs = target->parameters.size();
+    if (has != needs)
+      throw spec_error(whose + " has " + plural(has, "learned blob") + ", the net needs " +
+                       std::to_string(needs) +
+                       ". Rename the layer in the net to train it from scratch.");
+    for (std::size_t slot = 0; slot < needs; ++slot) {
+      const auto& blob = source.blobs(static_cast<int>(slot));
+      const auto& parameter = n.parameters[target->parameters[slot]];
+      // A layer that shares permissively may see its owner's values in another shape.
+      const bool other_view =
+          values_in(blob) == static_cast<std::size_t>(count(parameter.shape)) &&
+          (parameter.layer != static_cast<std::size_t>(target - n.layers.begin()));
+      if (!other_view)
+        check_blob(blob, parameter.shape,
+                   needs == 1 ? whose : whose + " blob " + std::to_string(slot),
+                   " Rename the layer in the net to train it from scratch.");
+      copy_values(blob, values[target->parameters[slot]]);
+    }
+    if (needs > 0) copied.push_back(source.name());
+  }
+  return copied;
+}
+
+::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values) {
+  ::caffe::NetParameter to;
+  to.set_name(n.name);
+  for (const auto& layer : n.layers) {
+    auto& written = *to.add_layer();
+    written = layer.spec;
+    written.clear_blobs();
+    for (const auto parameter : layer.parameters)
+      write_blob(n.parameters[parameter].shape, values.at(parameter), *written.add_blobs());
+  }
+  return to;
+}
+
+solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
+  ::caffe::SolverState from;
+  read_message(path, "solver state", from);
+  const auto parameters = n.parameters.size();
+  const auto has = static_cast<std::size_t>(from.history_size());
+  if (has != parameters * slots)
+    throw spec_error({path.string(), 0},
+                     "it has " + plural(has, "history blob") + ", the net and its solver need " +
+                         std::to_string(parameters * slots) + " (" + std::to_string(slots) +
+                         " for each of " + plural(parameters, "parameter") +
+                         "). It belongs to another net or another type of solver.");
+  if (from.iter() < 0 || from.current_step() < 0)
+    throw spec_error({path.string(), 0},
+                     "its iteration is " + std::to_string(from.iter()) + ". The file is damaged.");
+  solver_state state;
+  state.iteration = static_cast<std::uint64_t>(from.iter());
+  state.current_step = static_cast<std::uint64_t>(from.current_step());
+  state.learned_net = from.learned_net();
+  state.history.assign(slots, parameter_arrays(parameters));
+  for (std::size_t i = 0; i < has; ++i) {
+    const auto& blob = from.history(static_cast<int>(i));
+    const auto& parameter = n.parameters[i % parameters];
+    check_blob(blob, parameter.shape,
+               path.string() + ": history of parameter \"" + parameter.name + "\"", "");
+    copy_values(blob, state.history[i / parameters][i % parameters]);
+  }
+  return state;
+}
+
+::caffe::SolverState to_solverstate(const net& n, const solver_state& state) {
+  ::caffe::SolverState to;
+  const auto as_int = [](std::uint64_t value) {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
+      throw std::invalid_argument("Caffe's files count iterations to 2^31, this is " +
+                                  std::to_string(value));
+    return static_cast<std::int32_t>(value);
+  };
+  to.set_iter(as_int(state.iteration));
+  to.set_current_step(as_int(state.current_step));
+  to.set_learned_net(state.learned_net);
+  for (const auto& slot : state.history)
+    for (std::size_t p = 0; p < n.parameters.size(); ++p)
+      write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());
+  return to;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,89 @@
+// The words of a solver specification as a rule, and its learning rates: part of solver_file.hpp.
+#include "models/solver_rule.hpp"
+
+#include "models/solver_file.hpp"
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+constexpr std::array<std::pair<const char*, rule_kind>, 6> rules{{{"SGD", rule_kind::sgd},
+                                                                  {"Nesterov", rule_kind::nesterov},
+                                                                  {"AdaGrad", rule_kind::adagrad},
+                                                                  {"RMSProp", rule_kind::rmsprop},
+                                                                  {"AdaDelta", rule_kind::adadelta},
+                                                                  {"Adam", rule_kind::adam}}};
+
+/// How many of the steps have been taken. Caffe takes at most one per iteration.
+int steps_taken(const ::caffe::SolverParameter& solver, std::int64_t iteration) {
+  int steps = 0;
+  std::int64_t from = -1;
+  for (const auto value : solver.stepvalue()) {
+    from = std::max<std::int64_t>(value, from + 1);
+    if (iteration >= from) ++steps;
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<std::string> solver_types() {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : rules) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> lr_policies() {
+  return {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"};
+}
+
+solver_rule rule_of(const ::caffe::SolverParameter& solver) {
+  const auto* found = std::find_if(rules.begin(), rules.end(),
+                                   [&](const auto& rule) { return solver.type() == rule.first; });
+  if (found == rules.end())
+    throw spec_error("type \"" + solver.type() + "\" is no solver." +
+                     did_you_mean(solver.type(), solver_types()));
+  solver_rule rule;
+  rule.kind = found->second;
+  rule.decay_norm = solver.regularization_type() == "L1" ? regularizer::l1 : regularizer::l2;
+  rule.momentum = solver.momentum();
+  rule.momentum2 = solver.momentum2();
+  rule.rms_decay = solver.rms_decay();
+  rule.delta = solver.delta();
+  return rule;
+}
+
+float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
+  const auto& policy = solver.lr_policy();
+  const double base = solver.base_lr(), gamma = solver.gamma(), power = solver.power();
+  const auto i = static_cast<double>(iteration);
+  const auto stepsize = static_cast<std::uint64_t>(std::max(1, solver.stepsize()));
+  double factor = 1;
+  if (policy == "fixed") {
+    factor = 1;
+  } else if (policy == "step") {
+    factor = std::pow(gamma, static_cast<double>(iteration / stepsize));
+  } else if (policy == "exp") {
+    factor = std::pow(gamma, i);
+  } else if (policy == "inv") {
+    factor = std::pow(1 + gamma * i, -power);
+  } else if (policy == "multistep") {
+    factor = std::pow(gamma, steps_taken(solver, static_cast<std::int64_t>(iteration)));
+  } else if (policy == "poly") {
+    factor = std::pow(std::max(0.0, 1 - i / std::max(1, solver.max_iter())), power);
+  } else if (policy == "sigmoid") {
+    factor = 1 / (1 + std::exp(-gamma * (i - solver.stepsize())));
+  } else {
+    throw spec_error("lr_policy \"" + policy + "\" is none of Caffe's." +
+                     did_you_mean(policy, lr_policies()));
+  }
+  return static_cast<float>(base * factor);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,24 @@
+// models/upgrade.hpp - older specifications become today's, as Caffe's own upgrade makes them.
+#pragma once
+#include "models/spec_file.hpp"
+
+#include <vector>
+
+namespace caffe {
+class NetParameter;
+class SolverParameter;
+}  // namespace caffe
+
+namespace poseidon {
+
+/// V1 `layers {}` become V2 `layer {}` with their transformation fields in transform_param;
+/// `input:` fields become an Input layer in front; the three multipliers of an old BatchNorm become
+/// 0. Writes   net; places, which holds one entry per layer, gains one for an added Input layer
+/// (`input_place`). Errors   spec_error: both `layer` and `layers`, or inputs without a shape each.
+void upgrade_net(caffe::NetParameter& net, std::vector<spec_position>& places,
+                 const spec_position& input_place);
+
+/// solver_type becomes type.   Errors   spec_error: both are given.
+void upgrade_solver(caffe::SolverParameter& solver, const spec_position& where);
+
+}  // namespace poseidon

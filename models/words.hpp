@@ -1,0 +1,31 @@
+// models/words.hpp - the word that somebody probably meant.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+/// Edits that turn a into b: insert, delete, replace, or swap two neighbours; case does not count.
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The nearest of `known`, if it is near enough to be a slip of the pen: at most a third of the
+/// longer word, and two edits where that is less. Ties go to the earlier.
+[[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
+                                                      const std::vector<std::string>& known);
+
+/// ` Did you mean "conv1"?`, or nothing.
+[[nodiscard]] std::string did_you_mean(std::string_view word,
+                                       const std::vector<std::string>& known);
+
+/// "SGD, Nesterov, Adam"
+[[nodiscard]] std::string comma_list(const std::vector<std::string>& words);
+
+/// The shortest text that reads back as the same float: "0.1", "1e-05".
+[[nodiscard]] std::string plain_number(float value);
+
+/// "1 bottom", "2 bottoms"
+[[nodiscard]] std::string plural(std::size_t n, const std::string& noun);
+
+}  // namespace poseidon

@@ -1,0 +1,98 @@
+#include "tests/cpu/hand_net.hpp"
+#include "tests/reference/image_layers.hpp"
+
+using namespace poseidon;
+using namespace poseidon::test;
+namespace ref = poseidon::reference;
+
+namespace {
+
+struct shape_case {
+  int n, c, h, w, kernel, stride, pad;
+};
+const std::vector<shape_case> cases = {
+    {1, 1, 1, 1, 1, 1, 0},  {2, 3, 6, 8, 2, 2, 0},  {2, 8, 7, 7, 3, 2, 0},   {1, 16, 12, 12, 3, 2, 1},
+    {1, 20, 9, 5, 3, 3, 1}, {2, 5, 6, 6, 4, 3, 2},  {1, 33, 28, 28, 3, 1, 1}, {1, 8, 20, 20, 17, 1, 0},
+    {1, 2, 4, 4, 2, 3, 0},  {3, 50, 8, 8, 2, 2, 0},
+};
+
+/// The pooling alone (plain layout), or behind a 1x1 convolution that brings the blocked layouts.
+hand_net net_of(const shape_case& s, const std::string& how, bool blocked) {
+  hand_net h;
+  h.all_diffs = true;
+  h.input("x", {s.n, s.c, s.h, s.w});
+  if (blocked) {
+    h.layer("name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: " +
+                std::to_string(s.c) + " kernel_size: 1 }",
+            {{s.n, s.c, s.h, s.w}}, {{s.c, s.c, 1, 1}, {s.c}});
+  }
+  const ref::pool p{1, s.h, s.w, s.kernel, s.stride, s.pad};
+  h.layer("name: 'pool' type: 'Pooling' bottom: '" + std::string(blocked ? "y" : "x") +
+              "' top: 'z' pooling_param { pool: " + how + " kernel_size: " + std::to_string(s.kernel) +
+              " stride: " + std::to_string(s.stride) + " pad: " + std::to_string(s.pad) + " }",
+          {{s.n, s.c, p.out(s.h), p.out(s.w)}});
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("pooling: MAX and AVE equal the naive windows, in plain and in blocked layouts") {
+  for (const std::string how : {"MAX", "AVE"}) {
+    for (const bool blocked : {false, true}) {
+      for (const shape_case& s : cases) {
+        CAPTURE(how);
+        CAPTURE(blocked);
+        CAPTURE(s.c);
+        CAPTURE(s.kernel);
+        const hand_net h = net_of(s, how, blocked);
+        running_net r(h.n, {1, true});
+        r.set("x", noise(r.size(0), 1));
+        r.forward();
+        const std::string bottom = blocked ? "y" : "x";
+        const auto x = ref::widen(r.data(bottom));
+        const auto dz = noise(r.size(r.index("z")), 2);
+        const ref::pool p{s.n * s.c, s.h, s.w, s.kernel, s.stride, s.pad};
+        const auto wide = ref::widen(dz);
+        const auto pool = how == "MAX" ? ref::max_pool : ref::ave_pool;
+        CHECK(deviation(r.data("z"), pool(p, x, nullptr)) < 1e-6);
+        r.set_diff("z", dz);
+        r.backward();
+        CHECK(deviation(r.diff(bottom), pool(p, x, &wide)) < 1e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("pooling: of equal maxima the first one of the window gets the gradient") {
+  for (const bool blocked : {false, true}) {
+    hand_net h;
+    h.all_diffs = true;
+    h.input("x", {1, 8, 4, 4});
+    if (blocked) {
+      h.layer("name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 8 kernel_size: 1 }",
+              {{1, 8, 4, 4}}, {{8, 8, 1, 1}, {8}});
+    }
+    h.layer("name: 'p' type: 'Pooling' bottom: '" + std::string(blocked ? "y" : "x") +
+                "' top: 'z' pooling_param { pool: MAX kernel_size: 2 stride: 2 }",
+            {{1, 8, 2, 2}});
+    running_net r(h.n, {1, true});
+    r.set("x", std::vector<float>(128, 0.5f));
+    r.forward();
+    r.set_diff("z", std::vector<float>(32, 1.0f));
+    r.backward();
+    const auto dx = r.diff(blocked ? "y" : "x");
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      const bool first = i % 4 % 2 == 0 && i / 4 % 4 % 2 == 0;
+      CHECK(dx[i] == (first ? 1.0f : 0.0f));
+    }
+  }
+}
+
+TEST_CASE("pooling: STOCHASTIC is refused with the layer's name and what there is instead") {
+  hand_net h;
+  h.input("x", {1, 1, 2, 2});
+  h.layer("name: 'p9' type: 'Pooling' bottom: 'x' top: 'z' pooling_param { pool: STOCHASTIC kernel_size: 2 }",
+          {{1, 1, 1, 1}});
+  CHECK_THROWS_WITH_AS(running_net(h.n), doctest::Contains("layer \"p9\" (Pooling)"), spec_error);
+  CHECK_THROWS_WITH(running_net(h.n), doctest::Contains("It has MAX and AVE"));
+}

@@ -1,0 +1,80 @@
+#include "data/batch_pool.hpp"
+
+#include "tests/data/made_files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+using namespace poseidon;
+using namespace poseidon::test;
+
+TEST_CASE("batch_pool: no more buffers than it has, and one comes home with the last reference") {
+  int came_home = 0;
+  batch_pool pool(2, [&] { ++came_home; });
+  auto a = pool.try_take();
+  auto b = pool.try_take();
+  REQUIRE(a != nullptr);
+  REQUIRE(b != nullptr);
+  CHECK(a != b);
+  CHECK(pool.try_take() == nullptr);
+  const batch* memory = a.get();
+  std::shared_ptr<const batch> first = a, second = a;
+  a.reset();
+  first.reset();
+  CHECK(pool.free() == 0);
+  CHECK(came_home == 0);
+  second.reset();
+  CHECK(pool.free() == 1);
+  CHECK(came_home == 1);
+  CHECK(pool.try_take().get() == memory);
+}
+
+TEST_CASE("batch_pool: a buffer may outlive its pool, and an empty pool gives nothing") {
+  std::shared_ptr<batch> kept;
+  {
+    batch_pool pool(1);
+    kept = pool.try_take();
+  }
+  kept->first_sample = 3;
+  CHECK(batch_pool(0).try_take() == nullptr);
+}
+
+TEST_CASE("batch_pool: from several threads at once, no buffer is ever in two hands") {
+  batch_pool pool(3);
+  std::atomic<int> torn{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t who = 1; who <= 4; ++who)
+    threads.emplace_back([&, who] {
+      for (int i = 0; i < 5000; ++i) {
+        auto mine = pool.try_take();
+        if (!mine) continue;
+        mine->first_sample = who;
+        mine->tops.assign(1, std::vector<float>(4, static_cast<float>(who)));
+        std::shared_ptr<const batch> sent = std::move(mine);
+        if (sent->first_sample != who || sent->tops[0][3] != static_cast<float>(who)) ++torn;
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(torn == 0);
+  CHECK(pool.free() == 3);
+}
+
+TEST_CASE("fill_batch: samples follow each other, wrap in mid-batch, and memory is reused") {
+  temporary_folder folder;
+  make_image_lmdb(folder / "db", 5, {1, 3, 3});
+  const auto source = open_source(data_layer((folder / "db").string()), here(), {});
+  batch b;
+  fill_batch(*source, 3, 4, b);
+  CHECK(b.first_sample == 3);
+  REQUIRE(b.tops.size() == 2);
+  REQUIRE(b.tops[0].size() == 36);
+  CHECK(b.tops[1] == std::vector<float>{3, 4, 0, 1});
+  for (std::size_t i = 0; i < 36; ++i)
+    CHECK(b.tops[0][i] == static_cast<float>(pixel((3 + i / 9) % 5, i % 9)));
+  const auto* memory = b.tops[0].data();
+  fill_batch(*source, 5'000'000'007, 4, b);  // beyond 32 bits; 5 000 000 007 % 5 == 2
+  CHECK(b.tops[0].data() == memory);
+  CHECK(b.tops[1] == std::vector<float>{2, 3, 4, 0});
+}

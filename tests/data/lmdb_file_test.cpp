@@ -1,0 +1,217 @@
+#include "data/lmdb_file.hpp"
+
+#include "data/image_store.hpp"
+#include "tests/data/made_files.hpp"
+
+#include <doctest/doctest.h>
+#include <lmdb.h>
+
+using namespace poseidon;
+using namespace poseidon::test;
+
+namespace {
+struct pair {
+  std::string key, value;
+  bool operator==(const pair&) const = default;
+};
+
+/// What liblmdb says is in a folder: the oracle for our reader.
+std::vector<pair> read_with_liblmdb(const std::filesystem::path& folder) {
+  MDB_env* environment = nullptr;
+  MDB_txn* transaction = nullptr;
+  MDB_cursor* cursor = nullptr;
+  MDB_dbi database = 0;
+  REQUIRE(mdb_env_create(&environment) == 0);
+  REQUIRE(mdb_env_open(environment, folder.c_str(), MDB_RDONLY | MDB_NOLOCK, 0664) == 0);
+  REQUIRE(mdb_txn_begin(environment, nullptr, MDB_RDONLY, &transaction) == 0);
+  REQUIRE(mdb_dbi_open(transaction, nullptr, 0, &database) == 0);
+  REQUIRE(mdb_cursor_open(transaction, database, &cursor) == 0);
+  std::vector<pair> result;
+  MDB_val key, value;
+  while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0)
+    result.push_back({{static_cast<char*>(key.mv_data), key.mv_size},
+                      {static_cast<char*>(value.mv_data), value.mv_size}});
+  mdb_cursor_close(cursor);
+  mdb_txn_abort(transaction);
+  mdb_env_close(environment);
+  return result;
+}
+
+std::vector<pair> read_with_ours(const std::filesystem::path& folder) {
+  const lmdb_file file(folder);
+  std::vector<pair> result;
+  for (std::size_t n = 0; n < file.size(); ++n) {
+    const auto record = file.at(n);
+    result.push_back(
+        {std::string(record.key), std::string(record.value.begin(), record.value.end())});
+  }
+  return result;
+}
+
+/// Random keys and values put in random order with some deleted again: a tree with a history.
+void make_used_lmdb(const std::filesystem::path& folder, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::filesystem::create_directory(folder);
+  MDB_env* environment = nullptr;
+  REQUIRE(mdb_env_create(&environment) == 0);
+  REQUIRE(mdb_env_set_mapsize(environment, 64 << 20) == 0);
+  REQUIRE(mdb_env_open(environment, folder.c_str(), MDB_NOLOCK | MDB_NOSYNC, 0664) == 0);
+  for (int round = 0; round < 5; ++round) {
+    MDB_txn* transaction = nullptr;
+    MDB_dbi database = 0;
+    REQUIRE(mdb_txn_begin(environment, nullptr, 0, &transaction) == 0);
+    REQUIRE(mdb_dbi_open(transaction, nullptr, 0, &database) == 0);
+    for (int i = 0; i < 300; ++i) {
+      auto name = std::to_string(random() % 2000);
+      name.append(random() % 200, 'x');
+      std::string content(random() % 4 == 0 ? random() % 20000 : random() % 300,
+                          char('a' + i % 26));
+      MDB_val key{name.size(), name.data()}, value{content.size(), content.data()};
+      if (random() % 5 == 0)
+        mdb_del(transaction, database, &key, nullptr);
+      else
+        REQUIRE(mdb_put(transaction, database, &key, &value, 0) == 0);
+    }
+    REQUIRE(mdb_txn_commit(transaction) == 0);
+  }
+  mdb_env_close(environment);
+}
+}  // namespace
+
+TEST_CASE(
+    "lmdb_file: reads what liblmdb reads, in its order, big values and deleted records included") {
+  temporary_folder folder;
+  for (std::uint32_t seed = 0; seed < 8; ++seed) {
+    const auto path = folder / std::to_string(seed);
+    make_used_lmdb(path, seed);
+    const auto expected = read_with_liblmdb(path);
+    REQUIRE(expected.size() > 500);
+    CHECK(read_with_ours(path) == expected);
+  }
+}
+
+TEST_CASE("lmdb_file: reads a folder and the bare file alike, and records of 0, 1 and many pages") {
+  temporary_folder folder;
+  make_lmdb(folder / "db", {"", "a", std::string(100000, 'b')});
+  CHECK(read_with_ours(folder / "db") == read_with_liblmdb(folder / "db"));
+  CHECK(read_with_ours(folder / "db/data.mdb") == read_with_ours(folder / "db"));
+}
+
+TEST_CASE("lmdb_file: an empty database has no records, and as a source it is refused by name") {
+  temporary_folder folder;
+  make_lmdb(folder / "db", {});
+  CHECK(lmdb_file(folder / "db").size() == 0);
+  const auto text = complaint([&] { (void)open_images(folder / "db"); });
+  CHECK(text.find("data.mdb: an LMDB without records") != std::string::npos);
+}
+
+TEST_CASE("lmdb_file: a file cut short anywhere is refused with both sizes, or still whole") {
+  temporary_folder folder;
+  make_image_lmdb(folder / "db", 40, {1, 28, 28});
+  const auto whole = read_file(folder / "db/data.mdb");
+  const auto expected = read_with_ours(folder / "db");
+  int refused = 0;
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1000) {
+    write_file(folder / "cut", whole.substr(0, bytes));
+    std::vector<pair> found;
+    const auto text = complaint([&] { found = read_with_ours(folder / "cut"); });
+    if (text.empty()) {
+      CHECK(found == expected);
+      continue;
+    }
+    ++refused;
+    CHECK_MESSAGE(text.find("truncated") != std::string::npos, text);
+    CHECK_MESSAGE(text.find(std::to_string(bytes) + " bytes") != std::string::npos, text);
+  }
+  CHECK(refused > 30);
+}
+
+TEST_CASE(
+    "lmdb_file: flipped bits never crash a reader: an exception or 40 images of the first one's "
+    "shape") {
+  temporary_folder folder;
+  make_image_lmdb(folder / "small", 40, {1, 28, 28});
+  make_image_lmdb(folder / "big", 12, {3, 40, 40});  // values on overflow pages
+  make_used_lmdb(folder / "used", 3);
+  for (const char* name : {"small", "big", "used"}) {
+    const auto whole = read_file(folder / (std::string(name) + "/data.mdb"));
+    int refused = 0;
+    for (std::uint32_t seed = 0; seed < 400; ++seed) {
+      std::mt19937 random(seed);
+      auto content = whole;
+      const int flips = 1 + static_cast<int>(random() % 8);
+      for (int i = 0; i < flips; ++i) {
+        // Half of them where the structure is: in the first bytes of a page.
+        auto at = random() % content.size();
+        if (random() % 2 == 0) at = at / 4096 * 4096 + random() % 160;
+        if (at < content.size())
+          content[at] = static_cast<char>(content[at] ^ (1u << random() % 8));
+      }
+      write_file(folder / "flipped", content);
+      bool whole_images = true;
+      const auto text = complaint([&] {
+        const auto expected = read_with_ours(folder / name).size();
+        const lmdb_file file(folder / "flipped");
+        CHECK(file.size() == expected);  // not silently an older state of the database
+        std::size_t sum = 0;
+        for (std::size_t n = 0; n < file.size(); ++n)
+          for (const auto byte : file.at(n).value) sum += byte;
+        CHECK(sum > 0);
+        const auto images = open_images(folder / "flipped");
+        std::vector<float> scratch;
+        const auto values = static_cast<std::size_t>(count(images->image_shape()));
+        for (std::uint64_t n = 0; n < images->size(); ++n) {
+          const auto one = images->get(n, scratch);
+          whole_images = whole_images && one.bytes.size() + one.floats.size() == values;
+        }
+      });
+      CHECK(whole_images);
+      if (!text.empty()) {
+        ++refused;
+        CHECK_MESSAGE(text.find("flipped") != std::string::npos, text);
+      }
+    }
+    CHECK(refused > 40);  // the other flips hit unused bytes or pixels
+  }
+}
+
+TEST_CASE("lmdb_file: what is no LMDB says so, with the word it found") {
+  temporary_folder folder;
+  write_file(folder / "text", std::string(9000, 'x'));
+  CHECK(complaint([&] { lmdb_file{folder / "text"}; }).find("not an LMDB file") !=
+        std::string::npos);
+  CHECK(complaint([&] { lmdb_file{folder / "none"}; }).find("No such file") != std::string::npos);
+  CHECK(complaint([&] { lmdb_file{folder.path()}; }).find("data.mdb") != std::string::npos);
+}
+
+TEST_CASE(
+    "lmdb_writer: nothing has the folder's name before finish, and a dead writer leaves no trace") {
+  temporary_folder folder;
+  {
+    lmdb_writer writer(folder / "db", 10, 100, false);
+    writer.put("a", "1");
+    CHECK_FALSE(std::filesystem::exists(folder / "db"));
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("lmdb_writer: replaces a database only when told to, and nothing else ever") {
+  temporary_folder folder;
+  make_lmdb(folder / "db", {"old"});
+  CHECK(complaint([&] { lmdb_writer(folder / "db", 1, 1, false); }).find("--force") !=
+        std::string::npos);
+  {
+    lmdb_writer writer(folder / "db", 1, 10, true);
+    writer.put("a", "new");
+    CHECK(read_with_ours(folder / "db")[0].value == "old");
+    writer.finish();
+  }
+  CHECK(read_with_ours(folder / "db") == std::vector<pair>{{"a", "new"}});
+  CHECK_FALSE(std::filesystem::exists(folder / "db.old"));
+
+  std::filesystem::create_directory(folder / "home");
+  write_file(folder / "home/thesis.tex", "years of work");
+  CHECK(complaint([&] { lmdb_writer(folder / "home", 1, 1, true); }).find("more than a database") !=
+        std::string::npos);
+  CHECK(read_file(folder / "home/thesis.tex") == "years of work");
+}

@@ -1,0 +1,91 @@
+#include "data/sample_schedule.hpp"
+
+#include "tests/data/made_files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <numeric>
+
+using namespace poseidon;
+
+namespace {
+/// Calls f(pass) for every pass of `clocks` clocks, in the order in which one node would make them.
+template <class Function>
+void for_each_pass(const sample_schedule& s, std::uint64_t clocks, Function f) {
+  for (std::uint64_t c = 0; c < clocks; ++c)
+    for (std::uint64_t w = 0; w < s.workers; ++w)
+      for (std::uint64_t m = 0; m < s.micro_batches; ++m)
+        for (std::uint64_t r = 0; r < s.replicas; ++r) f(train_pass{c, w, m, r});
+}
+}  // namespace
+
+TEST_CASE(
+    "sample_schedule: each sample exactly once per epoch, for any workers, micro-batches, "
+    "replicas") {
+  for (const std::uint64_t p : {1, 2, 3, 5})
+    for (const std::uint64_t i : {1, 2, 4})
+      for (const std::uint64_t r : {1, 2, 3})
+        for (const std::uint64_t b : {1, 4, 7}) {
+          const sample_schedule s{p, i, r, b};
+          // Epochs as long as several whole clocks and a bit, so that batches wrap in their middle.
+          const auto size = 3 * s.samples_per_clock() + 1;
+          const auto clocks = size;  // lcm of the two, enough for whole epochs
+          std::vector<int> used(size, 0);
+          std::uint64_t next = 0;
+          for_each_pass(s, clocks, [&](const train_pass& pass) {
+            const auto first = first_sample(s, pass);
+            CHECK(first == next);  // no gap, no overlap
+            for (std::uint64_t n = 0; n < b; ++n) ++used[epoch_position(first + n, size)];
+            next = first + b;
+          });
+          const auto epochs = static_cast<int>(s.samples_per_clock());
+          CHECK(std::count(used.begin(), used.end(), epochs) == static_cast<long>(size));
+        }
+}
+
+TEST_CASE("sample_schedule: N nodes read what one node with iter_size N reads, pass by pass") {
+  for (const std::uint64_t n : {2, 3, 4})
+    for (std::uint64_t c = 0; c < 5; ++c)
+      for (std::uint64_t w = 0; w < n; ++w)
+        CHECK(first_sample({n, 1, 1, 64}, {c, w, 0, 0}) ==
+              first_sample({1, n, 1, 64}, {c, 0, w, 0}));
+  // Also where each node has an iter_size of its own.
+  for (std::uint64_t w = 0; w < 3; ++w)
+    for (std::uint64_t m = 0; m < 2; ++m)
+      CHECK(first_sample({3, 2, 1, 8}, {4, w, m, 0}) ==
+            first_sample({1, 6, 1, 8}, {4, 0, w * 2 + m, 0}));
+}
+
+TEST_CASE("sample_schedule: two replicas of one node read what two nodes read") {
+  for (std::uint64_t c = 0; c < 5; ++c)
+    for (std::uint64_t r = 0; r < 2; ++r)
+      CHECK(first_sample({1, 1, 2, 32}, {c, 0, 0, r}) == first_sample({2, 1, 1, 32}, {c, r, 0, 0}));
+}
+
+TEST_CASE("sample_schedule: test batches are dealt to workers without overlap and phases read on") {
+  for (const std::uint64_t p : {1, 2, 3, 7})
+    for (const std::uint64_t batches : {1, 5, 100}) {
+      const test_schedule s{p, batches, 10};
+      std::map<std::uint64_t, std::uint64_t> by_worker;
+      std::uint64_t next = 0;
+      for (std::uint64_t t = 0; t < 3; ++t)
+        for (std::uint64_t k = 0; k < batches; ++k) {
+          CHECK(first_test_sample(s, t, k) == next);
+          next += 10;
+          if (t == 0) ++by_worker[test_worker(s, k)];
+        }
+      for (std::uint64_t w = 0; w < p; ++w) CHECK(test_batches_of(s, w) == by_worker[w]);
+    }
+}
+
+TEST_CASE(
+    "sample_schedule: a worker, micro-batch or replica beyond the schedule's is refused with "
+    "both") {
+  const sample_schedule s{2, 3, 1, 8};
+  CHECK_THROWS_WITH((void)first_sample(s, {0, 2, 0, 0}), "worker 2 is beyond the schedule's 2");
+  CHECK_THROWS_WITH((void)first_sample(s, {0, 0, 3, 0}),
+                    "micro-batch 3 is beyond the schedule's 3");
+  CHECK_THROWS_WITH((void)first_sample(s, {0, 0, 0, 1}), "replica 1 is beyond the schedule's 1");
+  CHECK_THROWS((void)first_test_sample({1, 4, 1}, 0, 4));
+}
