@@ -218,7 +218,9 @@ decoded_header decode_words(kj::ArrayPtr<const capnp::word> words) {
   try {
     capnp::FlatArrayMessageReader message(words, bounds);
     const auto frame = message.getRoot<wire::Frame>();
-    decoded_header d{worker_id{frame.getFrom()}, frame.getPayloadBytes(), read(frame)};
+    decoded_header d{
+        {worker_id{frame.getFrom()}, frame.getPayloadBytes(), frame.getPayloadChecksum()},
+        read(frame)};
     const auto kind = kind_name(d.header);
     if (!std::holds_alternative<frames::view>(d.header))
       at_most(kind, "header size", words.size() * sizeof(capnp::word), max_header_bytes);
@@ -279,13 +281,13 @@ preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes) {
   return p;
 }
 
-void encode_header(const frame_header& h, worker_id from, std::size_t payload_bytes,
-                   std::vector<std::byte>& out) {
+void encode_header(const frame_header& h, const envelope& e, std::vector<std::byte>& out) {
   std::array<capnp::word, 128> first_segment{};  // enough for all but a view: no allocation
   capnp::MallocMessageBuilder message(kj::arrayPtr(first_segment.data(), first_segment.size()));
   auto frame = message.initRoot<wire::Frame>();
-  frame.setFrom(value(from));
-  frame.setPayloadBytes(static_cast<std::uint32_t>(payload_bytes));
+  frame.setFrom(value(e.from));
+  frame.setPayloadBytes(static_cast<std::uint32_t>(e.payload_bytes));
+  frame.setPayloadChecksum(e.payload_checksum);
   write(frame, h);
   const auto bytes = capnp::computeSerializedSizeInWords(message) * sizeof(capnp::word);
   const auto limit = std::holds_alternative<frames::view>(h) ? max_view_bytes : max_header_bytes;

@@ -49,21 +49,25 @@ struct bad_frame : std::runtime_error {
 inline constexpr std::size_t preamble_bytes = 8;
 struct preamble {
   std::uint32_t header_words = 0;  ///< 0: the piece continues the frame begun last
-  std::uint32_t checksum = 0;      ///< crc32c of the piece's header and payload
+  std::uint32_t checksum = 0;  ///< crc32c of the header; without one, of the payload in this piece
 };
 [[nodiscard]] std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p);
 /// Errors   bad_frame if this is no preamble or announces a header beyond max_view_bytes.
 [[nodiscard]] preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes);
 
+/// What goes into the header beside the frame itself.
+struct envelope {
+  worker_id from{};
+  std::size_t payload_bytes = 0;       ///< of the whole frame
+  std::uint32_t payload_checksum = 0;  ///< crc32c of the payload in the frame's first piece
+};
+
 /// The header as it lies on the stream, whole words, into `out` (replaced; keep it to save
 /// allocations). Errors   std::length_error if a view is larger than a peer would read: says by how
 /// much.
-void encode_header(const frame_header& h, worker_id from, std::size_t payload_bytes,
-                   std::vector<std::byte>& out);
+void encode_header(const frame_header& h, const envelope& e, std::vector<std::byte>& out);
 
-struct decoded_header {
-  worker_id from{};
-  std::size_t payload_bytes = 0;
+struct decoded_header : envelope {
   frame_header header;
 };
 /// Errors   bad_frame for anything that encode_header would not have written: damaged or truncated

@@ -7,12 +7,15 @@ $Cxx.namespace("poseidon::wire");
 # structs, codec.cpp is the only code that knows both.
 #
 # Stream    After the handshake (actors/handshake.hpp) each direction is a row of pieces. A piece is
-#             preamble   8 bytes: 0xB5, then header words (24 bits), then CRC-32C (32 bits), little-endian
+#             preamble   8 bytes: 0xB5, then header words (24 bits), then a CRC-32C, little-endian
 #             header     that many 8-byte words: a Frame in Cap'n Proto's stream format, unpacked
 #             payload    raw bytes, never part of the Cap'n Proto message: min(262144, what is left)
 #           A piece with header words starts a frame. One with none continues the frame that was started
 #           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
-#           most 8 frames are open at a time. The CRC is over header and payload of its own piece.
+#           most 8 frames are open at a time.
+# Checksums The preamble's is over the header, so that nothing is read to a place that a damaged header
+#           names; the header holds that of the payload in its own piece. In a piece without a header the
+#           preamble's is over the payload.
 # Order     Frames of one kind between two nodes arrive in the order sent; between kinds priority decides.
 # Numbers   float32 and every integer are little-endian. Worker, chunk, clock, version: see ids.hpp.
 # Evolution The handshake refuses a peer of another protocol version (codec.hpp, wire_version), because
@@ -24,20 +27,22 @@ struct Frame {
   from @0 :UInt32;          # the writer's worker; 4294967295 until it knows (a joiner before its view)
   payloadBytes @1 :UInt32;  # of the whole frame, all pieces; 0 unless the member below has a payload
 
+  payloadChecksum @2 :UInt32;  # CRC-32C of the payload in this piece, the frame's first
+
   union {
-    heartbeat @2 :Void;               # any node to any, whenever it has been quiet for a while
-    view @3 :View;
-    memberReady @4 :MemberReady;
-    startTraining @5 :Void;           # the first node to all: every member is ready
-    pushGradient @6 :PushGradient;
-    freshParameters @7 :FreshParameters;
-    installHistory @8 :InstallHistory;
-    gatherHistory @9 :GatherHistory;
-    history @10 :History;
-    workerReport @11 :WorkerReport;
-    stopRequested @12 :StopRequested;
-    stopAfter @13 :StopAfter;
-    goodbye @14 :Goodbye;
+    heartbeat @3 :Void;               # any node to any, whenever it has been quiet for a while
+    view @4 :View;
+    memberReady @5 :MemberReady;
+    startTraining @6 :Void;           # the first node to all: every member is ready
+    pushGradient @7 :PushGradient;
+    freshParameters @8 :FreshParameters;
+    installHistory @9 :InstallHistory;
+    gatherHistory @10 :GatherHistory;
+    history @11 :History;
+    workerReport @12 :WorkerReport;
+    stopRequested @13 :StopRequested;
+    stopAfter @14 :StopAfter;
+    goodbye @15 :Goodbye;
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 std::vector<std::byte> encoded(const frame_header& h, std::size_t payload = 0,
                                worker_id from = worker_id{3}) {
   std::vector<std::byte> out;
-  encode_header(h, from, payload, out);
+  encode_header(h, {from, payload, 0xc0ffee}, out);
   return out;
 }
 
@@ -23,6 +23,7 @@ Frame there_and_back(const Frame& f, std::size_t payload = 0) {
   const auto d = decode_header(encoded(f, payload));
   CHECK(d.from == worker_id{3});
   CHECK(d.payload_bytes == payload);
+  CHECK(d.payload_checksum == 0xc0ffee);
   REQUIRE(std::holds_alternative<Frame>(d.header));
   return std::get<Frame>(d.header);
 }
@@ -101,7 +102,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
 TEST_CASE("codec: payload bytes are not part of the header, whose size does not depend on them") {
   const auto h = frames::push_gradient{chunk_id{1}, clock_id{2}};
   CHECK(encoded(h, 4).size() == encoded(h, max_payload_bytes).size());
-  CHECK(encoded(h, 4).size() <= 64);
+  CHECK(encoded(h, 4).size() <= 80);
 }
 
 TEST_CASE(

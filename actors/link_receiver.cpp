@@ -1,0 +1,231 @@
+#include "actors/link_receiver.hpp"
+
+#include "messages/checksum.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace poseidon {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
+      .count();
+}
+
+std::string seconds(clock::duration d) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(d).count());
+  return text;
+}
+
+std::string hex(std::uint32_t v) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%08x", v);
+  return text;
+}
+
+void check_chunk(const decoded_header& h, const link_limits& limits, chunk_id chunk) {
+  const auto kind = kind_name(h.header);
+  const auto chunks = limits.chunk_values.size();
+  if (value(chunk) >= chunks) {
+    throw bad_frame(kind, "chunk", std::to_string(value(chunk)),
+                    chunks == 0 ? "none before this node knows the run's chunks"
+                                : "at most " + std::to_string(chunks - 1));
+  }
+  const auto bytes = sizeof(float) * limits.chunk_values[value(chunk)];
+  if (h.payload_bytes != bytes) {
+    throw bad_frame(kind, "payload size of chunk " + std::to_string(value(chunk)),
+                    std::to_string(h.payload_bytes), std::to_string(bytes));
+  }
+}
+
+void check_slot(std::string_view kind, const link_limits& limits, std::uint32_t slot) {
+  if (slot < limits.history_slots) return;
+  throw bad_frame(kind, "slot", std::to_string(slot),
+                  "less than " + std::to_string(limits.history_slots));
+}
+
+}  // namespace
+
+void check_frame(const decoded_header& h, const link_binding& run) {
+  const auto kind = kind_name(h.header);
+  // A joiner has no id before its view says so, and neither have we for it.
+  if (h.from != run.peer && h.from != no_worker && run.peer != no_worker) {
+    throw bad_frame(kind, "from", std::to_string(value(h.from)), std::to_string(value(run.peer)));
+  }
+  std::visit(
+      [&](const auto& f) {
+        if constexpr (requires { f.chunk; }) check_chunk(h, run.limits, f.chunk);
+        if constexpr (requires { f.slot; }) check_slot(kind, run.limits, f.slot);
+        if constexpr (requires { f.worker; }) {
+          if (f.worker != run.peer && run.peer != no_worker) {
+            throw bad_frame(kind, "worker", std::to_string(value(f.worker)),
+                            std::to_string(value(run.peer)));
+          }
+        }
+      },
+      h.header);
+}
+
+void stream_reader::read(std::span<std::byte> into) {
+  const auto have = std::min(end_ - begin_, into.size());
+  if (have > 0) std::memcpy(into.data(), ahead_.data() + begin_, have);
+  begin_ += have;
+  into = into.subspan(have);
+  while (!into.empty()) {
+    std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
+    const auto got = socket_.read_some(parts, silence_);
+    if (!got) throw silent{};
+    if (*got == 0) throw ended{};
+    heard_ = std::chrono::steady_clock::now();
+    counters_.bytes_in.fetch_add(*got, std::memory_order_relaxed);
+    const auto used = std::min(*got, into.size());
+    into = into.subspan(used);
+    begin_ = 0;
+    end_ = *got - used;
+  }
+}
+
+link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
+                             port<receiver_ended> link)
+    : actor<link_receiver>(context),
+      shared_(std::move(shared)),
+      link_(std::move(link)),
+      stream_(*shared_->options.socket, *shared_->options.counters, shared_->options.silence_limit),
+      pool_(shared_->options.pool_bytes) {}
+
+void link_receiver::on(const begin_receiving&) {
+  auto end = receive_all();
+  open_.clear();
+  // Wakes our writing half if it is stuck in a write. A peer that said goodbye reads on until we
+  // have flushed.
+  if (!end.goodbye) shared_->options.socket->shutdown();
+  tell(link_, std::move(end));
+  quit();
+}
+
+receiver_ended link_receiver::receive_all() {
+  const auto& o = shared_->options;
+  try {
+    for (;;) receive_piece();
+  } catch (const bad_frame& e) {
+    return {shared_->peer() + " sent a bad frame: " + e.what() +
+                ". The link is closed; the two nodes may run different builds.",
+            false};
+  } catch (const stream_reader::silent&) {
+    return {"no word from " + shared_->peer() + " for " + seconds(clock::now() - stream_.heard()) +
+                " (limit " + seconds(o.silence_limit) +
+                "): it is frozen or overloaded, or the network between is down",
+            false};
+  } catch (const stream_reader::ended&) {
+    if (goodbye_ && between_frames_) {
+      return {shared_->peer() + " said goodbye" + (goodbye_->empty() ? "" : ": " + *goodbye_),
+              true};
+    }
+    const auto where =
+        open_.empty() ? std::string("in the middle of a frame")
+                      : "in the middle of a " + std::string(kind_name(open_.back().head.header));
+    return {shared_->peer() + " closed the connection " +
+                (between_frames_ ? "without a goodbye" : where) + ": its process has ended",
+            false};
+  } catch (const std::exception& e) {  // the connection was reset, or the pool's limit was reached
+    return {"the connection to " + shared_->peer() + " is lost: " + e.what(), false};
+  }
+}
+
+void link_receiver::receive_piece() {
+  std::array<std::byte, preamble_bytes> start;
+  between_frames_ = open_.empty();
+  stream_.read(std::span(start).first(1));
+  between_frames_ = false;
+  stream_.read(std::span(start).subspan(1));
+  const auto p = decode_preamble(start);
+  auto expected = p.checksum;
+  if (p.header_words > 0) {
+    if (open_.size() == max_open_frames) {
+      throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
+                      "at most " + std::to_string(max_open_frames));
+    }
+    open_.push_back(begin_frame(p.header_words * std::size_t{8}, p.checksum));
+    expected = open_.back().head.payload_checksum;
+  } else if (open_.empty()) {
+    throw bad_frame("frame", "header size", "0", "a header, as no frame has been begun");
+  }
+  auto& f = open_.back();
+  const auto piece = f.place.subspan(f.filled, std::min(piece_bytes, f.place.size() - f.filled));
+  stream_.read(piece);
+  f.filled += piece.size();
+  if (const auto sum = crc32c(piece); sum != expected)
+    throw bad_frame(kind_name(f.head.header), "payload checksum", hex(sum), hex(expected));
+  if (f.filled < f.place.size()) return;
+  auto whole = std::move(f);
+  open_.pop_back();
+  deliver(std::move(whole));
+}
+
+link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
+                                                     std::uint32_t checksum) {
+  header_.resize(header_bytes);
+  stream_.read(header_);
+  if (const auto sum = crc32c(header_); sum != checksum)
+    throw bad_frame("frame", "header checksum", hex(sum), hex(checksum));
+  open_frame f;
+  f.start_ns = now_ns();
+  f.head = decode_header(header_);
+  f.binding = shared_->binding();
+  check_frame(f.head, *f.binding);
+  if (f.head.payload_bytes == 0) return f;
+  if (const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header)) {
+    if (!f.binding->landing) throw bad_frame("fresh_parameters", "time", "now", "after the view");
+    f.place = f.binding->landing->place(fresh->chunk, fresh->version);
+    if (f.place.size() != f.head.payload_bytes) {
+      throw bad_frame("fresh_parameters", "payload size", std::to_string(f.head.payload_bytes),
+                      std::to_string(f.place.size()));
+    }
+    return f;
+  }
+  auto buffer = pool_.take(f.head.payload_bytes);
+  f.place = buffer.bytes;
+  f.owner = std::move(buffer.owner);
+  return f;
+}
+
+void link_receiver::deliver(open_frame f) {
+  auto& o = shared_->options;
+  o.counters->frames_in.fetch_add(1, std::memory_order_relaxed);
+  if (o.trace) {
+    auto e = describe(f.head.header);
+    e.peer = f.binding->peer;
+    e.start_ns = f.start_ns;
+    e.end_ns = now_ns();
+    e.bytes = f.place.size();
+    o.trace(e);
+  }
+  const auto& to = f.binding->routes;
+  const auto from = f.binding->peer;
+  const auto bytes = f.place.size();
+  payload values{std::move(f.owner), f.place};
+  if (std::holds_alternative<frames::heartbeat>(f.head.header)) return;
+  if (const auto* bye = std::get_if<frames::goodbye>(&f.head.header)) {
+    goodbye_ = bye->reason;
+  } else if (const auto* g = std::get_if<frames::push_gradient>(&f.head.header)) {
+    tell(to.shard, gradient_arrived{from, g->chunk, g->clock, std::move(values)}, bytes);
+  } else if (const auto* p = std::get_if<frames::fresh_parameters>(&f.head.header)) {
+    if (to.gather) tell(to.gather(p->chunk), chunk_landed{p->chunk, p->version}, bytes);
+  } else if (const auto* i = std::get_if<frames::install_history>(&f.head.header)) {
+    tell(to.history_shard,
+         history_arrived{from, i->chunk, i->slot, version_id{}, std::move(values)}, bytes);
+  } else if (const auto* h = std::get_if<frames::history>(&f.head.header)) {
+    tell(to.history_checkpointer,
+         history_arrived{from, h->chunk, h->slot, h->version, std::move(values)}, bytes);
+  } else {
+    tell(to.control, control_arrived{from, std::move(f.head.header)});
+  }
+}
+
+}  // namespace poseidon

@@ -1,0 +1,274 @@
+#include "actors/network_link.hpp"
+
+#include "actors/link_receiver.hpp"
+#include "messages/checksum.hpp"
+#include "messages/codec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace poseidon {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t most_pieces_at_once = 16;  // small frames go together in one write
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::string peer_name(worker_id peer, const std::string& address) {
+  if (peer == no_worker) return "a joining node (" + address + ")";
+  return "worker " + std::to_string(value(peer)) + " (" + address + ")";
+}
+
+link_event describe(const frame_header& h) {
+  link_event e;
+  e.kind = kind_name(h);
+  std::visit(
+      [&e](const auto& f) {
+        if constexpr (requires { f.chunk; }) e.chunk = f.chunk;
+        if constexpr (requires { f.clock; }) e.number = value(f.clock);
+        if constexpr (requires { f.version; }) e.number = value(f.version);
+      },
+      h);
+  return e;
+}
+
+// A token bucket that may go into debt by one write: nothing more is written until it is paid. So a
+// write is never split, and what is written next is chosen when it may go, not before.
+struct network_link::budget {
+  double bytes_per_s = 0;  // 0: no limit
+  double credit = 0;
+  clock::time_point at = clock::now();
+
+  // A wake-up can be late by milliseconds; what was saved up meanwhile may be spent at once.
+  [[nodiscard]] double most_credit() const { return std::max(bytes_per_s * 0.02, 4096.0); }
+  void refill(clock::time_point now) {
+    credit = std::min(most_credit(),
+                      credit + bytes_per_s * std::chrono::duration<double>(now - at).count());
+    at = now;
+  }
+  void spend(std::size_t bytes) { credit -= static_cast<double>(bytes); }
+  [[nodiscard]] milliseconds wait() const {
+    if (bytes_per_s <= 0 || credit >= 0) return milliseconds{0};
+    return milliseconds{1 + static_cast<long>(-credit * 1000 / bytes_per_s)};
+  }
+};
+
+// One write: up to most_pieces_at_once pieces with their headers, as the kernel wants it.
+struct network_link::outbox {
+  struct slot {
+    std::array<std::byte, preamble_bytes> preamble;
+    std::vector<std::byte> header;
+    frame_queue::piece piece;
+  };
+  std::array<slot, most_pieces_at_once> slots;
+  std::array<iovec, 3 * most_pieces_at_once> parts;
+  std::size_t pieces = 0, used_parts = 0, bytes = 0, payload_bytes = 0;
+
+  void add(frame_queue::piece p, worker_id from) {
+    auto& s = slots[pieces];
+    const auto sum = crc32c(p.bytes);
+    s.header.clear();
+    if (p.first)
+      encode_header(p.of->frame.header, {from, p.of->frame.data.bytes.size(), sum}, s.header);
+    s.preamble = encode_preamble(
+        {static_cast<std::uint32_t>(s.header.size() / 8), p.first ? crc32c(s.header) : sum});
+    put(s.preamble);
+    put(s.header);
+    put(p.bytes);
+    payload_bytes += p.bytes.size();
+    s.piece = std::move(p);
+    ++pieces;
+  }
+  void put(std::span<const std::byte> b) {
+    if (b.empty()) return;
+    parts[used_parts++] = {const_cast<std::byte*>(b.data()), b.size()};
+    bytes += b.size();
+  }
+  void clear() {
+    for (std::size_t i = 0; i < pieces; ++i) slots[i].piece = {};
+    pieces = used_parts = bytes = payload_bytes = 0;
+  }
+};
+
+network_link::network_link(actor_context context, std::shared_ptr<link_shared> shared)
+    : actor<network_link>(context),
+      shared_(std::move(shared)),
+      budget_(std::make_unique<budget>()),
+      outbox_(std::make_unique<outbox>()),
+      last_write_(clock::now()) {
+  budget_->bytes_per_s = shared_->options.rate_mbit_s * 1e6 / 8;
+}
+
+network_link::~network_link() = default;
+
+void network_link::started() {
+  tell_self(link_tick{}, shared_->options.heartbeat / 2);
+}
+
+void network_link::on_exit() {
+  shared_->options.socket->shutdown();
+}  // also ends the receiver
+
+void network_link::on(const send_frame& m) {
+  if (phase_ != phase::open) return;  // said goodbye or lost: link_lost tells whoever cares
+  queue_.push(m);
+  want_pump();
+}
+
+void network_link::on(const close_link& m) {
+  if (phase_ != phase::open) return;
+  phase_ = phase::closing;
+  close_reason_ = m.reason;
+  want_pump();
+}
+
+void network_link::on(const bind_link& m) {
+  shared_->bind(m.binding);
+}
+
+void network_link::want_pump(milliseconds delay) {
+  if (std::exchange(pumping_, true)) return;
+  tell_self(pump{}, delay);
+}
+
+void network_link::on(const pump&) {
+  pumping_ = false;
+  if (phase_ != phase::open && phase_ != phase::closing) return;
+  budget_->refill(clock::now());
+  if (const auto wait = budget_->wait(); wait.count() > 0) return want_pump(wait);
+  write_batch();
+  if (!queue_.empty()) return want_pump();
+  if (phase_ == phase::closing) say_goodbye();
+}
+
+// At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at
+// before the next one.
+void network_link::write_batch() {
+  const auto from = shared_->binding()->self;
+  try {
+    while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < piece_bytes) {
+      auto p = queue_.take();
+      if (!p) break;
+      if (p->first) p->of->started_ns = now_ns();
+      outbox_->add(std::move(*p), from);
+      // Under a limit the queue holds what waits, not the debt.
+      if (budget_->bytes_per_s > 0 && static_cast<double>(outbox_->bytes) >= budget_->most_credit())
+        break;
+    }
+  } catch (const std::length_error& e) {
+    return break_off(e.what());
+  }
+  flush_outbox();
+}
+
+void network_link::flush_outbox() {
+  if (outbox_->pieces == 0) return;
+  try {
+    shared_->options.socket->write(std::span(outbox_->parts).first(outbox_->used_parts));
+  } catch (const socket_error&) {
+    // The receiver finds out why: it reads what the peer said before it closed.
+    outbox_->clear();
+    return break_off("");
+  }
+  last_write_ = clock::now();
+  budget_->spend(outbox_->bytes);
+  auto& counters = *shared_->options.counters;
+  counters.bytes_out.fetch_add(outbox_->bytes, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < outbox_->pieces; ++i) {
+    const auto& p = outbox_->slots[i].piece;
+    if (!p.last) continue;
+    counters.frames_out.fetch_add(1, std::memory_order_relaxed);
+    if (!shared_->options.trace) continue;
+    auto e = describe(p.of->frame.header);
+    e.sent = true;
+    e.peer = shared_->binding()->peer;
+    e.start_ns = p.of->started_ns;
+    e.end_ns = now_ns();
+    e.bytes = p.of->frame.data.bytes.size();
+    shared_->options.trace(e);
+  }
+  outbox_->clear();
+}
+
+// Past the queue and the budget: a few bytes between two pieces of whatever is being sent.
+void network_link::write_now(frame_header h) {
+  frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
+  p.of->frame.header = std::move(h);
+  p.of->started_ns = now_ns();
+  outbox_->add(std::move(p), shared_->binding()->self);
+  flush_outbox();
+}
+
+void network_link::on(const link_tick&) {
+  const auto& o = shared_->options;
+  const auto now = clock::now();
+  if (phase_ == phase::open || phase_ == phase::closing) {
+    if (now - last_write_ >= o.heartbeat / 2) write_now(frames::heartbeat{});
+  } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
+    o.socket->shutdown();  // it talks on as if nothing were; it has had its time
+  }
+  if (phase_ != phase::over) tell_self(link_tick{}, o.heartbeat / 2);
+}
+
+void network_link::say_goodbye() {
+  write_now(frames::goodbye{close_reason_});
+  if (phase_ != phase::closing) return;  // that write failed
+  phase_ = phase::said_goodbye;
+  goodbye_at_ = clock::now();
+  shared_->options.socket->shutdown_writing();
+  if (peer_done_) finish(*peer_done_);
+}
+
+void network_link::break_off(std::string why) {
+  phase_ = phase::broken;
+  own_fault_ = std::move(why);
+  shared_->options.socket->shutdown();  // the receiver ends and says so
+  if (peer_done_) finish(*peer_done_);
+}
+
+void network_link::on(const receiver_ended& m) {
+  // Both sides close at once: it has said goodbye, but reads on until we have.
+  if (phase_ == phase::closing && m.goodbye) {
+    peer_done_ = m;
+    return want_pump();
+  }
+  finish(m);
+}
+
+void network_link::finish(const receiver_ended& m) {
+  const bool ours = phase_ == phase::said_goodbye;
+  phase_ = phase::over;
+  const auto binding = shared_->binding();
+  link_lost lost{binding->peer, m.why, ours || m.goodbye};
+  if (!own_fault_.empty())
+    lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;
+  if (ours && !m.goodbye) {
+    lost.why = "closed the link to " + shared_->peer();
+    if (!close_reason_.empty()) lost.why += ": " + close_reason_;
+  }
+  tell(binding->routes.lost, std::move(lost));
+  quit();
+}
+
+handle<network_link> open_link(caf::actor_system& system, edge_book& book, const std::string& name,
+                               link_options options) {
+  auto shared = std::make_shared<link_shared>();
+  shared->options = std::move(options);
+  shared->current = std::make_shared<const link_binding>(std::move(shared->options.binding));
+  auto link = spawn<network_link>(system, book, thread_kind::own, name, shared);
+  auto in = spawn<link_receiver>(system, book, thread_kind::own, name + " in", shared,
+                                 port<receiver_ended>(link));
+  tell_from_outside(in, begin_receiving{});
+  return link;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,183 @@
+// actors/network_link.hpp
+//
+// One authenticated connection to one other node: frames out by priority and budget, frames in to
+// their actors. Two actors with a thread each, because a sender that waits for a peer that does not
+// read must not keep its own node from reading: network_link writes, its link_receiver
+// (link_receiver.hpp) reads. In the graph both are "network_link". Spawn them with open_link().
+//
+// Accepts  send_frame      from any actor     copied nowhere: the payload's owner lives until it is
+// written
+//          close_link      from node          sends what waits, says goodbye, then link_lost on
+//          purpose bind_link       from node          who is who, limits, routes; before
+//          member_ready is sent receiver_ended  from link_receiver exactly once; why there is
+//          nothing more to read pump            from itself        one write of at most 256 KiB, so
+//          that what came meanwhile counts link_tick       from itself        heartbeats while idle
+// Sends    link_lost       to node            exactly once, as its last message
+// State    frame_queue: what waits, by priority. Detached: it blocks in write.
+// Fails    never by itself: whatever goes wrong with the connection ends as link_lost.
+#pragma once
+#include "actors/actor.hpp"
+#include "actors/frame_queue.hpp"
+#include "actors/socket.hpp"
+#include "messages/link.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+/// What a frame of this run can say. Empty before the view is known: frames with values are bad
+/// then.
+struct link_limits {
+  std::uint32_t workers = 0;
+  std::vector<std::uint32_t> chunk_values;  ///< float32 by chunk id
+  std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
+};
+
+/// Whom the receiver tells. An empty port: such frames are dropped.
+struct link_routes {
+  port<gradient_arrived> shard;
+  std::function<port<chunk_landed>(chunk_id)> gather;
+  port<control_arrived> control;
+  port<history_arrived> history_shard;         ///< install_history
+  port<history_arrived> history_checkpointer;  ///< history
+  port<link_lost> lost;
+};
+
+/// Where fresh parameters lie in this node. Called by the receiver's thread.
+class landing {
+ public:
+  virtual ~landing() = default;
+  /// The place for `chunk` at `version`, 4 * its count bytes; the receiver fills it and then tells
+  /// chunk_landed. Until that message it holds a mixture, for good if the link is lost meanwhile.
+  /// Errors   bad_frame if this version cannot be due: ends the link, nothing is written.
+  virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
+};
+
+struct link_binding {
+  worker_id self = no_worker;
+  worker_id peer = no_worker;
+  link_limits limits;
+  link_routes routes;
+  std::shared_ptr<poseidon::landing> landing;
+};
+
+/// To a network_link: from now on this holds. Frames that arrive before it are held to what held
+/// before, so it has to come before whatever lets the peer send (member_ready), and through the
+/// same link.
+struct bind_link {
+  std::shared_ptr<const link_binding> binding;
+};
+
+/// One frame written or read, for the trace. Times are steady_clock nanoseconds.
+struct link_event {
+  bool sent = false;
+  worker_id peer{};
+  std::string_view kind;
+  std::optional<chunk_id> chunk;
+  std::uint64_t number = 0;   ///< clock or version; 0 where there is none
+  std::int64_t start_ns = 0;  ///< the first byte is about to be written, the header has been read
+  std::int64_t end_ns = 0;    ///< the last byte is in the kernel, has been read and verified
+  std::size_t bytes = 0;      ///< payload
+};
+/// Called by the link's two threads, also at the same time.
+using link_trace = std::function<void(const link_event&)>;
+
+/// Read by anybody at any time.
+struct link_counters {
+  std::atomic<std::uint64_t> bytes_out{0}, bytes_in{0};  ///< on the socket, headers included
+  std::atomic<std::uint64_t> frames_out{0}, frames_in{0};
+};
+
+struct link_options {
+  std::shared_ptr<tcp_socket> socket;  ///< hands have been shaken
+  std::string address;                 ///< of the peer, as users know it: "10.0.0.7:7600"
+  link_binding binding;
+  std::chrono::milliseconds silence_limit{2000};
+  std::chrono::milliseconds heartbeat{250};
+  double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
+  std::size_t pool_bytes = std::size_t{4}
+                           << 30;  ///< received values that nobody has used yet, at most
+  link_trace trace;
+  std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
+};
+
+/// "worker 2 (10.0.0.7:7600)"
+[[nodiscard]] std::string peer_name(worker_id peer, const std::string& address);
+/// An event with the frame's kind, chunk and number filled in.
+[[nodiscard]] link_event describe(const frame_header& h);
+
+struct pump {};
+struct link_tick {};
+struct receiver_ended {
+  std::string why;
+  bool goodbye = false;  ///< the peer said so before
+};
+
+/// What both halves of a link share.
+struct link_shared;
+
+class network_link : public actor<network_link> {
+ public:
+  static constexpr const char* type_name = "network_link";
+  using accepts = messages<send_frame, close_link, bind_link, receiver_ended, pump, link_tick>;
+  using sends = messages<link_lost>;
+
+  network_link(actor_context context, std::shared_ptr<link_shared> shared);
+  ~network_link() override;
+  void started();
+  void on_exit() override;
+
+  void on(const send_frame& m);
+  void on(const close_link& m);
+  void on(const bind_link& m);
+  void on(const receiver_ended& m);
+  void on(const pump&);
+  void on(const link_tick&);
+
+ private:
+  // open -> closing (close_link) -> said_goodbye (queue empty) -> over (receiver_ended)
+  // open, closing -> broken (a write failed) -> over
+  enum class phase { open, closing, said_goodbye, broken, over };
+  struct budget;
+  struct outbox;
+
+  void want_pump(std::chrono::milliseconds delay = std::chrono::milliseconds{0});
+  void write_batch();
+  void write_now(frame_header h);
+  void flush_outbox();
+  void break_off(std::string why);
+  void say_goodbye();
+  void finish(const receiver_ended& m);
+
+  std::shared_ptr<link_shared> shared_;
+  frame_queue queue_;
+  std::unique_ptr<budget> budget_;
+  std::unique_ptr<outbox> outbox_;
+  phase phase_ = phase::open;
+  bool pumping_ = false;
+  std::string close_reason_;
+  std::string own_fault_;  // why we ended it, if we did; goes before what the receiver saw of it
+  std::optional<receiver_ended> peer_done_;  // it has said goodbye while we still flush
+  std::chrono::steady_clock::time_point last_write_, goodbye_at_;
+};
+
+/// Spawns both halves; `name` is the graph's, say "network_link 2". Ends by close_link or by
+/// itself.
+[[nodiscard]] handle<network_link> open_link(caf::actor_system& system, edge_book& book,
+                                             const std::string& name, link_options options);
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bind_link)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::receiver_ended)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pump)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_tick)

@@ -1,0 +1,101 @@
+// actors/socket.hpp - TCP as the links need it: blocking, gathered, and stoppable from another
+// thread.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/uio.h>
+
+namespace poseidon {
+
+/// "head:7600", "10.0.0.7:7600", "[fe80::1]:7600", ":7600" (every address of this machine).
+struct host_port {
+  std::string host;  ///< without brackets; may be empty
+  std::uint16_t port = 0;
+};
+/// Errors   std::invalid_argument with the text and what an address looks like.
+[[nodiscard]] host_port parse_host_port(std::string_view text);
+[[nodiscard]] std::string to_string(const host_port& a);  ///< with brackets around an IPv6 host
+/// Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
+[[nodiscard]] bool is_loopback(const host_port& a);
+/// Whether it stands for every address of the machine: "", 0.0.0.0, ::, *.
+[[nodiscard]] bool is_any_address(const host_port& a);
+
+/// What went wrong with a socket, as a line for the user.
+struct socket_error : std::runtime_error {
+  socket_error(const std::string& text, int error) : std::runtime_error(text), error(error) {}
+  int error;  ///< errno
+};
+
+/// A TCP connection. One thread may read while another writes; any thread may shut it down, which
+/// wakes both.
+class tcp_socket {
+ public:
+  tcp_socket(int fd, std::string peer) noexcept;  ///< takes the descriptor over
+  ~tcp_socket();
+  tcp_socket(const tcp_socket&) = delete;
+  tcp_socket& operator=(const tcp_socket&) = delete;
+
+  /// The other end as a number: "10.0.0.7:53412".
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  /// Writes all of it in order, blocking. `parts` is used up.
+  /// Errors   socket_error; how much was written is unknown then.
+  void write(std::span<iovec> parts);
+  void write(std::span<const std::byte> bytes);
+
+  /// Reads what is there into `parts`, at least a byte, blocking at most `limit`. 0: the peer has
+  /// closed. Returns nothing if the limit has passed. Errors   socket_error.
+  [[nodiscard]] std::optional<std::size_t> read_some(std::span<iovec> parts,
+                                                     std::chrono::milliseconds limit);
+  /// Reads exactly `bytes`, all of it before `deadline`. 0 or fewer bytes than asked: the peer has
+  /// closed; nothing: the deadline has passed.
+  [[nodiscard]] std::optional<std::size_t> read_exactly(
+      std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline);
+
+  void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
+  void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
+
+  [[nodiscard]] int descriptor() const { return fd_; }
+
+ private:
+  int fd_;
+  std::string peer_;
+  std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
+};
+
+/// Errors   socket_error: host unknown, refused, unreachable, no answer in time; each says what to
+/// do.
+[[nodiscard]] std::shared_ptr<tcp_socket> connect_to(const host_port& to,
+                                                     std::chrono::milliseconds limit);
+
+/// A listening socket. Port 0 lets the system choose.
+class tcp_listener {
+ public:
+  /// Errors   socket_error: port in use, not allowed, address not of this machine; each says what
+  /// to do.
+  explicit tcp_listener(const host_port& at);
+  ~tcp_listener();
+  tcp_listener(const tcp_listener&) = delete;
+  tcp_listener& operator=(const tcp_listener&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// The next connection, or nothing after `limit` or wake(). Errors   socket_error (say,
+  /// no descriptors).
+  [[nodiscard]] std::shared_ptr<tcp_socket> accept(std::chrono::milliseconds limit);
+  /// Ends the accept() in progress, or the next one, without a connection. Any thread.
+  void wake() noexcept;
+
+ private:
+  int fd_ = -1;
+  int wake_ = -1;  // an eventfd
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,464 @@
+#include "messages/checksum.hpp"
+#include "tests/actors/link_rig.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace poseidon {
+namespace {
+
+using namespace std::chrono_literals;
+using test::end_options;
+using test::make_end;
+
+struct two_links {
+  test::system_rig rig;
+  test::link_end a, b;
+  explicit two_links(end_options oa = {}, end_options ob = {}) {
+    auto [sa, sb] = test::socket_pair();
+    ob.self = worker_id{1};
+    ob.peer = worker_id{0};
+    a = make_end(rig, std::move(sa), oa);
+    b = make_end(rig, std::move(sb), ob);
+  }
+};
+
+// A link, and a peer that the test plays byte by byte.
+struct link_and_puppet {
+  test::system_rig rig;
+  std::shared_ptr<tcp_socket> puppet;
+  test::link_end end;
+  explicit link_and_puppet(const end_options& o = {}) {
+    std::shared_ptr<tcp_socket> ours;
+    std::tie(puppet, ours) = test::socket_pair();
+    end = make_end(rig, std::move(ours), o);
+  }
+  link_lost lost() {
+    const auto l = end.lost->wait_for(1);
+    REQUIRE(l.size() == 1);
+    return l.front();
+  }
+};
+
+std::vector<std::byte> piece_with_header(const frame_header& h, std::span<const std::byte> payload,
+                                         std::size_t announced, worker_id from = worker_id{1}) {
+  std::vector<std::byte> header;
+  encode_header(h, {from, announced, crc32c(payload)}, header);
+  const auto p = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header)});
+  std::vector<std::byte> out(p.size() + header.size() + payload.size());
+  auto* to = std::copy(p.begin(), p.end(), out.data());
+  std::copy(payload.begin(), payload.end(), std::copy(header.begin(), header.end(), to));
+  return out;
+}
+
+TEST_CASE(
+    "network_link: gradients, parameters, history and control each reach their port with their "
+    "bytes") {
+  two_links t;
+  t.a.send(frames::push_gradient{chunk_id{2}, clock_id{5}}, 1000, 2.5f, 3);
+  t.a.send(frames::fresh_parameters{chunk_id{1}, version_id{6}}, 1000, -1.0f, 2);
+  t.a.send(frames::install_history{chunk_id{3}, 1}, 1000, 0.25f, 2);
+  t.a.send(frames::history{chunk_id{0}, 2, version_id{9}}, 1000, 0.5f, 2);
+  t.a.tell(send_frame{frames::stop_requested{"enough"}, {}, 0});
+
+  const auto g = t.b.gradients->wait_for(1);
+  REQUIRE(g.size() == 1);
+  CHECK(g[0].from == worker_id{0});
+  CHECK(g[0].chunk == chunk_id{2});
+  CHECK(g[0].clock == clock_id{5});
+  REQUIRE(g[0].values.bytes.size() == 4000);
+  CHECK(reinterpret_cast<std::uintptr_t>(g[0].values.bytes.data()) % 64 == 0);
+  const std::vector<float> expected(1000, 2.5f);
+  CHECK(std::memcmp(g[0].values.bytes.data(), expected.data(), 4000) == 0);
+
+  REQUIRE(t.b.landed->wait_for(1).size() == 1);
+  CHECK(t.b.landed->wait_for(1)[0].version == version_id{6});
+  CHECK(t.b.parameters->at(1) == std::vector<float>(1000, -1.0f));
+  CHECK(t.b.parameters->at(0) == std::vector<float>(1000, 0.0f));
+  REQUIRE(t.b.installed->wait_for(1).size() == 1);
+  CHECK(t.b.installed->wait_for(1)[0].slot == 1);
+  REQUIRE(t.b.gathered->wait_for(1).size() == 1);
+  CHECK(t.b.gathered->wait_for(1)[0].version == version_id{9});
+  const auto c = t.b.control->wait_for(1);
+  REQUIRE(c.size() == 1);
+  CHECK(std::get<frames::stop_requested>(c[0].header).reason == "enough");
+  CHECK(t.b.counters->bytes_in > 16'000);
+}
+
+TEST_CASE("network_link: chunks of every size around a piece arrive as sent") {
+  for (const std::size_t values :
+       {std::size_t{1}, piece_bytes / 4 - 1, piece_bytes / 4, piece_bytes / 4 + 1, piece_bytes / 2,
+        (std::size_t{2} << 20) / 4}) {
+    CAPTURE(values);
+    end_options o;
+    o.values = values;
+    two_links t(o, o);
+    auto v = std::make_shared<std::vector<float>>(values);
+    for (std::size_t i = 0; i < values; ++i) (*v)[i] = static_cast<float>(i) * 0.5f;
+    t.a.tell(send_frame{
+        frames::push_gradient{chunk_id{0}, clock_id{1}}, {v, std::as_bytes(std::span(*v))}, 1});
+    t.a.tell(send_frame{frames::fresh_parameters{chunk_id{1}, version_id{1}},
+                        {v, std::as_bytes(std::span(*v))},
+                        1});
+    const auto g = t.b.gradients->wait_for(1);
+    REQUIRE(g.size() == 1);
+    REQUIRE(g[0].values.bytes.size() == 4 * values);
+    CHECK(std::memcmp(g[0].values.bytes.data(), v->data(), 4 * values) == 0);
+    REQUIRE(t.b.landed->wait_for(1).size() == 1);
+    CHECK(t.b.parameters->at(1) == *v);
+  }
+}
+
+// Reads pieces as the other end of a link would, until a frame of `kind` is complete; says after
+// how many bytes on the wire that frame began.
+std::size_t bytes_before(tcp_socket& s, std::string_view kind) {
+  const auto far = std::chrono::steady_clock::now() + test::patience;
+  std::vector<std::byte> scratch;
+  std::size_t at = 0;
+  const auto read = [&](std::size_t n) {
+    scratch.resize(n);
+    REQUIRE(s.read_exactly(scratch, far) == n);
+    at += n;
+  };
+  std::vector<std::size_t> left;  // payload bytes of the frames begun
+  for (;;) {
+    const auto begin = at;
+    read(preamble_bytes);
+    const auto p =
+        decode_preamble(std::span<const std::byte, preamble_bytes>(scratch.data(), preamble_bytes));
+    if (p.header_words > 0) {
+      read(p.header_words * std::size_t{8});
+      const auto h = decode_header(scratch);
+      if (kind_name(h.header) == kind) return begin;
+      left.push_back(h.payload_bytes);
+    }
+    if (left.empty()) continue;  // a heartbeat
+    const auto piece = std::min(piece_bytes, left.back());
+    read(piece);
+    left.back() -= piece;
+    if (left.back() == 0) left.pop_back();
+  }
+}
+
+TEST_CASE(
+    "network_link: an urgent frame waits for one write of 256 KiB, however much was told before "
+    "it") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 16;
+  link_and_puppet t(o);
+  for (unsigned i = 0; i < o.chunks;
+       ++i)  // far more than the kernel takes from a link that nobody reads
+    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 9);
+  while (t.end.counters->bytes_out == 0) std::this_thread::yield();
+  t.end.tell(send_frame{frames::stop_requested{"now"}, {}, 0});
+  const std::size_t written = t.end.counters->bytes_out;
+  CHECK(written < o.chunks * 4 * o.values);
+  CHECK(bytes_before(*t.puppet, "stop_requested") <= written + piece_bytes + 256);
+}
+
+TEST_CASE(
+    "network_link: on a slow link more urgent frames go first and equal ones keep their order") {
+  end_options o;
+  o.values = 10'000;
+  o.chunks = 8;
+  o.rate_mbit_s = 4;  // 80 ms per chunk: all are waiting before the second can go
+  two_links t(o, o);
+  for (const unsigned chunk : {7u, 6u, 5u, 4u})
+    t.a.send(frames::push_gradient{chunk_id{chunk}, clock_id{0}}, o.values, 1.0f, 5);
+  for (const unsigned chunk : {3u, 1u, 2u, 0u})
+    t.a.send(frames::push_gradient{chunk_id{chunk}, clock_id{0}}, o.values, 1.0f, 4);
+  const auto g = t.b.gradients->wait_for(8);
+  REQUIRE(g.size() == 8);
+  std::vector<unsigned> four, five;
+  for (const auto& m : g) (value(m.chunk) < 4 ? four : five).push_back(value(m.chunk));
+  CHECK(four == std::vector<unsigned>{3, 1, 2, 0});
+  CHECK(five == std::vector<unsigned>{7, 6, 5, 4});
+  CHECK(value(g.back().chunk) == 4);  // the last of the less urgent ones is the last of all
+}
+
+TEST_CASE(
+    "network_link: 64 MiB each way at once, told before anyone reads a mailbox, do not block each "
+    "other") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 32;
+  two_links t(o, o);
+  for (unsigned i = 0; i < o.chunks; ++i) {
+    t.a.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+    t.b.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 2.0f, i);
+  }
+  CHECK(t.a.gradients->wait_for(o.chunks).size() == o.chunks);
+  CHECK(t.b.gradients->wait_for(o.chunks).size() == o.chunks);
+}
+
+TEST_CASE(
+    "network_link: close_link sends what waits first, and both ends say that it was on purpose") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 8;
+  two_links t(o, o);
+  for (unsigned i = 0; i < o.chunks; ++i)
+    t.a.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+  t.a.tell(close_link{"all clocks done"});
+  CHECK(t.b.gradients->wait_for(o.chunks).size() == o.chunks);
+  const auto there = t.b.lost->wait_for(1);
+  REQUIRE(there.size() == 1);
+  CHECK(there[0].on_purpose);
+  CHECK(there[0].peer == worker_id{0});
+  CHECK(there[0].why == "worker 0 (10.0.0.7:7600) said goodbye: all clocks done");
+  const auto here = t.a.lost->wait_for(1);
+  REQUIRE(here.size() == 1);
+  CHECK(here[0].on_purpose);
+  CHECK(here[0].why == "closed the link to worker 1 (10.0.0.8:7600): all clocks done");
+}
+
+TEST_CASE("network_link: when both ends close at once nothing that waited is lost") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 8;
+  two_links t(o, o);
+  for (unsigned i = 0; i < o.chunks; ++i) {
+    t.a.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+    t.b.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+  }
+  t.a.tell(close_link{""});
+  t.b.tell(close_link{""});
+  CHECK(t.a.gradients->wait_for(o.chunks).size() == o.chunks);
+  CHECK(t.b.gradients->wait_for(o.chunks).size() == o.chunks);
+  REQUIRE(t.a.lost->wait_for(1).size() == 1);
+  REQUIRE(t.b.lost->wait_for(1).size() == 1);
+  CHECK(t.a.lost->wait_for(1)[0].on_purpose);
+  CHECK(t.b.lost->wait_for(1)[0].on_purpose);
+}
+
+TEST_CASE("network_link: two idle links keep each other alive") {
+  end_options o;
+  o.silence_limit = 1500ms;
+  o.heartbeat = 100ms;
+  two_links t(o, o);
+  // Sent and received: at least 16 at 100 ms each way, longer than the limit.
+  CHECK(t.a.events->wait_for(40).size() >= 40);
+  CHECK(t.b.events->wait_for(40).size() >= 40);
+  CHECK(t.a.lost->size() == 0);
+  CHECK(t.b.lost->size() == 0);
+}
+
+TEST_CASE("network_link: a peer that falls silent is lost by name, with how long it was silent") {
+  end_options o;
+  o.silence_limit = 300ms;
+  link_and_puppet t(o);
+  const auto l = t.lost();
+  CHECK(!l.on_purpose);
+  CHECK(l.peer == worker_id{1});
+  CHECK(l.why.starts_with("no word from worker 1 (10.0.0.8:7600) for 0."));
+  CHECK(l.why.find("(limit 0.3 s)") != std::string::npos);
+}
+
+TEST_CASE(
+    "network_link: a writer stuck on a peer that does not read is freed by the peer's silence") {
+  end_options o;
+  o.silence_limit = 300ms;
+  o.values = (2 << 20) / 4;
+  o.chunks = 32;
+  link_and_puppet t(o);
+  for (unsigned i = 0; i < o.chunks; ++i)
+    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+  CHECK(t.lost().why.starts_with("no word from worker 1"));
+}
+
+TEST_CASE("network_link: a peer that closes without a goodbye is lost at once") {
+  link_and_puppet t;
+  SUBCASE("between two frames") {
+    t.puppet->shutdown();
+    CHECK(
+        t.lost().why ==
+        "worker 1 (10.0.0.8:7600) closed the connection without a goodbye: its process has ended");
+  }
+  SUBCASE("in the middle of a chunk") {
+    const std::vector<std::byte> half(1000);
+    t.puppet->write(piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{0}}, half, 4000));
+    t.puppet->shutdown();
+    CHECK(t.lost().why ==
+          "worker 1 (10.0.0.8:7600) closed the connection in the middle of a push_gradient: its "
+          "process has ended");
+  }
+  SUBCASE("in the middle of a header") {
+    const auto whole = piece_with_header(frames::heartbeat{}, {}, 0);
+    t.puppet->write(std::span(whole).first(11));
+    t.puppet->shutdown();
+    CHECK(t.lost().why.find("in the middle of a frame") != std::string::npos);
+  }
+  CHECK(t.end.lost->wait_for(1).size() == 1);
+  CHECK(t.end.gradients->size() == 0);
+}
+
+TEST_CASE(
+    "network_link: a frame that does not fit the run ends the link with field and both values") {
+  link_and_puppet t;
+  const std::vector<std::byte> four(4);
+  const std::vector<std::byte> chunk(4000);
+  std::vector<std::byte> bytes;
+  std::string expected;
+  const auto say = [&](std::vector<std::byte> b, std::string text) {
+    bytes = std::move(b);
+    expected = std::move(text);
+  };
+  SUBCASE("chunk") {
+    say(piece_with_header(frames::push_gradient{chunk_id{77}, clock_id{0}}, chunk, 4000),
+        "push_gradient: chunk is 77, expected at most 3");
+  }
+  SUBCASE("size") {
+    say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, four, 4),
+        "push_gradient: payload size of chunk 2 is 4, expected 4000");
+  }
+  SUBCASE("no values") {
+    say(piece_with_header(frames::fresh_parameters{chunk_id{2}, version_id{0}}, {}, 0),
+        "fresh_parameters: payload size of chunk 2 is 0, expected 4000");
+  }
+  SUBCASE("gigabytes") {
+    say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, four, 0xfffffffc),
+        "push_gradient: payload size is 4294967292, expected at most 67108864");
+  }
+  SUBCASE("somebody else's name") {
+    say(piece_with_header(frames::start_training{}, {}, 0, worker_id{4}),
+        "start_training: from is 4, expected 1");
+  }
+  SUBCASE("somebody else's readiness") {
+    say(piece_with_header(frames::member_ready{worker_id{0}}, {}, 0),
+        "member_ready: worker is 0, expected 1");
+  }
+  SUBCASE("slot") {
+    say(piece_with_header(frames::history{chunk_id{0}, 4, version_id{0}}, chunk, 4000),
+        "history: slot is 4, expected less than 4");
+  }
+  SUBCASE("a version that is over") {
+    t.end.parameters->due = version_id{5};
+    say(piece_with_header(frames::fresh_parameters{chunk_id{0}, version_id{4}}, chunk, 4000),
+        "fresh_parameters: version is 4, expected 5");
+  }
+  SUBCASE("a continuation of nothing") {
+    const auto p = encode_preamble({0, 0});
+    say({p.begin(), p.end()},
+        "frame: header size is 0, expected a header, as no frame has been begun");
+  }
+  SUBCASE("garbage") {
+    say(std::vector<std::byte>(64, std::byte{'x'}), "frame: first byte is 120, expected 181");
+  }
+  SUBCASE("a damaged header") {
+    auto b = piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, chunk, 4000);
+    b[preamble_bytes + 40] ^= std::byte{1};
+    say(std::move(b), "frame: header checksum is ");
+  }
+  SUBCASE("a damaged payload") {
+    auto b = piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, chunk, 4000);
+    b.back() ^= std::byte{1};
+    say(std::move(b), "push_gradient: payload checksum is ");
+  }
+  t.puppet->write(bytes);
+  const auto l = t.lost();
+  CAPTURE(l.why);
+  CHECK(!l.on_purpose);
+  CHECK(l.why.find("worker 1 (10.0.0.8:7600) sent a bad frame: " + expected) == 0);
+  CHECK(t.end.gradients->size() == 0);
+  CHECK(t.end.landed->size() == 0);
+  CHECK(t.end.parameters->at(2) == std::vector<float>(1000));
+}
+
+TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {
+  end_options o;
+  o.values = piece_bytes / 2;  // two pieces
+  o.chunks = 16;
+  link_and_puppet t(o);
+  const std::vector<std::byte> piece(piece_bytes);
+  for (unsigned i = 0; i < 9; ++i)
+    t.puppet->write(
+        piece_with_header(frames::push_gradient{chunk_id{i}, clock_id{0}}, piece, 2 * piece_bytes));
+  CHECK(t.lost().why.find("number of frames begun is 9, expected at most 8") != std::string::npos);
+}
+
+TEST_CASE("network_link: a flood of gradients that nobody uses ends the link, not the process") {
+  end_options o;
+  o.pool_bytes = 64 << 10;
+  link_and_puppet t(o);
+  const std::vector<std::byte> chunk(4000);
+  try {
+    for (int i = 0; i < 100; ++i)
+      t.puppet->write(
+          piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{0}}, chunk, 4000));
+  } catch (const socket_error&) {  // it closed while we were writing
+  }
+  CHECK(t.lost().why.find("bytes wait to be used here, at most 65536 may") != std::string::npos);
+}
+
+TEST_CASE("network_link: noise after a right beginning never crashes") {
+  std::mt19937 rng(7);
+  for (int round = 0; round < 50; ++round) {
+    link_and_puppet t;
+    const auto right = piece_with_header(frames::push_gradient{chunk_id{1}, clock_id{0}},
+                                         std::vector<std::byte>(4000), 4000);
+    auto noise = right;
+    for (int i = 0; i < 1 + round % 5; ++i)
+      noise[rng() % (round % 2 == 0 ? 80 : noise.size())] = std::byte(rng());
+    t.puppet->write(right);
+    t.puppet->write(noise);
+    t.puppet->shutdown_writing();
+    CHECK(!t.lost().why.empty());
+    CHECK(t.end.gradients->wait_for(1).size() >= 1);
+  }
+}
+
+TEST_CASE(
+    "network_link: before the view a joiner's link takes control frames and no values; bind_link "
+    "changes that") {
+  end_options o;
+  o.self = o.peer = no_worker;
+  o.chunks = 0;
+  link_and_puppet t(o);
+  t.puppet->write(piece_with_header(frames::start_training{}, {}, 0, worker_id{0}));
+  REQUIRE(t.end.control->wait_for(1).size() == 1);
+  SUBCASE("values come too early") {
+    t.puppet->write(piece_with_header(frames::push_gradient{}, std::vector<std::byte>(4000), 4000,
+                                      worker_id{0}));
+    CHECK(t.lost().why.find("chunk is 0, expected none before this node knows the run's chunks") !=
+          std::string::npos);
+  }
+  SUBCASE("bound") {
+    auto bound = std::make_shared<link_binding>();
+    auto [shard, gradients] = t.rig.listen<gradient_arrived>();
+    bound->self = worker_id{1};
+    bound->peer = worker_id{0};
+    bound->limits.chunk_values = {1000};
+    bound->routes.shard = shard;
+    t.end.tell(bind_link{bound});
+    t.end.tell(send_frame{frames::member_ready{worker_id{1}}, {}, 0});
+    t.end.events->wait_for(2);  // one received, member_ready written
+    t.puppet->write(piece_with_header(frames::push_gradient{}, std::vector<std::byte>(4000), 4000,
+                                      worker_id{0}));
+    CHECK(gradients->wait_for(1).size() == 1);
+    t.puppet->shutdown();
+  }
+}
+
+TEST_CASE("network_link: the trace has each frame once at either end, in order and with its size") {
+  two_links t;
+  for (unsigned i = 0; i < 4; ++i)
+    t.a.send(frames::push_gradient{chunk_id{i}, clock_id{i}}, 1000, 1.0f, i);
+  REQUIRE(t.b.gradients->wait_for(4).size() == 4);
+  for (auto* end : {&t.a, &t.b}) {
+    std::vector<link_event> of_chunks;
+    for (const auto& e : end->events->wait_for(4))
+      if (e.chunk) of_chunks.push_back(e);
+    REQUIRE(of_chunks.size() == 4);
+    for (unsigned i = 0; i < 4; ++i) {
+      CHECK(of_chunks[i].sent == (end == &t.a));
+      CHECK(of_chunks[i].number == i);
+      CHECK(of_chunks[i].bytes == 4000);
+      CHECK(of_chunks[i].start_ns <= of_chunks[i].end_ns);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace poseidon
