@@ -75,7 +75,7 @@ struct actor_graph {
     std::string type;         ///< layers: Caffe's type
     std::string group;        ///< id of its group
     std::string card;         ///< layers and their helpers: the layer under which they are drawn
-    int replica = -1;               ///< layers, streams and data sources: whose
+    int replica = -1;         ///< layers, streams and data sources: whose
     std::string tops;         ///< layers: shape of the first top
     std::int64_t params = 0;  ///< layers and gradient_push: learned values
     std::uint64_t chunk_bytes = 0;  ///< server_shard: what it owns
