@@ -144,21 +144,26 @@ class planner {
     add("telemetry", "telemetry", "control");
     if (size_.nodes == 1) return;
 
-    const bool first = size_.worker == 0;
-    if (first) {
-      coordinator_ = add("coordinator", "coordinator", "control");
-      edge(coordinator_, node_, "view", kind::control);
+    if (size_.worker == 0) {
+      const auto coordinator = add("coordinator", "coordinator", "control");
+      edge(node_, coordinator, "member_joined", kind::control);
+      edge(coordinator, node_, "view_agreed", kind::control);
     }
     const auto acceptor = add("link_acceptor", "link_acceptor", "links");
     edge(acceptor, node_, "link_accepted", kind::control);
     for (std::size_t w = 0; w < size_.nodes; ++w) {
-      links_.push_back(w == size_.worker
-                           ? no_actor
-                           : add("network_link " + std::to_string(w), "network_link", "links"));
+      links_.push_back(no_actor);
+      receivers_.push_back(no_actor);
       if (w == size_.worker) continue;
+      const auto name = "network_link " + std::to_string(w);
+      links_[w] = add(name, "network_link", "links");
+      receivers_[w] = add(name + " in", "link_receiver", "links");
       edge(node_, links_[w], "send_frame", kind::control);
-      edge(links_[w], node_, "control_arrived", kind::control);
-      if (first) edge(coordinator_, links_[w], "send_frame", kind::control);
+      edge(solver_, links_[w], "send_frame", kind::control);
+      edge(links_[w], node_, "link_lost", kind::control);
+      edge(receivers_[w], node_, "control_arrived", kind::control);
+      edge(receivers_[w], solver_, "control_arrived", kind::control);
+      edge(receivers_[w], links_[w], "receiver_ended", kind::control);
     }
   }
 
@@ -256,7 +261,7 @@ class planner {
           edge(shard_, me, "chunk_landed", kind::pull, bytes_to[w]);
         } else {
           edge(me, links_[w], "send_frame", kind::push, bytes_to[w]);
-          edge(links_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
+          edge(receivers_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
         }
       }
       edge(me, solver_, "layer_fresh", kind::control);
@@ -264,7 +269,7 @@ class planner {
     // What the others push to this node's shard, and what goes back to them.
     for (std::size_t w = 0; w < links_.size(); ++w) {
       if (links_[w] == no_actor || g_.actors[shard_].chunk_bytes == 0) continue;
-      edge(links_[w], shard_, "gradient_arrived", kind::net, g_.actors[shard_].chunk_bytes);
+      edge(receivers_[w], shard_, "gradient_arrived", kind::net, g_.actors[shard_].chunk_bytes);
       edge(shard_, links_[w], "send_frame", kind::net, g_.actors[shard_].chunk_bytes);
     }
   }
@@ -305,8 +310,8 @@ class planner {
   const partition& partition_;
   cluster_size size_;
   actor_graph g_;
-  std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0, coordinator_ = 0;
-  std::vector<std::size_t> streams_, links_;
+  std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0;
+  std::vector<std::size_t> streams_, links_, receivers_;  // links: by worker
   std::vector<std::vector<std::size_t>> layers_;  // by replica, then layer of the training net
 };
 

@@ -309,7 +309,9 @@ class dot_writer {
     std::size_t shown_streams = 0;
     for (const auto& a : g_.actors) {
       if (is_test(a) && a.kind == "layer") ++test_layers[a.group];
-      if (!a.card.empty() || a.kind == "server_shard" || a.kind == "network_link") continue;
+      if (!a.card.empty() || a.kind == "server_shard" || a.kind == "network_link" ||
+          a.kind == "link_receiver")
+        continue;
       const bool stream = a.kind == "stream";
       if (stream && ++shown_streams > 4) continue;
       cell(a.name, stream ? "runs every kernel of replica " + std::to_string(a.replica) : "",

@@ -1,8 +1,7 @@
 // tests/actors/actor_graph_test.cpp - the planned graph has the actors that a node runs, and no
 // others.
-#include "actors/actor_graph.hpp"
-
 #include "actors/actor.hpp"
+#include "actors/every_actor.hpp"
 
 #include <doctest/doctest.h>
 
@@ -121,6 +120,32 @@ TEST_CASE("type graph: a message that no actor accepts is reported") {
         std::vector<std::string>{"asker sends lost"});
 }
 
+TEST_CASE("type graph: whatever an actor of Poseidon sends, some actor of Poseidon accepts") {
+  CHECK(unheard(describe(every_actor{})) == std::vector<std::string>{});
+}
+
+TEST_CASE("plan: every planned edge carries a message that its ends declare") {
+  const auto n = small_net();
+  const auto types = describe(every_actor{});
+  auto type = [&](const std::string& kind) {
+    const auto at =
+        std::find_if(types.begin(), types.end(), [&](auto& t) { return t.name == kind; });
+    REQUIRE_MESSAGE(at != types.end(), "no actor class is called ", kind);
+    return *at;
+  };
+  auto lists = [](const std::vector<std::string_view>& names, const std::string& m) {
+    return std::find(names.begin(), names.end(), m) != names.end();
+  };
+  const auto g = plan_graph(n, dealt(n, 2), {2, 2, 0}, std::span(&n, 1));
+  for (const auto& e : g.edges) {
+    CAPTURE(g.actors[e.src].name);
+    CAPTURE(g.actors[e.dst].name);
+    CAPTURE(e.message);
+    CHECK(lists(type(g.actors[e.src].kind).sends, e.message));
+    CHECK(lists(type(g.actors[e.dst].kind).accepts, e.message));
+  }
+}
+
 TEST_CASE("plan: one node alone has no links, no acceptor and no coordinator") {
   const auto n = small_net();
   CHECK(names(plan_graph(n, dealt(n, 1), {1, 1, 0})) ==
@@ -148,6 +173,7 @@ TEST_CASE("plan: links lead to every other worker, and only worker 0 has the coo
   CHECK(first.count("network_link 0") == 0);
   CHECK(first.count("network_link 1") == 1);
   CHECK(first.count("network_link 2") == 1);
+  CHECK(first.count("network_link 2 in") == 1);
   CHECK(first.count("coordinator") == 1);
   const auto last = names(plan_graph(n, dealt(n, 3), {3, 1, 2}));
   CHECK(last.count("network_link 0") == 1);

@@ -1,0 +1,90 @@
+#include "apps/graph/output.hpp"
+
+#include "models/spec_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <spawn.h>
+#include <stdexcept>
+#include <sys/wait.h>
+
+extern char** environ;
+
+namespace poseidon::app {
+
+namespace {
+
+/// Beside the target, then renamed: nobody sees half a file.
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  const auto aside = path.string() + ".part";
+  {
+    std::ofstream out(aside, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) {
+      std::remove(aside.c_str());
+      throw spec_error(path.string() + ": cannot be written: " + std::strerror(errno) + ".");
+    }
+  }
+  std::filesystem::rename(aside, path);
+}
+
+/// Runs `dot -Tsvg` without a shell. 127: there is no such program.
+int run_dot(const std::string& from, const std::string& to) {
+  std::string words[] = {"dot", "-Tsvg", from, "-o", to};
+  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(),
+                       words[3].data(), words[4].data(), nullptr};
+  pid_t child = 0;
+  if (posix_spawnp(&child, "dot", nullptr, nullptr, arguments, environ) != 0) return 127;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+void write_svg(const actor_graph& g, const std::filesystem::path& to) {
+  auto dot = to;
+  dot.replace_extension(".dot");
+  const bool keep = std::filesystem::exists(dot);  // the user's own file: not ours to replace
+  if (keep) dot += ".part";
+  write_text(dot, to_dot(g));
+  const auto part = to.string() + ".part";
+  const int code = run_dot(dot.string(), part);
+  if (code == 127) {
+    std::filesystem::remove(part);
+    std::cerr << "poseidon-graph: Graphviz's program dot is not installed, so " << dot.string()
+              << " was written instead of " << to.string()
+              << ". Install it (Debian: apt-get install graphviz), then: dot -Tsvg " << dot.string()
+              << " -o " << to.string() << "\n";
+    return;
+  }
+  std::filesystem::remove(dot);
+  if (code != 0) {
+    std::filesystem::remove(part);
+    throw std::runtime_error("dot -Tsvg ended with code " + std::to_string(code) + "; " +
+                             to.string() + " was not written.");
+  }
+  std::filesystem::rename(part, to);
+}
+
+}  // namespace
+
+void write_graph(const actor_graph& g, const std::filesystem::path& to) {
+  const auto suffix = to.extension().string();
+  if (to == "-")
+    std::cout << to_dot(g);
+  else if (suffix == ".dot")
+    write_text(to, to_dot(g));
+  else if (suffix == ".json")
+    write_text(to, to_json(g));
+  else if (suffix == ".svg")
+    write_svg(g, to);
+  else
+    throw spec_error("-o " + to.string() +
+                     ": the suffix says the format, and it has to be .dot, .svg or .json.");
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,98 @@
+#include "apps/graph/plan.hpp"
+
+#include "data/source.hpp"
+#include "models/net_builder.hpp"
+#include "models/partition.hpp"
+#include "models/solver_file.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+namespace poseidon::app {
+
+namespace {
+
+/// A solver names its net and rates; a net has layers. Telling them apart by name would trust file names.
+bool is_solver(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  static const std::regex words(
+      R"((^|\n)\s*(net|train_net|net_param|train_net_param|base_lr|max_iter)\s*[:{])");
+  static const std::regex layers(R"((^|\n)\s*layers?\s*[:{])");
+  return std::regex_search(text, words) && !std::regex_search(text, layers);
+}
+
+/// The data's own shapes where it can be read, else what the user said.
+source_shapes shapes_for(const graph_options& o, ::caffe::Phase phase,
+                         const std::filesystem::path& directory) {
+  source_options s;
+  s.phase = phase;
+  s.directory = directory;
+  s.data_root = o.data_root;
+  return
+      [=, from_sources = shapes_from_sources(s)](const ::caffe::LayerParameter& layer,
+                                                 const spec_position& where) -> std::vector<shape> {
+        try {
+          return from_sources(layer, where);
+        } catch (const std::exception& e) {
+          if (o.input.empty())
+            throw spec_error(
+                std::string(e.what()) +
+                "\n  To draw the net without its data, say the shape of a sample: --input 1x28x28");
+        }
+        const auto batch = batch_size(layer, where);
+        shape values{batch};
+        values.insert(values.end(), o.input.begin(), o.input.end());
+        std::vector<shape> tops(static_cast<std::size_t>(layer.top_size()), shape{batch});
+        if (!tops.empty()) tops[0] = values;
+        return tops;
+      };
+}
+
+net resolve(const net_file& file, const net_state& state, const graph_options& o) {
+  build_options b;
+  b.state = state;
+  b.sources = shapes_for(o, state.phase, file.directory);
+  b.split_batch = static_cast<std::int64_t>(o.replicas);
+  return build_net(file, b);
+}
+
+}  // namespace
+
+std::size_t parse_replicas(const std::string& text) {
+  std::smatch found;
+  if (text == "cpu") return 1;
+  if (std::regex_match(text, found, std::regex("cpu:([0-9]{1,4})")) && std::stoul(found[1]) >= 1)
+    return std::stoul(found[1]);
+  throw spec_error("--devices " + text + ": expected cpu, or cpu:R with R replicas.");
+}
+
+shape parse_shape(const std::string& text) {
+  if (!std::regex_match(text, std::regex("[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*")))
+    throw spec_error("--input " + text +
+                     ": expected extents like 1x28x28 (channels x height x width).");
+  shape out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('x', at), text.size());
+    out.push_back(std::stoll(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return out;
+}
+
+actor_graph plan_of(const graph_options& o) {
+  net train;
+  std::vector<net> tests;
+  if (is_solver(o.spec)) {
+    const auto solver = read_solver(o.spec);
+    train = resolve(solver.train_net, solver.train_state, o);
+    for (std::size_t t = 0; t < solver.test_nets.size(); ++t)
+      tests.push_back(resolve(solver.test_nets[t], solver.test_states[t], o));
+  } else {
+    train = resolve(read_net(o.spec), {}, o);
+  }
+  return plan_graph(train, make_partition(train, o.nodes), {o.nodes, o.replicas, o.worker}, tests);
+}
+
+}  // namespace poseidon::app

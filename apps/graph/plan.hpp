@@ -1,0 +1,26 @@
+// apps/graph/plan.hpp - from a file on disk to its planned actor graph, with or without the data.
+#pragma once
+#include "actors/actor_graph.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace poseidon::app {
+
+struct graph_options {
+  std::filesystem::path spec;  ///< a solver or a net; which of them is seen from its fields
+  std::size_t nodes = 1, replicas = 1, worker = 0;
+  shape input;  ///< of one sample, where its source cannot be opened; empty: none given
+  std::filesystem::path data_root;  ///< see source_options
+};
+
+/// R of "cpu:R"; 1 for "cpu".
+[[nodiscard]] std::size_t parse_replicas(const std::string& text);
+
+/// {1, 28, 28} of "1x28x28".
+[[nodiscard]] shape parse_shape(const std::string& text);
+
+/// Errors   spec_error: whatever read_solver and build_net refuse; a source that is not there and no input.
+[[nodiscard]] actor_graph plan_of(const graph_options& options);
+
+}  // namespace poseidon::app

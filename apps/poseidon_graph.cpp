@@ -1,0 +1,75 @@
+// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs.
+#include "actors/actor_graph.hpp"
+#include "apps/graph/output.hpp"
+#include "apps/graph/plan.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <iostream>
+
+namespace poseidon::app {
+
+namespace {
+
+constexpr const char* examples = R"(Examples
+  poseidon-graph models/zoo/lenet/solver.prototxt --nodes 2 -o lenet.svg
+  poseidon-graph train_val.prototxt --input 3x32x32 --nodes 8 --devices cpu:2 -o net.json
+  poseidon-graph --types            who can send what to whom, as Mermaid text
+
+An SVG needs Graphviz's program dot (Debian: apt-get install graphviz). Sources of data that are not there
+do not matter: --input says the shape of their samples, and a net that needs none is drawn without.
+Exit codes: 0 done, 2 wrong use or a bad file.)";
+
+int run(int argc, char** argv) {
+  graph_options o;
+  std::string devices = "cpu:1", input;
+  std::filesystem::path output = "-";
+  bool types = false;
+  CLI::App app(
+      "Draws the actor graph of a net: which actors a node runs and what flows between them.",
+      "poseidon-graph");
+  app.footer(examples);
+  app.add_option("spec", o.spec, "solver or net prototxt");
+  app.add_option("--nodes", o.nodes, "how many nodes train together")->check(CLI::Range(1, 4096));
+  app.add_option("--worker", o.worker, "whose actors are drawn; 0 has the coordinator");
+  app.add_option("--devices", devices, "cpu, or cpu:R for R replicas on each node");
+  app.add_option("--input", input,
+                 "shape of a sample, like 1x28x28, where the data is not at hand");
+  app.add_option("--data-root", o.data_root, "folder from which relative data sources start");
+  app.add_option("-o,--output", output, "x.dot, x.svg or x.json; - for DOT on standard output");
+  app.add_flag("--types", types, "print the graph of actor classes instead");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    throw spec_error(std::string(e.what()) + ". poseidon-graph --help lists the options.");
+  }
+  if (types) {
+    std::cout << print_type_graph();
+    return 0;
+  }
+  if (o.spec.empty())
+    throw spec_error("no specification: give a solver or net prototxt. --help shows examples.");
+  o.replicas = parse_replicas(devices);
+  if (!input.empty()) o.input = parse_shape(input);
+  write_graph(plan_of(o), output);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace poseidon::app
+
+int main(int argc, char** argv) {
+  try {
+    return poseidon::app::run(argc, argv);
+  } catch (const std::invalid_argument& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
