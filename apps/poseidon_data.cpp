@@ -105,7 +105,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    std::fprintf(stderr, "poseidon-data: %s; poseidon-data --help shows how.\n", e.what());
+    return 2;
   }
   try {
     if (*mnist) convert_to(*open_idx(images, labels), out, force);
