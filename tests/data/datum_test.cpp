@@ -49,6 +49,7 @@ TEST_CASE(
   CHECK(read.values.floats[1] == -2.0f);
   CHECK(read.values.label == 0);
   d.set_data("ab");
+  d.add_float_data(3.0f);  // one too many, if anybody counted them
   record = d.SerializeAsString();
   CHECK(parse_datum(bytes_of(record), floats).values.bytes.size() == 2);
 }
