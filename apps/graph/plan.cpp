@@ -34,6 +34,7 @@ shape guessed_sample(const ::caffe::LayerParameter& layer) {
 source_shapes shapes_for(const graph_options& o, ::caffe::Phase phase) {
   source_options s;
   s.phase = phase;
+  s.directory = std::filesystem::current_path();  // as Caffe does
   s.data_root = o.data_root;
   return [=, from_sources = shapes_from_sources(s)](
              const ::caffe::LayerParameter& layer,
