@@ -51,7 +51,8 @@ class handle {
 
   template <class M>
   operator port<M>() const {
-    static_assert(D::accepts::template has<M>, "this actor does not list that message in `accepts`");
+    static_assert(D::accepts::template has<M>,
+                  "this actor does not list that message in `accepts`");
     return port<M>{to_};
   }
   [[nodiscard]] caf::actor untyped() const { return caf::actor_cast<caf::actor>(to_); }
@@ -63,7 +64,7 @@ class handle {
 /// Handed to every actor's constructor by spawn(): its name and where it counts.
 struct actor_context {
   caf::actor_config& config;
-  std::string name;             ///< unique in the node: "layer conv1 [0]"
+  std::string name;                   ///< unique in the node: "layer conv1 [0]"
   std::shared_ptr<edge_table> edges;  ///< where tell() counts; shared with telemetry
 };
 
@@ -78,7 +79,8 @@ template <class D>
 class actor : public caf::event_based_actor {
  public:
   explicit actor(actor_context& context)
-      : caf::event_based_actor(context.config), name_(std::move(context.name)),
+      : caf::event_based_actor(context.config),
+        name_(std::move(context.name)),
         edges_(std::move(context.edges)) {
     // CAF would print what() and no more; whoever monitors us gets the whole sentence instead.
     this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {

@@ -11,7 +11,9 @@ std::string snapshot_stem(const std::string& prefix, std::uint64_t iteration) {
 checkpointer::checkpointer(actor_context context, checkpointer_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
-void checkpointer::on(const connect_checkpointer& m) { neighbours_ = m; }
+void checkpointer::on(const connect_checkpointer& m) {
+  neighbours_ = m;
+}
 
 void checkpointer::on(const write_snapshot& m) {
   work_.emplace();

@@ -31,14 +31,14 @@
 namespace poseidon {
 
 struct checkpointer_setup {
-  const net* train = nullptr;                ///< outlives the actor
+  const net* train = nullptr;  ///< outlives the actor
   std::shared_ptr<parameter_store> store;
   std::size_t history_slots = 1;
-  std::string prefix;                        ///< snapshot_prefix of the solver
+  std::string prefix;  ///< snapshot_prefix of the solver
 };
 
 struct connect_checkpointer {
-  std::vector<port<send_frame>> links;       ///< by worker; empty at self
+  std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;
 };
 

@@ -58,8 +58,9 @@ void list_outputs(compiled_net& c) {
         continue;
       reader.blobs.push_back(blob);
       for (std::int64_t i = 0; i < values; ++i)
-        c.outputs.push_back({c.graph.blobs[blob].name + (values > 1 ? "[" + std::to_string(i) + "]" : ""),
-                             t < layer.loss_weights.size() ? layer.loss_weights[t] : 0.0f});
+        c.outputs.push_back(
+            {c.graph.blobs[blob].name + (values > 1 ? "[" + std::to_string(i) + "]" : ""),
+             t < layer.loss_weights.size() ? layer.loss_weights[t] : 0.0f});
     }
     if (!reader.blobs.empty()) c.readers.push_back(std::move(reader));
   }
@@ -75,20 +76,22 @@ void match_parameters(compiled_net& test, const net& train) {
     const auto& layer = test.graph.layers[p.layer];
     const auto found = by_name.find({layer.name, p.slot});
     if (found == by_name.end())
-      throw spec_error(layer.where, "layer \"" + layer.name + "\" (" + layer.type +
-                                        ") of the test net has parameters, but the train net has no layer "
-                                        "of that name to take them from.");
+      throw spec_error(layer.where,
+                       "layer \"" + layer.name + "\" (" + layer.type +
+                           ") of the test net has parameters, but the train net has no layer "
+                           "of that name to take them from.");
     const auto& have = train.parameters[found->second].shape;
     if (have != p.shape)
-      throw spec_error(layer.where, "layer \"" + layer.name + "\" (" + layer.type + "): parameter " +
-                                        std::to_string(p.slot) + " is " + to_string(p.shape) +
-                                        " in the test net and " + to_string(have) + " in the train net.");
+      throw spec_error(layer.where, "layer \"" + layer.name + "\" (" + layer.type +
+                                        "): parameter " + std::to_string(p.slot) + " is " +
+                                        to_string(p.shape) + " in the test net and " +
+                                        to_string(have) + " in the train net.");
     test.to_train.push_back(found->second);
   }
 }
 
-void compile(compiled_net& c, const parameter_store& store, const std::vector<std::size_t>& to_train,
-             device& compute, std::uint32_t replicas) {
+void compile(compiled_net& c, const parameter_store& store,
+             const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas) {
   std::vector<const parameter_values*> values;
   for (std::size_t p = 0; p < c.graph.parameters.size(); ++p)
     values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
@@ -96,7 +99,9 @@ void compile(compiled_net& c, const parameter_store& store, const std::vector<st
     c.replicas.push_back(compute.make_replica(c.graph, values, {}));
 }
 
-std::uint64_t node_batch(const compiled_net& c) { return c.batch; }
+std::uint64_t node_batch(const compiled_net& c) {
+  return c.batch;
+}
 
 }  // namespace
 
@@ -114,13 +119,14 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   const auto train_sources = options_for(run, node, ::caffe::TRAIN);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
   open_sources(out->train, train_sources);
-  out->replicas = node.replicas != 0
-                      ? node.replicas
-                      : default_replicas(node_batch(out->train), std::thread::hardware_concurrency());
+  out->replicas = node.replicas != 0 ? node.replicas
+                                     : default_replicas(node_batch(out->train),
+                                                        std::thread::hardware_concurrency());
   if (out->train.batch % out->replicas != 0)
     throw spec_error(out->train.graph.layers[out->train.data_layers.front()].where,
                      "a batch of " + std::to_string(out->train.batch) + " cannot be split over " +
-                         std::to_string(out->replicas) + " replicas. Choose --devices cpu:R with R " +
+                         std::to_string(out->replicas) +
+                         " replicas. Choose --devices cpu:R with R " +
                          "dividing the batch size, or change batch_size.");
   if (out->replicas > 1) {
     out->train.graph = build(s.train_net, s.train_state, train_sources, out->replicas);

@@ -32,7 +32,7 @@ struct compiled_net {
   std::uint64_t batch = 0;                                    ///< samples per pass and replica
   std::vector<output_value> outputs;
   std::vector<layer_outputs> readers;
-  std::vector<std::size_t> to_train;                          ///< test nets: parameter -> train parameter
+  std::vector<std::size_t> to_train;  ///< test nets: parameter -> train parameter
 };
 
 struct compiled_run {

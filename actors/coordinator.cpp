@@ -5,7 +5,9 @@ namespace poseidon {
 coordinator::coordinator(actor_context context, coordinator_setup setup)
     : actor(context), setup_(std::move(setup)), members_{setup_.own_address} {}
 
-void coordinator::on(const connect_coordinator& m) { node_ = m; }
+void coordinator::on(const connect_coordinator& m) {
+  node_ = m;
+}
 
 void coordinator::on(const member_joined& m) {
   members_.push_back(m.address);

@@ -37,7 +37,8 @@ struct connect_coordinator {
 class coordinator : public actor<coordinator> {
  public:
   static constexpr const char* type_name = "coordinator";
-  using accepts = messages<connect_coordinator, member_joined, member_is_ready, member_is_done, shut_down>;
+  using accepts =
+      messages<connect_coordinator, member_joined, member_is_ready, member_is_done, shut_down>;
   using sends = messages<view_agreed, everyone_ready, everyone_done>;
 
   coordinator(actor_context context, coordinator_setup setup);

@@ -46,7 +46,8 @@ void data_source::read_one() {
 
 void data_source::serve() {
   while (!wanted_.empty() && !ready_.empty()) {
-    const auto bytes = ready_.front()->tops.empty() ? 0 : ready_.front()->tops[0].size() * sizeof(float);
+    const auto bytes =
+        ready_.front()->tops.empty() ? 0 : ready_.front()->tops[0].size() * sizeof(float);
     tell(layer_, batch_ready{wanted_.front(), std::move(ready_.front())}, bytes);
     wanted_.pop_front();
     ready_.pop_front();

@@ -29,7 +29,8 @@ void edge_table::count(std::uint64_t to, std::string_view message, std::size_t b
   last_used_ = found;
   // Single writer: a load and a store are enough and cheaper than a locked add.
   found->count.store(found->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  found->bytes.store(found->bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  found->bytes.store(found->bytes.load(std::memory_order_relaxed) + bytes,
+                     std::memory_order_relaxed);
 }
 
 std::shared_ptr<edge_table> edge_book::open(std::string name, std::string type) {

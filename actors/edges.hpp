@@ -67,7 +67,9 @@ class edge_book {
   };
 
   std::shared_ptr<edge_table> open(std::string name, std::string type);
-  void bind(const std::shared_ptr<edge_table>& table, std::uint64_t actor_id) { table->bind(actor_id); }
+  void bind(const std::shared_ptr<edge_table>& table, std::uint64_t actor_id) {
+    table->bind(actor_id);
+  }
   [[nodiscard]] std::vector<row> rows() const;
   /// (name, type) of every actor ever spawned.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> actors() const;

@@ -11,7 +11,9 @@ gradient_push::gradient_push(actor_context context, gradient_push_setup setup)
   for (const auto p : setup_.frozen) frozen_chunks_ += cut.by_parameter[p].size();
 }
 
-void gradient_push::on(const connect_gradient_push& m) { neighbours_ = m; }
+void gradient_push::on(const connect_gradient_push& m) {
+  neighbours_ = m;
+}
 
 void gradient_push::on(const backward_done& m) {
   if (++replicas_done_ < setup_.replicas) return;
@@ -33,10 +35,12 @@ void gradient_push::push(const pass_id& p) {
       const payload values{setup_.sum, std::as_bytes(total.subspan(c.offset, c.count))};
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
       if (c.owner == value(setup_.self))
-        tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values}, values.bytes.size());
+        tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
+             values.bytes.size());
       else
         tell(neighbours_.links[c.owner],
-             send_frame{frames::push_gradient{chunk, p.clock}, values, priority}, values.bytes.size());
+             send_frame{frames::push_gradient{chunk, p.clock}, values, priority},
+             values.bytes.size());
     }
   }
 }

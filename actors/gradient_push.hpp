@@ -40,8 +40,8 @@ struct gradient_push_setup {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
-  std::vector<std::size_t> parameters;   ///< learned ones, in the order of `sum`'s parts
-  std::vector<std::size_t> frozen;       ///< lr_mult 0: gathered once, never pushed
+  std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
+  std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
   std::shared_ptr<gradient_sum> sum;
   std::shared_ptr<parameter_store> store;
   trace_lane* trace = nullptr;
@@ -49,7 +49,7 @@ struct gradient_push_setup {
 
 /// Ports that exist only after everybody has been spawned.
 struct connect_gradient_push {
-  std::vector<port<send_frame>> links;   ///< by worker; empty at `self`
+  std::vector<port<send_frame>> links;  ///< by worker; empty at `self`
   port<gradient_arrived> own_shard;
   port<install_chunk> own_shard_install;
   std::vector<port<parameters_fresh>> layers;
@@ -61,8 +61,8 @@ class gradient_push : public actor<gradient_push> {
  public:
   static constexpr const char* type_name = "gradient_push";
   using accepts = messages<connect_gradient_push, backward_done, chunk_landed, shut_down>;
-  using sends = messages<gradient_arrived, send_frame, parameters_fresh, gradient_taken, install_chunk,
-                         layer_fresh>;
+  using sends = messages<gradient_arrived, send_frame, parameters_fresh, gradient_taken,
+                         install_chunk, layer_fresh>;
 
   gradient_push(actor_context context, gradient_push_setup setup);
   void on(const connect_gradient_push& m);
@@ -79,7 +79,7 @@ class gradient_push : public actor<gradient_push> {
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
   std::uint32_t replicas_done_ = 0;
   bool installed_ = false;
-  std::map<std::uint64_t, std::size_t> landed_;     // by version
+  std::map<std::uint64_t, std::size_t> landed_;  // by version
   std::int64_t pushed_at_ns_ = 0;
 };
 

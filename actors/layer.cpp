@@ -6,7 +6,9 @@ namespace poseidon {
 
 layer::layer(actor_context context, layer_setup setup) : actor(context), setup_(std::move(setup)) {}
 
-void layer::on(const connect_layer& m) { neighbours_ = m; }
+void layer::on(const connect_layer& m) {
+  neighbours_ = m;
+}
 
 void layer::on(const batch_ready& m) {
   enter(m.pass);
@@ -51,7 +53,8 @@ void layer::forward_if_ready() {
   issue_work work;
   if (setup_.is_source) {
     // The batch before is let go by the stream, not here: its last use may still be in the queue.
-    work.run = [k = setup_.compute, p = compute_pass(), now = batch_, before = std::move(batch_before_)] {
+    work.run = [k = setup_.compute, p = compute_pass(), now = batch_,
+                before = std::move(batch_before_)] {
       k->feed(*now);
       k->forward(p);
     };
@@ -115,7 +118,8 @@ void layer::on(const work_done& m) {
   if (m.backward)
     tell(neighbours_.push, backward_done{setup_.in_replica, m.pass});
   else
-    tell(setup_.outputs, outputs_ready{setup_.in_replica, setup_.test_net, m.pass, setup_.first_output, m.outputs});
+    tell(setup_.outputs,
+         outputs_ready{setup_.in_replica, setup_.test_net, m.pass, setup_.first_output, m.outputs});
 }
 
 void layer::on(const gradient_taken&) {

@@ -42,23 +42,23 @@ namespace poseidon {
 struct connect_layer {
   std::vector<port<bottom_ready>> consumers;    ///< one per consumed top
   std::vector<port<top_diff_ready>> producers;  ///< one per bottom
-  port<backward_done> push;                     ///< empty without learned parameters and in test nets
+  port<backward_done> push;  ///< empty without learned parameters and in test nets
 };
 
 struct layer_setup {
   replica_id in_replica{};
-  std::string_view name;             ///< lives as long as the run
-  std::shared_ptr<replica> compiled; ///< keeps `compute` alive
+  std::string_view name;              ///< lives as long as the run
+  std::shared_ptr<replica> compiled;  ///< keeps `compute` alive
   kernel* compute = nullptr;
   std::uint64_t seed = 0;
   bool training = true;
-  std::int32_t test_net = -1;        ///< which one, if not training
-  bool is_source = false;            ///< a data layer
+  std::int32_t test_net = -1;  ///< which one, if not training
+  bool is_source = false;      ///< a data layer
   bool runs_backward = false;
-  bool has_parameters = false;       ///< waits for their first values ...
-  bool learns = false;               ///< ... and then for every clock's
-  bool waits_for_taken = false;      ///< several replicas and micro-batches share gradient memory
-  std::shared_ptr<gradient_sum> sum; ///< null without learned parameters and in test nets
+  bool has_parameters = false;        ///< waits for their first values ...
+  bool learns = false;                ///< ... and then for every clock's
+  bool waits_for_taken = false;       ///< several replicas and micro-batches share gradient memory
+  std::shared_ptr<gradient_sum> sum;  ///< null without learned parameters and in test nets
   std::function<std::vector<float>()> read_outputs;  ///< empty unless tops are net outputs
   std::uint32_t first_output = 0;
   port<issue_work> stream;
@@ -71,8 +71,8 @@ class layer : public actor<layer> {
   static constexpr const char* type_name = "layer";
   using accepts = messages<connect_layer, batch_ready, bottom_ready, top_diff_ready, work_done,
                            parameters_fresh, gradient_taken, shut_down>;
-  using sends = messages<issue_work, bottom_ready, top_diff_ready, backward_done, outputs_ready,
-                         pass_issued>;
+  using sends =
+      messages<issue_work, bottom_ready, top_diff_ready, backward_done, outputs_ready, pass_issued>;
 
   layer(actor_context context, layer_setup setup);
   void on(const connect_layer& m);
@@ -94,7 +94,7 @@ class layer : public actor<layer> {
   layer_setup setup_;
   connect_layer neighbours_;
 
-  pass_id pass_;                             // the pass it is in
+  pass_id pass_;  // the pass it is in
   std::size_t bottoms_here_ = 0;
   std::size_t top_diffs_here_ = 0;
   bool forward_issued_ = false;

@@ -9,8 +9,8 @@ namespace poseidon {
 struct logic_bug : std::logic_error {
   template <class Got, class Expected>
   logic_bug(const std::string& what, Got got, Expected expected)
-      : std::logic_error("internal error: " + what + " (got " + std::to_string(got) + ", expected " +
-                         std::to_string(expected) + "). Please report this.") {}
+      : std::logic_error("internal error: " + what + " (got " + std::to_string(got) +
+                         ", expected " + std::to_string(expected) + "). Please report this.") {}
 };
 
 }  // namespace poseidon

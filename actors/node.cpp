@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::chrono::minutes dial_patience{1};
 
-std::string signal_name(int signal) { return signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal"; }
+std::string signal_name(int signal) {
+  return signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal";
+}
 
 }  // namespace
 
@@ -50,9 +52,9 @@ handle<D> node::start(thread_kind threads, std::string name, Args&&... args) {
 
 void node::on(const start_node&) {
   guarded([this] {
-    telemetry_ = start<telemetry>(thread_kind::own, "telemetry",
-                                  telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file,
-                                                  setup_.graph_file});
+    telemetry_ = start<telemetry>(
+        thread_kind::own, "telemetry",
+        telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
     if (setup_.join)
       join_cluster();
     else if (setup_.run->workers > 1)
@@ -72,11 +74,13 @@ void node::listen_for_nodes() {
                                     coordinator_setup{setup_.run->workers, address});
   const handle<node> self(this);
   tell<connect_coordinator>(coordinator_, {self, self, self});
-  setup_.display->note("listening on " + address + " for " + std::to_string(setup_.run->workers - 1) +
-                       " more node" + (setup_.run->workers == 2 ? "" : "s"));
+  setup_.display->note("listening on " + address + " for " +
+                       std::to_string(setup_.run->workers - 1) + " more node" +
+                       (setup_.run->workers == 2 ? "" : "s"));
 }
 
-link_acceptor_setup node::acceptor_setup(std::shared_ptr<tcp_listener> listener, link_identity self) {
+link_acceptor_setup node::acceptor_setup(std::shared_ptr<tcp_listener> listener,
+                                         link_identity self) {
   const handle<node> me(this);
   link_acceptor_setup s;
   s.listener = std::move(listener);
@@ -107,7 +111,8 @@ void node::on(const link_accepted& m) {
       connections_.contains(who)) {
     // Elastic joining is a later matter: the stranger sees the connection close.
     setup_.display->note("refused " + m.connection.socket->peer() +
-                         ": training runs already with " + std::to_string(members_.size()) + " nodes");
+                         ": training runs already with " + std::to_string(members_.size()) +
+                         " nodes");
     m.connection.socket->shutdown();
     return;
   }
@@ -115,7 +120,9 @@ void node::on(const link_accepted& m) {
   guarded([this] { connect_if_complete(); });
 }
 
-void node::on(const peer_refused& m) { setup_.display->note("refused: " + m.text); }
+void node::on(const peer_refused& m) {
+  setup_.display->note("refused: " + m.text);
+}
 
 void node::on(const view_agreed& m) {
   guarded([&] {
@@ -149,7 +156,9 @@ void node::join_cluster() {
                                    acceptor_setup(listener, {here, self_, view.epoch}));
   build();
   for (std::uint32_t w = 1; w < value(self_); ++w)
-    connections_[w] = dial(parse_host_port(members_[w]), shaking({here, self_, view.epoch}), dial_patience).socket;
+    connections_[w] =
+        dial(parse_host_port(members_[w]), shaking({here, self_, view.epoch}), dial_patience)
+            .socket;
   connect_if_complete();
 }
 
@@ -159,15 +168,17 @@ void node::build() {
   phase_ = phase::building;
   compiled_ = compile_run(*setup_.run, setup_.node);
   const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(
-      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.display, self, self, self},
-      *setup_.run, setup_.node, *compiled_);
+  graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
+                                                          self_, setup_.display, self, self, self},
+                                            *setup_.run, setup_.node, *compiled_);
   for (const auto& a : graph_->monitored()) monitor(a);
   if (value(self_) == 0) connect_if_complete();
 }
 
 void node::connect_if_complete() {
-  if (graph_ == nullptr || phase_ != phase::building || connections_.size() + 1 < setup_.run->workers) return;
+  if (graph_ == nullptr || phase_ != phase::building ||
+      connections_.size() + 1 < setup_.run->workers)
+    return;
   std::vector<port<send_frame>> ports(setup_.run->workers);
   for (const auto& [worker, socket] : connections_) {
     links_[worker] = start_link(worker, socket);
@@ -186,7 +197,8 @@ void node::give_first_values() {
   const auto& cut = compiled_->store->cut();
   std::optional<solver_state> state;
   if (!setup_.resume.empty())
-    state = read_solverstate(setup_.resume, net, history_count(rule_of(setup_.run->solver.spec).kind));
+    state =
+        read_solverstate(setup_.resume, net, history_count(rule_of(setup_.run->solver.spec).kind));
   auto owned = std::make_shared<parameter_arrays>(values);
   auto part = [&](const std::shared_ptr<parameter_arrays>& of, const chunk& c) {
     return payload{of, std::as_bytes(std::span((*of)[c.parameter]).subspan(c.offset, c.count))};
@@ -205,9 +217,11 @@ void node::give_first_values() {
     }
     const auto data = part(owned, c);
     for (const auto& [worker, link] : links_)
-      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 1}, data.bytes.size());
+      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 1},
+                       data.bytes.size());
     const auto to = compiled_->store->landing(id);
-    std::copy_n((*owned)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset), c.count, to.begin());
+    std::copy_n((*owned)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset), c.count,
+                to.begin());
     tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
   }
 }
@@ -269,7 +283,9 @@ void node::on(const training_done& m) {
     on(everyone_done{});
 }
 
-void node::on(const everyone_done&) { close(result_); }
+void node::on(const everyone_done&) {
+  close(result_);
+}
 
 void node::on(const interrupted& m) {
   const auto who = "worker " + std::to_string(value(self_)) + " got " + signal_name(m.signal);
@@ -297,10 +313,13 @@ void node::on(const link_lost& m) {
   fail(m.why, 3);
 }
 
-void node::on(const training_failed& m) { fail(m.text, m.exit_code); }
+void node::on(const training_failed& m) {
+  fail(m.text, m.exit_code);
+}
 
 void node::an_actor_died(const caf::down_msg& m) {
-  if (m.reason == caf::exit_reason::normal || phase_ == phase::closing || phase_ == phase::ended) return;
+  if (m.reason == caf::exit_reason::normal || phase_ == phase::closing || phase_ == phase::ended)
+    return;
   fail(system().render(m.reason), 1);
 }
 

@@ -47,29 +47,29 @@ struct node_result {
 };
 
 struct node_setup {
-  std::optional<run_spec> run;        ///< empty: a joiner, who is told
+  std::optional<run_spec> run;  ///< empty: a joiner, who is told
   node_spec node;
-  std::optional<host_port> listen;    ///< worker 0 of several nodes
+  std::optional<host_port> listen;  ///< worker 0 of several nodes
   std::optional<host_port> join;
   std::string token;
-  double link_mbit_s = 0;             ///< 0: unlimited
-  std::filesystem::path weights;      ///< first values, worker 0
-  std::filesystem::path resume;       ///< .solverstate, worker 0
+  double link_mbit_s = 0;         ///< 0: unlimited
+  std::filesystem::path weights;  ///< first values, worker 0
+  std::filesystem::path resume;   ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
   std::shared_ptr<progress> display;
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<trace_log> trace;
-  std::shared_ptr<std::atomic<bool>> stop_requested;  ///< set by the signal thread; ends blocking waits
-  std::function<void(node_result)> ended;             ///< called once
+  std::shared_ptr<std::atomic<bool>>
+      stop_requested;                      ///< set by the signal thread; ends blocking waits
+  std::function<void(node_result)> ended;  ///< called once
 };
 
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts =
-      messages<start_node, link_accepted, peer_refused, view_agreed, everyone_ready, everyone_done,
-               control_arrived, link_lost, stop_decided, training_done, training_failed,
-               snapshot_written, interrupted>;
+  using accepts = messages<start_node, link_accepted, peer_refused, view_agreed, everyone_ready,
+                           everyone_done, control_arrived, link_lost, stop_decided, training_done,
+                           training_failed, snapshot_written, interrupted>;
   using sends = messages<connect_coordinator, member_joined, member_is_ready, member_is_done,
                          send_frame, close_link, begin_training, stop_soon, finish_after,
                          control_arrived, chunk_landed, history_arrived, write_snapshot, shut_down>;
@@ -114,9 +114,9 @@ class node : public actor<node> {
   node_setup setup_;
   phase phase_ = phase::starting;
   worker_id self_{};
-  std::vector<std::string> members_;                                 // by worker
-  std::vector<std::shared_ptr<tcp_socket>> joined_;                  // worker 0: in joining order
-  std::map<std::uint32_t, std::shared_ptr<tcp_socket>> connections_; // by worker
+  std::vector<std::string> members_;                                  // by worker
+  std::vector<std::shared_ptr<tcp_socket>> joined_;                   // worker 0: in joining order
+  std::map<std::uint32_t, std::shared_ptr<tcp_socket>> connections_;  // by worker
   std::map<std::uint32_t, handle<network_link>> links_;
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;

@@ -44,8 +44,9 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   for (std::size_t p = 0; p < current_.size(); ++p) {
     const auto have = version(p);
     if (have != wanted && have != wanted + 1)
-      throw std::runtime_error("parameter " + names_[p] + " stands at version " + std::to_string(have) +
-                               ", version " + std::to_string(wanted) + " is wanted");
+      throw std::runtime_error("parameter " + names_[p] + " stands at version " +
+                               std::to_string(have) + ", version " + std::to_string(wanted) +
+                               " is wanted");
     const int half = have == wanted ? current_[p] : 1 - current_[p];
     out.push_back(buffers_[half][p]);
   }

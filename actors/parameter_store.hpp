@@ -35,7 +35,9 @@ class parameter_store {
   void publish(std::size_t parameter, std::uint64_t version);
 
   /// What kernels read.
-  [[nodiscard]] const parameter_values& view(std::size_t parameter) const { return *views_[parameter]; }
+  [[nodiscard]] const parameter_values& view(std::size_t parameter) const {
+    return *views_[parameter];
+  }
   [[nodiscard]] std::span<const float> current(std::size_t parameter) const;
   [[nodiscard]] std::span<const float> current_chunk(std::size_t chunk) const;
   [[nodiscard]] std::uint64_t version(std::size_t parameter) const;

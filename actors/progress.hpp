@@ -15,10 +15,10 @@ class progress {
 
   struct iteration {
     std::uint64_t clock = 0, last_clock = 0;
-    double loss = 0;                     ///< smoothed over average_loss iterations
-    std::vector<double> outputs;         ///< by output value of the train net
+    double loss = 0;              ///< smoothed over average_loss iterations
+    std::vector<double> outputs;  ///< by output value of the train net
     double learning_rate = 0;
-    std::uint64_t images = 0;            ///< trained by all workers since the run began
+    std::uint64_t images = 0;  ///< trained by all workers since the run began
   };
   virtual void trained(const iteration& i, const std::vector<output_value>& outputs) = 0;
   virtual void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,

@@ -22,7 +22,8 @@ double smoothed_loss::add(double loss) {
   return std::accumulate(last_.begin(), last_.end(), 0.0) / static_cast<double>(last_.size());
 }
 
-std::optional<report_board::merged> report_board::add(worker_id from, const frames::worker_report& r) {
+std::optional<report_board::merged> report_board::add(worker_id from,
+                                                      const frames::worker_report& r) {
   const auto key = std::pair{r.test_net, value(r.clock)};
   auto& reports = open_[key];
   reports[value(from)] = r;

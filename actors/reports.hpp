@@ -58,16 +58,17 @@ class report_board {
   explicit report_board(std::size_t workers = 1) : workers_(workers) {}
 
   struct merged {
-    std::vector<double> means;    ///< sums in worker order, over all passes
+    std::vector<double> means;  ///< sums in worker order, over all passes
     std::uint64_t passes = 0;
-    std::uint64_t images = 0;     ///< trained by all workers since the run began
+    std::uint64_t images = 0;  ///< trained by all workers since the run began
   };
   /// Returns  the merged values once every worker has reported.
   std::optional<merged> add(worker_id from, const frames::worker_report& r);
 
  private:
   std::size_t workers_;
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::map<std::uint32_t, frames::worker_report>> open_;
+  std::map<std::pair<std::int32_t, std::uint64_t>, std::map<std::uint32_t, frames::worker_report>>
+      open_;
 };
 
 }  // namespace poseidon

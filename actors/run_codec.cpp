@@ -8,7 +8,8 @@ template <class Message>
 Message parsed(const std::string& bytes, const std::string& what) {
   Message m;
   if (!m.ParseFromString(bytes))
-    throw std::invalid_argument("the " + what + " that worker 0 sent (" + std::to_string(bytes.size()) +
+    throw std::invalid_argument("the " + what + " that worker 0 sent (" +
+                                std::to_string(bytes.size()) +
                                 " bytes) cannot be read. Is its program of another version?");
   return m;
 }
@@ -17,7 +18,8 @@ net_file net_of(const std::string& bytes, const std::string& what) {
   net_file f;
   f.spec = parsed<::caffe::NetParameter>(bytes, what);
   // The positions stay at home with the files: messages name the layer and say whose file it is.
-  f.layer_places.assign(static_cast<std::size_t>(f.spec.layer_size()), spec_position{what + " of worker 0", 0});
+  f.layer_places.assign(static_cast<std::size_t>(f.spec.layer_size()),
+                        spec_position{what + " of worker 0", 0});
   return f;
 }
 

@@ -21,8 +21,8 @@ struct run_spec {
 /// This node's own.
 struct node_spec {
   std::shared_ptr<device> compute;
-  std::uint32_t replicas = 0;        ///< 0: as many as the cores and the batch allow
-  std::filesystem::path data_root;   ///< where relative sources start; empty: the working directory
+  std::uint32_t replicas = 0;       ///< 0: as many as the cores and the batch allow
+  std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
 };
 
 }  // namespace poseidon

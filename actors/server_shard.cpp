@@ -34,7 +34,9 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
   if (setup_.workers > 1) scratch_.resize(largest);
 }
 
-void server_shard::on(const connect_shard& m) { neighbours_ = m; }
+void server_shard::on(const connect_shard& m) {
+  neighbours_ = m;
+}
 
 server_shard::owned& server_shard::at(chunk_id id) {
   const auto it = chunks_.find(value(id));
@@ -62,7 +64,8 @@ void server_shard::on(const gradient_arrived& m) {
   auto& by_worker = o.waiting[value(m.clock)];
   by_worker.resize(setup_.workers);
   auto& mine = by_worker.at(value(m.from));
-  if (mine.owner != nullptr) throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
+  if (mine.owner != nullptr)
+    throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
   mine = m.values;
   apply_if_complete(m.chunk);
 }
@@ -118,8 +121,9 @@ void server_shard::broadcast(chunk_id id, const owned& o) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
   for (const auto& link : neighbours_.links)
-    tell(link, send_frame{frames::fresh_parameters{id, version}, payload_of(o.values),
-                          setup_.priorities[c.parameter]},
+    tell(link,
+         send_frame{frames::fresh_parameters{id, version}, payload_of(o.values),
+                    setup_.priorities[c.parameter]},
          c.count * sizeof(float));
   const auto to = setup_.store->landing(value(id));
   std::copy(o.values->begin(), o.values->end(), to.begin());
@@ -136,7 +140,8 @@ void server_shard::for_each_history(F&& f) {
 
 void server_shard::on(const copy_history&) {
   for_each_history([&](chunk_id id, std::uint32_t slot, version_id version, payload values) {
-    tell(neighbours_.checkpointer, history_arrived{setup_.self, id, slot, version, std::move(values)});
+    tell(neighbours_.checkpointer,
+         history_arrived{setup_.self, id, slot, version, std::move(values)});
   });
 }
 

@@ -26,40 +26,40 @@
 #include "messages/training.hpp"
 #include "models/device.hpp"
 
-#include "caffe.pb.h"
-
 #include <map>
 #include <memory>
 #include <vector>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
 struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
-  float scale = 1;                                ///< 1 / micro-batches of a clock, over all workers
-  ::caffe::SolverParameter solver;                ///< for the learning rate
+  float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  ::caffe::SolverParameter solver;  ///< for the learning rate
   solver_rule rule;
-  std::vector<net_parameter> parameters;          ///< for multipliers
-  std::vector<std::uint32_t> priorities;          ///< by parameter: of the frames about it
+  std::vector<net_parameter> parameters;  ///< for multipliers
+  std::vector<std::uint32_t> priorities;  ///< by parameter: of the frames about it
   std::shared_ptr<const device> arithmetic;
   std::shared_ptr<parameter_store> store;
-  std::vector<std::string_view> names;            ///< by parameter, for the trace
+  std::vector<std::string_view> names;  ///< by parameter, for the trace
   trace_lane* trace = nullptr;
 };
 
 /// Ports that exist only after everybody has been spawned.
 struct connect_shard {
-  std::vector<port<send_frame>> links;            ///< by worker; empty at self
-  std::vector<port<chunk_landed>> gather;         ///< by parameter: its gradient_push
+  std::vector<port<send_frame>> links;     ///< by worker; empty at self
+  std::vector<port<chunk_landed>> gather;  ///< by parameter: its gradient_push
   port<history_arrived> checkpointer;
 };
 
 class server_shard : public actor<server_shard> {
  public:
   static constexpr const char* type_name = "server_shard";
-  using accepts = messages<connect_shard, gradient_arrived, install_chunk, history_arrived, copy_history,
-                           control_arrived, shut_down>;
+  using accepts = messages<connect_shard, gradient_arrived, install_chunk, history_arrived,
+                           copy_history, control_arrived, shut_down>;
   using sends = messages<send_frame, chunk_landed, history_arrived>;
 
   server_shard(actor_context context, server_shard_setup setup);
@@ -75,9 +75,9 @@ class server_shard : public actor<server_shard> {
   struct owned {
     bool installed = false;
     std::uint64_t version = 0;
-    std::shared_ptr<std::vector<float>> values, spare;          // spare: the version before, if unread
+    std::shared_ptr<std::vector<float>> values, spare;  // spare: the version before, if unread
     std::vector<std::vector<float>> history;
-    std::map<std::uint64_t, std::vector<payload>> waiting;      // by clock, then by worker
+    std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
   };
 
   owned& at(chunk_id id);

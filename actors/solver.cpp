@@ -7,7 +7,8 @@
 namespace poseidon {
 
 solver::solver(actor_context context, solver_setup setup)
-    : actor(context), setup_(std::move(setup)),
+    : actor(context),
+      setup_(std::move(setup)),
       loss_(static_cast<std::size_t>(std::max(1, setup_.spec.average_loss()))),
       board_(setup_.workers) {
   end_version_ = static_cast<std::uint64_t>(std::max(0, setup_.spec.max_iter()));
@@ -125,9 +126,12 @@ void solver::take(worker_id from, const frames::worker_report& r) {
     const auto net = static_cast<std::size_t>(r.test_net);
     setup_.display->tested(net, clock, merged->means, nets_.tests.at(net).outputs);
   } else {
-    setup_.display->trained({clock, end_version_, merged->means.front(),
+    setup_.display->trained({clock,
+                             end_version_,
+                             merged->means.front(),
                              {merged->means.begin() + 1, merged->means.end()},
-                             learning_rate(setup_.spec, clock), merged->images},
+                             learning_rate(setup_.spec, clock),
+                             merged->images},
                             nets_.train.outputs);
   }
 }
@@ -135,22 +139,23 @@ void solver::take(worker_id from, const frames::worker_report& r) {
 void solver::on(const nonfinite_found& m) {
   if (phase_ == phase::done) return;
   phase_ = phase::done;
-  tell(nets_.node_failed,
-       training_failed{"training diverged at clock " + std::to_string(value(m.pass.clock)) +
-                           ": layer \"" + m.layer +
-                           "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
-                           std::to_string(learning_rate(setup_.spec, value(m.pass.clock))) +
-                           ") is too high; try a tenth of it, or check the data for such values. "
-                           "The last snapshot is untouched.",
-                       4});
+  tell(
+      nets_.node_failed,
+      training_failed{
+          "training diverged at clock " + std::to_string(value(m.pass.clock)) + ": layer \"" +
+              m.layer + "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
+              std::to_string(learning_rate(setup_.spec, value(m.pass.clock))) +
+              ") is too high; try a tenth of it, or check the data for such values. "
+              "The last snapshot is untouched.",
+          4});
 }
 
 // -- test phases ----------------------------------------------------------------------------------------
 
 bool solver::test_due() const {
   const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.test_interval()));
-  return !nets_.tests.empty() && interval > 0 && clock_ % interval == 0 && tested_clock_ != clock_ &&
-         (clock_ > 0 || setup_.spec.test_initialization());
+  return !nets_.tests.empty() && interval > 0 && clock_ % interval == 0 &&
+         tested_clock_ != clock_ && (clock_ > 0 || setup_.spec.test_initialization());
 }
 
 void solver::start_test(std::size_t net) {

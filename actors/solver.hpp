@@ -32,8 +32,6 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 
-#include "caffe.pb.h"
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,14 +40,16 @@
 #include <string>
 #include <vector>
 
+#include "caffe.pb.h"
+
 namespace poseidon {
 
 /// One net of the run as the solver sees it: where passes enter and what comes out.
 struct solver_net {
   std::vector<std::vector<port<start_pass>>> sources;  ///< [replica][data layer]
   std::vector<output_value> outputs;
-  test_share share;                                    ///< test nets
-  std::uint64_t batch = 0;                             ///< test nets: samples per test batch
+  test_share share;         ///< test nets
+  std::uint64_t batch = 0;  ///< test nets: samples per test batch
 };
 
 struct solver_setup {
@@ -58,19 +58,19 @@ struct solver_setup {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
   std::size_t layers_that_learn = 0;
-  std::uint64_t images_per_clock = 0;                  ///< of this node
+  std::uint64_t images_per_clock = 0;  ///< of this node
   ::caffe::SolverParameter spec;
   /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
-  std::shared_ptr<progress> display;                   ///< worker 0 prints; others have none
+  std::shared_ptr<progress> display;  ///< worker 0 prints; others have none
 };
 
 /// Ports and nets that exist only after everybody has been spawned.
 struct connect_solver {
   solver_net train;
   std::vector<solver_net> tests;
-  port<send_frame> to_first;                           ///< link to worker 0; empty on worker 0
-  port<write_snapshot> checkpointer;                   ///< worker 0 only
+  port<send_frame> to_first;          ///< link to worker 0; empty on worker 0
+  port<write_snapshot> checkpointer;  ///< worker 0 only
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
@@ -80,8 +80,8 @@ class solver : public actor<solver> {
  public:
   static constexpr const char* type_name = "solver";
   using accepts = messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
-                           nonfinite_found, control_arrived, stop_soon, finish_after, snapshot_copied,
-                           snapshot_written, shut_down>;
+                           nonfinite_found, control_arrived, stop_soon, finish_after,
+                           snapshot_copied, snapshot_written, shut_down>;
   using sends = messages<start_pass, send_frame, write_snapshot, stop_decided, training_done,
                          training_failed>;
 
@@ -124,7 +124,7 @@ class solver : public actor<solver> {
   std::uint64_t end_version_ = 0;  // clocks below this one are trained
   bool stopped_early_ = false;
   std::uint32_t micro_batch_ = 0;
-  std::size_t issued_ = 0;         // data layers and replicas that have issued the pass in work
+  std::size_t issued_ = 0;  // data layers and replicas that have issued the pass in work
   std::uint64_t images_ = 0;
 
   std::map<std::uint64_t, std::size_t> fresh_layers_;  // by version: layers that have reached it

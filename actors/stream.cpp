@@ -26,13 +26,17 @@ void stream::on(const issue_work& m) {
 }
 
 void stream::check_finite(const issue_work& m, const std::vector<float>& outputs) {
-  if (reported_ || std::all_of(outputs.begin(), outputs.end(), [](float v) { return std::isfinite(v); }))
+  if (reported_ ||
+      std::all_of(outputs.begin(), outputs.end(), [](float v) { return std::isfinite(v); }))
     return;
   // Looked for here and now: the next work in the queue would overwrite what tells the culprit.
   reported_ = true;
-  tell(setup_.solver, nonfinite_found{m.pass, setup_.first_nonfinite().value_or(std::string(m.layer))});
+  tell(setup_.solver,
+       nonfinite_found{m.pass, setup_.first_nonfinite().value_or(std::string(m.layer))});
 }
 
-void stream::on(const shut_down&) { quit(); }
+void stream::on(const shut_down&) {
+  quit();
+}
 
 }  // namespace poseidon

@@ -14,13 +14,16 @@ std::uint64_t test_share::batch(std::uint64_t replica, std::uint64_t n) const {
 }
 
 test_phase::test_phase(test_share share, std::size_t values_per_pass)
-    : share_(share), values_per_pass_(values_per_pass), replicas_(share.replicas),
+    : share_(share),
+      values_per_pass_(values_per_pass),
+      replicas_(share.replicas),
       sums_(values_per_pass) {}
 
 std::optional<std::uint64_t> test_phase::start(std::uint64_t replica) {
   auto& r = replicas_[replica];
   const auto computed = r.values / values_per_pass_;
-  if (r.started == share_.passes(replica) || r.issued < r.started || r.started - computed >= in_flight)
+  if (r.started == share_.passes(replica) || r.issued < r.started ||
+      r.started - computed >= in_flight)
     return std::nullopt;
   return r.started++;
 }
@@ -30,7 +33,8 @@ void test_phase::issued(std::uint64_t replica, std::size_t data_layers) {
   if (++r.issued_layers % data_layers == 0) ++r.issued;
 }
 
-void test_phase::computed(std::uint64_t replica, std::size_t first, const std::vector<float>& values) {
+void test_phase::computed(std::uint64_t replica, std::size_t first,
+                          const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) sums_.at(first + i) += values[i];
   replicas_[replica].values += values.size();
 }

@@ -64,12 +64,13 @@ void write_span(std::FILE* f, const trace_span& s, unsigned pid, std::size_t tid
   // itself makes neighbouring slices overlap, which viewers cannot nest.
   const auto begin = s.begin_ns / 1000;
   const auto end = s.end_ns / 1000;
-  std::fprintf(f,
-               ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%zu,\"name\":%s,\"cat\":%s,\"ts\":%lld,\"dur\":%lld,"
-               "\"args\":{\"clock\":%llu",
-               pid, tid, json_text(s.name).c_str(), json_text(s.phase).c_str(),
-               static_cast<long long>(begin), static_cast<long long>(end - begin),
-               static_cast<unsigned long long>(s.clock));
+  std::fprintf(
+      f,
+      ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%zu,\"name\":%s,\"cat\":%s,\"ts\":%lld,\"dur\":%lld,"
+      "\"args\":{\"clock\":%llu",
+      pid, tid, json_text(s.name).c_str(), json_text(s.phase).c_str(),
+      static_cast<long long>(begin), static_cast<long long>(end - begin),
+      static_cast<unsigned long long>(s.clock));
   if (s.chunk >= 0) std::fprintf(f, ",\"chunk\":%lld", static_cast<long long>(s.chunk));
   if (s.bytes > 0) std::fprintf(f, ",\"bytes\":%llu", static_cast<unsigned long long>(s.bytes));
   std::fputs("}}", f);
@@ -88,14 +89,16 @@ void trace_log::write(const std::filesystem::path& path, worker_id self) const {
   if (!f) fail("cannot create it");
   const std::lock_guard lock(mutex_);
   const auto pid = value(self);
-  std::fprintf(f.get(),
-               "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-               "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"worker %u\"}}",
-               pid, pid);
+  std::fprintf(
+      f.get(),
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"worker %u\"}}",
+      pid, pid);
   for (std::size_t tid = 0; tid < lanes_.size(); ++tid) {
-    std::fprintf(f.get(),
-                 ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{\"name\":%s}}",
-                 pid, tid, json_text(lanes_[tid]->name()).c_str());
+    std::fprintf(
+        f.get(),
+        ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{\"name\":%s}}",
+        pid, tid, json_text(lanes_[tid]->name()).c_str());
     lanes_[tid]->for_each([&](const trace_span& s) { write_span(f.get(), s, pid, tid); });
   }
   std::fputs("\n]}\n", f.get());

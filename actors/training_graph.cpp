@@ -31,7 +31,8 @@ bool learns(const net& n, std::size_t layer) {
                      [&](std::size_t p) { return n.parameters[p].lr_mult != 0; });
 }
 
-std::vector<float> read_outputs(const replica& r, const net& n, const std::vector<std::size_t>& blobs) {
+std::vector<float> read_outputs(const replica& r, const net& n,
+                                const std::vector<std::size_t>& blobs) {
   std::vector<float> values;
   for (const auto b : blobs) {
     const auto from = values.size();
@@ -143,8 +144,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
             return read_outputs(*copy, graph, blobs);
           };
         }
-      out.layers[r].push_back(
-          start<layer>(thread_kind::shared, prefix + indexed("layer " + from.name, r), std::move(s)));
+      out.layers[r].push_back(start<layer>(
+          thread_kind::shared, prefix + indexed("layer " + from.name, r), std::move(s)));
     }
     for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
       const auto& name = c.graph.layers[c.data_layers[d]].name;
@@ -158,13 +159,15 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       const auto self = std::size_t{value(context_.self)};
       if (training) {
         s.first_sample = [schedule, self, r](std::uint64_t n) {
-          return schedule.first_sample(n / schedule.micro_batches, self, n % schedule.micro_batches, r);
+          return schedule.first_sample(n / schedule.micro_batches, self, n % schedule.micro_batches,
+                                       r);
         };
       } else {
         const auto share = solver_view(c, out).share;
         s.first_sample = [share, r, batch = c.batch](std::uint64_t n) {
           const auto passes = share.passes(r);
-          return passes == 0 ? 0 : (n / passes * share.batches + share.batch(r, n % passes)) * batch;
+          return passes == 0 ? 0
+                             : (n / passes * share.batches + share.batch(r, n % passes)) * batch;
         };
       }
       out.sources[r].push_back(start<data_source>(
@@ -208,7 +211,8 @@ void training_graph::spawn_shard_and_solver() {
     if (const auto owned = owned_parameters(n, l); !owned.first.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
-  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch};
+  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas,
+                                 run_.train.batch};
   s.first_sample = [schedule, self = std::size_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return schedule.first_sample(clock, self, micro, replica);
@@ -236,7 +240,8 @@ void training_graph::connect_net(const compiled_net& c, const net_actors& a, boo
     for (std::size_t l = 0; l < layers.size(); ++l) {
       connect_layer m;
       for (const auto bottom : layers[l].bottoms)
-        if (const auto from = producer(c.graph, bottom, l)) m.producers.push_back(a.layers[r][*from]);
+        if (const auto from = producer(c.graph, bottom, l))
+          m.producers.push_back(a.layers[r][*from]);
       for (const auto top : layers[l].tops)
         if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
       if (training)
@@ -271,7 +276,8 @@ void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) 
 void training_graph::connect(const std::vector<port<send_frame>>& links) {
   connect_shard shard;
   shard.links = links;
-  for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p) shard.gather.push_back(gather(p));
+  for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p)
+    shard.gather.push_back(gather(p));
   shard.checkpointer = checkpointer_;
   tell_from_outside(shard_, shard);
   tell_from_outside(checkpointer_, connect_checkpointer{links, shard_});
@@ -281,7 +287,8 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
 
   connect_solver s;
   s.train = solver_view(run_.train, train_);
-  for (std::size_t t = 0; t < tests_.size(); ++t) s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
+  for (std::size_t t = 0; t < tests_.size(); ++t)
+    s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
   if (value(context_.self) == 0)
     s.checkpointer = checkpointer_;
   else

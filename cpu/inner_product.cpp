@@ -77,7 +77,7 @@ class inner_product_kernel final : public kernel {
     if (!dy_.exists()) return;
     const float* dy = dy_.load();
     if (weight_gradient_.wanted()) {
-      const matrix x{x_.load(), transposed_, in_};
+      const matrix x{x_.memory(), transposed_, in_};  // as forward() loaded it
       const matrix g{dy, !transposed_, out_};
       float* dw = weight_gradient_.begin();
       if (transposed_) {

@@ -23,7 +23,7 @@ void whole_window(const float* x, std::size_t row_step, float* y, std::uint8_t* 
   for (int tap = 1; tap < Kernel * Kernel; ++tap) {
     const __m256 v = _mm256_loadu_ps(x + (tap / Kernel) * row_step + (tap % Kernel) * Block);
     const __m256 greater = _mm256_cmp_ps(v, best, _CMP_GT_OQ);
-    best = _mm256_blendv_ps(best, v, greater);
+    best = _mm256_max_ps(v, best);
     at = _mm256_blendv_ps(at, _mm256_castsi256_ps(_mm256_set1_epi32(tap)), greater);
   }
   _mm256_storeu_ps(y, best);
@@ -33,8 +33,12 @@ void whole_window(const float* x, std::size_t row_step, float* y, std::uint8_t* 
 template <int Block>
 void cut_window(const pool_shape& s, const pool_window& w, const float* plane, float* y,
                 std::uint8_t* choice) {
-  __m256 best = _mm256_set1_ps(-FLT_MAX);
-  __m256 at = _mm256_setzero_ps();
+  // Starts from a value of the image, never from the padding: with NaNs the first choice may be the
+  // last.
+  const int first = (w.top - w.first_row) * s.kernel_w + (w.left - w.first_column);
+  __m256 best =
+      _mm256_loadu_ps(plane + (static_cast<std::size_t>(w.top) * s.width + w.left) * Block);
+  __m256 at = _mm256_castsi256_ps(_mm256_set1_epi32(first));
   for (int h = w.top; h < w.bottom; ++h) {
     for (int c = w.left; c < w.right; ++c) {
       const __m256 v = _mm256_loadu_ps(plane + (static_cast<std::size_t>(h) * s.width + c) * Block);

@@ -3,6 +3,7 @@
 #include "cpu/compress.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/gather.hpp"
+#include "cpu/padded_image.hpp"
 #include "cpu/pool_shape.hpp"
 
 #include <algorithm>
@@ -13,10 +14,17 @@
 namespace poseidon::cpu {
 namespace {
 
-constexpr std::size_t cached_floats = 5 * 1024;  ///< of x; the rest of 32 KiB is for terms and sums
-constexpr std::size_t most_row_weights = 10 * 1024;  ///< floats of one kernel row over all channels
-constexpr double densest =
-    0.6;  ///< share of gradients that are not zero, above which dense kernels win
+// Floats of each kind that stay in a first-level cache of 32 KiB beside the others.
+constexpr std::size_t cached_floats = 5 * 1024;   ///< of x
+constexpr std::size_t cached_weights = 6 * 1024;  ///< of one kernel row, over channels
+// Weights of one kernel row over all channels, above which gathering them leaves the caches and
+// dense kernels win: after pooling at least two thirds of the work is saved, after a ReLU half of
+// it.
+constexpr std::size_t most_row_weights_pooled = 48 * 1024;
+constexpr std::size_t most_row_weights_relu = 12 * 1024;
+// Share of gradients that are not zero, above which dense kernels win: tools/bench/net_bench.cpp on
+// cifar10_quick.
+constexpr double densest = 0.55;
 
 /// The layers after the convolution that its backward stands for.
 struct pooled_tail {
@@ -37,72 +45,6 @@ std::optional<pooled_tail> tail_of(const layer_context& c) {
   if (before) return pooled_tail{*next, before};
   return pooled_tail{*next, relu_in_place_after({c.state, l, *next})};
 }
-
-/// One image's values with channels innermost and the padding around: a window row is contiguous.
-struct padded_image {
-  std::size_t height, width, channels, pad_h, pad_w;
-
-  [[nodiscard]] std::size_t row_step() const { return (width + 2 * pad_w) * channels; }
-  [[nodiscard]] std::size_t size() const { return (height + 2 * pad_h) * row_step(); }
-  [[nodiscard]] std::size_t at(std::size_t row, std::size_t column) const {
-    return (row + pad_h) * row_step() + (column + pad_w) * channels;
-  }
-
-  /// Fills `to` (whose padding is and stays zero) from one image in layout `form`.
-  void pack(layout form, const float* from, float* to) const {
-    const std::size_t plane = height * width;
-    if (form == layout::plain) {
-      for (std::size_t c = 0; c < channels; ++c) {
-        for (std::size_t h = 0; h < height; ++h) {
-          float* row = to + at(h, 0) + c;
-          for (std::size_t w = 0; w < width; ++w) row[w * channels] = *from++;
-        }
-      }
-      return;
-    }
-    // A block that is not full spills zeros into the next pixel, which is written after it.
-    const std::size_t block = block_of(form);
-    for (std::size_t h = 0; h < height; ++h) {
-      for (std::size_t w = 0; w < width; ++w) {
-        const float* pixel = from + (h * width + w) * block;
-        float* out = to + at(h, w);
-        for (std::size_t c = 0; c < channels; c += 8) {
-          const float* x = pixel + c / block * plane * block + c % block;
-          _mm256_storeu_ps(out + c, _mm256_loadu_ps(x));
-        }
-      }
-    }
-  }
-
-  /// The way back for a diff; writes zeros into channel padding.
-  void unpack(layout form, const float* from, float* to) const {
-    const std::size_t plane = height * width;
-    if (form == layout::plain) {
-      for (std::size_t c = 0; c < channels; ++c) {
-        for (std::size_t h = 0; h < height; ++h) {
-          const float* row = from + at(h, 0) + c;
-          for (std::size_t w = 0; w < width; ++w) *to++ = row[w * channels];
-        }
-      }
-      return;
-    }
-    const std::size_t block = block_of(form);
-    const std::size_t stored = (channels + block - 1) / block * block;
-    for (std::size_t c = 0; c < stored; c += 8) {
-      const auto width_here =
-          static_cast<int>(c < channels ? std::min<std::size_t>(8, channels - c) : 0);
-      const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-      const __m256i keep = _mm256_cmpgt_epi32(_mm256_set1_epi32(width_here), lanes);
-      float* out = to + c / block * plane * block + c % block;
-      for (std::size_t h = 0; h < height; ++h) {
-        const float* row = from + at(h, 0) + c;
-        for (std::size_t w = 0; w < width; ++w, out += block) {
-          _mm256_storeu_ps(out, _mm256_maskload_ps(row + w * channels, keep));
-        }
-      }
-    }
-  }
-};
 
 /// Where the gradients come from: a pooling's top with its choices, or the convolution's own top.
 struct gradient_source {
@@ -139,6 +81,9 @@ class sparse_kernel final : public sparse_backward {
     const std::size_t around = kernel_h_ * image_.row_step();
     rows_at_once_ = static_cast<int>(
         std::max<std::size_t>(2, around < cached_floats ? (cached_floats - around) / line : 0));
+    const bool wide = has_wide_vectors();
+    gather_patches_ = gatherer({kernel_h_, kernel_w_ * s.in, row_, image_.row_step()}, wide);
+    gather_weights_ = gatherer({1, kernel_w_ * s.in, 0, 0}, wide);
     x_ = buffer(image_.size() + row_);
     list_size_ = windows_.out_plane() + 8;
     terms_.resize(8 * list_size_);
@@ -281,8 +226,7 @@ class sparse_kernel final : public sparse_backward {
     const sparse_term* terms = terms_.data() + lane * list_size_;
     const std::size_t count = counts_[lane];
     if (weight_gradient_.wanted()) {
-      const row_block rows{kernel_h_, kernel_w_ * image_.channels, row_, image_.row_step()};
-      gather_rows(rows, terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
+      gather_patches_(terms, count, x_.data(), dw_.data() + channel * kernel_h_ * row_);
     }
     if (!wants_dx_ || !source_.choice) return;
     const auto from = static_cast<std::int32_t>(channel * row_);
@@ -290,16 +234,16 @@ class sparse_kernel final : public sparse_backward {
     for (std::size_t i = 0; i < count; ++i) all_.push_back({numbers[i], {from, terms[i].scale}});
   }
 
-  /// Lists by place, channels in order at each, from the convolution's own top: they lie there like
-  /// that.
-  void list_places(std::size_t sample) {
+  /// Lists by place of channels [from, to), in order at each, from the convolution's own top: they
+  /// lie there so.
+  void list_places(std::size_t sample, std::size_t from, std::size_t to) {
     const std::size_t block = block_of(source_.blob->form);
     const __m256i lanes = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                                              _mm256_set1_epi32(static_cast<int>(row_)));
     std::size_t next = 0;
     places_[0] = 0;
     for (std::size_t p = 0; p < windows_.out_plane(); ++p) {
-      for (std::size_t c = 0; c < out_; c += 8) {
+      for (std::size_t c = from; c < to; c += 8) {
         const std::size_t at = channels_start(sample, c) + p * block;
         const __m256i rows = _mm256_add_epi32(lanes, _mm256_set1_epi32(static_cast<int>(c * row_)));
         next += append_nonzero(rows, gradient_at(source_.blob->diff + at, source_.blob->data + at),
@@ -320,12 +264,25 @@ class sparse_kernel final : public sparse_backward {
       sorted_[starts_[static_cast<std::size_t>(t.number)]++] = t.term;
   }
 
-  /// A place's row of the diff stays in registers while all its channels add their weights.
   void write_dx(std::size_t sample) {
-    source_.choice ? sort_places() : list_places(sample);
     std::fill_n(dx_.data(), dx_.size(), 0.0f);
+    if (source_.choice) {
+      sort_places();
+      add_weights();
+    } else {  // so many channels at a time that their weights stay in the first-level cache
+      const std::size_t group = std::max<std::size_t>(8, cached_weights / row_ / 8 * 8);
+      for (std::size_t c = 0; c < out_; c += group) {
+        list_places(sample, c, std::min(c + group, out_));
+        add_weights();
+      }
+    }
+    image_.unpack(bottom_->form, dx_.data(),
+                  bottom_->diff + sample * (bottom_->stored() / samples_));
+  }
+
+  /// A place's row of the diff stays in registers while all listed channels add their weights.
+  void add_weights() {
     const auto width = static_cast<std::size_t>(windows_.width);
-    const row_block row{1, kernel_w_ * image_.channels, 0, 0};
     for (std::size_t k = 0; k < kernel_h_; ++k) {
       const float* weights = packed_.data() + k * out_ * row_;
       float* dx = dx_.data() + k * image_.row_step();
@@ -334,11 +291,9 @@ class sparse_kernel final : public sparse_backward {
         if (count == 0) continue;
         const std::size_t at = p / width * static_cast<std::size_t>(line_step_) +
                                p % width * static_cast<std::size_t>(column_step_);
-        gather_rows(row, sorted_.data() + places_[p], count, weights, dx + at);
+        gather_weights_(sorted_.data() + places_[p], count, weights, dx + at);
       }
     }
-    image_.unpack(bottom_->form, dx_.data(),
-                  bottom_->diff + sample * (bottom_->stored() / samples_));
   }
 
   /// Caffe's [out, in, h, w] as [h, out, row of (w, in)], rows padded with zeros.
@@ -393,6 +348,7 @@ class sparse_kernel final : public sparse_backward {
   buffer x_, dw_, dx_, packed_;
   std::vector<float> db_;
   std::vector<sparse_term> terms_, sorted_;
+  gatherer gather_patches_, gather_weights_;
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
   std::vector<std::int32_t> tap_places_, tap_numbers_;  ///< of a window, by what the choice says
@@ -402,21 +358,18 @@ class sparse_kernel final : public sparse_backward {
   std::vector<std::uint32_t> places_, starts_;
 };
 
-}  // namespace
-
-namespace {
-
-bool suits(const layer_context& c, const convolution_shape& s) {
+bool suits(const layer_context& c, const convolution_shape& s, std::size_t most_row_weights) {
   if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return false;
   if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return false;
-  return s.dilation[0] == 1 && s.dilation[1] == 1;
+  const std::size_t row_weights = s.out * static_cast<std::size_t>(s.kernel[1]) * s.in;
+  return s.dilation[0] == 1 && s.dilation[1] == 1 && row_weights <= most_row_weights;
 }
 
 }  // namespace
 
 std::unique_ptr<sparse_backward> make_pooled_backward(const layer_context& c,
                                                       const convolution_shape& s) {
-  if (!suits(c, s)) return nullptr;
+  if (!suits(c, s, most_row_weights_pooled)) return nullptr;
   const auto tail = tail_of(c);
   if (!tail) return nullptr;
   const net_layer& pooling = c.state.graph.layers[tail->pooling];
@@ -438,10 +391,9 @@ std::unique_ptr<sparse_backward> make_relu_backward(const layer_context& c,
                                                     const convolution_shape& s) {
   const auto relu = relu_in_place_after(c);
   cpu_blob& top = c.top(0);
-  if (!suits(c, s) || !relu || relu->slope != 0 || top.form == layout::plain || top.diff == nullptr)
+  if (!suits(c, s, most_row_weights_relu) || !relu || relu->slope != 0 ||
+      top.form == layout::plain || top.diff == nullptr)
     return nullptr;
-  // Larger weights would come from the second-level cache for every term.
-  if (s.out * static_cast<std::size_t>(s.kernel[1]) * s.in > most_row_weights) return nullptr;
   pool_shape single;
   single.height = single.out_height = static_cast<int>((*top.extents)[2]);
   single.width = single.out_width = static_cast<int>((*top.extents)[3]);

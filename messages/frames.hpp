@@ -18,7 +18,8 @@ namespace poseidon {
 
 /// Bytes that somebody owns; immutable once sent. An empty one has no owner.
 struct payload {
-  std::shared_ptr<const void> owner;  ///< keeps `bytes` alive; a pool gets its buffer back when it dies
+  std::shared_ptr<const void>
+      owner;  ///< keeps `bytes` alive; a pool gets its buffer back when it dies
   std::span<const std::byte> bytes;
 };
 
@@ -31,12 +32,12 @@ struct heartbeat {};
 /// Texts are protobuf binaries, so a joiner needs no files but its data.
 struct view {
   std::uint64_t epoch = 0;
-  worker_id you{};                          ///< the receiver's own id
-  std::vector<std::string> members;         ///< by worker: "host:port" where that node accepts links
-  std::string solver;                       ///< caffe::SolverParameter, serialised
-  std::string train_net;                    ///< caffe::NetParameter, upgraded, not yet filtered by phase
-  std::vector<std::string> test_nets;       ///< the same, one per test net
-  std::string spec_directory;               ///< relative sources in the nets are relative to this folder
+  worker_id you{};                     ///< the receiver's own id
+  std::vector<std::string> members;    ///< by worker: "host:port" where that node accepts links
+  std::string solver;                  ///< caffe::SolverParameter, serialised
+  std::string train_net;               ///< caffe::NetParameter, upgraded, not yet filtered by phase
+  std::vector<std::string> test_nets;  ///< the same, one per test net
+  std::string spec_directory;          ///< relative sources in the nets are relative to this folder
   std::uint64_t seed = 0;
   clock_id first_clock{};
 };
@@ -81,10 +82,10 @@ struct history {
 /// Each worker's solver to node 0's: sums over its own passes, for display and test phases.
 struct worker_report {
   clock_id clock{};
-  std::int32_t test_net = -1;   ///< -1: training outputs
-  std::uint32_t passes = 0;     ///< how many passes the sums below are over
-  std::vector<double> sums;     ///< by output value, in net order
-  std::uint64_t images = 0;     ///< trained since the run began
+  std::int32_t test_net = -1;  ///< -1: training outputs
+  std::uint32_t passes = 0;    ///< how many passes the sums below are over
+  std::vector<double> sums;    ///< by output value, in net order
+  std::uint64_t images = 0;    ///< trained since the run began
 };
 
 /// Any node to node 0: please end (Ctrl-C here, a failure here).
@@ -108,7 +109,7 @@ struct goodbye {
 using frame_header =
     std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
-                 frames::gather_history, frames::history, frames::worker_report, frames::stop_requested,
-                 frames::stop_after, frames::goodbye>;
+                 frames::gather_history, frames::history, frames::worker_report,
+                 frames::stop_requested, frames::stop_after, frames::goodbye>;
 
 }  // namespace poseidon

@@ -46,8 +46,8 @@ struct history_arrived {
 /// From a network_link: the peer is gone. Said once, also for a bad frame; the link sends nothing after it.
 struct link_lost {
   worker_id peer{};
-  std::string why;         ///< one line naming peer, address and cause
-  bool on_purpose = false; ///< a goodbye came before
+  std::string why;          ///< one line naming peer, address and cause
+  bool on_purpose = false;  ///< a goodbye came before
 };
 
 /// To a network_link: send what waits, say goodbye, close.

@@ -22,8 +22,9 @@ struct batch;  // models/device.hpp; here only handed on
 
 /// Which pass. Within one replica and net, passes follow each other and never overlap in a layer.
 struct pass_id {
-  clock_id clock{};                ///< iteration; also the parameter version that the pass computes with
-  std::uint32_t index = 0;         ///< micro-batch within the clock; test nets: test batch within the phase
+  clock_id clock{};  ///< iteration; also the parameter version that the pass computes with
+  std::uint32_t index =
+      0;  ///< micro-batch within the clock; test nets: test batch within the phase
   std::uint64_t first_sample = 0;  ///< global index of its first sample
 
   friend bool operator==(const pass_id&, const pass_id&) = default;

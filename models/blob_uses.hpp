@@ -4,10 +4,10 @@
 
 namespace poseidon {
 
-/// `whole` is the same net before the phase rules, so that a layer which they took away can be
-/// named. Errors   spec_error: a bottom that no earlier layer makes, with the nearest name or the
-/// layer that makes it
-///          elsewhere; two layers that make one blob; two layers of one name.
+/// `whole` is the same net before the phase rules, so that a layer which they took can be named.
+///
+/// Errors   spec_error: a bottom that no earlier layer makes, with the nearest name or the layer
+///          that makes it elsewhere; two layers that make one blob.
 void check_bottoms(const net_file& file, const net_file& whole);
 
 }  // namespace poseidon

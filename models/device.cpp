@@ -5,7 +5,8 @@
 namespace poseidon {
 
 void kernel::feed(const batch&) {
-  throw std::logic_error("kernel::feed: this layer is no data layer; it takes its bottoms from other layers");
+  throw std::logic_error(
+      "kernel::feed: this layer is no data layer; it takes its bottoms from other layers");
 }
 
 }  // namespace poseidon

@@ -7,9 +7,11 @@
 
 namespace poseidon {
 
-/// Caffe's fillers: constant, uniform, gaussian (sparse too), positive_unitball, xavier, msra, bilinear,
-/// with the same fan-in, fan-out and variance_norm. The numbers are ours (Philox), not Caffe's generator's.
-/// Writes   values, in Caffe's layout.   Errors   spec_error for an unknown type, with the nearest one.
+/// Caffe's fillers: constant, uniform, gaussian (sparse too), positive_unitball, xavier, msra,
+/// bilinear, with the same fan-in, fan-out and variance_norm. The numbers are ours (Philox).
+///
+/// Writes   values, in Caffe's layout.
+/// Errors   spec_error for an unknown type, with the nearest one; nothing is written.
 void fill(const net_parameter& p, std::uint32_t parameter_index, std::uint64_t seed,
           std::span<float> values);
 

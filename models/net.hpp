@@ -1,18 +1,19 @@
 // models/net.hpp
 //
-// The resolved net: a Caffe specification for one phase after V1 upgrade, phase rules, automatic Split
-// layers and shape inference. A value without behaviour; net_builder.hpp makes it, devices compile it,
-// actors wire one `layer` actor per entry. Every index below points into the vectors of `net`.
+// The resolved net: a Caffe specification for one phase after V1 upgrade, phase rules, automatic
+// Split layers and shape inference. A value without behaviour; net_builder.hpp makes it, devices
+// compile it, actors wire one `layer` actor per entry. Every index below points into the vectors of
+// `net`.
 #pragma once
 #include "models/shape.hpp"
 #include "models/spec_file.hpp"
-
-#include "caffe.pb.h"
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -22,7 +23,7 @@ struct net_blob {
 };
 
 struct net_parameter {
-  std::size_t layer = 0;  ///< the layer that owns the values: the first in net order that names them
+  std::size_t layer = 0;  ///< owner of the values: the first in net order that names them
   std::size_t slot = 0;   ///< place among that layer's parameters: 0 weights, 1 bias
   std::string name;       ///< "<layer>/<slot>", or the name under which layers share it
   poseidon::shape shape;  ///< Caffe's layout; the layout of the wire, the shards and the snapshots
@@ -31,20 +32,22 @@ struct net_parameter {
   ::caffe::FillerParameter filler;
 };
 
-/// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer that has
-/// that blob as a top; since shared blobs pass through Split layers, every top has at most one consumer.
+/// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer
+/// that has that blob as a top; since shared blobs pass through Split layers, every top has at most
+/// one consumer.
 struct net_layer {
   std::string name;
-  std::string type;                     ///< Caffe's V2 word: "Convolution", "Split", ...
-  ::caffe::LayerParameter spec;         ///< everything the kernel needs beyond shapes
-  std::vector<std::size_t> bottoms;     ///< blobs
-  std::vector<std::size_t> tops;        ///< blobs
-  std::vector<std::size_t> parameters;  ///< learned blobs, by slot; shared ones point at the owner's entry
-  std::vector<bool> propagate_down;     ///< by bottom: does its diff have to be computed?
-  std::vector<bool> learn;              ///< by parameter: is its gradient needed (lr_mult != 0)?
-  std::vector<float> loss_weights;      ///< by top; 0 where the top is no loss
+  std::string type;                  ///< Caffe's V2 word: "Convolution", "Split", ...
+  ::caffe::LayerParameter spec;      ///< everything the kernel needs beyond shapes
+  std::vector<std::size_t> bottoms;  ///< blobs
+  std::vector<std::size_t> tops;     ///< blobs
+  /// Learned blobs, by slot; shared ones point at the owner's entry.
+  std::vector<std::size_t> parameters;
+  std::vector<bool> propagate_down;  ///< by bottom: does its diff have to be computed?
+  std::vector<bool> learn;           ///< by parameter: is its gradient needed (lr_mult != 0)?
+  std::vector<float> loss_weights;   ///< by top; 0 where the top is no loss
   bool needs_backward = false;
-  spec_position where;                  ///< for messages; line 0 for layers that no file wrote (Split)
+  spec_position where;  ///< for messages; line 0 for layers that no file wrote (Split)
 };
 
 struct net {
@@ -53,14 +56,16 @@ struct net {
   std::vector<net_layer> layers;  ///< in execution order
   std::vector<net_blob> blobs;
   std::vector<net_parameter> parameters;
-  std::vector<std::size_t> outputs;  ///< blobs that nothing consumes, in the order Caffe prints them
+  std::vector<std::size_t> outputs;  ///< blobs that nothing consumes, in Caffe's order (by name)
 };
 
 /// The layer that last wrote `blob` before layer `before` (layers.size() for the net's end).
-[[nodiscard]] std::optional<std::size_t> producer(const net& n, std::size_t blob, std::size_t before);
+[[nodiscard]] std::optional<std::size_t> producer(const net& n, std::size_t blob,
+                                                  std::size_t before);
 
 /// The first layer after `after` that takes `blob` as a bottom before another layer overwrites it.
-[[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob, std::size_t after);
+[[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
+                                                  std::size_t after);
 
 /// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
 [[nodiscard]] bool is_source(const net_layer& layer);

@@ -1,4 +1,4 @@
-// models/net_builder.hpp - from a specification to a resolved net: rules, splits, shapes, parameters.
+// models/net_builder.hpp - from a specification to a resolved net: rules, splits, shapes, flags.
 #pragma once
 #include "models/net.hpp"
 #include "models/net_file.hpp"
@@ -18,13 +18,13 @@ struct net_state {
 
 /// Shapes of the tops of a data layer (batch axis included), which only data/ knows.
 /// Input and DummyData say their own shapes and are not asked.
-using source_shapes =
-    std::function<std::vector<shape>(const ::caffe::LayerParameter& layer, const spec_position& where)>;
+using source_shapes = std::function<std::vector<shape>(const ::caffe::LayerParameter& layer,
+                                                       const spec_position& where)>;
 
 struct build_options {
   net_state state;
   source_shapes sources;
-  std::int64_t split_batch = 1;  ///< the first axis of every source is divided by this (replicas of a node)
+  std::int64_t split_batch = 1;  ///< replicas of a node, which share the first axis of sources
 };
 
 /// Layers after the include/exclude rules, without splits. Order kept.

@@ -13,20 +13,20 @@ struct chunk {
   std::size_t parameter = 0;
   std::size_t offset = 0;  ///< in values, not bytes
   std::size_t count = 0;
-  std::size_t owner = 0;   ///< worker whose shard updates it
+  std::size_t owner = 0;  ///< worker whose shard updates it
 };
 
 inline constexpr std::size_t max_chunk_bytes = 2u << 20;
 
 struct partition {
-  std::vector<chunk> chunks;                            ///< by chunk id; in parameter order, then offset
-  std::vector<std::vector<std::size_t>> by_parameter;   ///< chunk ids
-  std::vector<std::vector<std::size_t>> by_owner;       ///< chunk ids
+  std::vector<chunk> chunks;  ///< by chunk id; in parameter order, then offset
+  std::vector<std::vector<std::size_t>> by_parameter;  ///< chunk ids
+  std::vector<std::vector<std::size_t>> by_owner;      ///< chunk ids
 };
 
-/// Cuts every learned parameter into chunks of at most 2 MiB (smaller for small nets, so that every shard
-/// gets a share) and gives them to `shards` owners, largest first to the least loaded; ties by lower index,
-/// so that the answer depends on nothing but the arguments.
+/// Cuts every learned parameter into chunks of at most 2 MiB (smaller for small nets, so that every
+/// shard gets a share) and gives them to `shards` owners, largest first to the least loaded; ties
+/// by lower index, so that the answer depends on nothing but the arguments.
 [[nodiscard]] partition make_partition(const net& n, std::size_t shards);
 
 /// The layer whose place decides how urgent a parameter is: the first in net order that uses it.

@@ -2,13 +2,13 @@
 #pragma once
 #include "models/net.hpp"
 
-#include "caffe.pb.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -18,34 +18,40 @@ using parameter_arrays = std::vector<std::vector<float>>;
 /// Extents of a stored blob: its shape, or the four numbers of older files.
 [[nodiscard]] shape shape_of(const ::caffe::BlobProto& blob);
 
-/// Reads a .caffemodel (V1 and V2; blobs with 4-D or free shapes) or, by suffix .h5, its HDF5 form.
-/// Errors   spec_error: missing, truncated (with the bytes read and expected where known), not a net.
+/// Reads a .caffemodel, V1 or V2, with 4-D or free shapes. Its HDF5 form is refused by name so far.
+///
+/// Errors   spec_error: missing, truncated (with the bytes there and needed), not a net, HDF5.
 [[nodiscard]] ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path);
 
-/// Copies weights by layer name into `values` (by index into n.parameters), as Caffe's CopyTrainedLayersFrom:
-/// layers missing on either side are skipped.
-/// Errors   spec_error: another number of blobs or another shape in a layer of the same name, both given.
+/// Copies weights by layer name into `values` (by index into n.parameters), as Caffe's
+/// CopyTrainedLayersFrom: layers missing on either side are skipped.
+///
+/// Errors   spec_error: another number of blobs or another shape in a layer of the same name, both
+///          given.
 /// Returns  the names of the layers that were copied.
-std::vector<std::string> copy_weights(const ::caffe::NetParameter& from, const std::string& file_name,
-                                      const net& n, parameter_arrays& values);
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      parameter_arrays& values);
 
-/// The .caffemodel message of a net: every layer with its blobs; shared parameters in every layer that uses them.
+/// The .caffemodel message of a net: every layer with its blobs; shared parameters in every layer
+/// that uses them.
 [[nodiscard]] ::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values);
 
 struct solver_state {
   std::uint64_t iteration = 0;
   std::uint64_t current_step = 0;
   std::string learned_net;                ///< path of the .caffemodel written with it
-  std::vector<parameter_arrays> history;  ///< by slot (Adam: 0 first, 1 second moment), then by parameter
+  std::vector<parameter_arrays> history;  ///< by slot (Adam: first, second moment), by parameter
 };
 
-/// Errors   spec_error: missing, truncated, another number of history blobs than the net and rule need.
+/// Errors   spec_error: missing, truncated, another number of history blobs than net and rule need.
 [[nodiscard]] solver_state read_solverstate(const std::filesystem::path& path, const net& n,
                                             std::size_t slots);
 [[nodiscard]] ::caffe::SolverState to_solverstate(const net& n, const solver_state& state);
 
 /// Writes beside the target, syncs, then renames: a reader sees the old file or the new one, whole.
-/// Errors   std::runtime_error with path and the system's reason (disk full, permission); nothing is left.
+/// Errors   std::runtime_error with path and the system's reason (disk full, permission); nothing
+///          is left.
 void write_atomically(const std::filesystem::path& path, const google::protobuf::Message& message);
 
 }  // namespace poseidon

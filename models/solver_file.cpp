@@ -167,11 +167,10 @@ std::vector<net_file> test_nets_of(const solver_source& s, const net_file& train
       spec.has_net() || spec.has_net_param();  // also the test net of each further test_iter
   const int named = spec.test_net_param_size() + spec.test_net_size();
   const int wanted = spec.test_iter_size();
-  require(
-      generic ? wanted >= named : wanted == named,
-      s.at(wanted > 0 ? "test_iter" : "test_net", 0),
-      "it has " + plural(static_cast<std::size_t>(named), "test net") + " but " +
-          std::to_string(wanted) + " test_iter. Give one test_iter per test net.");
+  require(generic ? wanted >= named : wanted == named,
+          s.at(wanted > 0 ? "test_iter" : "test_net", 0),
+          "it has " + plural(static_cast<std::size_t>(named), "test net") + " but " +
+              std::to_string(wanted) + " test_iter. Give one test_iter per test net.");
   require(spec.test_state_size() == 0 || spec.test_state_size() == wanted, s.at("test_state", 0),
           "it has " + std::to_string(spec.test_state_size()) + " test_state and " +
               std::to_string(wanted) + " test_iter. Give one test_state per test net, or none.");

@@ -27,9 +27,10 @@ struct solver_file {
 [[nodiscard]] std::vector<std::string> lr_policies();
 
 /// Reads the solver and the nets that it names: relative to the working directory, as Caffe does,
-/// or, where no such file is there, to the solver's own folder. Errors   spec_error with file and
-/// line: unknown type, policy or regularisation, no net or two, step
-///          without stepsize, test_iter and test nets that do not match, ...
+/// or, where no such file is there, to the solver's own folder.
+///
+/// Errors   spec_error with file and line: unknown type, policy or regularisation, no net or two,
+///          step without stepsize, test_iter and test nets that do not match, ...
 [[nodiscard]] solver_file read_solver(const std::filesystem::path& path);
 
 /// The same from a message instead of a file: what a joining node is told. Inline nets are taken as

@@ -61,29 +61,32 @@ solver_rule rule_of(const ::caffe::SolverParameter& solver) {
 
 float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
   const auto& policy = solver.lr_policy();
-  const double base = solver.base_lr(), gamma = solver.gamma(), power = solver.power();
-  const auto i = static_cast<double>(iteration);
+  // In single precision where Caffe's is: near the end of poly, 1 - i / max_iter has few digits
+  // left.
+  const float gamma = solver.gamma(), power = solver.power(), i = static_cast<float>(iteration);
   const auto stepsize = static_cast<std::uint64_t>(std::max(1, solver.stepsize()));
   double factor = 1;
   if (policy == "fixed") {
     factor = 1;
   } else if (policy == "step") {
-    factor = std::pow(gamma, static_cast<double>(iteration / stepsize));
+    factor = std::pow(double{gamma}, static_cast<double>(iteration / stepsize));
   } else if (policy == "exp") {
-    factor = std::pow(gamma, i);
+    factor = std::pow(double{gamma}, static_cast<double>(iteration));
   } else if (policy == "inv") {
-    factor = std::pow(1 + gamma * i, -power);
+    factor = std::pow(double{1 + gamma * i}, -double{power});
   } else if (policy == "multistep") {
-    factor = std::pow(gamma, steps_taken(solver, static_cast<std::int64_t>(iteration)));
+    factor = std::pow(double{gamma}, steps_taken(solver, static_cast<std::int64_t>(iteration)));
   } else if (policy == "poly") {
-    factor = std::pow(std::max(0.0, 1 - i / std::max(1, solver.max_iter())), power);
+    const float left = 1 - i / static_cast<float>(std::max(1, solver.max_iter()));
+    factor = std::pow(std::max(0.0, double{left}), double{power});
   } else if (policy == "sigmoid") {
-    factor = 1 / (1 + std::exp(-gamma * (i - solver.stepsize())));
+    const float past = i - static_cast<float>(solver.stepsize());
+    factor = 1 / (1 + std::exp(-double{gamma} * past));
   } else {
     throw spec_error("lr_policy \"" + policy + "\" is none of Caffe's." +
                      did_you_mean(policy, lr_policies()));
   }
-  return static_cast<float>(base * factor);
+  return static_cast<float>(solver.base_lr() * factor);
 }
 
 }  // namespace poseidon

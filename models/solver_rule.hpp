@@ -1,7 +1,8 @@
 // models/solver_rule.hpp
 //
-// What a shard does to a chunk of parameters once the gradients of a clock are summed: Caffe's solver
-// rules, in Caffe's order (divide, regularise, rule). The arithmetic itself belongs to the device.
+// What a shard does to a chunk of parameters once the gradients of a clock are summed: Caffe's
+// solver rules, in Caffe's order (divide, regularise, rule). The arithmetic itself belongs to the
+// device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ struct rule_step {
   std::uint64_t iteration = 0;  ///< from 0; Adam's t is iteration + 1
   float rate = 0;               ///< learning rate of the iteration times lr_mult
   float decay = 0;              ///< weight_decay times decay_mult
-  float scale = 1;              ///< 1 / number of micro-batches summed in the gradient, over all workers
+  float scale = 1;  ///< 1 / number of micro-batches summed in the gradient, over all workers
 };
 
 /// Arrays of solver state per parameter: 1, or 2 for AdaDelta and Adam.

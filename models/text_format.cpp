@@ -12,7 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <regex>
+#include <vector>
 
 #include "caffe.pb.h"
 
@@ -69,38 +69,47 @@ std::string bare(const std::string& message_type) {
   return message_type.substr(message_type.rfind('.') + 1);
 }
 
+/// The texts between `pieces`, where `message` has them all in this order.
+std::optional<std::vector<std::string>> between(const std::string& message,
+                                                const std::vector<std::string>& pieces) {
+  std::vector<std::string> found;
+  auto at = message.find(pieces.front());
+  for (std::size_t i = 1; i < pieces.size() && at != std::string::npos; ++i) {
+    const auto begin = at + pieces[i - 1].size();
+    at = message.find(pieces[i], begin);
+    if (at != std::string::npos) found.push_back(message.substr(begin, at - begin));
+  }
+  if (at == std::string::npos) return std::nullopt;
+  return found;
+}
+
 /// The parser's message in our words, with what to write instead.
 std::string explained(const std::string& message) {
-  std::smatch m;
-  static constexpr auto unknown_field =
-      R"re(Message type "([^"]+)" has no field named "([^"]+)"\.)re";
-  if (std::regex_search(message, m, std::regex(unknown_field))) {
-    if (bare(m[1]) == "V1LayerParameter" && m[2] == "layer")
+  if (const auto m = between(message, {"Message type \"", "\" has no field named \"", "\"."})) {
+    const auto &type = m->at(0), &field = m->at(1);
+    if (bare(type) == "V1LayerParameter" && field == "layer")
       return "this is a V0 net (layers { layer { ... } }, 2013), which is not read. Convert it "
              "with Caffe's "
              "upgrade_net_proto_text.";
-    return bare(m[1]) + " has no field \"" + m[2].str() + "\"." +
-           did_you_mean(m[2].str(), field_names(m[1]));
+    return bare(type) + " has no field \"" + field + "\"." + did_you_mean(field, field_names(type));
   }
-  static constexpr auto unknown_word =
-      R"re(Unknown enumeration value of "([^"]+)" for field "([^"]+)"\.)re";
-  if (std::regex_search(message, m, std::regex(unknown_word))) {
-    const auto words = enum_words(m[2]);
-    auto hint = did_you_mean(m[1].str(), words);
+  if (const auto m =
+          between(message, {"Unknown enumeration value of \"", "\" for field \"", "\"."})) {
+    const auto words = enum_words(m->at(1));
+    auto hint = did_you_mean(m->at(0), words);
     if (hint.empty() && words.size() <= 8) hint = " It can be " + comma_list(words) + ".";
-    return "\"" + m[1].str() + "\" is no value of the field \"" + m[2].str() + "\"." + hint;
+    return "\"" + m->at(0) + "\" is no value of the field \"" + m->at(1) + "\"." + hint;
   }
-  static constexpr auto twice = R"re(Non-repeated field "([^"]+)" is specified multiple times\.)re";
-  if (std::regex_search(message, m, std::regex(twice)))
-    return "the field \"" + m[1].str() +
-           "\" stands here a second time and can have one value only. "
-           "Delete one of the two.";
-  static constexpr auto bare_word = R"re(Expected string, got: ([A-Z][A-Z0-9_]*)$)re";
-  if (std::regex_search(message, m, std::regex(bare_word)))
+  if (const auto m = between(message, {"Non-repeated field \"", "\" is specified multiple times."}))
+    return "the field \"" + m->at(0) +
+           "\" stands here a second time and can have one value only. Delete one of the two.";
+  const std::string no_string = "Expected string, got: ";
+  if (message.rfind(no_string, 0) == 0 && message.size() > no_string.size() &&
+      message[no_string.size()] >= 'A' && message[no_string.size()] <= 'Z')
     return message +
            ". A layer { } takes its type in quotes, as in type: \"Convolution\"; capital words "
            "without quotes belong to the older layers { }.";
-  if (message.find("Expected identifier, got: ") != std::string::npos && message.back() == ' ')
+  if (message.rfind("Expected identifier, got: ", 0) == 0 && message.back() == ' ')
     return "the file ends inside a { }. A closing brace is missing.";
   return message;
 }
@@ -138,7 +147,8 @@ int line_of(const field_lines& lines, const pb::Message& message, const char* fi
   const auto* f = message.GetDescriptor()->FindFieldByName(field);
   if (f == nullptr) return 0;
   const auto& reflection = *message.GetReflection();
-  if (!f->is_repeated()) return reflection.HasField(message, f) ? lines.GetLocation(f, -1).line + 1 : 0;
+  if (!f->is_repeated())
+    return reflection.HasField(message, f) ? lines.GetLocation(f, -1).line + 1 : 0;
   const bool there = index >= 0 && index < reflection.FieldSize(message, f);
   return there ? lines.GetLocation(f, index).line + 1 : 0;
 }

@@ -16,14 +16,13 @@ using field_lines = google::protobuf::TextFormat::ParseInfoTree;
 [[nodiscard]] std::string read_spec_text(const std::filesystem::path& path);
 
 /// Fills `message` from `text`; `lines` then knows where each field stands.
+///
 /// Errors   spec_error "file:line: ..." for the first mistake; an unknown field or enum word is
-/// answered with
-///          the nearest that its message knows.
+///          answered with the nearest that its message knows.
 void parse_text(std::string_view text, const std::string& file_name,
                 google::protobuf::Message& message, field_lines& lines);
 
-/// Line, from 1, of entry `index` of a field (-1 for fields that are not repeated); 0 if it is not
-/// there.
+/// Line, from 1, of entry `index` of a field (-1: not repeated); 0 if it is not there.
 [[nodiscard]] int line_of(const field_lines& lines, const google::protobuf::Message& message,
                           const char* field, int index);
 

@@ -12,9 +12,10 @@ class SolverParameter;
 namespace poseidon {
 
 /// V1 `layers {}` become V2 `layer {}` with their transformation fields in transform_param;
-/// `input:` fields become an Input layer in front; the three multipliers of an old BatchNorm become
-/// 0. Writes   net; places, which holds one entry per layer, gains one for an added Input layer
-/// (`input_place`). Errors   spec_error: both `layer` and `layers`, or inputs without a shape each.
+/// `input:` fields become an Input layer in front; the multipliers of an old BatchNorm become 0.
+///
+/// Writes   net; places, which holds one entry per layer, gains `input_place` for an Input layer.
+/// Errors   spec_error: both `layer` and `layers`, or inputs without a shape each.
 void upgrade_net(caffe::NetParameter& net, std::vector<spec_position>& places,
                  const spec_position& input_place);
 

@@ -34,6 +34,10 @@ bool is_terminal() {
 
 }  // namespace
 
+verbosity verbosity_of(const std::string& word) {
+  return word == "quiet" ? verbosity::quiet : word == "debug" ? verbosity::debug : verbosity::info;
+}
+
 console::console(verbosity level) : level_(level), terminal_(is_terminal()) {
   began_ = last_ = std::chrono::steady_clock::now();
 }
@@ -89,7 +93,8 @@ void console::tested(std::size_t test_net, std::uint64_t clock, const std::vecto
                      const std::vector<output_value>& outputs) {
   const std::lock_guard lock(mutex_);
   auto text = "test clock " + std::to_string(clock) + ":";
-  if (test_net > 0) text = "test net " + std::to_string(test_net) + " clock " + std::to_string(clock) + ":";
+  if (test_net > 0)
+    text = "test net " + std::to_string(test_net) + " clock " + std::to_string(clock) + ":";
   for (std::size_t o = 0; o < outputs.size() && o < means.size(); ++o)
     text += " " + outputs[o].name + " " + number(means[o], "%.6g");
   line(text);

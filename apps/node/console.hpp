@@ -5,10 +5,14 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace poseidon::app {
 
 enum class verbosity { quiet, info, debug };
+
+/// Of --log-level's words.
+[[nodiscard]] verbosity verbosity_of(const std::string& word);
 
 class console : public progress {
  public:

@@ -31,7 +31,8 @@ std::uint32_t parse_devices(const std::string& text) {
     } catch (const std::exception&) {
     }
   }
-  throw spec_error("--devices " + text + ": expected cpu, or cpu:R with R replicas from 1 to 1024.");
+  throw spec_error("--devices " + text +
+                   ": expected cpu, or cpu:R with R replicas from 1 to 1024.");
 }
 
 std::string read_token(const std::filesystem::path& file) {
@@ -40,61 +41,75 @@ std::string read_token(const std::filesystem::path& file) {
   if (!std::getline(in, token) || token.empty())
     throw spec_error("--token-file " + file.string() +
                      ": cannot read a token from its first line. Make one with: "
-                     "openssl rand -hex 32 > " + file.string());
+                     "openssl rand -hex 32 > " +
+                     file.string());
   return token;
 }
 
 void check(const node_options& o) {
   if (o.join && !o.solver.empty())
-    throw spec_error("--join and --solver exclude each other: a joiner gets solver and net from the "
-                     "node that it joins.");
+    throw spec_error(
+        "--join and --solver exclude each other: a joiner gets solver and net from the "
+        "node that it joins.");
   if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty()))
-    throw spec_error("--join goes with none of --listen, --nodes, --weights, --snapshot: those belong to "
-                     "the first node.");
+    throw spec_error(
+        "--join goes with none of --listen, --nodes, --weights, --snapshot: those belong to "
+        "the first node.");
   if (!o.join && o.solver.empty())
-    throw spec_error("nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
-                     "node. --help shows examples.");
+    throw spec_error(
+        "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
+        "node. --help shows examples.");
   if (o.nodes > 1 && !o.listen)
-    throw spec_error("--nodes " + std::to_string(o.nodes) + " needs --listen HOST:PORT, the address "
+    throw spec_error("--nodes " + std::to_string(o.nodes) +
+                     " needs --listen HOST:PORT, the address "
                      "that the other nodes join.");
   if (o.listen && o.nodes < 2)
     throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
   if (o.listen && !is_loopback(*o.listen) && o.token.empty())
-    throw spec_error("--listen " + to_string(*o.listen) + " can be reached from other machines, and no "
-                     "token is set, so anybody could take part. Give --token-file FILE (the same file on "
-                     "every node), or listen on 127.0.0.1.");
+    throw spec_error(
+        "--listen " + to_string(*o.listen) +
+        " can be reached from other machines, and no "
+        "token is set, so anybody could take part. Give --token-file FILE (the same file on "
+        "every node), or listen on 127.0.0.1.");
   if (!o.weights.empty() && !o.snapshot.empty())
-    throw spec_error("--weights and --snapshot exclude each other: a snapshot names its own weights.");
+    throw spec_error(
+        "--weights and --snapshot exclude each other: a snapshot names its own weights.");
 }
 
 }  // namespace
 
-node_options parse_options(int argc, char** argv) {
+std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
   std::string listen, join, devices = "cpu";
-  CLI::App app("Trains a Caffe net on this machine, alone or together with others.", "poseidon-node");
+  CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
+               "poseidon-node");
   app.footer(examples);
   app.set_version_flag("--version", "poseidon-node " POSEIDON_VERSION);
-  app.add_option("--solver", o.solver, "solver prototxt; its nets and data are found from the working directory");
+  app.add_option("--solver", o.solver,
+                 "solver prototxt; its nets and data are found from the working directory");
   app.add_option("--listen", listen, "HOST:PORT where other nodes join this one (the first node)");
-  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")->check(CLI::Range(1, 4096));
+  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
-  app.add_option("--devices", devices, "cpu (chooses), or cpu:R for R replicas that split the batch");
+  app.add_option("--devices", devices,
+                 "cpu (chooses), or cpu:R for R replicas that split the batch");
   app.add_option("--weights", o.weights, ".caffemodel to start from, copied by layer name");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
-  app.add_option("--data-root", o.data_root, "folder from which relative data sources start on this node");
+  app.add_option("--data-root", o.data_root,
+                 "folder from which relative data sources start on this node");
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
   app.add_option("--seed", o.seed, "overrides the solver's random_seed");
-  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")->check(CLI::PositiveNumber);
+  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")
+      ->check(CLI::PositiveNumber);
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
     app.exit(e);
-    throw wrong_use{0};
+    return std::nullopt;
   } catch (const CLI::ParseError& e) {
     throw spec_error(std::string(e.what()) + ". poseidon-node --help lists the options.");
   }

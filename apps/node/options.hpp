@@ -22,11 +22,9 @@ struct node_options {
   bool seed_given = false;
 };
 
-/// What the arguments say, checked against each other; the token file is read.
-/// Errors   wrong_use with one line, and the exit code (0 for --help and --version, 2 otherwise).
-struct wrong_use {
-  int exit_code = 2;
-};
-[[nodiscard]] node_options parse_options(int argc, char** argv);
+/// What the arguments say, checked against each other; the token file is read. Empty after --help and
+/// --version, which have been printed.
+/// Errors   std::invalid_argument with one line.
+[[nodiscard]] std::optional<node_options> parse_options(int argc, char** argv);
 
 }  // namespace poseidon::app

@@ -1,4 +1,5 @@
-// apps/oracle/cases.hpp - what poseidon-oracle's runners share: a case folder and what became of it.
+// apps/oracle/cases.hpp - what poseidon-oracle's runners share: a case folder and what became of
+// it.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,13 +10,15 @@ namespace poseidon::oracle {
 enum class outcome { passed, failed, skipped };
 
 struct result {
-  std::string name;    ///< "layers/convolution_k3"
+  std::string name;  ///< "layers/convolution_k3"
   outcome what = outcome::passed;
-  std::string detail;  ///< failed: blob, index, both values; skipped: the layer type that is not built yet
+  std::string
+      detail;  ///< failed: blob, index, both values; skipped: the layer type that is not built yet
 };
 
-/// Each runs every case of its part of `directory`, a folder laid out like the reference set (MANIFEST.json
-/// says what is in it), and never throws for a case: an exception is that case's failure.
+/// Each runs every case of its part of `directory`, a folder laid out like the reference set
+/// (MANIFEST.json says what is in it), and never throws for a case: an exception is that case's
+/// failure.
 std::vector<result> run_layer_cases(const std::filesystem::path& directory);
 std::vector<result> run_data_cases(const std::filesystem::path& directory);
 std::vector<result> run_solver_cases(const std::filesystem::path& directory);

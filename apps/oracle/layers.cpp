@@ -1,4 +1,5 @@
-// apps/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference values.
+// apps/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference
+// values.
 #include "apps/oracle/cases.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/net_builder.hpp"
@@ -43,7 +44,8 @@ bool flag_of(const json& of, const std::string& name) {
 
 ::caffe::BlobProto read_blob(const fs::path& path) {
   ::caffe::BlobProto b;
-  if (!b.ParseFromString(read_text(path))) throw std::runtime_error(path.string() + ": not a BlobProto");
+  if (!b.ParseFromString(read_text(path)))
+    throw std::runtime_error(path.string() + ": not a BlobProto");
   return b;
 }
 
@@ -53,8 +55,8 @@ std::vector<float> values_of(const Repeated& r) {
 }
 
 /// Empty if equal within the tolerance, else what differs most: blob, index, both values.
-std::string differs(const std::string& what, const std::vector<float>& ours, const std::vector<float>& wanted,
-                    double tolerance) {
+std::string differs(const std::string& what, const std::vector<float>& ours,
+                    const std::vector<float>& wanted, double tolerance) {
   if (ours.size() != wanted.size()) {
     return what + ": " + std::to_string(ours.size()) + " values, the reference has " +
            std::to_string(wanted.size());
@@ -68,12 +70,13 @@ std::string differs(const std::string& what, const std::vector<float>& ours, con
   }
   if (worst <= tolerance * largest) return {};
   std::ostringstream text;
-  text << what << "[" << at << "] is " << ours[at] << ", the reference has " << wanted[at] << " (deviation "
-       << worst / largest << ", allowed " << tolerance << ")";
+  text << what << "[" << at << "] is " << ours[at] << ", the reference has " << wanted[at]
+       << " (deviation " << worst / largest << ", allowed " << tolerance << ")";
   return text.str();
 }
 
-/// One case: the net of its folder with the layer under test last, and the files that say what it computes.
+/// One case: the net of its folder with the layer under test last, and the files that say what it
+/// computes.
 class layer_case {
  public:
   layer_case(const fs::path& folder, const json& entry)
@@ -137,41 +140,47 @@ class layer_case {
     const json* list = field(entry_, side);
     for (int i = 0; i < list->list_value().values_size(); ++i) {
       const json& b = list->list_value().values(i);
-      act(blobs.at(static_cast<std::size_t>(i)), text_of(b, "blob"), read_blob(folder_ / text_of(b, "file")), i);
+      act(blobs.at(static_cast<std::size_t>(i)), text_of(b, "blob"),
+          read_blob(folder_ / text_of(b, "file")), i);
     }
   }
 
   std::string compare(replica& r, bool backward) {
     std::string wrong;
-    const auto check = [&](const std::string& what, const std::vector<float>& ours, const auto& wanted) {
+    const auto check = [&](const std::string& what, const std::vector<float>& ours,
+                           const auto& wanted) {
       if (wrong.empty()) wrong = differs(what, ours, values_of(wanted), tolerance_);
     };
     const std::size_t layer = net_.layers.size() - 1;
-    each("bottoms", under_test_->bottoms, [&](std::size_t blob, const std::string&, const auto& b, int) {
-      r.write_data(blob, values_of(b.data()));
-    });
+    each("bottoms", under_test_->bottoms,
+         [&](std::size_t blob, const std::string&, const auto& b, int) {
+           r.write_data(blob, values_of(b.data()));
+         });
     const pass now{};
     // Between the inputs and the layer there may be Split layers, which hand on what was written.
     r.at(layer).forward(now);
-    each("tops", under_test_->tops, [&](std::size_t blob, const std::string& name, const auto& b, int) {
-      check(name, data(r, blob), b.data());
-    });
+    each("tops", under_test_->tops,
+         [&](std::size_t blob, const std::string& name, const auto& b, int) {
+           check(name, data(r, blob), b.data());
+         });
     if (!backward) return wrong;
     each("tops", under_test_->tops, [&](std::size_t blob, const std::string&, const auto& b, int) {
       if (b.diff_size() > 0) r.write_diff(blob, values_of(b.diff()));
     });
     r.at(layer).backward(now);
-    each("bottoms", under_test_->bottoms, [&](std::size_t blob, const std::string& name, const auto& b, int i) {
-      if (under_test_->propagate_down[static_cast<std::size_t>(i)] && b.diff_size() > 0) {
-        check("diff of " + name, diff(r, blob), b.diff());
-      }
-    });
+    each("bottoms", under_test_->bottoms,
+         [&](std::size_t blob, const std::string& name, const auto& b, int i) {
+           if (under_test_->propagate_down[static_cast<std::size_t>(i)] && b.diff_size() > 0) {
+             check("diff of " + name, diff(r, blob), b.diff());
+           }
+         });
     for (const auto& l : stored_.layer()) {
       if (l.name() != under_test_->name) continue;
       for (int slot = 0; slot < l.blobs_size(); ++slot) {
         if (l.blobs(slot).diff_size() == 0) continue;
         const auto g = r.gradient(under_test_->parameters.at(static_cast<std::size_t>(slot)));
-        check("gradient of parameter " + std::to_string(slot), {g.begin(), g.end()}, l.blobs(slot).diff());
+        check("gradient of parameter " + std::to_string(slot), {g.begin(), g.end()},
+              l.blobs(slot).diff());
       }
     }
     return wrong;
@@ -204,8 +213,8 @@ class layer_case {
 std::vector<result> run_layer_cases(const fs::path& directory) {
   std::vector<result> results;
   json manifest;
-  const auto parsed =
-      google::protobuf::util::JsonStringToMessage(read_text(directory / "MANIFEST.json"), &manifest);
+  const auto parsed = google::protobuf::util::JsonStringToMessage(
+      read_text(directory / "MANIFEST.json"), &manifest);
   if (!parsed.ok()) throw std::runtime_error((directory / "MANIFEST.json").string() + ": not JSON");
   const json* layers = field(manifest, "layers");
   if (layers == nullptr) return results;

@@ -2,6 +2,8 @@
 
 namespace poseidon::oracle {
 
-std::vector<result> run_solver_cases(const std::filesystem::path&) { return {}; }
+std::vector<result> run_solver_cases(const std::filesystem::path&) {
+  return {};
+}
 
 }  // namespace poseidon::oracle

@@ -176,6 +176,12 @@ TEST_CASE(
   CHECK(four == std::vector<unsigned>{3, 1, 2, 0});
   CHECK(five == std::vector<unsigned>{7, 6, 5, 4});
   CHECK(value(g.back().chunk) == 4);  // the last of the less urgent ones is the last of all
+  // 40 kB at 4 Mbit/s take 80 ms; a busy machine can only make it longer.
+  std::vector<std::int64_t> starts;
+  for (const auto& e : t.a.events->wait_for(8))
+    if (e.chunk) starts.push_back(e.start_ns);
+  REQUIRE(starts.size() == 8);
+  CHECK(starts.back() - starts.front() > 450'000'000);
 }
 
 TEST_CASE(
@@ -231,6 +237,23 @@ TEST_CASE("network_link: when both ends close at once nothing that waited is los
   REQUIRE(t.b.lost->wait_for(1).size() == 1);
   CHECK(t.a.lost->wait_for(1)[0].on_purpose);
   CHECK(t.b.lost->wait_for(1)[0].on_purpose);
+}
+
+TEST_CASE("network_link: a peer that has said goodbye still gets all that waited before our own") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 16;
+  link_and_puppet t(o);
+  for (unsigned i = 0; i < o.chunks; ++i)
+    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 1);
+  t.end.tell(close_link{"done"});
+  t.puppet->write(piece_with_header(frames::goodbye{"done too"}, {}, 0));
+  t.puppet->shutdown_writing();
+  while (t.end.counters->frames_in == 0) std::this_thread::yield();
+  CHECK(bytes_before(*t.puppet, "goodbye") > o.chunks * 4 * o.values);
+  const auto l = t.lost();
+  CHECK(l.on_purpose);
+  CHECK(l.why == "worker 1 (10.0.0.8:7600) said goodbye: done too");
 }
 
 TEST_CASE("network_link: two idle links keep each other alive") {

@@ -10,7 +10,8 @@ hand_net net_of(const shape& s, ::caffe::Phase phase = ::caffe::TRAIN) {
   hand_net h(phase);
   h.all_diffs = true;
   h.input("x", s);
-  h.layer("name: 'drop' type: 'Dropout' bottom: 'x' top: 'y' dropout_param { dropout_ratio: 0.3 }", {s});
+  h.layer("name: 'drop' type: 'Dropout' bottom: 'x' top: 'y' dropout_param { dropout_ratio: 0.3 }",
+          {s});
   return h;
 }
 
@@ -28,8 +29,9 @@ TEST_CASE("dropout: every factor is the scalar Philox word's, forward and backwa
     const auto y = r.data("y"), dx = r.diff("x");
     const std::size_t per_sample = y.size() / static_cast<std::size_t>(s[0]);
     for (std::size_t i = 0; i < y.size(); ++i) {
-      const auto words = random_words(r.now.seed, random_use::dropout, 1, r.now.first_sample + i / per_sample,
-                                      static_cast<std::uint32_t>(i % per_sample / 4));
+      const auto words =
+          random_words(r.now.seed, random_use::dropout, 1, r.now.first_sample + i / per_sample,
+                       static_cast<std::uint32_t>(i % per_sample / 4));
       const bool kept = unit_float(words[i % per_sample % 4]) >= 0.3f;
       CHECK(y[i] == (kept ? 1.0f / (1.0f - 0.3f) : 0.0f));
       CHECK(dx[i] == 2 * y[i]);

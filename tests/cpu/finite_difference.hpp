@@ -1,13 +1,14 @@
-// tests/cpu/finite_difference.hpp - is backward() the derivative of forward()? Central differences of the
-// weighted sum of one blob, for every value of another blob and of every parameter.
+// tests/cpu/finite_difference.hpp - is backward() the derivative of forward()? Central differences
+// of the weighted sum of one blob, for every value of another blob and of every parameter.
 #pragma once
 #include "tests/cpu/hand_net.hpp"
 
 namespace poseidon::test {
 
-/// Deviation between backward and central differences with step h; `tops` are weighted with noise (a loss top
-/// with its own weight). The net must keep all diffs.
-inline double worst_gradient(running_net& r, const std::string& bottom, const std::string& top, float h) {
+/// Deviation between backward and central differences with step h; `tops` are weighted with noise
+/// (a loss top with its own weight). The net must keep all diffs.
+inline double worst_gradient(running_net& r, const std::string& bottom, const std::string& top,
+                             float h) {
   const std::size_t x = r.index(bottom), y = r.index(top);
   const auto loss_weight = [&]() -> float {
     for (const net_layer& l : r.n.layers) {
@@ -47,7 +48,8 @@ inline double worst_gradient(running_net& r, const std::string& bottom, const st
     analytic.push_back(derivative);
   };
   std::vector<float> moving = start;
-  for (std::size_t i = 0; i < moving.size(); ++i) probe(moving[i], dx[i], [&] { r.r->write_data(x, moving); });
+  for (std::size_t i = 0; i < moving.size(); ++i)
+    probe(moving[i], dx[i], [&] { r.r->write_data(x, moving); });
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
     for (std::size_t i = 0; i < r.parameters[p].size(); ++i) {
       probe(r.parameters[p][i], gradients[p][i], [&] { r.touch(); });

@@ -25,16 +25,42 @@ const std::vector<layer_case> smooth = {
     {"ReLU", "relu_param { negative_slope: 0.1 }", {1, 7}, {1, 7}, {}, 2},
     {"Softmax", "", {2, 5, 3}, {2, 5, 3}, {}},
     {"Softmax", "softmax_param { axis: 0 }", {4, 3}, {4, 3}, {}},
-    {"LRN", "lrn_param { local_size: 3 alpha: 0.5 beta: 0.75 k: 2 }", {2, 5, 3, 2}, {2, 5, 3, 2}, {}},
-    {"LRN", "lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }", {1, 2, 4, 4}, {1, 2, 4, 4}, {}},
+    {"LRN",
+     "lrn_param { local_size: 3 alpha: 0.5 beta: 0.75 k: 2 }",
+     {2, 5, 3, 2},
+     {2, 5, 3, 2},
+     {}},
+    {"LRN",
+     "lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }",
+     {1, 2, 4, 4},
+     {1, 2, 4, 4},
+     {}},
     {"InnerProduct", "inner_product_param { num_output: 4 }", {2, 3, 2, 1}, {2, 4}, {{4, 6}, {4}}},
-    {"InnerProduct", "inner_product_param { num_output: 1 bias_term: false }", {1, 1}, {1, 1}, {{1, 1}}},
-    {"InnerProduct", "inner_product_param { num_output: 9 transpose: true axis: 2 }", {2, 3, 5}, {2, 3, 9},
+    {"InnerProduct",
+     "inner_product_param { num_output: 1 bias_term: false }",
+     {1, 1},
+     {1, 1},
+     {{1, 1}}},
+    {"InnerProduct",
+     "inner_product_param { num_output: 9 transpose: true axis: 2 }",
+     {2, 3, 5},
+     {2, 3, 9},
      {{5, 9}, {9}}},
-    {"InnerProduct", "inner_product_param { num_output: 3 axis: -1 }", {2, 2, 4}, {2, 2, 3}, {{3, 4}, {3}}},
-    {"Convolution", "convolution_param { num_output: 3 kernel_size: 3 pad: 1 }", {1, 2, 4, 4}, {1, 3, 4, 4},
+    {"InnerProduct",
+     "inner_product_param { num_output: 3 axis: -1 }",
+     {2, 2, 4},
+     {2, 2, 3},
+     {{3, 4}, {3}}},
+    {"Convolution",
+     "convolution_param { num_output: 3 kernel_size: 3 pad: 1 }",
+     {1, 2, 4, 4},
+     {1, 3, 4, 4},
      {{3, 2, 3, 3}, {3}}},
-    {"Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 }", {1, 2, 6, 6}, {1, 2, 3, 3}, {}},
+    {"Pooling",
+     "pooling_param { pool: AVE kernel_size: 3 stride: 2 }",
+     {1, 2, 6, 6},
+     {1, 2, 3, 3},
+     {}},
     {"Flatten", "", {2, 3, 2}, {2, 6}, {}},
     {"Reshape", "reshape_param { shape { dim: 3 dim: 4 } }", {2, 6}, {3, 4}, {}},
 };
@@ -48,7 +74,8 @@ TEST_CASE("gradients: backward is the derivative of forward for every smooth lay
     hand_net h;
     h.all_diffs = true;
     h.input("x", l.bottom);
-    h.layer("name: 'l' type: '" + l.type + "' bottom: 'x' top: 'y' " + l.parameters, {l.top}, l.learned);
+    h.layer("name: 'l' type: '" + l.type + "' bottom: 'x' top: 'y' " + l.parameters, {l.top},
+            l.learned);
     running_net r(h.n, {1, true});
     auto x = noise(r.size(0), 5);
     for (float& v : x) v += l.offset;
@@ -79,7 +106,8 @@ TEST_CASE("gradients: the losses, with every normalization and with ignored labe
     h.all_diffs = true;
     h.input("x", {3, 4});
     h.input("label", {3, 4});
-    h.layer("name: 'loss' type: '" + type + "' bottom: 'x' bottom: 'label' top: 'l' loss_weight: 2", {{}});
+    h.layer("name: 'loss' type: '" + type + "' bottom: 'x' bottom: 'label' top: 'l' loss_weight: 2",
+            {{}});
     running_net r(h.n, {1, true});
     r.set("x", noise(12, 3));
     r.set("label", {0, 1, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0});
@@ -88,9 +116,9 @@ TEST_CASE("gradients: the losses, with every normalization and with ignored labe
 }
 
 TEST_CASE("gradients: layers with two bottoms, and in-place chains") {
-  for (const std::string p :
-       {"type: 'Eltwise' eltwise_param { operation: PROD }", "type: 'Eltwise' eltwise_param { coeff: 2 coeff: -1 }",
-        "type: 'Eltwise' eltwise_param { operation: MAX }"}) {
+  for (const std::string p : {"type: 'Eltwise' eltwise_param { operation: PROD }",
+                              "type: 'Eltwise' eltwise_param { coeff: 2 coeff: -1 }",
+                              "type: 'Eltwise' eltwise_param { operation: MAX }"}) {
     CAPTURE(p);
     hand_net h;
     h.all_diffs = true;
@@ -108,8 +136,10 @@ TEST_CASE("gradients: layers with two bottoms, and in-place chains") {
     hand_net h;
     h.all_diffs = true;
     h.input("x", {2, 3, 4, 4});
-    h.layer("name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 5 kernel_size: 3 }",
-            {{2, 5, 2, 2}}, {{5, 3, 3, 3}, {5}});
+    h.layer(
+        "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 5 "
+        "kernel_size: 3 }",
+        {{2, 5, 2, 2}}, {{5, 3, 3, 3}, {5}});
     h.layer("name: 'f' type: '" + type + "' bottom: 'y' top: 'y'", {});
     running_net r(h.n, {1, true});
     r.set("x", noise(96, 3));
@@ -124,8 +154,10 @@ TEST_CASE("LRN: equals the naive loop for blocked layouts too") {
     h.layer("name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: " +
                 std::to_string(channels) + " kernel_size: 1 }",
             {{2, channels, 3, 3}}, {{channels, channels, 1, 1}, {channels}});
-    h.layer("name: 'n' type: 'LRN' bottom: 'y' top: 'z' lrn_param { local_size: 5 alpha: 0.1 beta: 0.75 }",
-            {{2, channels, 3, 3}});
+    h.layer(
+        "name: 'n' type: 'LRN' bottom: 'y' top: 'z' lrn_param { local_size: 5 alpha: 0.1 beta: "
+        "0.75 }",
+        {{2, channels, 3, 3}});
     running_net r(h.n, {1, true});
     r.set("x", noise(r.size(0), 1));
     r.forward();

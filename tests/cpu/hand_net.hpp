@@ -1,5 +1,5 @@
-// tests/cpu/hand_net.hpp - nets written by hand for kernel tests: no file, no shape inference, and a diff for
-// every blob if the test wants it.
+// tests/cpu/hand_net.hpp - nets written by hand for kernel tests: no file, no shape inference, and
+// a diff for every blob if the test wants it.
 #pragma once
 #include "cpu/cpu_device.hpp"
 #include "models/net.hpp"
@@ -25,7 +25,8 @@ inline std::vector<float> noise(std::size_t size, std::uint32_t seed) {
   return v;
 }
 
-/// A net being written. Layers come in order; bottoms are found by name, tops that are no bottom are new blobs.
+/// A net being written. Layers come in order; bottoms are found by name, tops that are no bottom
+/// are new blobs.
 struct hand_net {
   net n;
   bool all_diffs = false;  ///< propagate to every bottom, as force_backward does
@@ -61,7 +62,8 @@ struct hand_net {
     if (!parameters.empty()) l.needs_backward = true;
     for (int t = 0; t < l.spec.top_size(); ++t) {
       bool in_place = false;
-      for (int b = 0; b < l.spec.bottom_size(); ++b) in_place = in_place || l.spec.bottom(b) == l.spec.top(t);
+      for (int b = 0; b < l.spec.bottom_size(); ++b)
+        in_place = in_place || l.spec.bottom(b) == l.spec.top(t);
       if (in_place) {
         l.tops.push_back(blob(l.spec.top(t)));
         continue;
@@ -73,7 +75,8 @@ struct hand_net {
     const bool loss = l.type.size() > 4 && l.type.substr(l.type.size() - 4) == "Loss";
     l.loss_weights.assign(l.tops.size(), 0);
     if (loss) l.loss_weights[0] = l.spec.loss_weight_size() > 0 ? l.spec.loss_weight(0) : 1;
-    if (l.type == "Accuracy") l.needs_backward = false, l.propagate_down.assign(l.bottoms.size(), false);
+    if (l.type == "Accuracy")
+      l.needs_backward = false, l.propagate_down.assign(l.bottoms.size(), false);
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       l.parameters.push_back(n.parameters.size());
       l.learn.push_back(true);
@@ -123,7 +126,9 @@ struct running_net {
       if (n.layers[i].needs_backward) r->at(i).backward(now);
     }
   }
-  std::size_t size(std::size_t blob) const { return static_cast<std::size_t>(count(n.blobs[blob].shape)); }
+  std::size_t size(std::size_t blob) const {
+    return static_cast<std::size_t>(count(n.blobs[blob].shape));
+  }
   std::size_t index(const std::string& name) const {
     for (std::size_t i = n.blobs.size(); i-- > 0;) {
       if (n.blobs[i].name == name) return i;
@@ -132,7 +137,9 @@ struct running_net {
     return 0;
   }
   void set(const std::string& name, const std::vector<float>& v) { r->write_data(index(name), v); }
-  void set_diff(const std::string& name, const std::vector<float>& v) { r->write_diff(index(name), v); }
+  void set_diff(const std::string& name, const std::vector<float>& v) {
+    r->write_diff(index(name), v);
+  }
   std::vector<float> data(const std::string& name) const {
     std::vector<float> v(size(index(name)));
     r->read_data(index(name), v);

@@ -1,6 +1,9 @@
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"
 
+#include <cmath>
+#include <limits>
+
 using namespace poseidon;
 using namespace poseidon::test;
 namespace ref = poseidon::reference;
@@ -11,9 +14,10 @@ struct shape_case {
   int n, c, h, w, kernel, stride, pad;
 };
 const std::vector<shape_case> cases = {
-    {1, 1, 1, 1, 1, 1, 0},  {2, 3, 6, 8, 2, 2, 0},  {2, 8, 7, 7, 3, 2, 0},   {1, 16, 12, 12, 3, 2, 1},
-    {1, 20, 9, 5, 3, 3, 1}, {2, 5, 6, 6, 4, 3, 2},  {1, 33, 28, 28, 3, 1, 1}, {1, 8, 20, 20, 17, 1, 0},
-    {1, 2, 4, 4, 2, 3, 0},  {3, 50, 8, 8, 2, 2, 0},
+    {1, 1, 1, 1, 1, 1, 0},    {2, 3, 6, 8, 2, 2, 0},    {2, 8, 7, 7, 3, 2, 0},
+    {1, 16, 12, 12, 3, 2, 1}, {1, 20, 9, 5, 3, 3, 1},   {2, 5, 6, 6, 4, 3, 2},
+    {1, 33, 28, 28, 3, 1, 1}, {1, 8, 20, 20, 17, 1, 0}, {1, 2, 4, 4, 2, 3, 0},
+    {3, 50, 8, 8, 2, 2, 0},
 };
 
 /// The pooling alone (plain layout), or behind a 1x1 convolution that brings the blocked layouts.
@@ -22,14 +26,16 @@ hand_net net_of(const shape_case& s, const std::string& how, bool blocked) {
   h.all_diffs = true;
   h.input("x", {s.n, s.c, s.h, s.w});
   if (blocked) {
-    h.layer("name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: " +
-                std::to_string(s.c) + " kernel_size: 1 }",
-            {{s.n, s.c, s.h, s.w}}, {{s.c, s.c, 1, 1}, {s.c}});
+    h.layer(
+        "name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: " +
+            std::to_string(s.c) + " kernel_size: 1 }",
+        {{s.n, s.c, s.h, s.w}}, {{s.c, s.c, 1, 1}, {s.c}});
   }
   const ref::pool p{1, s.h, s.w, s.kernel, s.stride, s.pad};
   h.layer("name: 'pool' type: 'Pooling' bottom: '" + std::string(blocked ? "y" : "x") +
-              "' top: 'z' pooling_param { pool: " + how + " kernel_size: " + std::to_string(s.kernel) +
-              " stride: " + std::to_string(s.stride) + " pad: " + std::to_string(s.pad) + " }",
+              "' top: 'z' pooling_param { pool: " + how +
+              " kernel_size: " + std::to_string(s.kernel) + " stride: " + std::to_string(s.stride) +
+              " pad: " + std::to_string(s.pad) + " }",
           {{s.n, s.c, p.out(s.h), p.out(s.w)}});
   return h;
 }
@@ -69,8 +75,10 @@ TEST_CASE("pooling: of equal maxima the first one of the window gets the gradien
     h.all_diffs = true;
     h.input("x", {1, 8, 4, 4});
     if (blocked) {
-      h.layer("name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 8 kernel_size: 1 }",
-              {{1, 8, 4, 4}}, {{8, 8, 1, 1}, {8}});
+      h.layer(
+          "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 8 "
+          "kernel_size: 1 }",
+          {{1, 8, 4, 4}}, {{8, 8, 1, 1}, {8}});
     }
     h.layer("name: 'p' type: 'Pooling' bottom: '" + std::string(blocked ? "y" : "x") +
                 "' top: 'z' pooling_param { pool: MAX kernel_size: 2 stride: 2 }",
@@ -91,8 +99,32 @@ TEST_CASE("pooling: of equal maxima the first one of the window gets the gradien
 TEST_CASE("pooling: STOCHASTIC is refused with the layer's name and what there is instead") {
   hand_net h;
   h.input("x", {1, 1, 2, 2});
-  h.layer("name: 'p9' type: 'Pooling' bottom: 'x' top: 'z' pooling_param { pool: STOCHASTIC kernel_size: 2 }",
-          {{1, 1, 1, 1}});
+  h.layer(
+      "name: 'p9' type: 'Pooling' bottom: 'x' top: 'z' pooling_param { pool: STOCHASTIC "
+      "kernel_size: 2 }",
+      {{1, 1, 1, 1}});
   CHECK_THROWS_WITH_AS(running_net(h.n), doctest::Contains("layer \"p9\" (Pooling)"), spec_error);
   CHECK_THROWS_WITH(running_net(h.n), doctest::Contains("It has MAX and AVE"));
+}
+
+TEST_CASE("pooling: NaNs in padded windows neither crash the backward pass nor vanish") {
+  hand_net h;
+  h.all_diffs = true;
+  h.input("x", {1, 3, 6, 6});
+  h.layer(
+      "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 8 "
+      "kernel_size: 3 pad: 1 }",
+      {{1, 8, 6, 6}}, {{8, 3, 3, 3}, {8}});
+  h.layer(
+      "name: 'p' type: 'Pooling' bottom: 'y' top: 'z' pooling_param { pool: MAX kernel_size: 3 "
+      "stride: 2 pad: 1 }",
+      {{1, 8, 4, 4}});
+  running_net r(h.n);
+  r.set("x", std::vector<float>(108, std::numeric_limits<float>::quiet_NaN()));
+  r.forward();
+  r.set_diff("z", std::vector<float>(128, 1.0f));
+  r.backward();
+  CHECK(std::isnan(r.data("z")[0]));
+  CHECK(std::isnan(r.gradient(0)[0]));
+  CHECK(r.r->first_nonfinite() == "x");
 }

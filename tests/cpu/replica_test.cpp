@@ -9,29 +9,42 @@ using namespace poseidon::test;
 
 namespace {
 
-/// A small net with everything that the backend rearranges: pooled and ReLU convolutions, a fused ReLU, dropout.
+/// A small net with everything that the backend rearranges: pooled and ReLU convolutions, a fused
+/// ReLU, dropout.
 hand_net small_net(int batch, ::caffe::Phase phase = ::caffe::TRAIN) {
   hand_net h(phase);
   h.input("data", {batch, 3, 16, 16});
   h.input("label", {batch});
-  h.layer("name: 'conv1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param { num_output: 20 "
-          "kernel_size: 5 }",
-          {{batch, 20, 12, 12}}, {{20, 3, 5, 5}, {20}});
-  h.layer("name: 'pool1' type: 'Pooling' bottom: 'c1' top: 'p1' pooling_param { pool: MAX kernel_size: 2 stride: 2 }",
-          {{batch, 20, 6, 6}});
-  h.layer("name: 'conv2' type: 'Convolution' bottom: 'p1' top: 'c2' convolution_param { num_output: 16 "
-          "kernel_size: 3 pad: 1 }",
-          {{batch, 16, 6, 6}}, {{16, 20, 3, 3}, {16}});
+  h.layer(
+      "name: 'conv1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param { num_output: "
+      "20 "
+      "kernel_size: 5 }",
+      {{batch, 20, 12, 12}}, {{20, 3, 5, 5}, {20}});
+  h.layer(
+      "name: 'pool1' type: 'Pooling' bottom: 'c1' top: 'p1' pooling_param { pool: MAX kernel_size: "
+      "2 stride: 2 }",
+      {{batch, 20, 6, 6}});
+  h.layer(
+      "name: 'conv2' type: 'Convolution' bottom: 'p1' top: 'c2' convolution_param { num_output: 16 "
+      "kernel_size: 3 pad: 1 }",
+      {{batch, 16, 6, 6}}, {{16, 20, 3, 3}, {16}});
   h.layer("name: 'relu2' type: 'ReLU' bottom: 'c2' top: 'c2'", {});
-  h.layer("name: 'pool2' type: 'Pooling' bottom: 'c2' top: 'p2' pooling_param { pool: AVE kernel_size: 3 stride: 2 }",
-          {{batch, 16, 3, 3}});
-  h.layer("name: 'ip1' type: 'InnerProduct' bottom: 'p2' top: 'i1' inner_product_param { num_output: 30 }",
-          {{batch, 30}}, {{30, 144}, {30}});
+  h.layer(
+      "name: 'pool2' type: 'Pooling' bottom: 'c2' top: 'p2' pooling_param { pool: AVE kernel_size: "
+      "3 stride: 2 }",
+      {{batch, 16, 3, 3}});
+  h.layer(
+      "name: 'ip1' type: 'InnerProduct' bottom: 'p2' top: 'i1' inner_product_param { num_output: "
+      "30 }",
+      {{batch, 30}}, {{30, 144}, {30}});
   h.layer("name: 'relu3' type: 'ReLU' bottom: 'i1' top: 'i1'", {});
   h.layer("name: 'drop' type: 'Dropout' bottom: 'i1' top: 'i1'", {});
-  h.layer("name: 'ip2' type: 'InnerProduct' bottom: 'i1' top: 'i2' inner_product_param { num_output: 10 }",
-          {{batch, 10}}, {{10, 30}, {10}});
-  h.layer("name: 'i2_split' type: 'Split' bottom: 'i2' top: 's0' top: 's1'", {{batch, 10}, {batch, 10}});
+  h.layer(
+      "name: 'ip2' type: 'InnerProduct' bottom: 'i1' top: 'i2' inner_product_param { num_output: "
+      "10 }",
+      {{batch, 10}}, {{10, 30}, {10}});
+  h.layer("name: 'i2_split' type: 'Split' bottom: 'i2' top: 's0' top: 's1'",
+          {{batch, 10}, {batch, 10}});
   h.layer("name: 'acc' type: 'Accuracy' bottom: 's0' bottom: 'label' top: 'acc'", {{}});
   h.layer("name: 'loss' type: 'SoftmaxWithLoss' bottom: 's1' bottom: 'label' top: 'loss'", {{}});
   return h;
@@ -52,7 +65,8 @@ std::vector<std::vector<float>> gradients(running_net& r) {
 
 }  // namespace
 
-TEST_CASE("replica: the same inputs give the same bits again, in another replica and on another thread") {
+TEST_CASE(
+    "replica: the same inputs give the same bits again, in another replica and on another thread") {
   const hand_net h = small_net(4);
   running_net a(h.n), b(h.n);
   give_input(a, 4);
@@ -81,7 +95,8 @@ TEST_CASE("replica: gradients are the derivative of the loss along themselves") 
     for (const float x : v) square += double{x} * double{x};
   const auto loss_at = [&](double along) {
     for (std::size_t p = 0; p < g.size(); ++p)
-      for (std::size_t i = 0; i < g[p].size(); ++i) r.parameters[p][i] += static_cast<float>(along * g[p][i]);
+      for (std::size_t i = 0; i < g[p].size(); ++i)
+        r.parameters[p][i] += static_cast<float>(along * g[p][i]);
     r.touch();
     r.forward();
     return double{r.data("loss")[0]};
@@ -120,7 +135,8 @@ TEST_CASE("replica: Split hands on values without copying and sums its tops' dif
   hand_net h;
   h.all_diffs = true;
   h.input("x", {2, 3});
-  h.layer("name: 's' type: 'Split' bottom: 'x' top: 'a' top: 'b' top: 'c'", {{2, 3}, {2, 3}, {2, 3}});
+  h.layer("name: 's' type: 'Split' bottom: 'x' top: 'a' top: 'b' top: 'c'",
+          {{2, 3}, {2, 3}, {2, 3}});
   h.layer("name: 'r' type: 'ReLU' bottom: 'b' top: 'b'", {});
   running_net r(h.n, {1, true});
   r.set("x", {-1, 2, -3, 4, -5, 6});
@@ -137,10 +153,14 @@ TEST_CASE("replica: Split hands on values without copying and sums its tops' dif
 TEST_CASE("replica: a parameter that two layers share gets the sum of their gradients") {
   hand_net h;
   h.input("x", {2, 4});
-  h.layer("name: 'a' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 4 bias_term: false }",
-          {{2, 4}}, {{4, 4}});
-  h.layer("name: 'b' type: 'InnerProduct' bottom: 'y' top: 'z' inner_product_param { num_output: 4 bias_term: false }",
-          {{2, 4}}, {{4, 4}});
+  h.layer(
+      "name: 'a' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 4 "
+      "bias_term: false }",
+      {{2, 4}}, {{4, 4}});
+  h.layer(
+      "name: 'b' type: 'InnerProduct' bottom: 'y' top: 'z' inner_product_param { num_output: 4 "
+      "bias_term: false }",
+      {{2, 4}}, {{4, 4}});
   hand_net shared = h;
   shared.n.layers[2].parameters = {0};
   shared.n.parameters.pop_back();
@@ -179,7 +199,8 @@ TEST_CASE("replica: an unknown type is refused with its name and the types there
   hand_net h;
   h.input("x", {1, 1});
   h.layer("name: 'odd' type: 'Quantum' bottom: 'x' top: 'y'", {{1, 1}});
-  CHECK_THROWS_WITH_AS(running_net(h.n), doctest::Contains("layer \"odd\" (Quantum): the CPU has no kernel"),
+  CHECK_THROWS_WITH_AS(running_net(h.n),
+                       doctest::Contains("layer \"odd\" (Quantum): the CPU has no kernel"),
                        spec_error);
   CHECK_THROWS_WITH(running_net(h.n), doctest::Contains("Convolution"));
   CHECK_FALSE(make_cpu_device()->supports("Quantum"));
@@ -196,13 +217,18 @@ TEST_CASE("replica: a label outside the classes is refused with both values") {
   CHECK_THROWS_WITH(r.forward(), doctest::Contains("10 classes"));
 }
 
-TEST_CASE("accuracy: counts ties as misses, ignores what it is told to, and knows top_k and classes") {
+TEST_CASE(
+    "accuracy: counts ties as misses, ignores what it is told to, and knows top_k and classes") {
   hand_net h(::caffe::TEST);
   h.input("x", {4, 3});
   h.input("label", {4});
-  h.layer("name: 'a' type: 'Accuracy' bottom: 'x' bottom: 'label' top: 'a' top: 'per' accuracy_param { ignore_label: 2 }",
-          {{}, {3}});
-  h.layer("name: 'b' type: 'Accuracy' bottom: 'x' bottom: 'label' top: 'b' accuracy_param { top_k: 2 }", {{}});
+  h.layer(
+      "name: 'a' type: 'Accuracy' bottom: 'x' bottom: 'label' top: 'a' top: 'per' accuracy_param { "
+      "ignore_label: 2 }",
+      {{}, {3}});
+  h.layer(
+      "name: 'b' type: 'Accuracy' bottom: 'x' bottom: 'label' top: 'b' accuracy_param { top_k: 2 }",
+      {{}});
   running_net r(h.n);
   r.set("x", {5, 1, 0, /**/ 2, 2, 0, /**/ 0, 1, 5, /**/ 1, 3, 2});
   r.set("label", {0, 1, 2, 1});

@@ -9,7 +9,9 @@ namespace {
 const std::vector<rule_kind> kinds = {rule_kind::sgd,     rule_kind::nesterov, rule_kind::adagrad,
                                       rule_kind::rmsprop, rule_kind::adadelta, rule_kind::adam};
 
-solver_rule rule_of(rule_kind k, regularizer norm) { return {k, norm, 0.9f, 0.999f, 0.98f, 1e-6f}; }
+solver_rule rule_of(rule_kind k, regularizer norm) {
+  return {k, norm, 0.9f, 0.999f, 0.98f, 1e-6f};
+}
 
 std::vector<float> positive(std::vector<float> v) {
   for (float& x : v) x = std::abs(x);
@@ -28,7 +30,8 @@ chunked run(const solver_rule& r, std::size_t size, std::size_t piece) {
   const auto dev = make_cpu_device();
   for (std::size_t at = 0; at < size; at += piece) {
     const std::size_t n = std::min(piece, size - at);
-    const std::span<float> h[] = {std::span(c.first).subspan(at, n), std::span(c.second).subspan(at, n)};
+    const std::span<float> h[] = {std::span(c.first).subspan(at, n),
+                                  std::span(c.second).subspan(at, n)};
     dev->update(r, step, std::span(g).subspan(at, n), std::span(w).subspan(at, n),
                 std::span(c.fresh).subspan(at, n), {h, history_count(r.kind)});
   }

@@ -1,5 +1,5 @@
-// tests/reference/image_layers.hpp - naive twins of the image kernels: plain loops, double precision, Caffe's
-// layout. They say what is right and never how to be fast.
+// tests/reference/image_layers.hpp - naive twins of the image kernels: plain loops, double
+// precision, Caffe's layout. They say what is right and never how to be fast.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,9 @@ namespace poseidon::reference {
 
 using values = std::vector<double>;
 
-inline values widen(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+inline values widen(const std::vector<float>& v) {
+  return {v.begin(), v.end()};
+}
 
 struct conv {
   int n, ic, h, w, oc, kh, kw, stride = 1, pad = 0, dilation = 1, groups = 1;
@@ -34,7 +36,8 @@ void each_product(const conv& c, F f) {
                 if (row < 0 || row >= c.h || column < 0 || column >= c.w) continue;
                 const int channel = o / ocg * icg + i;
                 f(((n * c.oc + o) * c.oh() + y) * c.ow() + x,
-                  ((n * c.ic + channel) * c.h + row) * c.w + column, ((o * icg + i) * c.kh + a) * c.kw + b);
+                  ((n * c.ic + channel) * c.h + row) * c.w + column,
+                  ((o * icg + i) * c.kh + a) * c.kw + b);
               }
 }
 
@@ -50,7 +53,8 @@ struct conv_gradients {
   values dx, dw, db;
 };
 
-inline conv_gradients convolve_backward(const conv& c, const values& x, const values& w, const values& dy) {
+inline conv_gradients convolve_backward(const conv& c, const values& x, const values& w,
+                                        const values& dy) {
   conv_gradients g{values(x.size()), values(w.size()), values(static_cast<std::size_t>(c.oc))};
   const std::size_t plane = static_cast<std::size_t>(c.oh()) * c.ow();
   for (std::size_t i = 0; i < dy.size(); ++i) g.db[i / plane % g.db.size()] += dy[i];
@@ -64,7 +68,8 @@ inline conv_gradients convolve_backward(const conv& c, const values& x, const va
 struct pool {
   int planes, h, w, kernel, stride, pad;
   [[nodiscard]] int out(int extent) const {
-    int o = static_cast<int>(std::ceil(static_cast<double>(extent + 2 * pad - kernel) / stride)) + 1;
+    int o =
+        static_cast<int>(std::ceil(static_cast<double>(extent + 2 * pad - kernel) / stride)) + 1;
     if (pad > 0 && (o - 1) * stride >= extent + pad) --o;
     return o;
   }
@@ -78,13 +83,15 @@ void each_window(const pool& p, F f) {
     for (int y = 0; y < p.out(p.h); ++y)
       for (int x = 0; x < p.out(p.w); ++x, ++out) {
         const int top = y * p.stride - p.pad, left = x * p.stride - p.pad;
-        const int bottom = std::min(top + p.kernel, p.h + p.pad), right = std::min(left + p.kernel, p.w + p.pad);
+        const int bottom = std::min(top + p.kernel, p.h + p.pad),
+                  right = std::min(left + p.kernel, p.w + p.pad);
         std::vector<std::size_t> inside;
         for (int row = top; row < bottom; ++row)
           for (int column = left; column < right; ++column)
             if (row >= 0 && row < p.h && column >= 0 && column < p.w)
               inside.push_back(static_cast<std::size_t>((c * p.h + row) * p.w + column));
-        f(static_cast<std::size_t>(out), inside, static_cast<double>((bottom - top) * (right - left)));
+        f(static_cast<std::size_t>(out), inside,
+          static_cast<double>((bottom - top) * (right - left)));
       }
 }
 
@@ -126,8 +133,8 @@ inline values relu_backward(const values& y, values dy, double slope = 0) {
 }
 
 /// x * (k + alpha / size * sum of squares of the neighbouring channels)^-beta
-inline values lrn_across(int n, int channels, int plane, int size, double alpha, double beta, double k,
-                         const values& x) {
+inline values lrn_across(int n, int channels, int plane, int size, double alpha, double beta,
+                         double k, const values& x) {
   values y(x.size());
   for (int s = 0; s < n; ++s)
     for (int c = 0; c < channels; ++c)

@@ -30,6 +30,7 @@ using clock_type = std::chrono::steady_clock;
 struct options {
   std::size_t chunk_bytes = 1 << 20;
   std::size_t bytes = std::size_t{4} << 30;
+  std::size_t chunks = 16;  // in rotation: 1 stays in the cache, as iperf3's only buffer does
   bool both = false;
   bool pooled = false;  // gradients into pooled buffers instead of parameters to their place
 };
@@ -38,7 +39,7 @@ struct options {
 struct progress {
   std::mutex mutex;
   std::condition_variable changed;
-  std::size_t received = 0;
+  std::size_t received = 0, wanted = 0;
   bool lost = false;
 };
 
@@ -60,16 +61,13 @@ class counter : public actor<counter> {
  private:
   void add() {
     const std::lock_guard lock(progress_->mutex);
-    ++progress_->received;
-    progress_->changed.notify_all();
+    if (++progress_->received == progress_->wanted) progress_->changed.notify_all();
   }
   progress* progress_;
 };
 
-constexpr std::size_t chunks = 16;
-
 struct store : landing {
-  explicit store(std::size_t bytes) : chunk_bytes(bytes), memory(chunks * bytes) {}
+  store(std::size_t chunks, std::size_t bytes) : chunk_bytes(bytes), memory(chunks * bytes) {}
   std::span<std::byte> place(chunk_id c, version_id) override {
     return std::span(memory).subspan(value(c) * chunk_bytes, chunk_bytes);
   }
@@ -96,12 +94,14 @@ double cpu_seconds(int who) {
 // had come or, for one that only sends, until the peer has closed.
 double run_end(std::shared_ptr<tcp_socket> socket, unsigned self, const options& o,
                std::size_t to_send, std::size_t to_receive) {
+  const auto chunks = o.chunks;
   config c;
   caf::actor_system system(c);
   edge_book book;
   progress p;
+  p.wanted = to_receive;
   auto count = spawn<counter>(system, book, thread_kind::shared, "counter", &p);
-  auto parameters = std::make_shared<store>(o.chunk_bytes);
+  auto parameters = std::make_shared<store>(chunks, o.chunk_bytes);
   link_options l;
   l.socket = std::move(socket);
   l.address = "loopback";
@@ -160,11 +160,14 @@ options parse(int argc, char** argv) {
       o.pooled = true;
     else if (a == "--chunk" && i + 1 < argc)
       o.chunk_bytes = std::strtoull(argv[++i], nullptr, 10);
+    else if (a == "--chunks" && i + 1 < argc)
+      o.chunks = std::strtoull(argv[++i], nullptr, 10);
     else if (a == "--bytes" && i + 1 < argc)
       o.bytes = static_cast<std::size_t>(std::strtod(argv[++i], nullptr));
     else {
-      std::fprintf(stderr,
-                   "usage: link_bench [--chunk BYTES] [--bytes BYTES] [--both] [--pooled]\n");
+      std::fprintf(
+          stderr,
+          "usage: link_bench [--chunk BYTES] [--chunks N] [--bytes BYTES] [--both] [--pooled]\n");
       std::exit(2);
     }
   }
@@ -191,10 +194,11 @@ int main(int argc, char** argv) {
   const double one_way = static_cast<double>(frames * o.chunk_bytes);
   const double gb = one_way * (o.both ? 2 : 1) / 1e9;
   std::printf(
-      R"({"bench":"link","chunk_bytes":%zu,"directions":%d,"payload":"%s","bytes":%.0f,"seconds":%.3f,)"
+      R"({"bench":"link","chunk_bytes":%zu,"chunks":%zu,"directions":%d,"payload":"%s","bytes":%.0f,"seconds":%.3f,)"
       R"("bytes_per_s":%.4g,"cpu_s_per_gb":%.3f})"
       "\n",
-      o.chunk_bytes, o.both ? 2 : 1, o.pooled ? "push_gradient" : "fresh_parameters", one_way,
-      seconds, one_way / seconds, (cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN)) / gb);
+      o.chunk_bytes, o.chunks, o.both ? 2 : 1, o.pooled ? "push_gradient" : "fresh_parameters",
+      one_way, seconds, one_way / seconds,
+      (cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN)) / gb);
   return status == 0 ? 0 : 1;
 }

@@ -1,12 +1,16 @@
 // tools/bench/net_bench.cpp
-// Asks    How many images per second does the bare sequence feed, forward, backward, add, update reach?
-//         What actors add to it shows against this; PyTorch's step is measured by a script of the same form.
-// Nets    lenet (batch 64), cifar10_quick (batch 100), as BVLC Caffe's examples define them, or any prototxt.
-// Run     net_bench --net lenet --replicas 2 --seconds 8        one line of JSON
-//         net_bench --net lenet --profile                       and a table of CPU ms per layer on stderr
-// Read    images_per_s is the median chunk, best the fastest, clean the median of chunks during which other
-//         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the figure that
-//         a busy machine disturbs least.
+// Asks    How many images per second does the bare sequence feed, forward, backward, add, update
+// reach?
+//         What actors add to it shows against this; PyTorch's step is measured by a script of the
+//         same form.
+// Nets    lenet (batch 64), cifar10_quick (batch 100), as BVLC Caffe's examples define them, or any
+// prototxt. Run     net_bench --net lenet --replicas 2 --seconds 8        one line of JSON
+//         net_bench --net lenet --profile                       and a table of CPU ms per layer on
+//         stderr
+// Read    images_per_s is the median chunk, best the fastest, clean the median of chunks during
+// which other
+//         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the
+//         figure that a busy machine disturbs least.
 #include "cpu/cpu_device.hpp"
 #include "models/net_builder.hpp"
 #include "models/net_file.hpp"
@@ -31,7 +35,8 @@ using namespace poseidon;
 std::string input_layer(int batch, const std::string& extents) {
   const std::string b = std::to_string(batch);
   return "layer { name: 'data' type: 'Input' top: 'data' top: 'label' input_param {"
-         " shape { dim: " + b + " " + extents + " } shape { dim: " + b + " } } }\n";
+         " shape { dim: " +
+         b + " " + extents + " } shape { dim: " + b + " } } }\n";
 }
 
 std::string convolution(const std::string& name, const std::string& bottom, int outputs, int pad) {
@@ -41,14 +46,16 @@ std::string convolution(const std::string& name, const std::string& bottom, int 
          " weight_filler { type: 'xavier' } } }\n";
 }
 
-std::string pooling(const std::string& name, const std::string& bottom, const std::string& how, int size) {
+std::string pooling(const std::string& name, const std::string& bottom, const std::string& how,
+                    int size) {
   return "layer { name: '" + name + "' type: 'Pooling' bottom: '" + bottom + "' top: '" + name +
-         "' pooling_param { pool: " + how + " kernel_size: " + std::to_string(size) + " stride: 2 } }\n";
+         "' pooling_param { pool: " + how + " kernel_size: " + std::to_string(size) +
+         " stride: 2 } }\n";
 }
 
 std::string inner_product(const std::string& name, const std::string& bottom, int outputs) {
-  return "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" + name +
-         "' param { lr_mult: 1 } param { lr_mult: 2 } inner_product_param { num_output: " +
+  return "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" +
+         name + "' param { lr_mult: 1 } param { lr_mult: 2 } inner_product_param { num_output: " +
          std::to_string(outputs) + " weight_filler { type: 'xavier' } } }\n";
 }
 
@@ -65,8 +72,8 @@ std::string lenet(int batch) {
   return "name: 'lenet'\n" + input_layer(batch, "dim: 1 dim: 28 dim: 28") +
          convolution("conv1", "data", 20, 0) + pooling("pool1", "conv1", "MAX", 2) +
          convolution("conv2", "pool1", 50, 0) + pooling("pool2", "conv2", "MAX", 2) +
-         inner_product("ip1", "pool2", 500) + relu("relu1", "ip1") + inner_product("ip2", "ip1", 10) +
-         loss("ip2");
+         inner_product("ip1", "pool2", 500) + relu("relu1", "ip1") +
+         inner_product("ip2", "ip1", 10) + loss("ip2");
 }
 
 std::string cifar10_quick(int batch) {
@@ -74,8 +81,8 @@ std::string cifar10_quick(int batch) {
          convolution("conv1", "data", 32, 2) + pooling("pool1", "conv1", "MAX", 3) +
          relu("relu1", "pool1") + convolution("conv2", "pool1", 32, 2) + relu("relu2", "conv2") +
          pooling("pool2", "conv2", "AVE", 3) + convolution("conv3", "pool2", 64, 2) +
-         relu("relu3", "conv3") + pooling("pool3", "conv3", "AVE", 3) + inner_product("ip1", "pool3", 64) +
-         inner_product("ip2", "ip1", 10) + loss("ip2");
+         relu("relu3", "conv3") + pooling("pool3", "conv3", "AVE", 3) +
+         inner_product("ip1", "pool3", 64) + inner_product("ip2", "ip1", 10) + loss("ip2");
 }
 
 double seconds_of(clockid_t clock) {
@@ -83,9 +90,15 @@ double seconds_of(clockid_t clock) {
   clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-double now() { return seconds_of(CLOCK_MONOTONIC); }
-double process_cpu() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-double thread_cpu() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double now() {
+  return seconds_of(CLOCK_MONOTONIC);
+}
+double process_cpu() {
+  return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+double thread_cpu() {
+  return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
 
 /// CPU seconds that the whole machine has spent so far.
 double machine_cpu() {
@@ -128,7 +141,8 @@ net load(const settings& s, int batch) {
     return shapes;
   };
   if (s.net == "lenet") return build_net(parse_net(lenet(batch), "lenet"), options);
-  if (s.net == "cifar10_quick") return build_net(parse_net(cifar10_quick(batch), "cifar10_quick"), options);
+  if (s.net == "cifar10_quick")
+    return build_net(parse_net(cifar10_quick(batch), "cifar10_quick"), options);
   return build_net(read_net(s.net), options);
 }
 
@@ -155,7 +169,8 @@ class training {
     std::barrier<> all(settings_.replicas);
     std::vector<std::jthread> lanes;
     for (int r = 1; r < settings_.replicas; ++r) {
-      lanes.emplace_back([this, r, iterations, &all] { lane(static_cast<std::size_t>(r), iterations, all); });
+      lanes.emplace_back(
+          [this, r, iterations, &all] { lane(static_cast<std::size_t>(r), iterations, all); });
     }
     lane(0, iterations, all);
   }
@@ -175,11 +190,12 @@ class training {
   void reset_times() { times_.assign(times_.size(), {}), update_time_ = 0; }
   void print_times(double iterations) const {
     for (std::size_t i = 0; i < times_.size(); ++i) {
-      std::fprintf(stderr, "%-24s %-16s forward %9.3f ms  backward %9.3f ms\n", net_.layers[i].name.c_str(),
-                   net_.layers[i].type.c_str(), 1e3 * times_[i].forward / iterations,
-                   1e3 * times_[i].backward / iterations);
+      std::fprintf(stderr, "%-24s %-16s forward %9.3f ms  backward %9.3f ms\n",
+                   net_.layers[i].name.c_str(), net_.layers[i].type.c_str(),
+                   1e3 * times_[i].forward / iterations, 1e3 * times_[i].backward / iterations);
     }
-    std::fprintf(stderr, "%-24s %-16s         %9.3f ms\n", "update", "", 1e3 * update_time_ / iterations);
+    std::fprintf(stderr, "%-24s %-16s         %9.3f ms\n", "update", "",
+                 1e3 * update_time_ / iterations);
   }
 
  private:
@@ -200,7 +216,8 @@ class training {
       batch b;
       for (std::size_t t = 0; t < l.tops.size(); ++t) {
         b.tops.emplace_back(static_cast<std::size_t>(count(net_.blobs[l.tops[t]].shape)));
-        for (float& v : b.tops.back()) v = t == 0 ? normal(random) : static_cast<float>(random() % 10);
+        for (float& v : b.tops.back())
+          v = t == 0 ? normal(random) : static_cast<float>(random() % 10);
       }
       inputs_.push_back(std::move(b));
     }
@@ -247,9 +264,10 @@ class training {
       const std::size_t from = size * r / lanes;
       const std::size_t length = size * (r + 1) / lanes - from;
       const auto sum = replicas_[0]->gradient(p).subspan(from, length);
-      for (std::size_t o = 1; o < lanes; ++o) device_->add(sum, replicas_[o]->gradient(p).subspan(from, length));
-      const rule_step step{0, 1e-4f * net_.parameters[p].lr_mult, 5e-4f * net_.parameters[p].decay_mult,
-                           1.0f / static_cast<float>(lanes)};
+      for (std::size_t o = 1; o < lanes; ++o)
+        device_->add(sum, replicas_[o]->gradient(p).subspan(from, length));
+      const rule_step step{0, 1e-4f * net_.parameters[p].lr_mult,
+                           5e-4f * net_.parameters[p].decay_mult, 1.0f / static_cast<float>(lanes)};
       const std::span<float> values = std::span(values_[p]).subspan(from, length);
       const std::span<float> history = std::span(history_[p]).subspan(from, length);
       device_->update(rule, step, sum, values, values, {&history, 1});
@@ -298,9 +316,12 @@ void measure(const settings& s, const net& n, int batch) {
     other_sum += other;
   }
   std::printf(
-      "{\"framework\": \"poseidon\", \"net\": \"%s\", \"batch\": %d, \"threads\": %d, \"replicas\": %d, "
-      "\"iters\": %d, \"images_per_s\": %.2f, \"best\": %.2f, \"clean\": %.2f, \"clean_chunks\": %zu, "
-      "\"chunks\": %zu, \"other_cpu\": %.2f, \"cpu_ms_per_image\": %.4f, \"loss\": %.4f, \"params\": %zu}\n",
+      "{\"framework\": \"poseidon\", \"net\": \"%s\", \"batch\": %d, \"threads\": %d, "
+      "\"replicas\": %d, "
+      "\"iters\": %d, \"images_per_s\": %.2f, \"best\": %.2f, \"clean\": %.2f, \"clean_chunks\": "
+      "%zu, "
+      "\"chunks\": %zu, \"other_cpu\": %.2f, \"cpu_ms_per_image\": %.4f, \"loss\": %.4f, "
+      "\"params\": %zu}\n",
       n.name.c_str(), batch, s.replicas * s.threads, s.replicas, done, median(rates),
       *std::max_element(rates.begin(), rates.end()), median(clean), clean.size(), rates.size(),
       other_sum / static_cast<double>(rates.size()), median(cpu), static_cast<double>(t.loss()),
@@ -314,8 +335,10 @@ int main(int argc, char** argv) {
   settings s;
   CLI::App app("Training speed of the CPU backend without actors");
   app.add_option("--net", s.net, "lenet, cifar10_quick or a prototxt");
-  app.add_option("--batch", s.batch, "images per iteration, over all replicas (0: 64, 100 for cifar10_quick)");
-  app.add_option("--replicas", s.replicas, "lanes that share the batch")->check(CLI::PositiveNumber);
+  app.add_option("--batch", s.batch,
+                 "images per iteration, over all replicas (0: 64, 100 for cifar10_quick)");
+  app.add_option("--replicas", s.replicas, "lanes that share the batch")
+      ->check(CLI::PositiveNumber);
   app.add_option("--threads", s.threads, "OpenMP threads of each lane")->check(CLI::PositiveNumber);
   app.add_option("--seconds", s.seconds, "how long to measure");
   app.add_option("--input", s.input, "extents of an image, for the data layers of a prototxt");
@@ -324,7 +347,8 @@ int main(int argc, char** argv) {
   try {
     const int batch = s.batch > 0 ? s.batch : s.net == "cifar10_quick" ? 100 : 64;
     if (batch % s.replicas != 0) {
-      std::fprintf(stderr, "net_bench: batch %d does not divide over %d replicas\n", batch, s.replicas);
+      std::fprintf(stderr, "net_bench: batch %d does not divide over %d replicas\n", batch,
+                   s.replicas);
       return 2;
     }
     const net n = load(s, batch / s.replicas);

@@ -1,0 +1,62 @@
+#include "actors/run_node.hpp"
+
+#include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <thread>
+#include <unistd.h>
+
+namespace poseidon {
+
+namespace {
+
+constexpr std::chrono::seconds shutdown_patience{10};
+
+/// The system's destructor waits for every actor; one that hangs must not hang the process for ever.
+void await_actors(caf::actor_system& system, const node_result& result) {
+  std::promise<void> over;
+  std::thread watchdog([&, ended = over.get_future()] {
+    if (ended.wait_for(shutdown_patience) == std::future_status::ready) return;
+    std::fprintf(stderr,
+                 "internal error: actors still run %lld s after the end; giving up on them.\n",
+                 static_cast<long long>(shutdown_patience.count()));
+    _exit(result.exit_code != 0 ? result.exit_code : 1);
+  });
+  system.await_all_actors_done();
+  over.set_value();
+  watchdog.join();
+}
+
+}  // namespace
+
+node_result run_node(node_setup setup, const signal_hook& signals) {
+  if (!setup.edges) setup.edges = std::make_shared<edge_book>();
+  if (!setup.trace) setup.trace = std::make_shared<trace_log>(!setup.trace_file.empty());
+  if (!setup.stop_requested) setup.stop_requested = std::make_shared<std::atomic<bool>>(false);
+  std::promise<node_result> ended;
+  setup.ended = [&](node_result r) { ended.set_value(std::move(r)); };
+
+  caf::actor_system_config config;
+  config.set("scheduler.policy", caf::atom("sharing"));
+  config.set("scheduler.max-threads", std::size_t{2});
+  config.set("logger.console", caf::atom("none"));
+  caf::actor_system system(config);
+  const auto stop = setup.stop_requested;
+  const auto edges = setup.edges;  // outlives the actors that count into it
+  auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
+  if (signals)
+    signals([=](int signal) {
+      stop->store(true);
+      tell_from_outside(the_node, interrupted{signal});
+    });
+  tell_from_outside(the_node, start_node{});
+  auto result = ended.get_future().get();
+  the_node = {};
+  await_actors(system, result);
+  return result;
+}
+
+}  // namespace poseidon

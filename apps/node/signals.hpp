@@ -1,0 +1,46 @@
+// apps/node/signals.hpp - SIGINT and SIGTERM as messages.
+#pragma once
+#include <csignal>
+#include <functional>
+#include <thread>
+#include <unistd.h>
+
+namespace poseidon::app {
+
+/// Waits for signals in a thread of its own and tells the first one; a second one ends the process at once.
+/// Every later thread inherits the mask, so it must be constructed before the first of them.
+class signal_thread {
+ public:
+  signal_thread() {
+    sigemptyset(&set_);
+    for (const int s : {SIGINT, SIGTERM, end_signal}) sigaddset(&set_, s);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  ~signal_thread() {
+    if (!thread_.joinable()) return;
+    pthread_kill(thread_.native_handle(), end_signal);
+    thread_.join();
+  }
+  signal_thread(const signal_thread&) = delete;
+  signal_thread& operator=(const signal_thread&) = delete;
+
+  void run(std::function<void(int)> tell) {
+    thread_ = std::thread([this, tell = std::move(tell)] {
+      for (int seen = 0;; ++seen) {
+        int signal = 0;
+        sigwait(&set_, &signal);
+        if (signal == end_signal) return;
+        if (seen > 0) _exit(128 + signal);
+        tell(signal);
+      }
+    });
+  }
+
+ private:
+  static constexpr int end_signal = SIGUSR1;
+  sigset_t set_{};
+  std::thread thread_;
+};
+
+}  // namespace poseidon::app

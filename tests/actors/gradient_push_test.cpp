@@ -1,0 +1,109 @@
+#include "actors/gradient_push.hpp"
+
+#include "tests/actors/fakes.hpp"
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+
+namespace {
+
+struct push_of_two_replicas {
+  test::sim sim;
+  std::vector<float> r0{1, 2, 3, 4}, r1{10, 20, 30, 40};
+  std::shared_ptr<gradient_sum> sum =
+      std::make_shared<gradient_sum>(std::make_shared<test::plain_arithmetic>(),
+                                     std::vector<std::vector<std::span<float>>>{{r0}, {r1}}, 1);
+  std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
+  test::probe<send_frame> link = sim.listen<send_frame>();
+  test::probe<gradient_arrived> shard = sim.listen<gradient_arrived>();
+  test::probe<install_chunk> install = sim.listen<install_chunk>();
+  test::probe<parameters_fresh> layer = sim.listen<parameters_fresh>();
+  test::probe<layer_fresh> solver = sim.listen<layer_fresh>();
+  handle<gradient_push> push;
+
+  push_of_two_replicas() {
+    gradient_push_setup s;
+    s.layer = layer_id{7};
+    s.name = "fc7";
+    s.replicas = 2;
+    s.parameters = {0};
+    s.sum = sum;
+    s.store = store;
+    push = sim.spawn<gradient_push>("gradient_push fc7", std::move(s));
+    sim.tell(push,
+             connect_gradient_push{{{}, link.in}, shard.in, install.in, {layer.in}, {}, solver.in});
+    sim.settle();
+  }
+  void done(unsigned replica) {
+    sum->contribute(0);
+    sim.tell(push, backward_done{replica_id{replica}, {clock_id{3}, 0, 0}});
+    sim.settle();
+  }
+  void landed(unsigned chunk, std::uint64_t version) {
+    sim.tell(push, chunk_landed{chunk_id{chunk}, version_id{version}});
+    sim.settle();
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "gradient_push: nothing leaves before every replica is done, then each chunk goes to its "
+    "owner") {
+  push_of_two_replicas t;
+  t.done(1);
+  CHECK(t.shard.got->empty());
+  t.done(0);
+  REQUIRE(t.shard.got->size() == 1);
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(t.shard.got->front().clock == clock_id{3});
+  CHECK(test::values_of(t.shard.got->front().values) == std::vector<float>{11, 22});
+  CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{33, 44});
+  CHECK(t.link.got->front().data.bytes.data() ==
+        reinterpret_cast<std::byte*>(t.r0.data() + 2));  // no copy
+  CHECK(t.link.got->front().priority == 8);              // the forward order
+}
+
+TEST_CASE(
+    "gradient_push: layers hear of fresh parameters when every chunk has landed, not before") {
+  push_of_two_replicas t;
+  std::ranges::fill(t.store->landing(0), 5.0f);
+  t.landed(0, 0);
+  CHECK(t.layer.got->empty());
+  CHECK(t.store->current(0)[0] == 0.0f);
+  t.landed(1, 0);
+  REQUIRE(t.layer.got->size() == 1);
+  CHECK(t.layer.got->front().version == version_id{0});
+  CHECK(t.store->current(0)[0] == 5.0f);
+  CHECK(t.solver.got->size() == 1);
+}
+
+TEST_CASE("gradient_push: the own shard takes over its chunks once, when the first values are in") {
+  push_of_two_replicas t;
+  t.landed(0, 0);
+  t.landed(1, 0);
+  REQUIRE(t.install.got->size() == 1);
+  CHECK(t.install.got->front().chunk == chunk_id{0});
+  t.landed(0, 1);
+  t.landed(1, 1);
+  CHECK(t.install.got->size() == 1);
+}
+
+TEST_CASE(
+    "gradient_sum: micro-batches are added after the replicas of each, and the first overwrites") {
+  std::vector<float> r0{1}, r1{2};
+  gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 2);
+  for (int clock = 0; clock < 2; ++clock) {
+    r0 = {1};
+    r1 = {2};
+    sum.contribute(0);
+    sum.contribute(0);
+    r0 = {10};
+    r1 = {20};
+    sum.contribute(1);
+    sum.contribute(1);
+    CHECK(sum.total(0)[0] == 33.0f);
+  }
+}

@@ -1,0 +1,100 @@
+#include "actors/layer.hpp"
+
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace poseidon;
+
+namespace {
+
+struct recording_kernel : kernel {
+  std::string log;
+  void forward(const pass& p) override { log += "f" + std::to_string(p.clock); }
+  void backward(const pass& p) override { log += "b" + std::to_string(p.clock); }
+};
+
+/// One layer with a parameter between one producer and one consumer.
+struct middle_layer {
+  test::sim sim;
+  recording_kernel kernel;
+  test::probe<issue_work> stream = sim.listen<issue_work>();
+  test::probe<bottom_ready> consumer = sim.listen<bottom_ready>();
+  test::probe<top_diff_ready> producer = sim.listen<top_diff_ready>();
+  test::probe<backward_done> push = sim.listen<backward_done>();
+  handle<layer> it;
+
+  explicit middle_layer(bool training = true) {
+    layer_setup s;
+    s.name = "fc7";
+    s.compute = &kernel;
+    s.training = training;
+    s.runs_backward = true;
+    s.has_parameters = s.learns = true;
+    std::vector<float> none;
+    if (training)
+      s.sum = std::make_shared<gradient_sum>(nullptr,
+                                             std::vector<std::vector<std::span<float>>>{{}}, 1);
+    s.stream = stream.in;
+    it = sim.spawn<layer>("layer fc7 [0]", std::move(s));
+    sim.tell(it, connect_layer{{consumer.in}, {producer.in}, push.in});
+    sim.settle();
+  }
+  template <class M>
+  void tell(M m) {
+    sim.tell(it, m);
+    sim.settle();
+  }
+  static pass_id at(std::uint64_t clock) { return {clock_id{clock}, 0, 0}; }
+};
+
+}  // namespace
+
+TEST_CASE("layer: forward waits for the bottom and for parameters of its clock, and no longer") {
+  middle_layer t;
+  t.tell(bottom_ready{middle_layer::at(5)});
+  CHECK(t.stream.got->empty());
+  t.tell(parameters_fresh{version_id{4}});
+  CHECK(t.stream.got->empty());
+  t.tell(parameters_fresh{version_id{5}});
+  REQUIRE(t.stream.got->size() == 1);
+  CHECK(t.consumer.got->size() == 1);  // told at once: the stream keeps the order
+}
+
+TEST_CASE(
+    "layer: backward is issued when the top's diff is, and the token goes on to the producer") {
+  middle_layer t;
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  CHECK(t.producer.got->empty());
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  REQUIRE(t.stream.got->size() == 2);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.log == "f0b0");
+  CHECK(t.producer.got->size() == 1);
+  CHECK(t.push.got->empty());  // only the stream knows when the gradient is complete
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+}
+
+TEST_CASE("layer: in a test pass the token runs back without a kernel") {
+  middle_layer t(false);
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  CHECK(t.stream.got->size() == 1);
+  CHECK(t.producer.got->size() == 1);
+}
+
+TEST_CASE("layer: clock c+1 may begin while parameters of clock c still travel, but not compute") {
+  middle_layer t;
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  t.tell(bottom_ready{middle_layer::at(1)});
+  CHECK(t.stream.got->size() == 2);
+  t.tell(parameters_fresh{version_id{1}});
+  CHECK(t.stream.got->size() == 3);
+}

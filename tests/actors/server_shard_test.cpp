@@ -1,0 +1,121 @@
+#include "actors/server_shard.hpp"
+
+#include "tests/actors/fakes.hpp"
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+
+namespace {
+
+constexpr chunk_id c0{0};
+
+struct shard_of_two {
+  test::sim sim;
+  std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 3, 1);
+  test::probe<send_frame> link = sim.listen<send_frame>();
+  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
+  handle<server_shard> shard;
+
+  shard_of_two() {
+    server_shard_setup s;
+    s.workers = 2;
+    s.scale = 0.5f;
+    s.solver.set_base_lr(1);
+    s.solver.set_lr_policy("fixed");
+    s.parameters = test::one_parameter_net(3).parameters;
+    s.priorities = {8};
+    s.names = {"fc7"};
+    s.arithmetic = std::make_shared<test::plain_arithmetic>();
+    s.store = store;
+    shard = sim.spawn<server_shard>("server_shard", std::move(s));
+    sim.tell(shard, connect_shard{{{}, link.in}, {gather.in}, checkpointer.in});
+    store->publish(0, 0);
+    sim.tell(shard, install_chunk{c0, version_id{0}});
+    sim.settle();
+  }
+  void gradient(unsigned worker, std::uint64_t clock, std::vector<float> values) {
+    sim.tell(shard, gradient_arrived{worker_id{worker}, c0, clock_id{clock},
+                                     test::payload_of(std::move(values))});
+    sim.settle();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("server_shard: a chunk is updated when, and only when, every worker's gradient is in") {
+  shard_of_two t;
+  t.gradient(1, 0, {2, 4, 6});
+  CHECK(t.link.got->empty());
+  t.gradient(0, 0, {2, 0, 2});
+  REQUIRE(t.link.got->size() == 1);
+  REQUIRE(t.gather.got->size() == 1);
+  CHECK(t.gather.got->front().version == version_id{1});
+  // Averaged over the workers: w' = 0 - 1 * (sum / 2).
+  CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{-2, -2, -4});
+  const auto landed = t.store->landing(0);
+  CHECK(std::vector<float>(landed.begin(), landed.end()) == std::vector<float>{-2, -2, -4});
+}
+
+TEST_CASE("server_shard: gradients are added in worker order, whatever order they arrive in") {
+  // (1e8 + 1) - 1e8 is 0 in float32, 1e8 - 1e8 + 1 is 1: the order shows.
+  test::sim sim;
+  auto store = test::one_parameter_store(1, 1, 1);
+  auto link = sim.listen<send_frame>();
+  auto gather = sim.listen<chunk_landed>();
+  server_shard_setup s;
+  s.workers = 3;
+  s.solver.set_base_lr(-1);
+  s.solver.set_lr_policy("fixed");
+  s.parameters = test::one_parameter_net(1).parameters;
+  s.priorities = {1};
+  s.names = {"fc7"};
+  s.arithmetic = std::make_shared<test::plain_arithmetic>();
+  s.store = store;
+  auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
+  sim.tell(shard, connect_shard{{{}, link.in, {}}, {gather.in}, {}});
+  store->publish(0, 0);
+  sim.tell(shard, install_chunk{c0, version_id{0}});
+  const float of_worker[] = {1e8f, 1.0f, -1e8f};
+  for (const unsigned worker : {2u, 0u, 1u})
+    sim.tell(shard, gradient_arrived{worker_id{worker}, c0, clock_id{0},
+                                     test::payload_of({of_worker[worker]})});
+  sim.settle();
+  REQUIRE(link.got->size() == 1);
+  CHECK(test::values_of(link.got->front().data) == std::vector<float>{0.0f});
+}
+
+TEST_CASE("server_shard: a gradient of the next clock waits for the clock before") {
+  shard_of_two t;
+  t.gradient(1, 0, {2, 2, 2});
+  t.gradient(1, 1, {4, 4, 4});
+  t.gradient(0, 0, {0, 0, 0});
+  REQUIRE(t.link.got->size() == 1);
+  t.gradient(0, 1, {0, 0, 0});
+  REQUIRE(t.link.got->size() == 2);
+  CHECK(test::values_of(t.link.got->back().data) == std::vector<float>{-3, -3, -3});
+}
+
+TEST_CASE(
+    "server_shard: fresh values that a link still sends are not overwritten by the next update") {
+  shard_of_two t;
+  for (std::uint64_t clock = 0; clock < 3; ++clock)
+    for (unsigned worker : {0u, 1u}) t.gradient(worker, clock, {1, 1, 1});
+  REQUIRE(t.link.got->size() == 3);
+  CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
+  CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
+  CHECK(test::values_of((*t.link.got)[2].data) == std::vector<float>{-3, -3, -3});
+}
+
+TEST_CASE("server_shard: a snapshot gets the solver state of every chunk, with its version") {
+  shard_of_two t;
+  t.gradient(0, 0, {1, 1, 1});
+  t.gradient(1, 0, {1, 1, 1});
+  t.sim.tell(t.shard, copy_history{version_id{1}});
+  t.sim.settle();
+  REQUIRE(t.checkpointer.got->size() == 1);
+  CHECK(t.checkpointer.got->front().version == version_id{1});
+  CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{1, 1, 1});
+}
