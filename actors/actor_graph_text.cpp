@@ -285,8 +285,8 @@ class dot_writer {
       const auto& to = g_.actors[e.dst];
       if (e.kind == kind::push)
         pushed[{in_a_row() ? "card " + from.card : "bus", box_of(to)}] += e.bytes;
-      if (e.kind == kind::net && to.kind == "server_shard")
-        served[{to.name, box_of(from)}] += e.bytes;
+      if (e.kind == kind::net && from.kind == "server_shard")
+        served[{from.name, box_of(to)}] += e.bytes;
     }
     for (const auto& [ends, bytes] : pushed)
       line(ends.first, ends.second, std::string(push_colour) + ":" + pull_colour,
