@@ -79,10 +79,11 @@ void stream_reader::read(std::span<std::byte> into) {
   into = into.subspan(have);
   while (!into.empty()) {
     std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
-    const auto got = socket_.read_some(parts, silence_);
+    const auto got = socket_.read_some(parts, limit_);
     if (!got) throw silent{};
     if (*got == 0) throw ended{};
     heard_ = std::chrono::steady_clock::now();
+    limit_ = silence_;
     counters_.bytes_in.fetch_add(*got, std::memory_order_relaxed);
     const auto used = std::min(*got, into.size());
     into = into.subspan(used);
@@ -96,7 +97,8 @@ link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared>
     : actor<link_receiver>(context),
       shared_(std::move(shared)),
       link_(std::move(link)),
-      stream_(*shared_->options.socket, *shared_->options.counters, shared_->options.silence_limit),
+      stream_(*shared_->options.socket, *shared_->options.counters, shared_->options.first_word_limit,
+              shared_->options.silence_limit),
       pool_(shared_->options.pool_bytes) {}
 
 void link_receiver::on(const begin_receiving&) {
@@ -110,7 +112,6 @@ void link_receiver::on(const begin_receiving&) {
 }
 
 receiver_ended link_receiver::receive_all() {
-  const auto& o = shared_->options;
   try {
     for (;;) receive_piece();
   } catch (const bad_frame& e) {
@@ -119,7 +120,7 @@ receiver_ended link_receiver::receive_all() {
             false};
   } catch (const stream_reader::silent&) {
     return {"no word from " + shared_->peer() + " for " + seconds(clock::now() - stream_.heard()) +
-                " (limit " + seconds(o.silence_limit) +
+                " (limit " + seconds(stream_.limit()) +
                 "): it is frozen or overloaded, or the network between is down",
             false};
   } catch (const stream_reader::ended&) {

@@ -46,19 +46,22 @@ struct link_shared {
 /// it in one call to the kernel.
 class stream_reader {
  public:
-  stream_reader(tcp_socket& s, link_counters& counters, std::chrono::milliseconds silence)
-      : socket_(s), counters_(counters), silence_(silence) {}
+  /// `first_word` is the limit before the first byte, `silence` after it.
+  stream_reader(tcp_socket& s, link_counters& counters, std::chrono::milliseconds first_word,
+                std::chrono::milliseconds silence)
+      : socket_(s), counters_(counters), limit_(first_word), silence_(silence) {}
 
   struct silent {};  ///< thrown: nothing came for the silence limit
   struct ended {};   ///< thrown: the peer has closed
   void read(std::span<std::byte> into);
   /// When the last byte came.
   [[nodiscard]] std::chrono::steady_clock::time_point heard() const { return heard_; }
+  [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }
 
  private:
   tcp_socket& socket_;
   link_counters& counters_;
-  std::chrono::milliseconds silence_;
+  std::chrono::milliseconds limit_, silence_;
   std::array<std::byte, 256> ahead_;  // more would be copied from here to where it belongs
   std::size_t begin_ = 0, end_ = 0;
   std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();

@@ -101,6 +101,9 @@ struct link_options {
   std::shared_ptr<tcp_socket> socket;  ///< hands have been shaken
   std::string address;                 ///< of the peer, as users know it: "10.0.0.7:7600"
   link_binding binding;
+  /// The peer opens its half when it has the run's view and has built its nets; from its first word on
+  /// the silence limit holds.
+  std::chrono::milliseconds first_word_limit{120000};
   std::chrono::milliseconds silence_limit{2000};
   std::chrono::milliseconds heartbeat{250};
   double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes

@@ -1,10 +1,10 @@
 #include "actors/node.hpp"
 
 #include "actors/run_codec.hpp"
-#include "messages/codec.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 
 namespace poseidon {
 
@@ -13,8 +13,24 @@ namespace {
 constexpr std::chrono::minutes dial_patience{1};
 
 std::string signal_name(int signal) {
-  return signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal";
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : std::to_string(signal);
 }
+
+std::string plural(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// Lands a peer's fresh chunks in the parameter store.
+class store_landing : public landing {
+ public:
+  explicit store_landing(std::shared_ptr<parameter_store> store) : store_(std::move(store)) {}
+  std::span<std::byte> place(chunk_id chunk, version_id) override {
+    return std::as_writable_bytes(store_->landing(value(chunk)));
+  }
+
+ private:
+  std::shared_ptr<parameter_store> store_;
+};
 
 }  // namespace
 
@@ -29,65 +45,31 @@ template <class F>
 void node::guarded(F&& f) {
   try {
     f();
-  } catch (const run_stopped&) {
-    close({});
   } catch (const std::invalid_argument& e) {
     fail(e.what(), 2);
   } catch (const handshake_error& e) {
+    fail(e.what(), 2);
+  } catch (const socket_error& e) {
     fail(e.what(), 2);
   } catch (const std::exception& e) {
     fail(e.what(), 1);
   }
 }
 
-template <class D, class... Args>
-handle<D> node::start(thread_kind threads, std::string name, Args&&... args) {
-  auto h = spawn<D>(system(), *setup_.edges, threads, std::move(name), std::forward<Args>(args)...);
-  others_.push_back(h);
-  monitor(h.untyped());
-  return h;
-}
-
 // -- finding the others ---------------------------------------------------------------------------------
 
 void node::on(const start_node&) {
   guarded([this] {
-    telemetry_ = start<telemetry>(
-        thread_kind::own, "telemetry",
-        telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
-    if (setup_.join)
+    if (setup_.join) {
       join_cluster();
-    else if (setup_.run->workers > 1)
+      return;
+    }
+    self_ = worker_id{0};
+    if (setup_.run->workers > 1)
       listen_for_nodes();
     else
       build();
   });
-}
-
-void node::listen_for_nodes() {
-  phase_ = phase::gathering;
-  auto listener = std::make_shared<tcp_listener>(*setup_.listen);
-  const auto address = to_string(host_port{setup_.listen->host, listener->port()});
-  acceptor_ = start<link_acceptor>(thread_kind::own, "link_acceptor",
-                                   acceptor_setup(listener, {address, worker_id{0}, 1}));
-  coordinator_ = start<coordinator>(thread_kind::shared, "coordinator",
-                                    coordinator_setup{setup_.run->workers, address});
-  const handle<node> self(this);
-  tell<connect_coordinator>(coordinator_, {self, self, self});
-  setup_.display->note("listening on " + address + " for " +
-                       std::to_string(setup_.run->workers - 1) + " more node" +
-                       (setup_.run->workers == 2 ? "" : "s"));
-}
-
-link_acceptor_setup node::acceptor_setup(std::shared_ptr<tcp_listener> listener,
-                                         link_identity self) {
-  const handle<node> me(this);
-  link_acceptor_setup s;
-  s.listener = std::move(listener);
-  s.handshake = shaking(std::move(self));
-  s.accepted = me;
-  s.refused = me;
-  return s;
 }
 
 handshake_options node::shaking(link_identity self) const {
@@ -98,68 +80,113 @@ handshake_options node::shaking(link_identity self) const {
   return o;
 }
 
-void node::on(const link_accepted& m) {
-  if (phase_ == phase::gathering) {
-    setup_.display->note("node " + std::to_string(joined_.size() + 1) + " joined from " +
-                         m.connection.socket->peer());
-    joined_.push_back(m.connection.socket);
-    tell<member_joined>(coordinator_, {m.connection.peer.listen_address});
-    return;
-  }
-  const auto who = value(m.connection.peer.worker);
-  if (m.connection.peer.worker == no_worker || who <= value(self_) || who >= members_.size() ||
-      connections_.contains(who)) {
-    // Elastic joining is a later matter: the stranger sees the connection close.
-    setup_.display->note("refused " + m.connection.socket->peer() +
-                         ": training runs already with " + std::to_string(members_.size()) +
-                         " nodes");
-    m.connection.socket->shutdown();
-    return;
-  }
-  connections_[who] = m.connection.socket;
-  guarded([this] { connect_if_complete(); });
+void node::start_acceptor(std::shared_ptr<tcp_listener> listener, link_identity self) {
+  const handle<node> me(this);
+  acceptor_ = poseidon::spawn<link_acceptor>(system(), *setup_.edges, thread_kind::own, "link_acceptor",
+                                   std::move(listener), shaking(std::move(self)),
+                                   port<link_accepted>(me), port<peer_refused>(me));
 }
 
-void node::on(const peer_refused& m) {
-  setup_.display->note("refused: " + m.text);
+void node::listen_for_nodes() {
+  auto listener = std::make_shared<tcp_listener>(*setup_.listen);
+  phase_ = phase::gathering;
+  address_ = to_string(host_port{setup_.listen->host, listener->port()});
+  coordinator_ = poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
+                                    coordinator_setup{setup_.run->workers, address_});
+  const handle<node> self(this);
+  tell<connect_coordinator>(coordinator_, {self, self, self});
+  setup_.display->note("listening on " + address_ + "; waiting for " +
+                       plural(setup_.run->workers - 1, "node"));
+  start_acceptor(std::move(listener), {address_, self_, 1});
 }
+
+void node::join_cluster() {
+  phase_ = phase::gathering;
+  // It listens before it dials, because its address is part of what it says about itself.
+  auto listener = std::make_shared<tcp_listener>(host_port{"", 0});
+  address_ = to_string(host_port{"", listener->port()});
+  setup_.display->note("joining " + to_string(*setup_.join));
+  const auto first = dial(*setup_.join, shaking({address_, no_worker, 0}), dial_patience);
+  start_acceptor(std::move(listener), {address_, no_worker, 0});
+  open(0, first);
+  setup_.display->note("joined; waiting for the other nodes");
+}
+
+/// A link works from the moment the hands are shaken (heartbeats); it is bound to the run later.
+void node::open(std::uint32_t worker, const link_connection& c) {
+  const handle<node> me(this);
+  link_options o;
+  o.socket = c.socket;
+  o.address = c.peer.listen_address;
+  o.binding.self = self_;
+  o.binding.peer = worker_id{worker};
+  o.binding.routes.control = me;
+  o.binding.routes.lost = me;
+  o.rate_mbit_s = setup_.link_mbit_s;
+  const auto name = "network_link " + std::to_string(worker);
+  if (auto* out = setup_.trace->lane(name + " out")) {
+    auto* in = setup_.trace->lane(name + " in");
+    o.trace = [out, in](const link_event& e) {
+      if (e.chunk)
+        (e.sent ? out : in)
+            ->record({e.kind, e.sent ? "send" : "receive", e.start_ns, e.end_ns, e.number,
+                      static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
+    };
+  }
+  links_[worker] = open_link(system(), *setup_.edges, name, std::move(o));
+}
+
+void node::on(const link_accepted& m) {
+  if (phase_ == phase::failing || phase_ == phase::ended) return;
+  const auto& peer = m.connection.peer;
+  const bool first = setup_.run && value(self_) == 0;
+  if (first && phase_ == phase::gathering && links_.size() + 1 < setup_.run->workers) {
+    const auto worker = static_cast<std::uint32_t>(links_.size() + 1);
+    setup_.display->note("worker " + std::to_string(worker) + " joined from " +
+                         m.connection.socket->peer());
+    open(worker, m.connection);
+    tell<member_joined>(coordinator_, {peer.listen_address});
+  } else if (!first && members_.empty()) {
+    early_.push_back(m.connection);
+  } else if (peer.worker != no_worker && value(peer.worker) > value(self_) &&
+             value(peer.worker) < members_.size() && !links_.contains(value(peer.worker))) {
+    open(value(peer.worker), m.connection);
+    guarded([this] { connect_if_complete(); });
+  } else {
+    // Joining a run that goes on is a later matter: the stranger sees the connection close.
+    setup_.display->note("refused " + m.connection.socket->peer() +
+                         ": training runs already with " + plural(members_.size(), "node"));
+    m.connection.socket->shutdown();
+  }
+}
+
+void node::on(const peer_refused& m) { setup_.display->note("refused: " + m.text); }
 
 void node::on(const view_agreed& m) {
   guarded([&] {
     members_ = m.members;
     auto view = view_of(*setup_.run);
     view.members = members_;
-    for (std::size_t i = 0; i < joined_.size(); ++i) {
-      const auto worker = static_cast<std::uint32_t>(i + 1);
+    for (const auto& [worker, link] : links_) {
       view.you = worker_id{worker};
-      write_frame(*joined_[i], self_, view);
-      connections_[worker] = joined_[i];
+      tell<send_frame>(link, {view, {}, 0});
     }
-    joined_.clear();
     build();
   });
 }
 
-void node::join_cluster() {
-  // It listens before it dials, because its address is part of what it says about itself.
-  auto listener = std::make_shared<tcp_listener>(host_port{"", 0});
-  const auto here = to_string(host_port{"", listener->port()});
-  setup_.display->note("joining " + to_string(*setup_.join));
-  const auto first = dial(*setup_.join, shaking({here, no_worker, 0}), dial_patience);
-  connections_[0] = first.socket;
-  setup_.display->note("joined; waiting for the other nodes");
-  const auto view = read_view(*first.socket, *setup_.stop_requested);
-  self_ = view.you;
-  members_ = view.members;
-  setup_.run = run_of(view);
-  acceptor_ = start<link_acceptor>(thread_kind::own, "link_acceptor",
-                                   acceptor_setup(listener, {here, self_, view.epoch}));
-  build();
-  for (std::uint32_t w = 1; w < value(self_); ++w)
-    connections_[w] =
-        dial(parse_host_port(members_[w]), shaking({here, self_, view.epoch}), dial_patience)
-            .socket;
-  connect_if_complete();
+void node::take_view(const frames::view& v) {
+  if (phase_ != phase::gathering || setup_.run) return;
+  guarded([&] {
+    self_ = v.you;
+    members_ = v.members;
+    setup_.run = run_of(v);
+    setup_.display->note("worker " + std::to_string(value(self_)) + " of " + std::to_string(members_.size()));
+    for (std::uint32_t w = 1; w < value(self_); ++w)
+      open(w, dial(parse_host_port(members_[w]), shaking({address_, self_, v.epoch}), dial_patience));
+    for (const auto& c : std::exchange(early_, {})) on(link_accepted{c});
+    build();
+  });
 }
 
 // -- building -------------------------------------------------------------------------------------------
@@ -168,65 +195,49 @@ void node::build() {
   phase_ = phase::building;
   compiled_ = compile_run(*setup_.run, setup_.node);
   const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
-                                                          self_, setup_.display, self, self, self},
-                                            *setup_.run, setup_.node, *compiled_);
+  graph_ = std::make_unique<training_graph>(
+      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.display, self, self, self},
+      *setup_.run, setup_.node, *compiled_);
   for (const auto& a : graph_->monitored()) monitor(a);
-  if (value(self_) == 0) connect_if_complete();
+  telemetry_ = poseidon::spawn<telemetry>(system(), *setup_.edges, thread_kind::own, "telemetry",
+                                telemetry_setup{self_, setup_.trace, setup_.edges,
+                                                setup_.trace_file, setup_.graph_file});
+  connect_if_complete();
+}
+
+std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
+  const handle<node> me(const_cast<node*>(this));
+  auto b = std::make_shared<link_binding>();
+  b->self = self_;
+  b->peer = worker_id{worker};
+  b->limits.workers = static_cast<std::uint32_t>(members_.size());
+  b->limits.history_slots =
+      static_cast<std::uint32_t>(history_count(rule_of(setup_.run->solver.spec).kind));
+  std::vector<port<chunk_landed>> gather;
+  for (const auto& c : compiled_->store->cut().chunks) {
+    b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
+    gather.push_back(graph_->gather(c.parameter));
+  }
+  b->routes.shard = graph_->shard();
+  b->routes.history_shard = graph_->shard();
+  b->routes.history_checkpointer = graph_->checkpoints();
+  b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
+  b->routes.control = me;
+  b->routes.lost = me;
+  b->landing = std::make_shared<store_landing>(compiled_->store);
+  return b;
 }
 
 void node::connect_if_complete() {
-  if (graph_ == nullptr || phase_ != phase::building ||
-      connections_.size() + 1 < setup_.run->workers)
+  if (graph_ == nullptr || phase_ != phase::building || links_.size() + 1 < setup_.run->workers)
     return;
   std::vector<port<send_frame>> ports(setup_.run->workers);
-  for (const auto& [worker, socket] : connections_) {
-    links_[worker] = start_link(worker, socket);
-    ports[worker] = links_[worker];
+  for (const auto& [worker, link] : links_) {
+    tell<bind_link>(link, {bound_to(worker)});
+    ports[worker] = link;
   }
   graph_->connect(ports);
   phase_ = phase::waiting;
-  if (value(self_) == 0) give_first_values();
-  ready();
-}
-
-void node::give_first_values() {
-  const auto& net = compiled_->train.graph;
-  const auto values = initial_values(net, setup_.run->seed, setup_.weights);
-  const auto version = version_id{setup_.run->first_clock};
-  const auto& cut = compiled_->store->cut();
-  std::optional<solver_state> state;
-  if (!setup_.resume.empty())
-    state =
-        read_solverstate(setup_.resume, net, history_count(rule_of(setup_.run->solver.spec).kind));
-  auto owned = std::make_shared<parameter_arrays>(values);
-  auto part = [&](const std::shared_ptr<parameter_arrays>& of, const chunk& c) {
-    return payload{of, std::as_bytes(std::span((*of)[c.parameter]).subspan(c.offset, c.count))};
-  };
-  for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
-    const auto& c = cut.chunks[id];
-    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-    // The solver state first: a shard must have it before the first gradient can be complete.
-    for (std::uint32_t slot = 0; state && slot < state->history.size(); ++slot) {
-      const auto data = part(std::make_shared<parameter_arrays>(state->history[slot]), c);
-      if (c.owner == 0)
-        tell<history_arrived>(graph_->shard(), {self_, chunk, slot, version, data});
-      else
-        tell<send_frame>(links_[static_cast<std::uint32_t>(c.owner)],
-                         {frames::install_history{chunk, slot}, data, 0}, data.bytes.size());
-    }
-    const auto data = part(owned, c);
-    for (const auto& [worker, link] : links_)
-      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 1},
-                       data.bytes.size());
-    const auto to = compiled_->store->landing(id);
-    std::copy_n((*owned)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset), c.count,
-                to.begin());
-    tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
-  }
-}
-
-void node::ready() {
   if (value(self_) != 0)
     tell<send_frame>(links_.at(0), {frames::member_ready{self_}, {}, 0});
   else if (coordinator_)
@@ -235,10 +246,50 @@ void node::ready() {
     on(everyone_ready{});
 }
 
+/// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
-  broadcast(frames::start_training{});
-  phase_ = phase::training;
-  tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
+  guarded([this] {
+    give_first_values();
+    broadcast(frames::start_training{});
+    phase_ = phase::training;
+    tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
+  });
+}
+
+void node::give_first_values() {
+  const auto& net = compiled_->train.graph;
+  const auto values = std::make_shared<parameter_arrays>(
+      initial_values(net, setup_.run->seed, setup_.weights));
+  std::vector<std::shared_ptr<parameter_arrays>> history;
+  if (!setup_.resume.empty()) {
+    const auto slots = history_count(rule_of(setup_.run->solver.spec).kind);
+    for (auto& slot : read_solverstate(setup_.resume, net, slots).history)
+      history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
+  }
+  const auto version = version_id{setup_.run->first_clock};
+  const auto& cut = compiled_->store->cut();
+  for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
+    const auto& c = cut.chunks[id];
+    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+    const auto part = [&c](const std::shared_ptr<parameter_arrays>& of) {
+      return payload{of, std::as_bytes(std::span((*of)[c.parameter]).subspan(c.offset, c.count))};
+    };
+    // The solver state first: a shard must have it before a clock's gradients can be complete.
+    for (std::uint32_t slot = 0; slot < history.size(); ++slot) {
+      const auto data = part(history[slot]);
+      if (c.owner == 0)
+        tell<history_arrived>(graph_->shard(), {self_, chunk, slot, version, data});
+      else
+        tell<send_frame>(links_.at(static_cast<std::uint32_t>(c.owner)),
+                         {frames::install_history{chunk, slot}, data, 0}, data.bytes.size());
+    }
+    const auto data = part(values);
+    for (const auto& [worker, link] : links_)
+      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0}, data.bytes.size());
+    const auto from = (*values)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset);
+    std::copy_n(from, c.count, compiled_->store->landing(id).begin());
+    tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
+  }
 }
 
 // -- training -------------------------------------------------------------------------------------------
@@ -248,18 +299,24 @@ void node::broadcast(const frame_header& header) {
 }
 
 void node::on(const control_arrived& m) {
-  if (phase_ == phase::closing || phase_ == phase::ended) return;
-  if (const auto* f = std::get_if<frames::member_ready>(&m.header)) {
+  if (phase_ == phase::failing || phase_ == phase::ended) return;
+  const bool first = value(self_) == 0;
+  if (const auto* v = std::get_if<frames::view>(&m.header)) {
+    take_view(*v);
+  } else if (const auto* f = std::get_if<frames::member_ready>(&m.header)) {
     if (coordinator_) tell<member_is_ready>(coordinator_, {f->worker});
-  } else if (std::holds_alternative<frames::start_training>(m.header)) {
-    phase_ = phase::training;
-    tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   } else if (const auto* d = std::get_if<frames::worker_done>(&m.header)) {
     if (coordinator_) tell<member_is_done>(coordinator_, {d->worker});
+  } else if (graph_ == nullptr) {
+    return;  // the rest concerns a run that this node has not built
+  } else if (std::holds_alternative<frames::start_training>(m.header)) {
+    if (phase_ != phase::waiting) return;
+    phase_ = phase::training;
+    tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   } else if (const auto* r = std::get_if<frames::stop_requested>(&m.header)) {
-    if (value(self_) == 0) tell<stop_soon>(graph_->the_solver(), {r->reason});
+    if (first) tell<stop_soon>(graph_->the_solver(), {r->reason});
   } else if (const auto* s = std::get_if<frames::stop_after>(&m.header)) {
-    end_reason_ = s->reason;
+    setup_.display->note("ending after clock " + std::to_string(value(s->clock)) + ": " + s->reason);
     tell<finish_after>(graph_->the_solver(), {s->clock, s->reason});
   } else if (std::holds_alternative<frames::gather_history>(m.header)) {
     tell<control_arrived>(graph_->shard(), m);
@@ -269,7 +326,7 @@ void node::on(const control_arrived& m) {
 }
 
 void node::on(const stop_decided& m) {
-  end_reason_ = m.reason;
+  setup_.display->note("ending after clock " + std::to_string(value(m.clock)) + ": " + m.reason);
   broadcast(frames::stop_after{m.clock, m.reason});
 }
 
@@ -283,56 +340,52 @@ void node::on(const training_done& m) {
     on(everyone_done{});
 }
 
-void node::on(const everyone_done&) {
-  close(result_);
-}
+void node::on(const everyone_done&) { close(result_); }
 
 void node::on(const interrupted& m) {
-  const auto who = "worker " + std::to_string(value(self_)) + " got " + signal_name(m.signal);
   result_.exit_code = 128 + m.signal;
-  if (phase_ != phase::training) {
+  const auto who = "worker " + (self_ == no_worker ? "?" : std::to_string(value(self_))) + " got " +
+                   signal_name(m.signal);
+  if (phase_ != phase::training)
     close(result_);
-  } else if (value(self_) == 0) {
+  else if (value(self_) == 0)
     tell<stop_soon>(graph_->the_solver(), {who});
-  } else {
+  else
     tell<send_frame>(links_.at(0), {frames::stop_requested{who}, {}, 0});
-  }
 }
 
 // -- ends -----------------------------------------------------------------------------------------------
 
 void node::on(const link_lost& m) {
-  if (phase_ == phase::closing || phase_ == phase::ended) return;
+  if (phase_ == phase::ended) return;
   links_.erase(value(m.peer));
-  if (m.on_purpose && value(m.peer) == 0) {
-    // Worker 0 closes when everybody is done, or because something went wrong there.
-    if (!m.why.empty()) result_ = {result_.exit_code != 0 ? result_.exit_code : 3, m.why};
+  if (phase_ == phase::failing) return;
+  // Worker 0 says goodbye when everybody is done; with a reason, when something went wrong there.
+  const bool as_planned = m.on_purpose && value(m.peer) == 0 && m.why.find(": ") == std::string::npos;
+  if (as_planned)
     close(result_);
-    return;
-  }
-  fail(m.why, 3);
+  else
+    fail(m.why, 3);
 }
 
-void node::on(const training_failed& m) {
-  fail(m.text, m.exit_code);
-}
+void node::on(const training_failed& m) { fail(m.text, m.exit_code); }
 
 void node::an_actor_died(const caf::down_msg& m) {
-  if (m.reason == caf::exit_reason::normal || phase_ == phase::closing || phase_ == phase::ended)
-    return;
+  if (m.reason == caf::exit_reason::normal || phase_ == phase::ended) return;
   fail(system().render(m.reason), 1);
 }
 
+/// The newest version that every learned parameter has here.
 std::uint64_t node::whole_version() const {
   std::uint64_t version = ~std::uint64_t{0};
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
-    if (net.parameters[p].lr_mult != 0) version = std::min(version, compiled_->store->version(p));
+    if (is_learned(net, p)) version = std::min(version, compiled_->store->version(p));
   return version;
 }
 
 void node::fail(std::string text, int exit_code) {
-  if (phase_ == phase::failing || phase_ == phase::closing || phase_ == phase::ended) return;
+  if (phase_ == phase::failing || phase_ == phase::ended) return;
   const bool was_training = phase_ == phase::training;
   result_ = {exit_code, std::move(text)};
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
@@ -353,13 +406,14 @@ void node::on(const snapshot_written& m) {
 }
 
 void node::close(node_result result) {
-  if (phase_ == phase::closing || phase_ == phase::ended) return;
-  phase_ = phase::closing;
+  if (phase_ == phase::ended) return;
+  phase_ = phase::ended;
+  if (acceptor_) tell<stop_accepting>(acceptor_, {});
   for (const auto& [worker, link] : links_) tell<close_link>(link, {result.error});
   if (graph_ != nullptr)
     for (const auto& a : graph_->all()) tell<shut_down>(a, {});
-  for (const auto& a : others_) tell<shut_down>(a, {});
-  phase_ = phase::ended;
+  if (coordinator_) tell<shut_down>(coordinator_, {});
+  if (telemetry_) tell<shut_down>(telemetry_, {});
   setup_.ended(std::move(result));
   quit();
 }

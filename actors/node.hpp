@@ -3,10 +3,10 @@
 // One process's part of a run: finds the others, builds the actor graph from the run's specification and
 // the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
 //
-//   worker 0:  start -> [gathering until N nodes are in] -> building -> [until all are ready] -> training
-//   a joiner:  start -> dialling worker 0 -> reads the view -> building -> meshing -> ready -> training
-//   then       training -> done here -> done everywhere -> closing -> ended
-//   or         anything -> failing [snapshot of what is whole] -> closing -> ended
+//   worker 0:  start -> gathering until N nodes are in -> building -> waiting until all are ready -> training
+//   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
+//   then       training -> [done here] -> done everywhere -> ended
+//   or         anything -> failing [snapshot of what is whole] -> ended
 //
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
@@ -70,9 +70,10 @@ class node : public actor<node> {
   using accepts = messages<start_node, link_accepted, peer_refused, view_agreed, everyone_ready,
                            everyone_done, control_arrived, link_lost, stop_decided, training_done,
                            training_failed, snapshot_written, interrupted>;
-  using sends = messages<connect_coordinator, member_joined, member_is_ready, member_is_done,
-                         send_frame, close_link, begin_training, stop_soon, finish_after,
-                         control_arrived, chunk_landed, history_arrived, write_snapshot, shut_down>;
+  using sends =
+      messages<connect_coordinator, member_joined, member_is_ready, member_is_done, send_frame,
+               bind_link, close_link, begin_training, stop_soon, finish_after, control_arrived,
+               chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
@@ -91,15 +92,19 @@ class node : public actor<node> {
   void started();
 
  private:
-  enum class phase { starting, gathering, building, waiting, training, failing, closing, ended };
+  enum class phase { starting, gathering, building, waiting, training, failing, ended };
 
   template <class F>
   void guarded(F&& f);
   void listen_for_nodes();
   void join_cluster();
+  void take_view(const frames::view& v);
+  void open(std::uint32_t worker, const link_connection& c);
   void build();
-  void mesh();
   void connect_if_complete();
+  [[nodiscard]] std::shared_ptr<const link_binding> bound_to(std::uint32_t worker) const;
+  [[nodiscard]] handshake_options shaking(link_identity self) const;
+  void start_acceptor(std::shared_ptr<tcp_listener> listener, link_identity self);
   void give_first_values();
   void ready();
   void broadcast(const frame_header& header);
@@ -113,19 +118,17 @@ class node : public actor<node> {
 
   node_setup setup_;
   phase phase_ = phase::starting;
-  worker_id self_{};
-  std::vector<std::string> members_;                                  // by worker
-  std::vector<std::shared_ptr<tcp_socket>> joined_;                   // worker 0: in joining order
-  std::map<std::uint32_t, std::shared_ptr<tcp_socket>> connections_;  // by worker
+  worker_id self_ = no_worker;
+  std::string address_;                             // where it listens
+  std::vector<std::string> members_;                // by worker, once there is a view
+  std::vector<link_connection> early_;              // joiners that dialled before this one had its view
   std::map<std::uint32_t, handle<network_link>> links_;
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
   handle<telemetry> telemetry_;
   std::unique_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
-  std::vector<port<shut_down>> others_;  // what is not in the graph
   node_result result_;
-  std::string end_reason_;
 };
 
 }  // namespace poseidon

@@ -47,7 +47,8 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
       throw std::runtime_error("parameter " + names_[p] + " stands at version " +
                                std::to_string(have) + ", version " + std::to_string(wanted) +
                                " is wanted");
-    const int half = have == wanted ? current_[p] : 1 - current_[p];
+    const int now = current_[p];
+    const int half = have == wanted ? now : 1 - now;
     out.push_back(buffers_[half][p]);
   }
   return out;

@@ -8,7 +8,8 @@ namespace poseidon {
 /// Everything but `you` and `members`.
 [[nodiscard]] frames::view view_of(const run_spec& run);
 
-/// Errors   std::invalid_argument naming the part that does not parse (a peer of another build).
+/// Errors   std::invalid_argument: the solver does not parse or does not hold together (a peer of another
+///          build).
 [[nodiscard]] run_spec run_of(const frames::view& v);
 
 }  // namespace poseidon

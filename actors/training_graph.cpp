@@ -20,7 +20,7 @@ std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(c
   for (std::size_t s = 0; s < l.parameters.size(); ++s) {
     const auto p = l.parameters[s];
     if (n.parameters[p].layer != layer) continue;
-    (n.parameters[p].lr_mult != 0 ? out.first : out.second).push_back(p);
+    (is_learned(n, p) ? out.first : out.second).push_back(p);
   }
   return out;
 }
@@ -28,7 +28,7 @@ std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(c
 bool learns(const net& n, std::size_t layer) {
   const auto& l = n.layers[layer];
   return std::any_of(l.parameters.begin(), l.parameters.end(),
-                     [&](std::size_t p) { return n.parameters[p].lr_mult != 0; });
+                     [&](std::size_t p) { return is_learned(n, p); });
 }
 
 std::vector<float> read_outputs(const replica& r, const net& n,
@@ -156,11 +156,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.node = context_.node_failed;
       s.trace = lane(prefix + indexed("data_source " + name, r));
       const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch};
-      const auto self = std::size_t{value(context_.self)};
+      const auto self = std::uint64_t{value(context_.self)};
       if (training) {
         s.first_sample = [schedule, self, r](std::uint64_t n) {
-          return schedule.first_sample(n / schedule.micro_batches, self, n % schedule.micro_batches,
-                                       r);
+          const auto micro = schedule.micro_batches;
+          return first_sample(schedule, {n / micro, self, n % micro, r});
         };
       } else {
         const auto share = solver_view(c, out).share;
@@ -213,9 +213,9 @@ void training_graph::spawn_shard_and_solver() {
   s.spec = spec_.solver.spec;
   const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas,
                                  run_.train.batch};
-  s.first_sample = [schedule, self = std::size_t{value(context_.self)}](
+  s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
-    return schedule.first_sample(clock, self, micro, replica);
+    return first_sample(schedule, {clock, self, micro, replica});
   };
   s.display = context_.display;
   solver_ = start<solver>(thread_kind::shared, "solver", std::move(s));

@@ -29,7 +29,7 @@ node_setup setup_of(const node_options& o) {
   s.weights = o.weights;
   if (!o.join) s.run = read_run(o);
   if (!o.snapshot.empty()) {
-    const auto head = read_solverstate_head(o.snapshot);
+    const auto head = read_resume_point(o.snapshot);
     s.run->first_clock = head.iteration;
     s.weights = head.learned_net;
     s.resume = o.snapshot;

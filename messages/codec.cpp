@@ -103,6 +103,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    write_reason(w, f.reason);
                  },
                  [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },
+                 [&](const frames::worker_done& f) {
+                   auto w = frame.initWorkerDone();
+                   w.setWorker(value(f.worker));
+                   w.setVersion(value(f.version));
+                 },
              },
              h);
 }
@@ -200,6 +205,10 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::stop_after{clock_id{r.getClock()},
                                 text("stop_after", "reason", r.getReason())};
     }
+    case wire::Frame::WORKER_DONE: {
+      const auto r = frame.getWorkerDone();
+      return frames::worker_done{worker_id{r.getWorker()}, version_id{r.getVersion()}};
+    }
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -248,7 +257,7 @@ std::string_view kind_name(const frame_header& h) {
       "start_training",  "push_gradient",  "fresh_parameters",
       "install_history", "gather_history", "history",
       "worker_report",   "stop_requested", "stop_after",
-      "goodbye"};
+      "goodbye",         "worker_done"};
   return names[h.index()];
 }
 

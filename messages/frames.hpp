@@ -104,12 +104,18 @@ struct goodbye {
   std::string reason;  ///< empty: done as planned
 };
 
+/// Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
+struct worker_done {
+  worker_id worker{};
+  version_id version{};
+};
+
 }  // namespace frames
 
 using frame_header =
     std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
-                 frames::stop_requested, frames::stop_after, frames::goodbye>;
+                 frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done>;
 
 }  // namespace poseidon

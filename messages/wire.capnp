@@ -43,6 +43,7 @@ struct Frame {
     stopRequested @13 :StopRequested;
     stopAfter @14 :StopAfter;
     goodbye @15 :Goodbye;
+    workerDone @16 :WorkerDone;
   }
 }
 
@@ -62,6 +63,12 @@ struct View {
 # Each node to the first: links to all members are up and the actors wait.
 struct MemberReady {
   worker @0 :UInt32;          # equals Frame.from
+}
+
+# Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
+struct WorkerDone {
+  worker @0 :UInt32;          # equals Frame.from
+  version @1 :UInt64;         # what its parameters stand at
 }
 
 # gradient_push to the server_shard that owns the chunk. Payload: the chunk's count of float32, summed

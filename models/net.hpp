@@ -67,6 +67,9 @@ struct net {
 [[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
                                                   std::size_t after);
 
+/// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
+[[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
+
 /// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
 [[nodiscard]] bool is_source(const net_layer& layer);
 

@@ -8,16 +8,6 @@ namespace poseidon {
 
 namespace {
 
-/// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
-bool is_learned(const net& n, std::size_t parameter) {
-  if (n.parameters[parameter].lr_mult == 0) return false;
-  for (const auto& layer : n.layers)
-    for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
-      if (layer.parameters[slot] == parameter && layer.needs_backward && layer.learn[slot])
-        return true;
-  return false;
-}
-
 /// Values per chunk: four chunks per shard if the net is small, never so few that the headers
 /// outweigh them.
 std::size_t chunk_values(std::size_t values, std::size_t shards) {
@@ -56,13 +46,13 @@ partition make_partition(const net& n, std::size_t shards) {
     return static_cast<std::size_t>(count(n.parameters[p].shape));
   };
   std::size_t total = 0;
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) total += is_learned(n, p) ? values(p) : 0;
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) total += values(p);
 
   partition result;
   result.by_parameter.resize(n.parameters.size());
   result.by_owner.resize(shards);
   for (std::size_t p = 0; p < n.parameters.size(); ++p)
-    if (is_learned(n, p) && values(p) > 0)
+    if (values(p) > 0)
       cut(p, values(p), chunk_values(total, shards), result.chunks);
 
   std::vector<std::size_t> by_size(result.chunks.size());

@@ -24,7 +24,7 @@ struct partition {
   std::vector<std::vector<std::size_t>> by_owner;      ///< chunk ids
 };
 
-/// Cuts every learned parameter into chunks of at most 2 MiB (smaller for small nets, so that every
+/// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for small nets, so that every
 /// shard gets a share) and gives them to `shards` owners, largest first to the least loaded; ties
 /// by lower index, so that the answer depends on nothing but the arguments.
 [[nodiscard]] partition make_partition(const net& n, std::size_t shards);

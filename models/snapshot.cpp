@@ -123,6 +123,23 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
   return to;
 }
 
+namespace {
+
+void check_iteration(const ::caffe::SolverState& state, const std::filesystem::path& path) {
+  if (state.iter() < 0 || state.current_step() < 0)
+    throw spec_error({path.string(), 0},
+                     "its iteration is " + std::to_string(state.iter()) + ". The file is damaged.");
+}
+
+}  // namespace
+
+resume_point read_resume_point(const std::filesystem::path& path) {
+  ::caffe::SolverState from;
+  read_message(path, "solver state", from);
+  check_iteration(from, path);
+  return {static_cast<std::uint64_t>(from.iter()), from.learned_net()};
+}
+
 solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
   ::caffe::SolverState from;
   read_message(path, "solver state", from);
@@ -134,9 +151,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
                          std::to_string(parameters * slots) + " (" + std::to_string(slots) +
                          " for each of " + plural(parameters, "parameter") +
                          "). It belongs to another net or another type of solver.");
-  if (from.iter() < 0 || from.current_step() < 0)
-    throw spec_error({path.string(), 0},
-                     "its iteration is " + std::to_string(from.iter()) + ". The file is damaged.");
+  check_iteration(from, path);
   solver_state state;
   state.iteration = static_cast<std::uint64_t>(from.iter());
   state.current_step = static_cast<std::uint64_t>(from.current_step());

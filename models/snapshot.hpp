@@ -44,6 +44,14 @@ struct solver_state {
   std::vector<parameter_arrays> history;  ///< by slot (Adam: first, second moment), by parameter
 };
 
+/// Where a .solverstate resumes, before its net is known.
+/// Errors   spec_error: missing, truncated.
+struct resume_point {
+  std::uint64_t iteration = 0;
+  std::string learned_net;  ///< empty: the file names none
+};
+[[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
+
 /// Errors   spec_error: missing, truncated, another number of history blobs than net and rule need.
 [[nodiscard]] solver_state read_solverstate(const std::filesystem::path& path, const net& n,
                                             std::size_t slots);

@@ -177,7 +177,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.limits.workers = 2;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
-  l.silence_limit = o.silence_limit;
+  l.first_word_limit = l.silence_limit = o.silence_limit;
   l.heartbeat = o.heartbeat;
   l.rate_mbit_s = o.rate_mbit_s;
   l.pool_bytes = o.pool_bytes;

@@ -42,6 +42,7 @@ std::vector<frame_header> one_of_each() {
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
+          frames::worker_done{worker_id{3}, version_id{40}},
           frames::start_training{},
           frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}},
           frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}},

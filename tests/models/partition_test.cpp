@@ -25,7 +25,7 @@ net one_layer(int in, int out, const std::string& params = {}) {
       test::layer("loss", "Reduction", "a", "loss", "loss_weight: 1"));
 }
 
-/// Each value of each learned parameter lies in exactly one chunk.
+/// Each value of each parameter lies in exactly one chunk.
 void check_cover(const net& n, const partition& p) {
   for (std::size_t parameter = 0; parameter < n.parameters.size(); ++parameter) {
     std::size_t next = 0;
@@ -86,11 +86,13 @@ TEST_CASE("partition: more shards than values leaves some empty and loses none")
   CHECK(p.chunks.size() == 2);
 }
 
-TEST_CASE("partition: what no gradient reaches travels nowhere") {
+TEST_CASE("partition: frozen parameters have chunks too, because their first values travel") {
   const auto frozen = one_layer(4, 3, "param { lr_mult: 0 }");
   const auto p = make_partition(frozen, 2);
-  CHECK(p.by_parameter[0].empty());
+  CHECK(p.by_parameter[0].size() == 1);
   CHECK(p.by_parameter[1].size() == 1);
+  CHECK_FALSE(is_learned(frozen, 0));
+  CHECK(is_learned(frozen, 1));
 }
 
 TEST_CASE(
