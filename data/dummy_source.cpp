@@ -1,5 +1,8 @@
 #include "data/dummy_source.hpp"
 
+#include "models/fillers.hpp"
+#include "models/random.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -77,15 +80,16 @@ class dummy_source final : public sample_source {
   }
 
  private:
-  void fill_top(std::size_t t, std::uint64_t, std::span<float> values) const {
+  void fill_top(std::size_t t, std::uint64_t global, std::span<float> values) const {
     const auto& p = fillers_[t];
     if (p.filler.type() == "constant") {
       std::fill(values.begin(), values.end(), p.filler.value());
       return;
     }
-    throw std::invalid_argument(
-        "data_filler of type \"" + p.filler.type() +
-        "\" is not read yet, only constant.");  // TODO(later): models/fillers
+    const auto words = random_words(options_.seed, random_use::filler, options_.layer, global,
+                                    static_cast<std::uint32_t>(t));
+    const auto seed = std::uint64_t{words[1]} << 32 | words[0];
+    poseidon::fill(p, static_cast<std::uint32_t>(t), seed, values);
   }
 
   /// Fills each top once, so that a mistake is told here, with its place, and not in the first

@@ -80,8 +80,13 @@ void lmdb_writer::check(int status, const char* doing) const {
   if (status == MDB_SUCCESS) return;
   std::string text = folder_.string() + ": cannot " + doing + " after " + std::to_string(records_) +
                      " records: " + mdb_strerror(status) + ".";
-  if (status == ENOSPC || status == EDQUOT || status == EFBIG)
-    text += " Free some room on that disk and start again; nothing was left behind.";
+  // EIO as well: that is how LMDB calls a write that only began to fit.
+  if (status == ENOSPC || status == EDQUOT || status == EFBIG || status == EIO) {
+    std::error_code unknown;
+    const auto space = std::filesystem::space(partial_, unknown);
+    if (!unknown) text += " That disk has " + std::to_string(space.available >> 20) + " MiB free.";
+    text += " Make room and start again; nothing was left behind.";
+  }
   if (status == MDB_KEYEXIST) text += " Keys must rise from record to record.";
   throw std::runtime_error(text);
 }

@@ -132,4 +132,13 @@ inline const spec_position& here() {
   return where;
 }
 
+/// Reference values from BVLC Caffe; the tests that need them are skipped where they are not.
+inline std::filesystem::path oracle() {
+  const char* set = std::getenv("POSEIDON_ORACLE");
+  return set != nullptr ? set : "../shared/oracle";
+}
+inline bool oracle_is_missing() {
+  return !std::filesystem::exists(oracle() / "MANIFEST.json");
+}
+
 }  // namespace poseidon::test

@@ -46,3 +46,11 @@ TEST_CASE("mean: a folder that cannot be written to is named") {
           write_mean("/nowhere/m", {{1, 1, 1}, {1}});
         }).find("/nowhere/m.partial: cannot write") != std::string::npos);
 }
+
+TEST_CASE("mean: ours of the training images is, bit for bit, that of Caffe's compute_image_mean" *
+          doctest::skip(oracle_is_missing())) {
+  const auto theirs = read_mean(oracle() / "data/mean.binaryproto");
+  const auto ours = mean_of(*open_images(oracle() / "data/fashion_train_lmdb"));
+  CHECK(ours.shape == theirs.shape);
+  CHECK(ours.values == theirs.values);
+}

@@ -142,3 +142,31 @@ TEST_CASE("dummy: constants as given, one shape or filler for all tops or one ea
   p->add_width(0);
   CHECK(has(complaint([&] { (void)open_source(layer, here(), {}); }), "2x1x1x0"));
 }
+
+TEST_CASE(
+    "dummy: random samples differ, depend on seed and sample alone, and have the filler's range") {
+  ::caffe::LayerParameter layer;
+  layer.set_name("data");
+  layer.set_type("DummyData");
+  layer.add_top("a");
+  auto* p = layer.mutable_dummy_data_param();
+  for (const int extent : {4, 50})
+    (p->shape_size() ? p->mutable_shape(0) : p->add_shape())->add_dim(extent);
+  auto* filler = p->add_data_filler();
+  filler->set_type("uniform");
+  filler->set_min(2);
+  filler->set_max(3);
+  source_options options;
+  options.seed = 5;
+  batch b, again, other;
+  fill_batch(*open_source(layer, here(), options), 10, 4, b);
+  fill_batch(*open_source(layer, here(), options), 11, 4, again);
+  CHECK(std::equal(b.tops[0].begin() + 50, b.tops[0].end(), again.tops[0].begin()));
+  CHECK_FALSE(std::equal(b.tops[0].begin(), b.tops[0].begin() + 50, b.tops[0].begin() + 50));
+  for (const float value : b.tops[0]) CHECK((value >= 2 && value <= 3));
+  options.seed = 6;
+  fill_batch(*open_source(layer, here(), options), 10, 4, other);
+  CHECK(other.tops[0] != b.tops[0]);
+  filler->set_type("gausian");
+  CHECK(has(complaint([&] { (void)open_source(layer, here(), options); }), "gaussian"));
+}

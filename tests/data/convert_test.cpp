@@ -1,0 +1,150 @@
+#include "data/convert.hpp"
+
+#include "data/image_store.hpp"
+#include "tests/data/made_files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+using namespace poseidon;
+using namespace poseidon::test;
+
+namespace {
+struct outcome {
+  int code = -1;
+  std::string text;
+};
+
+/// The program beside this one.
+std::filesystem::path program() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "poseidon-data";
+}
+bool not_built() {
+  return !std::filesystem::exists(program());
+}
+
+outcome run(const std::string& arguments) {
+  outcome result;
+  std::string command = program().string();
+  command.append(" 2>&1 ").append(arguments);
+  FILE* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char piece[256];
+  while (std::fgets(piece, sizeof piece, pipe) != nullptr) result.text += piece;
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  return result;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+bool one_line(const std::string& text) {
+  return !text.empty() && text.find('\n') == text.size() - 1;
+}
+
+/// A folder with x-images and x-labels of `n` images, ready to convert.
+void make_idx(const temporary_folder& folder, std::size_t n) {
+  write_file(folder / "images", idx_images(n, 5, 6));
+  write_file(folder / "labels", idx_labels(n));
+}
+std::string mnist(const temporary_folder& folder) {
+  return "convert mnist --images " + (folder / "images").string() + " --labels " +
+         (folder / "labels").string() + " --out " + (folder / "out").string();
+}
+}  // namespace
+
+TEST_CASE(
+    "convert: every image and label arrives, under a key of 8 digits, over several transactions") {
+  temporary_folder folder;
+  make_idx(folder, 2345);
+  const auto from = open_idx(folder / "images", folder / "labels");
+  convert(*from, folder / "out", {});
+  const auto to = open_images(folder / "out");
+  REQUIRE(to->size() == 2345);
+  CHECK(to->image_shape() == shape{1, 5, 6});
+  std::vector<float> a, b;
+  for (std::uint64_t n = 0; n < 2345; ++n) {
+    CHECK(to->key(n) == key_of(n));
+    const auto x = from->get(n, a), y = to->get(n, b);
+    CHECK(x.label == y.label);
+    CHECK(std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin(), y.bytes.end()));
+  }
+}
+
+TEST_CASE(
+    "convert: a disk that fills up is told with what was written, and leaves nothing behind") {
+  temporary_folder folder;
+  make_idx(folder, 20000);
+  const auto from = open_idx(folder / "images", folder / "labels");
+  // A limit on the file's size stands for the full disk; only the child has it.
+  const auto child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{300'000, 300'000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto text = complaint([&] { convert(*from, folder / "out", {}); });
+    write_file(folder / "said", text);
+    ::_exit(0);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  const auto text = read_file(folder / "said");
+  CHECK_MESSAGE(has(text, "out: cannot commit after "), text);
+  CHECK_MESSAGE(has(text, "MiB free. Make room"), text);
+  CHECK_FALSE(std::filesystem::exists(folder / "out"));
+  CHECK_FALSE(std::filesystem::exists(folder / "out.partial"));
+}
+
+TEST_CASE("poseidon-data: converts, averages and describes, with exit code 0" *
+          doctest::skip(not_built())) {
+  temporary_folder folder;
+  make_idx(folder, 30);
+  auto done = run(mnist(folder));
+  CHECK(done.code == 0);
+  CHECK_MESSAGE((one_line(done.text) && has(done.text, "30 images of 1x5x6")), done.text);
+  done = run("info " + (folder / "out").string());
+  CHECK(done.code == 0);
+  CHECK_MESSAGE(has(done.text, "records  30\nshape    1x5x6 uint8\n"), done.text);
+  CHECK(run("mean --source " + (folder / "out").string() + " --out " + (folder / "m").string())
+            .code == 0);
+  CHECK(std::filesystem::exists(folder / "m"));
+
+  std::filesystem::create_directory(folder / "cifar");
+  for (const char* name : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                           "data_batch_5", "test_batch"})
+    write_file(folder / ("cifar/" + std::string(name) + ".bin"), std::string(3073 * 2, '\3'));
+  CHECK(run("convert cifar10 --in " + (folder / "cifar").string() + " --out " +
+            folder.path().string())
+            .code == 0);
+  CHECK(open_images(folder / "cifar10_train_lmdb")->size() == 10);
+  CHECK(open_images(folder / "cifar10_test_lmdb")->size() == 2);
+}
+
+TEST_CASE("poseidon-data: wrong use and bad files end with one line and exit code 2" *
+          doctest::skip(not_built())) {
+  temporary_folder folder;
+  make_idx(folder, 30);
+  REQUIRE(run(mnist(folder)).code == 0);
+  const auto refused = [&](const std::string& arguments, const std::string& part) {
+    const auto r = run(arguments);
+    CHECK(r.code == 2);
+    CHECK_MESSAGE((one_line(r.text) && has(r.text, part)), r.text);
+  };
+  refused(mnist(folder), "out exists already");
+  CHECK(run(mnist(folder) + " --force").code == 0);
+  write_file(folder / "images", idx_images(30, 5, 6).substr(0, 500));
+  refused(mnist(folder) + " --force", "truncated IDX file: 500 bytes");
+  CHECK(open_images(folder / "out")->size() == 30);  // the old one is still whole
+  refused("info " + (folder / "none").string(), "no such file or folder");
+  refused("mean --source " + (folder / "out").string() + " --out /nowhere/m", "/nowhere/m.partial");
+  refused("info " + (folder / "out").string() + " > /dev/full", "standard output");
+  CHECK(run("").code == 2);
+  CHECK(run("--help").code == 0);
+  CHECK(run("convert mnist --images x").code == 2);
+}
