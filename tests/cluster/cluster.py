@@ -3,7 +3,7 @@
 
     with Cluster() as c:
         first = c.node("--solver", solver, "--nodes", "2", "--listen", "127.0.0.1:0")
-        address = first.wait_for(r"listening on (\\S+)")[1]
+        address = first.wait_for(LISTENING)[1]
         second = c.node("--join", address)
         assert first.wait() == 0
         second.kill()
@@ -32,6 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
 SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
 SKIPPED = 77
+LISTENING = r"^listening on (\S+:\d+)"  # the first node's line; [1] is the address for --join
 
 
 def _die_with_parent():
@@ -165,7 +166,7 @@ class Cluster:
     def first_and_others(self, solver, count, *options):
         """A listening node on a free port of loopback and count - 1 joiners, all with `options`."""
         first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options)
-        address = first.wait_for(r"listening on (\S+)")[1]
+        address = first.wait_for(LISTENING)[1]
         return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]
 
     def wait_all(self, seconds=120):

@@ -32,7 +32,7 @@ if joins:
     (here / "joined").touch()
 else:
     assert len(open(sys.argv[sys.argv.index("--token-file") + 1]).readline().strip()) == 64
-    print("listening on 127.0.0.1:4711 for 1 more node", flush=True)
+    print("listening on 127.0.0.1:4711; waiting for 1 node", flush=True)
     while not (here / "joined").exists(): time.sleep(0.01)
     print("clock 100/2300: loss 0.51 lr 0.01 images/s 3000 left 40s", flush=True)
     print("test clock 500: accuracy 0.85 loss 0.4", flush=True)
