@@ -387,7 +387,8 @@ std::uint64_t node::whole_version() const {
 void node::fail(std::string text, int exit_code) {
   if (phase_ == phase::failing || phase_ == phase::ended) return;
   const bool was_training = phase_ == phase::training;
-  result_ = {exit_code, std::move(text)};
+  result_.exit_code = exit_code;
+  result_.error = std::move(text);
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
   const bool lowest = links_.empty() || value(self_) < links_.begin()->first;
@@ -414,7 +415,15 @@ void node::close(node_result result) {
     for (const auto& a : graph_->all()) tell<shut_down>(a, {});
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
+  result.compiled = std::move(compiled_);
   setup_.ended(std::move(result));
+  // Handles are references, and some of those actors refer to this one: a circle would keep all of them.
+  graph_.reset();
+  links_.clear();
+  early_.clear();
+  acceptor_ = {};
+  coordinator_ = {};
+  telemetry_ = {};
   quit();
 }
 

@@ -44,6 +44,7 @@ namespace poseidon {
 struct node_result {
   int exit_code = 0;
   std::string error;  ///< one line for the user; empty when all went as planned
+  std::shared_ptr<const void> compiled;  ///< nets and replicas; actors that still end refer to them
 };
 
 struct node_setup {
@@ -126,7 +127,7 @@ class node : public actor<node> {
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
   handle<telemetry> telemetry_;
-  std::unique_ptr<compiled_run> compiled_;
+  std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
   node_result result_;
 };

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds shutdown_patience{10};
 /// The system's destructor waits for every actor; one that hangs must not hang the process for ever.
 void await_actors(caf::actor_system& system, const node_result& result) {
   std::promise<void> over;
-  std::thread watchdog([&, ended = over.get_future()] {
+  std::thread watchdog([&result, ended = over.get_future()] {
     if (ended.wait_for(shutdown_patience) == std::future_status::ready) return;
     std::fprintf(stderr,
                  "internal error: actors still run %lld s after the end; giving up on them.\n",
@@ -43,6 +43,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   config.set("scheduler.policy", caf::atom("sharing"));
   config.set("scheduler.max-threads", std::size_t{2});
   config.set("logger.console", caf::atom("none"));
+  node_result result;  // before the system: what it holds outlives the last actor
   caf::actor_system system(config);
   const auto stop = setup.stop_requested;
   const auto edges = setup.edges;  // outlives the actors that count into it
@@ -53,7 +54,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
       tell_from_outside(the_node, interrupted{signal});
     });
   tell_from_outside(the_node, start_node{});
-  auto result = ended.get_future().get();
+  result = ended.get_future().get();
   the_node = {};
   await_actors(system, result);
   return result;
