@@ -16,6 +16,21 @@ bool lists(const std::vector<std::string_view>& names, std::string_view name) {
 }
 }  // namespace
 
+std::vector<actor_type> merged(std::vector<actor_type> types) {
+  std::vector<actor_type> out;
+  for (auto& t : types) {
+    const auto same =
+        std::find_if(out.begin(), out.end(), [&](auto& had) { return had.name == t.name; });
+    if (same == out.end()) {
+      out.push_back(std::move(t));
+      continue;
+    }
+    same->accepts.insert(same->accepts.end(), t.accepts.begin(), t.accepts.end());
+    same->sends.insert(same->sends.end(), t.sends.begin(), t.sends.end());
+  }
+  return out;
+}
+
 std::string to_mermaid(std::vector<actor_type> types) {
   std::sort(types.begin(), types.end(), [](auto& a, auto& b) { return a.name < b.name; });
   std::string out = "flowchart LR\n";
@@ -157,7 +172,7 @@ class planner {
       if (w == size_.worker) continue;
       const auto name = "network_link " + std::to_string(w);
       links_[w] = add(name, "network_link", "links");
-      receivers_[w] = add(name + " in", "link_receiver", "links");
+      receivers_[w] = add(name + " in", "network_link", "links");
       edge(node_, links_[w], "send_frame", kind::control);
       edge(solver_, links_[w], "send_frame", kind::control);
       edge(links_[w], node_, "link_lost", kind::control);

@@ -41,11 +41,14 @@ std::vector<std::string_view> message_names(const messages<Ms...>*) {
 }
 }  // namespace detail
 
+/// Classes that go by one name are one actor to its neighbours: what each of them may, it may.
+[[nodiscard]] std::vector<actor_type> merged(std::vector<actor_type> types);
+
 template <class... Actors>
 [[nodiscard]] std::vector<actor_type> describe(actor_list<Actors...>) {
-  return {actor_type{Actors::type_name,
-                     detail::message_names(static_cast<typename Actors::accepts*>(nullptr)),
-                     detail::message_names(static_cast<typename Actors::sends*>(nullptr))}...};
+  return merged({actor_type{
+      Actors::type_name, detail::message_names(static_cast<typename Actors::accepts*>(nullptr)),
+      detail::message_names(static_cast<typename Actors::sends*>(nullptr))}...});
 }
 
 /// Mermaid text of who can send what to whom. Depends on the order of nothing but names.

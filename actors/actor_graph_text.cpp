@@ -98,6 +98,11 @@ std::string layer_of(const actor_graph::node& a) {
   return a.name.substr(begin, end - begin);
 }
 
+/// The receiving half of a link, "network_link 1 in", is drawn in the link's box.
+bool is_half(const actor_graph::node& a) {
+  return a.kind == "network_link" && a.name.size() > 3 && a.name.substr(a.name.size() - 3) == " in";
+}
+
 bool is_test(const actor_graph::node& a) {
   return a.group.rfind("test", 0) == 0;
 }
@@ -110,7 +115,7 @@ class dot_writer {
       cards_.insert(a.card);
       pushes_ += a.kind == "gradient_push" ? 1 : 0;
     }
-    for (const auto& a : g.actors) links_ += a.kind == "network_link" ? 1 : 0;
+    for (const auto& a : g.actors) links_ += a.kind == "network_link" && !is_half(a) ? 1 : 0;
   }
 
   std::string write() {
@@ -249,7 +254,7 @@ class dot_writer {
     bool links_drawn = false;
     for (const auto& a : g_.actors) {
       const bool link = a.kind == "network_link";
-      if (!link && a.kind != "server_shard") continue;
+      if ((!link && a.kind != "server_shard") || is_half(a)) continue;
       if (link && links_in_one() && links_drawn) continue;
       links_drawn = links_drawn || link;
       std::string text = html(a.name);
@@ -280,8 +285,8 @@ class dot_writer {
       const auto& to = g_.actors[e.dst];
       if (e.kind == kind::push)
         pushed[{in_a_row() ? "card " + from.card : "bus", box_of(to)}] += e.bytes;
-      if (e.kind == kind::net && to.kind == "server_shard")
-        served[{to.name, box_of(from)}] += e.bytes;
+      if (e.kind == kind::net && from.kind == "server_shard")
+        served[{from.name, box_of(to)}] += e.bytes;
     }
     for (const auto& [ends, bytes] : pushed)
       line(ends.first, ends.second, std::string(push_colour) + ":" + pull_colour,
@@ -309,9 +314,7 @@ class dot_writer {
     std::size_t shown_streams = 0;
     for (const auto& a : g_.actors) {
       if (is_test(a) && a.kind == "layer") ++test_layers[a.group];
-      if (!a.card.empty() || a.kind == "server_shard" || a.kind == "network_link" ||
-          a.kind == "link_receiver")
-        continue;
+      if (!a.card.empty() || a.kind == "server_shard" || a.kind == "network_link") continue;
       const bool stream = a.kind == "stream";
       if (stream && ++shown_streams > 4) continue;
       cell(a.name, stream ? "runs every kernel of replica " + std::to_string(a.replica) : "",
@@ -333,7 +336,7 @@ class dot_writer {
         "bgcolor=\"#f5f7fa\"><tr>" +
         cells + "</tr></table></td></tr><tr><td>" + legend + "</td></tr></table>>];\n";
     for (const auto& a : g_.actors)
-      if (a.kind == "server_shard" || (a.kind == "network_link" && !links_in_one()))
+      if (a.kind == "server_shard" || (a.kind == "network_link" && !is_half(a) && !links_in_one()))
         out_ += "  " + quoted(a.name) + " -> \"strip\" [style=invis];\n";
   }
 

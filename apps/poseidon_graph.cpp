@@ -18,7 +18,7 @@ constexpr const char* examples = R"(Examples
   poseidon-graph --types            who can send what to whom, as Mermaid text
 
 An SVG needs Graphviz's program dot (Debian: apt-get install graphviz). Sources of data that are not there
-do not matter: --input says the shape of their samples, and a net that needs none is drawn without.
+do not matter: --input says the shape of their samples; without it one is guessed, and the guess is said.
 Exit codes: 0 done, 2 wrong use or a bad file.)";
 
 int run(int argc, char** argv) {
@@ -34,8 +34,7 @@ int run(int argc, char** argv) {
   app.add_option("--nodes", o.nodes, "how many nodes train together")->check(CLI::Range(1, 4096));
   app.add_option("--worker", o.worker, "whose actors are drawn; 0 has the coordinator");
   app.add_option("--devices", devices, "cpu, or cpu:R for R replicas on each node");
-  app.add_option("--input", input,
-                 "shape of a sample, like 1x28x28, where the data is not at hand");
+  app.add_option("--input", input, "shape of a sample, like 1x28x28, instead of asking the data");
   app.add_option("--data-root", o.data_root, "folder from which relative data sources start");
   app.add_option("-o,--output", output, "x.dot, x.svg or x.json; - for DOT on standard output");
   app.add_flag("--types", types, "print the graph of actor classes instead");

@@ -6,6 +6,7 @@
 #include "models/solver_file.hpp"
 
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <regex>
 
@@ -23,37 +24,45 @@ bool is_solver(const std::filesystem::path& path) {
   return std::regex_search(text, words) && !std::regex_search(text, layers);
 }
 
-/// The data's own shapes where it can be read, else what the user said.
-source_shapes shapes_for(const graph_options& o, ::caffe::Phase phase,
-                         const std::filesystem::path& directory) {
+/// What samples of a source that is not there may look like, so that the net can be drawn at all.
+shape guessed_sample(const ::caffe::LayerParameter& layer) {
+  const auto crop = layer.transform_param().crop_size();
+  return crop > 0 ? shape{3, crop, crop} : shape{1, 28, 28};
+}
+
+/// The data's own shapes where it can be read, else what the user said, else a guess that is not kept secret.
+source_shapes shapes_for(const graph_options& o, ::caffe::Phase phase) {
   source_options s;
   s.phase = phase;
-  s.directory = directory;
+  s.directory = std::filesystem::current_path();  // as Caffe does
   s.data_root = o.data_root;
-  return
-      [=, from_sources = shapes_from_sources(s)](const ::caffe::LayerParameter& layer,
-                                                 const spec_position& where) -> std::vector<shape> {
-        try {
-          return from_sources(layer, where);
-        } catch (const std::exception& e) {
-          if (o.input.empty())
-            throw spec_error(
-                std::string(e.what()) +
-                "\n  To draw the net without its data, say the shape of a sample: --input 1x28x28");
-        }
-        const auto batch = batch_size(layer, where);
-        shape values{batch};
-        values.insert(values.end(), o.input.begin(), o.input.end());
-        std::vector<shape> tops(static_cast<std::size_t>(layer.top_size()), shape{batch});
-        if (!tops.empty()) tops[0] = values;
-        return tops;
-      };
+  return [=, from_sources = shapes_from_sources(s)](
+             const ::caffe::LayerParameter& layer,
+             const spec_position& where) -> std::vector<shape> {
+    shape sample = o.input;
+    if (sample.empty()) {
+      try {
+        return from_sources(layer, where);
+      } catch (const std::exception& e) {
+        sample = guessed_sample(layer);
+        std::cerr << "poseidon-graph: " << e.what() << "\n  The net is drawn for samples of "
+                  << to_string(sample)
+                  << ", a guess. Say what they are with --input, for example --input 3x32x32.\n";
+      }
+    }
+    const auto batch = batch_size(layer, where);
+    shape values{batch};
+    values.insert(values.end(), sample.begin(), sample.end());
+    std::vector<shape> tops(static_cast<std::size_t>(layer.top_size()), shape{batch});
+    if (!tops.empty()) tops[0] = values;
+    return tops;
+  };
 }
 
 net resolve(const net_file& file, const net_state& state, const graph_options& o) {
   build_options b;
   b.state = state;
-  b.sources = shapes_for(o, state.phase, file.directory);
+  b.sources = shapes_for(o, state.phase);
   b.split_batch = static_cast<std::int64_t>(o.replicas);
   return build_net(file, b);
 }

@@ -20,7 +20,8 @@ struct graph_options {
 /// {1, 28, 28} of "1x28x28".
 [[nodiscard]] shape parse_shape(const std::string& text);
 
-/// Errors   spec_error: whatever read_solver and build_net refuse; a source that is not there and no input.
+/// A source that cannot be opened is no error: standard error says for which samples the net is drawn.
+/// Errors   spec_error: whatever read_solver and build_net refuse.
 [[nodiscard]] actor_graph plan_of(const graph_options& options);
 
 }  // namespace poseidon::app

@@ -1,0 +1,319 @@
+# tests/cluster/cluster.py - starts real processes for tests, and never leaves one behind.
+"""For tests that run poseidon-node as processes on loopback.
+
+    with Cluster() as c:
+        first = c.node("--solver", solver, "--nodes", "2", "--listen", "127.0.0.1:0")
+        address = first.wait_for(LISTENING)[1]
+        second = c.node("--join", address)
+        assert first.wait() == 0
+        second.kill()
+
+Rules: no sleeps as synchronisation (wait for a line, an end, a file), every wait has a deadline, and
+whatever was started is killed when the `with` ends, when this process is told to end, and when it dies.
+`c.folder` is a temporary folder; it is kept, and named, when the test fails. A test script calls main().
+"""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
+SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
+SKIPPED = 77
+LISTENING = r"^listening on (\S+:\d+)"  # the first node's line; [1] is the address for --join
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Node:
+    """One process, its output by line, and its end."""
+
+    def __init__(self, name, command, cwd, env):
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.lines = []  # of standard output and standard error, in the order of arrival
+        self.errors = []  # of standard error alone
+        self._changed = threading.Condition()
+        # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
+        self.process = subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                                        preexec_fn=_die_with_parent)
+        self._readers = [threading.Thread(target=self._read, args=(pipe, kept), daemon=True)
+                         for pipe, kept in ((self.process.stdout, None), (self.process.stderr, self.errors))]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, pipe, kept):
+        for line in pipe:
+            text = line.decode(errors="replace").rstrip("\n")
+            with self._changed:
+                self.lines.append(text)
+                if kept is not None:
+                    kept.append(text)
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def output(self):
+        with self._changed:
+            return "\n".join(self.lines)
+
+    def wait_for(self, pattern, seconds=30, since=0):
+        """The match of `pattern` in the first line (from number `since`) that has it. Fails at the deadline,
+        and as soon as the process has ended without such a line."""
+        deadline = time.monotonic() + seconds * SLACK
+        compiled = re.compile(pattern)
+        at = since
+        with self._changed:
+            while True:
+                for line in self.lines[at:]:
+                    found = compiled.search(line)
+                    if found:
+                        return found
+                at = len(self.lines)
+                if not any(r.is_alive() for r in self._readers):
+                    raise AssertionError(f"{self} ended without a line like /{pattern}/:\n{self._tail()}")
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise AssertionError(f"{self} wrote no line like /{pattern}/ in {seconds} s:\n{self._tail()}")
+                self._changed.wait(min(left, 0.5))
+
+    def wait(self, seconds=60):
+        """The exit code (negative: the signal that ended it), after all output has been read."""
+        try:
+            code = self.process.wait(seconds * SLACK)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self} still runs after {seconds} s:\n{self._tail()}") from None
+        for reader in self._readers:
+            reader.join(5)
+        return code
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self):
+        """kill -9: no goodbye, no snapshot."""
+        self.signal(signal.SIGKILL)
+
+    def end(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # and whatever it has started
+        self.process.wait()
+        for reader in self._readers:
+            reader.join(5)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def _tail(self):
+        return "\n".join("  | " + line for line in self.lines[-20:])
+
+    def __str__(self):
+        return f"{self.name} (pid {self.pid}, {' '.join(self.command)})"
+
+
+class Cluster:
+    """The nodes of one test and a folder for their files."""
+
+    def __init__(self, cwd=None, env=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="poseidon-test-"))
+        self.cwd = cwd or ROOT
+        self.env = {**os.environ, **(env or {})}
+        self.nodes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _value, _trace):
+        for node in self.nodes:
+            node.end()
+        if kind is None or issubclass(kind, unittest.SkipTest):
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            for node in self.nodes:
+                (self.folder / f"{node.name}.log").write_text(node.output + "\n")
+            print(f"the files and logs of this test are kept in {self.folder}", file=sys.stderr)
+
+    def start(self, *command, name=None, cwd=None):
+        """Any program."""
+        node = Node(name or f"process{len(self.nodes)}", command, cwd or self.cwd, self.env)
+        self.nodes.append(node)
+        return node
+
+    def node(self, *options, name=None, cwd=None):
+        """poseidon-node with these options."""
+        return self.start(BIN / "poseidon-node", *options, name=name or f"node{len(self.nodes)}", cwd=cwd)
+
+    def first_and_others(self, solver, count, *options):
+        """A listening node on a free port of loopback and count - 1 joiners, all with `options`."""
+        first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options)
+        address = first.wait_for(LISTENING)[1]
+        return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]
+
+    def wait_all(self, seconds=120):
+        """Exit codes in the order of starting."""
+        deadline = time.monotonic() + seconds
+        return [node.wait(max(deadline - time.monotonic(), 0.1)) for node in self.nodes]
+
+    def token_file(self, text="a token for tests only"):
+        path = self.folder / f"token{len(list(self.folder.glob('token*')))}"
+        path.write_text(text + "\n")
+        path.chmod(0o600)
+        return path
+
+
+# -- what nodes leave ---------------------------------------------------------------------------------------
+
+class Trace:
+    """A Chrome trace. Events are dicts with name, cat, ph, ts, dur, pid, tid, args; lanes have names."""
+
+    def __init__(self, path):
+        data = json.loads(pathlib.Path(path).read_text())
+        events = data["traceEvents"] if isinstance(data, dict) else data
+        self.lanes = {(e.get("pid"), e.get("tid")): e["args"]["name"]
+                      for e in events if e.get("ph") == "M" and e.get("name") == "thread_name"}
+        self.spans = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"])
+
+    def find(self, name=None, cat=None, lane=None, **args):
+        """Spans in order of their begin. `lane` is a regex on the lane's name; args are compared."""
+        return [e for e in self.spans
+                if (name is None or e["name"] == name) and (cat is None or e.get("cat") == cat)
+                and (lane is None or re.search(lane, self.lanes.get((e.get("pid"), e.get("tid")), "")))
+                and all(e.get("args", {}).get(k) == v for k, v in args.items())]
+
+    def partial_overlaps(self):
+        """Pairs of spans of one lane that overlap without one containing the other: viewers cannot nest them."""
+        bad = []
+        by_lane = {}
+        for e in self.spans:
+            by_lane.setdefault((e.get("pid"), e.get("tid")), []).append(e)
+        for spans in by_lane.values():
+            open_spans = []
+            for e in sorted(spans, key=lambda e: (e["ts"], -e["dur"])):
+                while open_spans and open_spans[-1]["ts"] + open_spans[-1]["dur"] <= e["ts"]:
+                    open_spans.pop()
+                if open_spans and e["ts"] + e["dur"] > open_spans[-1]["ts"] + open_spans[-1]["dur"]:
+                    bad.append((open_spans[-1], e))
+                open_spans.append(e)
+        return bad
+
+
+def _fields(data):
+    """(number, wire type, value) of a protobuf message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        elif kind == 2:
+            size = varint()
+            value = data[at:at + size]
+            at += size
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            value = data[at:at + size]
+            at += size
+        else:
+            raise ValueError(f"wire type {kind} at byte {at}")
+        if at > len(data):
+            raise ValueError("truncated")
+        yield key >> 3, kind, value
+
+
+def weights(path):
+    """{"conv1/0": bytes of its float32 values} of a .caffemodel (NetParameter.layer = 100)."""
+    out = {}
+    for number, _, layer in _fields(pathlib.Path(path).read_bytes()):
+        if number != 100:
+            continue
+        name, blobs = "?", []
+        for field, kind, value in _fields(layer):
+            if field == 1:
+                name = value.decode()
+            elif field == 7:
+                values = b""
+                for blob_field, blob_kind, blob in _fields(value):
+                    if blob_field == 5:  # data, packed or one by one
+                        values += blob
+                blobs.append(values)
+        for i, values in enumerate(blobs):
+            out[f"{name}/{i}"] = values
+    return out
+
+
+def assert_same_weights(one, other):
+    """Bit for bit; the message names parameter, index and both values."""
+    a, b = weights(one), weights(other)
+    assert a, f"{one} holds no weights"
+    assert a.keys() == b.keys(), f"{one} has {sorted(a)}, {other} has {sorted(b)}"
+    for name in a:
+        assert len(a[name]) == len(b[name]), f"{name}: {len(a[name]) // 4} and {len(b[name]) // 4} values"
+        if a[name] != b[name]:
+            at = next(i for i in range(0, len(a[name]), 4) if a[name][i:i + 4] != b[name][i:i + 4])
+            left, right = (struct.unpack("<f", x[name][at:at + 4])[0] for x in (a, b))
+            different = sum(a[name][i:i + 4] != b[name][i:i + 4] for i in range(0, len(a[name]), 4))
+            raise AssertionError(f"{name}[{at // 4}] is {left!r} in {one} and {right!r} in {other}; "
+                                 f"{different} of {len(a[name]) // 4} values differ")
+
+
+def processes_of(folder):
+    """Pids of living processes whose command line names `folder`: what a test must not leave behind."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes()
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            if str(folder).encode() in words and int(entry.name) != os.getpid() and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def need(*programs):
+    """Skips the whole script where a program has not been built."""
+    for program in programs:
+        if not (BIN / program).exists():
+            print(f"skipped: {BIN / program} has not been built")
+            sys.exit(SKIPPED)
+
+
+def main():
+    """Runs the script's unittest cases; a script that ran nothing fails, one that skipped everything is skipped."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    done = unittest.main(module="__main__", exit=False, verbosity=2).result
+    if not done.wasSuccessful():
+        sys.exit(1)
+    if done.testsRun == 0:
+        sys.exit("no test was run")
+    sys.exit(SKIPPED if len(done.skipped) == done.testsRun else 0)

@@ -1,0 +1,116 @@
+# tests/cluster/harness_test.py - the harness itself: what it starts, it ends, and what it is told, it compares.
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import unittest
+
+import cluster
+
+
+def shell(c, script):
+    return c.start("/bin/bash", "-c", script + f"; : {c.folder}")
+
+
+def caffemodel(path, values):
+    """NetParameter { layer { name: "ip" blobs { data: values (packed) } } }"""
+    def field(number, payload):
+        size = len(payload)
+        length = b""
+        while True:
+            length += bytes([size & 0x7F | (0x80 if size > 0x7F else 0)])
+            size >>= 7
+            if not size:
+                break
+        key = number << 3 | 2
+        return (bytes([key]) if key < 128 else bytes([key & 0x7F | 0x80, key >> 7])) + length + payload
+    blob = field(5, struct.pack(f"<{len(values)}f", *values))
+    path.write_bytes(field(100, field(1, b"ip") + field(7, blob)))
+    return path
+
+
+class Harness(unittest.TestCase):
+    def test_a_line_is_found_whether_it_came_before_or_after_the_waiting(self):
+        with cluster.Cluster() as c:
+            p = shell(c, "echo one; read -r -t 60 < /dev/zero; true")
+            self.assertEqual(p.wait_for(r"^(o)ne$")[1], "o")
+            self.assertEqual(p.wait_for(r"^one$")[0], "one")
+
+    def test_a_line_that_never_comes_fails_when_the_process_has_ended(self):
+        with cluster.Cluster() as c:
+            with self.assertRaisesRegex(AssertionError, "(?s)ended without a line like /two/.*one"):
+                shell(c, "echo one").wait_for("two", seconds=60)
+
+    def test_a_line_that_is_late_fails_at_the_deadline(self):
+        with cluster.Cluster() as c:
+            with self.assertRaisesRegex(AssertionError, "wrote no line"):
+                shell(c, "tail -f /dev/null").wait_for("two", seconds=0.2)
+
+    def test_exit_codes_and_both_streams_are_kept(self):
+        with cluster.Cluster() as c:
+            p = shell(c, "echo out; echo err >&2; exit 3")
+            self.assertEqual(p.wait(), 3)
+            self.assertEqual(sorted(p.lines), ["err", "out"])
+            self.assertEqual(p.errors, ["err"])
+
+    def test_kill_leaves_the_signal_as_exit_code(self):
+        with cluster.Cluster() as c:
+            p = shell(c, "echo up; tail -f /dev/null")
+            p.wait_for("up")
+            p.kill()
+            self.assertEqual(p.wait(), -signal.SIGKILL)
+
+    def test_no_process_survives_the_end_of_a_cluster_nor_do_its_children(self):
+        with cluster.Cluster() as c:
+            shell(c, f"bash -c 'echo child; tail -f /dev/null; : {c.folder}' & wait").wait_for("child")
+            self.assertNotEqual(cluster.processes_of(c.folder), [])
+        self.assertEqual(cluster.processes_of(c.folder), [])
+
+    def test_no_process_survives_a_test_that_is_killed(self):
+        script = textwrap.dedent("""
+            import sys; sys.path.insert(0, sys.argv[1])
+            import cluster
+            c = cluster.Cluster()
+            p = c.start("/bin/bash", "-c", "echo up; exec tail -f /dev/null")
+            p.wait_for("up"); print(p.pid, flush=True); p.wait()""")
+        here = pathlib.Path(__file__).parent
+        test = subprocess.Popen([sys.executable, "-B", "-c", script, here], stdout=subprocess.PIPE, text=True)
+        pid = int(test.stdout.readline())
+        pidfd = os.pidfd_open(pid)
+        test.kill()
+        test.wait()
+        test.stdout.close()
+        import select
+        ended, _, _ = select.select([pidfd], [], [], 20)
+        os.close(pidfd)
+        self.assertTrue(ended, "the process outlived the test that started it")
+
+    def test_weights_are_compared_bit_for_bit(self):
+        with cluster.Cluster() as c:
+            one = caffemodel(c.folder / "one", [1.0, 0.0, 3.0] * 100)
+            same = caffemodel(c.folder / "same", [1.0, 0.0, 3.0] * 100)
+            cluster.assert_same_weights(one, same)
+            other = caffemodel(c.folder / "other", [1.0, -0.0, 3.0] + [1.0, 0.0, 3.0] * 99)
+            with self.assertRaisesRegex(AssertionError, r"ip/0\[1\] is 0.0 .* and -0.0 .*; 1 of 300 values"):
+                cluster.assert_same_weights(one, other)
+
+    def test_traces_are_read_by_lane_and_partial_overlaps_are_found(self):
+        with cluster.Cluster() as c:
+            def span(name, ts, dur):
+                return {"ph": "X", "name": name, "cat": "forward", "ts": ts, "dur": dur, "pid": 0, "tid": 1,
+                        "args": {"clock": ts}}
+            names = {"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "stream compute [0]"}}
+            path = c.folder / "trace.json"
+            path.write_text(json.dumps({"traceEvents": [span("b", 5, 10), span("a", 0, 8), span("c", 6, 2), names]}))
+            trace = cluster.Trace(path)
+            self.assertEqual([e["name"] for e in trace.find(lane="stream")], ["a", "b", "c"])
+            self.assertEqual(len(trace.find("a", clock=0)), 1)
+            self.assertEqual([(x["name"], y["name"]) for x, y in trace.partial_overlaps()], [("a", "b")])
+
+
+if __name__ == "__main__":
+    cluster.main()
