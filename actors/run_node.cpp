@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <mutex>
 #include <thread>
 #include <unistd.h>
 
@@ -14,6 +15,11 @@ namespace poseidon {
 namespace {
 
 constexpr std::chrono::seconds shutdown_patience{10};
+
+struct address {
+  std::mutex mutex;
+  handle<node> to;
+};
 
 /// The system's destructor waits for every actor; one that hangs must not hang the process for ever.
 void await_actors(caf::actor_system& system, const node_result& result) {
@@ -48,14 +54,22 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   const auto stop = setup.stop_requested;
   const auto edges = setup.edges;  // outlives the actors that count into it
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
+  // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
+  const auto reachable = std::make_shared<address>();
+  reachable->to = the_node;
   if (signals)
     signals([=](int signal) {
       stop->store(true);
-      tell_from_outside(the_node, interrupted{signal});
+      const std::lock_guard lock(reachable->mutex);
+      if (reachable->to) tell_from_outside(reachable->to, interrupted{signal});
     });
   tell_from_outside(the_node, start_node{});
   result = ended.get_future().get();
   the_node = {};
+  {
+    const std::lock_guard lock(reachable->mutex);
+    reachable->to = {};
+  }
   await_actors(system, result);
   return result;
 }
