@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <unistd.h>
 
@@ -30,6 +32,25 @@ void await_actors(caf::actor_system& system, const node_result& result) {
   watchdog.join();
 }
 
+/// The way from signals to the node, cut at the end: a handle that lives on in a signal thread would keep the
+/// node from being destroyed, and the actor system waits for that.
+class way_to_node {
+ public:
+  explicit way_to_node(handle<node> to) : to_(std::move(to)) {}
+  void interrupt(int signal) {
+    const std::lock_guard lock(mutex_);
+    if (to_) tell_from_outside(to_, interrupted{signal});
+  }
+  void cut() {
+    const std::lock_guard lock(mutex_);
+    to_ = {};
+  }
+
+ private:
+  std::mutex mutex_;
+  handle<node> to_;
+};
+
 }  // namespace
 
 node_result run_node(node_setup setup, const signal_hook& signals) {
@@ -48,14 +69,16 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   const auto stop = setup.stop_requested;
   const auto edges = setup.edges;  // outlives the actors that count into it
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
+  const auto way = std::make_shared<way_to_node>(the_node);
   if (signals)
-    signals([=](int signal) {
+    signals([stop, way](int signal) {
       stop->store(true);
-      tell_from_outside(the_node, interrupted{signal});
+      way->interrupt(signal);
     });
   tell_from_outside(the_node, start_node{});
   result = ended.get_future().get();
   the_node = {};
+  way->cut();
   await_actors(system, result);
   return result;
 }
