@@ -59,7 +59,7 @@ class Harness(unittest.TestCase):
 
     def test_kill_leaves_the_signal_as_exit_code(self):
         with cluster.Cluster() as c:
-            p = shell(c, "echo up; tail -f /dev/null")
+            p = c.start("/bin/bash", "-c", "echo up; exec tail -f /dev/null")
             p.wait_for("up")
             p.kill()
             self.assertEqual(p.wait(), -signal.SIGKILL)
