@@ -90,7 +90,7 @@ class Failures(unittest.TestCase):
         nodes[2].kill()
         for node in nodes[:2]:
             self.assertEqual(node.wait(10), 3, node)
-            self.assertRegex("\n".join(node.errors), r"^worker [12] \(.*\)")
+            self.assertRegex("\n".join(node.errors), r"worker [012] \(127.0.0.1:\d+\)")
         self.assertRegex(nodes[0].output, r"snapshot .*s_iter_\d+\.caffemodel")
         written = list(self.folder.glob("s_iter_*"))
         self.assertEqual(len(written), 1, written)

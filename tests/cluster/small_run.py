@@ -13,7 +13,7 @@ layer {{ name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_produ
   weight_filler {{ type: "xavier" }} }} }}
 layer {{ name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }}
 layer {{ name: "drop1" type: "Dropout" bottom: "ip1" top: "ip1" dropout_param {{ dropout_ratio: 0.4 }} }}
-layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: 10
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {classes}
   weight_filler {{ type: "xavier" }} }} }}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
 """
@@ -29,11 +29,11 @@ def images(folder, count=192):
     return path
 
 
-def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, lr=0.05, more=""):
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, more=""):
     """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
-    net.write_text(NET.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden))
+    net.write_text(NET.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes))
     path = folder / f"{name}.prototxt"
     path.write_text(f'net: "{net}" base_lr: {lr} lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
                     f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '
