@@ -26,6 +26,7 @@
 #include <caf/send.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -127,6 +128,17 @@ class actor : public caf::event_based_actor {
       this->send(this, std::move(m));
     else
       this->delayed_send(this, delay, std::move(m));
+  }
+
+  /// A function that any thread may call, also after this actor's end, to tell it M{}.
+  template <class M>
+  [[nodiscard]] std::function<void()> teller_of_self() {
+    static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
+    return [weak = caf::weak_actor_ptr(this->ctrl())] {
+      if (const auto strong = weak.lock())
+        strong->enqueue(caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, M{}),
+                        nullptr);
+    };
   }
 
  private:

@@ -9,7 +9,9 @@ constexpr std::size_t batches_in_use = 3;
 }  // namespace
 
 data_source::data_source(actor_context context, data_source_setup setup)
-    : actor(context), setup_(std::move(setup)), pool_(setup_.ahead + batches_in_use) {}
+    : actor(context),
+      setup_(std::move(setup)),
+      pool_(setup_.ahead + batches_in_use, teller_of_self<prefetch>()) {}
 
 void data_source::on(const connect_data_source& m) {
   layer_ = m.layer;
@@ -31,7 +33,7 @@ void data_source::on(const prefetch&) {
 
 void data_source::read_one() {
   auto values = pool_.try_take();
-  if (values == nullptr) return;
+  if (values == nullptr) return;  // the pool tells prefetch when one comes back
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   try {
     fill_batch(*setup_.source, setup_.first_sample(read_), static_cast<std::int64_t>(setup_.batch),
