@@ -126,11 +126,13 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   const auto name = "network_link " + std::to_string(worker);
   if (auto* out = setup_.trace->lane(name + " out")) {
     auto* in = setup_.trace->lane(name + " in");
-    o.trace = [out, in](const link_event& e) {
-      if (e.chunk)
-        (e.sent ? out : in)
-            ->record({e.kind, e.sent ? "send" : "receive", e.start_ns, e.end_ns, e.number,
-                      static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
+    o.trace = [out, in, layers = chunk_layers_](const link_event& e) {
+      if (!e.chunk || value(*e.chunk) >= layers->size()) return;
+      const bool gradient = e.kind == "push_gradient";
+      const auto phase = e.sent ? (gradient ? "push" : "send") : (gradient ? "receive" : "pull");
+      (e.sent ? out : in)
+          ->record({(*layers)[value(*e.chunk)], phase, e.start_ns, e.end_ns, e.number,
+                    static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
     };
   }
   links_[worker] = open_link(system(), *setup_.edges, name, std::move(o));
@@ -194,6 +196,9 @@ void node::take_view(const frames::view& v) {
 void node::build() {
   phase_ = phase::building;
   compiled_ = compile_run(*setup_.run, setup_.node);
+  const auto& net = compiled_->train.graph;
+  for (const auto& c : compiled_->store->cut().chunks)
+    chunk_layers_->push_back(setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
   const handle<node> self(this);
   graph_ = std::make_unique<training_graph>(
       graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.display, self, self, self},
@@ -346,9 +351,12 @@ void node::on(const interrupted& m) {
   result_.exit_code = 128 + m.signal;
   const auto who = "worker " + (self_ == no_worker ? "?" : std::to_string(value(self_))) + " got " +
                    signal_name(m.signal);
-  if (phase_ != phase::training)
+  if (phase_ != phase::training) {
+    goodbye_ = who;  // the others wait for this node: they hear why it goes
     close(result_);
-  else if (value(self_) == 0)
+    return;
+  }
+  if (value(self_) == 0)
     tell<stop_soon>(graph_->the_solver(), {who});
   else
     tell<send_frame>(links_.at(0), {frames::stop_requested{who}, {}, 0});
@@ -360,12 +368,12 @@ void node::on(const link_lost& m) {
   if (phase_ == phase::ended) return;
   links_.erase(value(m.peer));
   if (phase_ == phase::failing) return;
-  // Worker 0 says goodbye when everybody is done; with a reason, when something went wrong there.
-  const bool as_planned = m.on_purpose && value(m.peer) == 0 && m.why.find(": ") == std::string::npos;
-  if (as_planned)
-    close(result_);
-  else
+  const bool has_reason = m.why.find(": ") != std::string::npos;
+  if (!m.on_purpose || has_reason)
     fail(m.why, 3);
+  else if (value(m.peer) == 0)
+    close(result_);  // worker 0 says goodbye when everybody is done
+  // Another one heard that before this node did: worker 0's goodbye is on its way.
 }
 
 void node::on(const training_failed& m) { fail(m.text, m.exit_code); }
@@ -410,7 +418,7 @@ void node::close(node_result result) {
   if (phase_ == phase::ended) return;
   phase_ = phase::ended;
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
-  for (const auto& [worker, link] : links_) tell<close_link>(link, {result.error});
+  for (const auto& [worker, link] : links_) tell<close_link>(link, {result.error.empty() ? goodbye_ : result.error});
   if (graph_ != nullptr)
     for (const auto& a : graph_->all()) tell<shut_down>(a, {});
   if (coordinator_) tell<shut_down>(coordinator_, {});

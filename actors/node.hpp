@@ -127,9 +127,13 @@ class node : public actor<node> {
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
   handle<telemetry> telemetry_;
+  /// By chunk, for the links' trace; filled before the first chunk travels.
+  std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =
+      std::make_shared<std::vector<std::string_view>>();
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
   node_result result_;
+  std::string goodbye_;                             // what the peers hear; empty: as planned
 };
 
 }  // namespace poseidon

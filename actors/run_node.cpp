@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -16,6 +15,11 @@ namespace poseidon {
 namespace {
 
 constexpr std::chrono::seconds shutdown_patience{10};
+
+struct address {
+  std::mutex mutex;
+  handle<node> to;
+};
 
 /// The system's destructor waits for every actor; one that hangs must not hang the process for ever.
 void await_actors(caf::actor_system& system, const node_result& result) {
@@ -31,25 +35,6 @@ void await_actors(caf::actor_system& system, const node_result& result) {
   over.set_value();
   watchdog.join();
 }
-
-/// The way from signals to the node, cut at the end: a handle that lives on in a signal thread would keep the
-/// node from being destroyed, and the actor system waits for that.
-class way_to_node {
- public:
-  explicit way_to_node(handle<node> to) : to_(std::move(to)) {}
-  void interrupt(int signal) {
-    const std::lock_guard lock(mutex_);
-    if (to_) tell_from_outside(to_, interrupted{signal});
-  }
-  void cut() {
-    const std::lock_guard lock(mutex_);
-    to_ = {};
-  }
-
- private:
-  std::mutex mutex_;
-  handle<node> to_;
-};
 
 }  // namespace
 
@@ -69,16 +54,22 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   const auto stop = setup.stop_requested;
   const auto edges = setup.edges;  // outlives the actors that count into it
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
-  const auto way = std::make_shared<way_to_node>(the_node);
+  // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
+  const auto reachable = std::make_shared<address>();
+  reachable->to = the_node;
   if (signals)
-    signals([stop, way](int signal) {
+    signals([=](int signal) {
       stop->store(true);
-      way->interrupt(signal);
+      const std::lock_guard lock(reachable->mutex);
+      if (reachable->to) tell_from_outside(reachable->to, interrupted{signal});
     });
   tell_from_outside(the_node, start_node{});
   result = ended.get_future().get();
   the_node = {};
-  way->cut();
+  {
+    const std::lock_guard lock(reachable->mutex);
+    reachable->to = {};
+  }
   await_actors(system, result);
   return result;
 }

@@ -1,0 +1,68 @@
+# tests/cluster/exactness_test.py - N nodes train what one node trains, to the last bit, dropout included.
+import unittest
+
+import cluster
+import small_run
+
+ITERATIONS = 8
+
+
+class Exactness(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+
+    def train(self, name, nodes=1, devices="cpu:1", **solver):
+        """Trains to the end; returns the last snapshot."""
+        path = small_run.solver(self.cluster.folder, name, iterations=ITERATIONS, **solver)
+        before = len(self.cluster.nodes)
+        if nodes == 1:
+            self.cluster.node("--solver", path, "--devices", devices)
+        else:
+            self.cluster.first_and_others(path, nodes, "--devices", devices)
+        for node in self.cluster.nodes[before:]:
+            self.assertEqual(node.wait(), 0, node)
+        return small_run.snapshot(self.cluster.folder, name, ITERATIONS)
+
+    def test_two_runs_with_one_seed_give_the_same_bits(self):
+        cluster.assert_same_weights(self.train("one"), self.train("again"))
+
+    def test_two_nodes_equal_one_with_two_micro_batches(self):
+        cluster.assert_same_weights(self.train("two", nodes=2), self.train("one", iter_size=2))
+
+    def test_four_nodes_equal_one_with_four_micro_batches(self):
+        cluster.assert_same_weights(self.train("four", nodes=4), self.train("one", iter_size=4))
+
+    def test_two_replicas_in_a_node_equal_two_nodes(self):
+        cluster.assert_same_weights(self.train("replicas", devices="cpu:2", batch=32),
+                                    self.train("nodes", nodes=2, batch=16))
+
+    def test_replicas_and_micro_batches_together_are_the_same_twice(self):
+        cluster.assert_same_weights(self.train("one", devices="cpu:2", iter_size=3, batch=32),
+                                    self.train("again", devices="cpu:2", iter_size=3, batch=32))
+
+    def test_another_seed_gives_other_weights(self):  # or the tests above would prove nothing
+        one = self.train("one")
+        path = small_run.solver(self.cluster.folder, "other", iterations=ITERATIONS)
+        self.assertEqual(self.cluster.node("--solver", path, "--devices", "cpu:1", "--seed", "6").wait(), 0)
+        with self.assertRaises(AssertionError):
+            cluster.assert_same_weights(one, small_run.snapshot(self.cluster.folder, "other", ITERATIONS))
+
+    def test_a_resumed_run_restores_weights_and_solver_state(self):
+        # 192 samples in clocks of 48: after 4 clocks reading starts at the first record again, as in Caffe.
+        whole = self.train("whole", batch=48, more="snapshot: 4")
+        state = self.cluster.folder / "whole_iter_4.solverstate"
+        path = small_run.solver(self.cluster.folder, "resumed", iterations=ITERATIONS, batch=48)
+        net = self.cluster.folder / "resumed.net.prototxt"
+        for prototxt in (net, self.cluster.folder / "whole.net.prototxt"):
+            self.assertIn("drop1", prototxt.read_text())
+        nodes = self.cluster.first_and_others
+        del nodes
+        self.assertEqual(self.cluster.node("--solver", path, "--devices", "cpu:1", "--snapshot", state).wait(), 0)
+        resumed = cluster.weights(small_run.snapshot(self.cluster.folder, "resumed", ITERATIONS))
+        self.assertEqual(resumed.keys(), cluster.weights(whole).keys())
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()

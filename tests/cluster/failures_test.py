@@ -1,0 +1,122 @@
+# tests/cluster/failures_test.py - wrong use, bad files, bad peers and dying nodes: the message, the exit code, no half files.
+import signal
+import socket
+import unittest
+
+import cluster
+import small_run
+
+
+class Failures(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.folder = self.cluster.folder
+
+    def ends(self, code, *options, says=()):
+        node = self.cluster.node(*options)
+        self.assertEqual(node.wait(), code, node)
+        for text in says:
+            self.assertIn(text, node.output)
+        return node
+
+    def test_wrong_options_exit_with_2_and_one_line(self):
+        node = self.ends(2, says=["--solver", "--join"])
+        self.assertEqual(len(node.lines), 1, node)
+        self.ends(2, "--no-such-option", says=["--no-such-option", "--help"])
+        self.ends(2, "--solver", "x", "--join", "y:1", says=["exclude each other"])
+        self.ends(2, "--solver", "x", "--devices", "tpu", says=["--devices tpu", "cpu:R"])
+
+    def test_listening_for_strangers_needs_a_token(self):
+        solver = small_run.solver(self.folder, "s")
+        self.ends(2, "--solver", solver, "--listen", "0.0.0.0:0", "--nodes", 2, says=["0.0.0.0", "--token-file"])
+
+    def test_missing_and_damaged_files(self):
+        self.ends(2, "--solver", self.folder / "none.prototxt", says=["none.prototxt"])
+        solver = small_run.solver(self.folder, "s")
+        damaged = self.folder / "w.caffemodel"
+        damaged.write_bytes(b"\xa2\x06\xff\xff\x03abc")
+        self.ends(2, "--solver", solver, "--weights", damaged, says=["w.caffemodel"])
+        images = self.folder / "made-images-idx3-ubyte"
+        images.write_bytes(images.read_bytes()[:5000])
+        self.ends(2, "--solver", solver, says=["made-images-idx3-ubyte"])
+        self.assertEqual(list(self.folder.glob("*_iter_*")), [])
+
+    def test_a_spec_mistake_has_file_line_layer_and_a_suggestion(self):
+        solver = small_run.solver(self.folder, "s")
+        net = self.folder / "s.net.prototxt"
+        net.write_text(net.read_text().replace('bottom: "pool1"', 'bottom: "poll1"'))
+        line = next(i for i, text in enumerate(net.read_text().splitlines(), 1) if "poll1" in text)
+        self.ends(2, "--solver", solver, says=[f"{net}:{line}", "ip1", "poll1", "pool1"])
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.ends(2, "--solver", small_run.solver(self.folder, "s"), "--listen", address, "--nodes", 2,
+                      says=[address])
+
+    def test_a_wrong_token_is_refused_on_both_sides_and_does_no_harm(self):
+        right, wrong = self.cluster.token_file("right"), self.cluster.token_file("wrong")
+        solver = small_run.solver(self.folder, "s", iterations=3)
+        first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--token-file", right)
+        address = first.wait_for(cluster.LISTENING)[1]
+        self.ends(2, "--join", address, "--token-file", wrong, says=["token"])
+        first.wait_for("refused.*token")
+        self.ends(0, "--join", address, "--token-file", right)
+        self.assertEqual(first.wait(), 0, first)
+
+    def test_garbage_on_the_port_does_no_harm(self):
+        solver = small_run.solver(self.folder, "s", iterations=3)
+        first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2)
+        address = first.wait_for(cluster.LISTENING)[1]
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + b"\xff" * 4096)
+            first.wait_for("refused")
+        self.ends(0, "--join", address)
+        self.assertEqual(first.wait(), 0, first)
+
+    def test_a_diverging_run_names_the_layer_and_leaves_the_last_snapshot(self):
+        solver = small_run.solver(self.folder, "s", iterations=200, lr=1e18, more="snapshot: 1000")
+        self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged at clock", 'layer "', "learning rate"])
+        self.assertEqual(list(self.folder.glob("*_iter_*")), [])
+
+    def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
+        solver = small_run.solver(self.folder, "s", iterations=1000000)
+        nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1")
+        nodes[0].wait_for(r"^clock 20/")
+        nodes[2].kill()
+        for node in nodes[:2]:
+            self.assertEqual(node.wait(10), 3, node)
+            self.assertRegex("\n".join(node.errors), r"worker [012] \(127.0.0.1:\d+\)")
+        self.assertRegex(nodes[0].output, r"snapshot .*s_iter_\d+\.caffemodel")
+        written = list(self.folder.glob("s_iter_*"))
+        self.assertEqual(len(written), 1, written)
+        self.assertTrue(cluster.weights(written[0]))
+
+    def test_a_frozen_node_is_noticed_by_its_silence(self):
+        solver = small_run.solver(self.folder, "s", iterations=1000000)
+        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
+        first.wait_for(r"^clock 20/")
+        second.signal(signal.SIGSTOP)
+        self.assertEqual(first.wait(20), 3, first)
+        self.assertIn("no word from worker 1", first.output)
+        second.kill()
+
+    def test_ctrl_c_anywhere_ends_all_nodes_in_order_with_a_snapshot(self):
+        for victim in (0, 1):
+            with self.subTest(worker=victim):
+                solver = small_run.solver(self.folder, f"s{victim}", iterations=1000000)
+                nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
+                nodes[0].wait_for(r"^clock 20/")
+                nodes[victim].signal(signal.SIGINT)
+                self.assertEqual(nodes[victim].wait(15), 130, nodes[victim])
+                self.assertEqual(nodes[1 - victim].wait(15), 0, nodes[1 - victim])
+                self.assertEqual(len(list(self.folder.glob(f"s{victim}_iter_*.solverstate"))), 1)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()

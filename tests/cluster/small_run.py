@@ -1,0 +1,45 @@
+# tests/cluster/small_run.py - a data set and a net small enough to train in a second, for tests with real processes.
+import random
+import struct
+
+NET = """
+name: "small"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
+  data_param {{ source: "{images}" batch_size: {batch} }} }}
+layer {{ name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param {{ lr_mult: 1 }} param {{ lr_mult: 2 }}
+  convolution_param {{ num_output: 8 kernel_size: 5 weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param {{ pool: MAX kernel_size: 2 stride: 2 }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_product_param {{ num_output: {hidden}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }}
+layer {{ name: "drop1" type: "Dropout" bottom: "ip1" top: "ip1" dropout_param {{ dropout_ratio: 0.4 }} }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {classes}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
+"""
+
+
+def images(folder, count=192):
+    """An IDX pair of random images; returns the path of the images."""
+    numbers = random.Random(3)
+    path = folder / "made-images-idx3-ubyte"
+    path.write_bytes(struct.pack(">IIII", 0x803, count, 28, 28) + numbers.randbytes(count * 784))
+    labels = bytes(numbers.randrange(10) for _ in range(count))
+    (folder / "made-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
+    return path
+
+
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, more=""):
+    """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
+    source = folder / "made-images-idx3-ubyte"
+    net = folder / f"{name}.net.prototxt"
+    net.write_text(NET.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes))
+    path = folder / f"{name}.prototxt"
+    path.write_text(f'net: "{net}" base_lr: {lr} lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
+                    f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '
+                    f'snapshot_prefix: "{folder / name}" {more}\n')
+    return path
+
+
+def snapshot(folder, name, iteration):
+    return folder / f"{name}_iter_{iteration}.caffemodel"
