@@ -99,8 +99,24 @@ void compile(compiled_net& c, const parameter_store& store,
     c.replicas.push_back(compute.make_replica(c.graph, values, {}));
 }
 
-std::uint64_t node_batch(const compiled_net& c) {
-  return c.batch;
+/// What a later version will train, refused before it trains something else.
+void refuse_unfinished(const solver_file& s, const net& n) {
+  if (s.spec.clip_gradients() >= 0)
+    throw spec_error(s.where,
+                     "clip_gradients " + std::to_string(s.spec.clip_gradients()) +
+                         " needs the norm over all shards, which this version does not gather. "
+                         "Remove it (-1 is off) or lower base_lr.");
+  if (s.spec.snapshot_format() == ::caffe::SolverParameter::HDF5 && s.spec.has_snapshot_format())
+    throw spec_error(s.where,
+                     "snapshot_format HDF5 is not written by this version; BINARYPROTO is.");
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    for (const auto p : n.layers[l].parameters)
+      if (n.parameters[p].layer != l)
+        throw spec_error(n.layers[l].where,
+                         "layer \"" + n.layers[l].name + "\" shares parameter \"" +
+                             n.parameters[p].name + "\" with layer \"" +
+                             n.layers[n.parameters[p].layer].name +
+                             "\": this version trains nets without shared parameters only.");
 }
 
 }  // namespace
@@ -118,10 +134,11 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
 
   const auto train_sources = options_for(run, node, ::caffe::TRAIN);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
+  refuse_unfinished(s, out->train.graph);
   open_sources(out->train, train_sources);
-  out->replicas = node.replicas != 0 ? node.replicas
-                                     : default_replicas(node_batch(out->train),
-                                                        std::thread::hardware_concurrency());
+  out->replicas = node.replicas != 0
+                      ? node.replicas
+                      : default_replicas(out->train.batch, std::thread::hardware_concurrency());
   if (out->train.batch % out->replicas != 0)
     throw spec_error(out->train.graph.layers[out->train.data_layers.front()].where,
                      "a batch of " + std::to_string(out->train.batch) + " cannot be split over " +

@@ -34,7 +34,8 @@ void data_source::read_one() {
   if (values == nullptr) return;
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   try {
-    fill_batch(*setup_.source, setup_.first_sample(read_), static_cast<std::int64_t>(setup_.batch), *values);
+    fill_batch(*setup_.source, setup_.first_sample(read_), static_cast<std::int64_t>(setup_.batch),
+               *values);
   } catch (const std::exception& e) {
     tell(setup_.node, training_failed{e.what(), 2});
     return;

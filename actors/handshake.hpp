@@ -4,8 +4,8 @@
 // before anything else is read from it. Fixed sizes, no parser: this is all that a stranger can
 // reach.
 //
-//   both      hello    magic "POSEIDON", wire version, whether a token is set, build, 32 random
-//   bytes dialer    proof    who it is, HMAC-SHA256(token; "dialer" | both hellos | who it is)
+//   both      hello    magic "POSEIDON", wire version, whether a token is set, build, 32 random bytes
+//   dialer    proof    who it is, HMAC-SHA256(token; "dialer" | both hellos | who it is)
 //   acceptor  proof    the same with "acceptor", only after it has found the dialer's to be right
 //   dialer    welcome  after it has found the acceptor's to be right; both may speak frames now
 //

@@ -97,8 +97,8 @@ link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared>
     : actor<link_receiver>(context),
       shared_(std::move(shared)),
       link_(std::move(link)),
-      stream_(*shared_->options.socket, *shared_->options.counters, shared_->options.first_word_limit,
-              shared_->options.silence_limit),
+      stream_(*shared_->options.socket, *shared_->options.counters,
+              shared_->options.first_word_limit, shared_->options.silence_limit),
       pool_(shared_->options.pool_bytes) {}
 
 void link_receiver::on(const begin_receiving&) {

@@ -1,16 +1,13 @@
 // actors/link_receiver.hpp
 //
-// The reading half of a network_link. One long handler on its own thread: reads a header, validates
-// it, reads the payload straight to where it belongs, tells whom it concerns, until the connection
-// ends.
+// The reading half of a network_link. One long handler on its own thread: reads a header, validates it, reads
+// the payload straight to where it belongs, tells whom it concerns, until the connection ends.
 //
-// Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is
-// over Sends    gradient_arrived, chunk_landed, history_arrived, control_arrived   along
-// link_routes
+// Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is over
+// Sends    gradient_arrived, chunk_landed, history_arrived, control_arrived   along link_routes
 //          receiver_ended    to network_link, last
-// State    the frames begun and not complete, at most max_open_frames; a pool for gradients and
-// history Fails    a bad frame, silence, the connection's end: all become receiver_ended with a
-// line for the user.
+// State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
+// Fails    a bad frame, silence, the connection's end: all become receiver_ended with a line for the user.
 //          It ends when its socket is shut down, and only then: network_link does that.
 #pragma once
 #include "actors/buffer_pool.hpp"

@@ -1,17 +1,16 @@
 // actors/network_link.hpp
 //
-// One authenticated connection to one other node: frames out by priority and budget, frames in to
-// their actors. Two actors with a thread each, because a sender that waits for a peer that does not
-// read must not keep its own node from reading: network_link writes, its link_receiver
-// (link_receiver.hpp) reads. In the graph both are "network_link". Spawn them with open_link().
+// One authenticated connection to one other node: frames out by priority and budget, frames in to their
+// actors. Two actors with a thread each, because a sender that waits for a peer that does not read must not
+// keep its own node from reading: network_link writes, its link_receiver (link_receiver.hpp) reads. In the
+// graph both are "network_link". Spawn them with open_link().
 //
-// Accepts  send_frame      from any actor     copied nowhere: the payload's owner lives until it is
-// written
-//          close_link      from node          sends what waits, says goodbye, then link_lost on
-//          purpose bind_link       from node          who is who, limits, routes; before
-//          member_ready is sent receiver_ended  from link_receiver exactly once; why there is
-//          nothing more to read pump            from itself        one write of at most 256 KiB, so
-//          that what came meanwhile counts link_tick       from itself        heartbeats while idle
+// Accepts  send_frame      from any actor     copied nowhere: the payload's owner lives until it is written
+//          close_link      from node          sends what waits, says goodbye, then link_lost on purpose
+//          bind_link       from node          who is who, limits, routes; before member_ready is sent
+//          receiver_ended  from link_receiver exactly once; why there is nothing more to read
+//          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts
+//          link_tick       from itself        heartbeats while idle
 // Sends    link_lost       to node            exactly once, as its last message
 // State    frame_queue: what waits, by priority. Detached: it blocks in write.
 // Fails    never by itself: whatever goes wrong with the connection ends as link_lost.

@@ -15,7 +15,14 @@
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
-// Sends    see `sends`: orders to all that it started, frames to all links
+// Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
+//          send_frame, bind_link, close_link   to network_link
+//          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
+//          chunk_landed       to gradient_push    the first values
+//          history_arrived    to server_shard     the solver state of a resumed run
+//          write_snapshot     to checkpointer     after a peer was lost
+//          stop_accepting     to link_acceptor
+//          shut_down          to everybody else
 // State    the connections made so far, then the graph; how the run will end.
 // Fails    never by exception: what goes wrong becomes the result that the app prints and exits with.
 // Detached: it compiles nets and dials.
@@ -43,7 +50,7 @@ namespace poseidon {
 /// How a node's run ended.
 struct node_result {
   int exit_code = 0;
-  std::string error;  ///< one line for the user; empty when all went as planned
+  std::string error;                     ///< one line for the user; empty when all went as planned
   std::shared_ptr<const void> compiled;  ///< nets and replicas; actors that still end refer to them
 };
 
@@ -120,9 +127,9 @@ class node : public actor<node> {
   node_setup setup_;
   phase phase_ = phase::starting;
   worker_id self_ = no_worker;
-  std::string address_;                             // where it listens
-  std::vector<std::string> members_;                // by worker, once there is a view
-  std::vector<link_connection> early_;              // joiners that dialled before this one had its view
+  std::string address_;                 // where it listens
+  std::vector<std::string> members_;    // by worker, once there is a view
+  std::vector<link_connection> early_;  // joiners that dialled before this one had its view
   std::map<std::uint32_t, handle<network_link>> links_;
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
@@ -133,7 +140,7 @@ class node : public actor<node> {
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
   node_result result_;
-  std::string goodbye_;                             // what the peers hear; empty: as planned
+  std::string goodbye_;  // what the peers hear; empty: as planned
 };
 
 }  // namespace poseidon

@@ -14,7 +14,8 @@ frames::view view_of(const run_spec& run) {
 run_spec run_of(const frames::view& v) {
   ::caffe::SolverParameter solver;
   if (!solver.ParseFromString(v.solver))
-    throw std::invalid_argument("the solver that worker 0 sent (" + std::to_string(v.solver.size()) +
+    throw std::invalid_argument("the solver that worker 0 sent (" +
+                                std::to_string(v.solver.size()) +
                                 " bytes) cannot be read. Is its program of another version?");
   run_spec run;
   // Positions stay at home with the files: messages name the layer and say whose file it is.

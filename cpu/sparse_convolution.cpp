@@ -1,3 +1,4 @@
+// Long because the plain, blocked and masked forms of one product stand side by side, to be read together.
 #include "cpu/sparse_convolution.hpp"
 
 #include "cpu/compress.hpp"

@@ -21,13 +21,13 @@ namespace poseidon {
 
 /// What a data layer delivers for one pass. Filled by data/, then immutable.
 struct batch {
-  std::uint64_t first_sample = 0;        ///< global index of tops[*][0]; rises over epochs, never repeats
+  std::uint64_t first_sample = 0;  ///< global index of tops[*][0]; rises over epochs, never repeats
   std::vector<std::vector<float>> tops;  ///< by top, Caffe's layout
 };
 
 /// One forward and backward over one micro-batch on one replica.
 struct pass {
-  std::uint64_t clock = 0;         ///< iteration; with seed, layer and sample it keys every random number
+  std::uint64_t clock = 0;  ///< iteration; with seed, layer and sample it keys every random number
   std::uint64_t first_sample = 0;  ///< global index of the batch's first sample
   std::uint64_t seed = 0;
 };
@@ -92,7 +92,8 @@ class device {
   /// Compiles `n`. `parameters` and `n` outlive the replica; parameters are by index into n.parameters.
   /// Errors   spec_error naming the layer, for a type or an option that this device has no kernel for.
   [[nodiscard]] virtual std::unique_ptr<replica> make_replica(
-      const net& n, std::span<const parameter_values* const> parameters, replica_options options) = 0;
+      const net& n, std::span<const parameter_values* const> parameters,
+      replica_options options) = 0;
   [[nodiscard]] virtual bool supports(std::string_view layer_type) const = 0;
 
   /// Called once in each thread that will execute kernels, before the first of them.
@@ -102,9 +103,9 @@ class device {
   virtual void add(std::span<float> into, std::span<const float> x) const = 0;
 
   /// One solver update of one chunk, see solver_rule.hpp. Any thread.
-  virtual void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
-                      std::span<const float> values, std::span<float> fresh,
-                      std::span<const std::span<float>> history) const = 0;
+  virtual void update(const solver_rule& rule, const rule_step& step,
+                      std::span<const float> gradient, std::span<const float> values,
+                      std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
 };
 
 }  // namespace poseidon

@@ -52,8 +52,7 @@ partition make_partition(const net& n, std::size_t shards) {
   result.by_parameter.resize(n.parameters.size());
   result.by_owner.resize(shards);
   for (std::size_t p = 0; p < n.parameters.size(); ++p)
-    if (values(p) > 0)
-      cut(p, values(p), chunk_values(total, shards), result.chunks);
+    if (values(p) > 0) cut(p, values(p), chunk_values(total, shards), result.chunks);
 
   std::vector<std::size_t> by_size(result.chunks.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});

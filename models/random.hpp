@@ -16,10 +16,9 @@ namespace poseidon {
   for (int round = 0; round < 10; ++round) {
     const auto p0 = std::uint64_t{0xD2511F53} * counter[0];
     const auto p1 = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(p1),
-               static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(p0)};
+    counter = {
+        static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(p1),
+        static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(p0)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -34,13 +33,14 @@ enum class random_use : std::uint32_t { filler = 1, dropout = 2, augment = 3, sh
 /// Four numbers for (seed, use, who, sample, index): `who` is the layer or parameter, `sample` the global
 /// sample index (or the epoch, for shuffles), `index` the group of four values within that sample.
 /// Dropout masks: value i of sample n in layer l is word i % 4 of random_words(seed, dropout, l, n, i / 4).
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> random_words(std::uint64_t seed, random_use use,
-                                                                  std::uint32_t who,
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> random_words(std::uint64_t seed,
+                                                                  random_use use, std::uint32_t who,
                                                                   std::uint64_t sample,
                                                                   std::uint32_t index) {
-  return philox({index, static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32), who},
-                {static_cast<std::uint32_t>(seed) ^ (static_cast<std::uint32_t>(use) * 0x9E3779B9u),
-                 static_cast<std::uint32_t>(seed >> 32)});
+  return philox(
+      {index, static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32), who},
+      {static_cast<std::uint32_t>(seed) ^ (static_cast<std::uint32_t>(use) * 0x9E3779B9u),
+       static_cast<std::uint32_t>(seed >> 32)});
 }
 
 /// [0, 1) from 24 bits, exactly representable.

@@ -1,3 +1,4 @@
+// Long because every claim about a link has its case here, on one rig.
 #include "messages/checksum.hpp"
 #include "tests/actors/link_rig.hpp"
 

@@ -42,7 +42,6 @@ std::vector<frame_header> one_of_each() {
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
-          frames::worker_done{worker_id{3}, version_id{40}},
           frames::start_training{},
           frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}},
           frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}},
@@ -52,7 +51,8 @@ std::vector<frame_header> one_of_each() {
           frames::worker_report{clock_id{5}, -1, 4, {0.5, -1e300, 0.0}, 123456789012},
           frames::stop_requested{"Ctrl-C on node 2"},
           frames::stop_after{clock_id{41}, "reason"},
-          frames::goodbye{""}};
+          frames::goodbye{""},
+          frames::worker_done{worker_id{3}, version_id{40}}};
 }
 
 template <class F>

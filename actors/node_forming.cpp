@@ -1,0 +1,296 @@
+// actors/node_forming.cpp - the first half of node: finding the others, building the graph, first values.
+#include "actors/node.hpp"
+#include "actors/run_codec.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace poseidon {
+
+namespace {
+
+constexpr std::chrono::minutes dial_patience{1};
+
+std::string plural(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// Lands a peer's fresh chunks in the parameter store.
+class store_landing : public landing {
+ public:
+  explicit store_landing(std::shared_ptr<parameter_store> store) : store_(std::move(store)) {}
+  std::span<std::byte> place(chunk_id chunk, version_id) override {
+    return std::as_writable_bytes(store_->landing(value(chunk)));
+  }
+
+ private:
+  std::shared_ptr<parameter_store> store_;
+};
+
+}  // namespace
+
+/// Runs a step of the start; what it throws is the user's to read, not a crash.
+template <class F>
+void node::guarded(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& e) {
+    fail(e.what(), 2);
+  } catch (const handshake_error& e) {
+    fail(e.what(), 2);
+  } catch (const socket_error& e) {
+    fail(e.what(), 2);
+  } catch (const std::exception& e) {
+    fail(e.what(), 1);
+  }
+}
+
+// -- finding the others ---------------------------------------------------------------------------------
+
+void node::on(const start_node&) {
+  guarded([this] {
+    if (setup_.join) {
+      join_cluster();
+      return;
+    }
+    self_ = worker_id{0};
+    if (setup_.run->workers > 1)
+      listen_for_nodes();
+    else
+      build();
+  });
+}
+
+handshake_options node::shaking(link_identity self) const {
+  handshake_options o;
+  o.token = setup_.token;
+  o.build = POSEIDON_VERSION;
+  o.self = std::move(self);
+  return o;
+}
+
+void node::start_acceptor(std::shared_ptr<tcp_listener> listener, link_identity self) {
+  const handle<node> me(this);
+  acceptor_ = poseidon::spawn<link_acceptor>(
+      system(), *setup_.edges, thread_kind::own, "link_acceptor", std::move(listener),
+      shaking(std::move(self)), port<link_accepted>(me), port<peer_refused>(me));
+}
+
+void node::listen_for_nodes() {
+  auto listener = std::make_shared<tcp_listener>(*setup_.listen);
+  phase_ = phase::gathering;
+  address_ = to_string(host_port{setup_.listen->host, listener->port()});
+  coordinator_ =
+      poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
+                                   coordinator_setup{setup_.run->workers, address_});
+  const handle<node> self(this);
+  tell<connect_coordinator>(coordinator_, {self, self, self});
+  setup_.display->note("listening on " + address_ + "; waiting for " +
+                       plural(setup_.run->workers - 1, "node"));
+  start_acceptor(std::move(listener), {address_, self_, 1});
+}
+
+void node::join_cluster() {
+  phase_ = phase::gathering;
+  // It listens before it dials, because its address is part of what it says about itself.
+  auto listener = std::make_shared<tcp_listener>(host_port{"", 0});
+  address_ = to_string(host_port{"", listener->port()});
+  setup_.display->note("joining " + to_string(*setup_.join));
+  const auto first = dial(*setup_.join, shaking({address_, no_worker, 0}), dial_patience);
+  start_acceptor(std::move(listener), {address_, no_worker, 0});
+  open(0, first);
+  setup_.display->note("joined; waiting for the other nodes");
+}
+
+/// A link works from the moment the hands are shaken (heartbeats); it is bound to the run later.
+void node::open(std::uint32_t worker, const link_connection& c) {
+  const handle<node> me(this);
+  link_options o;
+  o.socket = c.socket;
+  o.address = c.peer.listen_address;
+  o.binding.self = self_;
+  o.binding.peer = worker_id{worker};
+  o.binding.routes.control = me;
+  o.binding.routes.lost = me;
+  o.rate_mbit_s = setup_.link_mbit_s;
+  const auto name = "network_link " + std::to_string(worker);
+  if (auto* out = setup_.trace->lane(name + " out")) {
+    auto* in = setup_.trace->lane(name + " in");
+    o.trace = [out, in, layers = chunk_layers_](const link_event& e) {
+      if (!e.chunk || value(*e.chunk) >= layers->size()) return;
+      const bool gradient = e.kind == "push_gradient";
+      const auto phase = e.sent ? (gradient ? "push" : "send") : (gradient ? "receive" : "pull");
+      (e.sent ? out : in)
+          ->record({(*layers)[value(*e.chunk)], phase, e.start_ns, e.end_ns, e.number,
+                    static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
+    };
+  }
+  links_[worker] = open_link(system(), *setup_.edges, name, std::move(o));
+}
+
+void node::on(const link_accepted& m) {
+  if (phase_ == phase::failing || phase_ == phase::ended) return;
+  const auto& peer = m.connection.peer;
+  const bool first = setup_.run && value(self_) == 0;
+  if (first && phase_ == phase::gathering && links_.size() + 1 < setup_.run->workers) {
+    const auto worker = static_cast<std::uint32_t>(links_.size() + 1);
+    setup_.display->note("worker " + std::to_string(worker) + " joined from " +
+                         m.connection.socket->peer());
+    open(worker, m.connection);
+    tell<member_joined>(coordinator_, {peer.listen_address});
+  } else if (!first && members_.empty()) {
+    early_.push_back(m.connection);
+  } else if (peer.worker != no_worker && value(peer.worker) > value(self_) &&
+             value(peer.worker) < members_.size() && !links_.contains(value(peer.worker))) {
+    open(value(peer.worker), m.connection);
+    guarded([this] { connect_if_complete(); });
+  } else {
+    // Joining a run that goes on is a later matter: the stranger sees the connection close.
+    setup_.display->note("refused " + m.connection.socket->peer() +
+                         ": training runs already with " + plural(members_.size(), "node"));
+    m.connection.socket->shutdown();
+  }
+}
+
+void node::on(const peer_refused& m) {
+  setup_.display->note("refused: " + m.text);
+}
+
+void node::on(const view_agreed& m) {
+  guarded([&] {
+    members_ = m.members;
+    auto view = view_of(*setup_.run);
+    view.members = members_;
+    for (const auto& [worker, link] : links_) {
+      view.you = worker_id{worker};
+      tell<send_frame>(link, {view, {}, 0});
+    }
+    build();
+  });
+}
+
+void node::take_view(const frames::view& v) {
+  if (phase_ != phase::gathering || setup_.run) return;
+  guarded([&] {
+    self_ = v.you;
+    members_ = v.members;
+    setup_.run = run_of(v);
+    setup_.display->note("worker " + std::to_string(value(self_)) + " of " +
+                         std::to_string(members_.size()));
+    for (std::uint32_t w = 1; w < value(self_); ++w)
+      open(w,
+           dial(parse_host_port(members_[w]), shaking({address_, self_, v.epoch}), dial_patience));
+    for (const auto& c : std::exchange(early_, {})) on(link_accepted{c});
+    build();
+  });
+}
+
+// -- building -------------------------------------------------------------------------------------------
+
+void node::build() {
+  phase_ = phase::building;
+  compiled_ = compile_run(*setup_.run, setup_.node);
+  const auto& net = compiled_->train.graph;
+  for (const auto& c : compiled_->store->cut().chunks)
+    chunk_layers_->push_back(
+        setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
+  const handle<node> self(this);
+  graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
+                                                          self_, setup_.display, self, self, self},
+                                            *setup_.run, setup_.node, *compiled_);
+  for (const auto& a : graph_->monitored()) monitor(a);
+  telemetry_ = poseidon::spawn<telemetry>(
+      system(), *setup_.edges, thread_kind::own, "telemetry",
+      telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
+  connect_if_complete();
+}
+
+std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
+  const handle<node> me(const_cast<node*>(this));
+  auto b = std::make_shared<link_binding>();
+  b->self = self_;
+  b->peer = worker_id{worker};
+  b->limits.workers = static_cast<std::uint32_t>(members_.size());
+  b->limits.history_slots =
+      static_cast<std::uint32_t>(history_count(rule_of(setup_.run->solver.spec).kind));
+  std::vector<port<chunk_landed>> gather;
+  for (const auto& c : compiled_->store->cut().chunks) {
+    b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
+    gather.push_back(graph_->gather(c.parameter));
+  }
+  b->routes.shard = graph_->shard();
+  b->routes.history_shard = graph_->shard();
+  b->routes.history_checkpointer = graph_->checkpoints();
+  b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
+  b->routes.control = me;
+  b->routes.lost = me;
+  b->landing = std::make_shared<store_landing>(compiled_->store);
+  return b;
+}
+
+void node::connect_if_complete() {
+  if (graph_ == nullptr || phase_ != phase::building || links_.size() + 1 < setup_.run->workers)
+    return;
+  std::vector<port<send_frame>> ports(setup_.run->workers);
+  for (const auto& [worker, link] : links_) {
+    tell<bind_link>(link, {bound_to(worker)});
+    ports[worker] = link;
+  }
+  graph_->connect(ports);
+  phase_ = phase::waiting;
+  if (value(self_) != 0)
+    tell<send_frame>(links_.at(0), {frames::member_ready{self_}, {}, 0});
+  else if (coordinator_)
+    tell<member_is_ready>(coordinator_, {self_});
+  else
+    on(everyone_ready{});
+}
+
+/// Everybody is bound now: values may travel.
+void node::on(const everyone_ready&) {
+  guarded([this] {
+    give_first_values();
+    broadcast(frames::start_training{});
+    phase_ = phase::training;
+    tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
+  });
+}
+
+void node::give_first_values() {
+  const auto& net = compiled_->train.graph;
+  const auto values =
+      std::make_shared<parameter_arrays>(initial_values(net, setup_.run->seed, setup_.weights));
+  std::vector<std::shared_ptr<parameter_arrays>> history;
+  if (!setup_.resume.empty()) {
+    const auto slots = history_count(rule_of(setup_.run->solver.spec).kind);
+    for (auto& slot : read_solverstate(setup_.resume, net, slots).history)
+      history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
+  }
+  const auto version = version_id{setup_.run->first_clock};
+  const auto& cut = compiled_->store->cut();
+  for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
+    const auto& c = cut.chunks[id];
+    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+    const auto part = [&c](const std::shared_ptr<parameter_arrays>& of) {
+      return payload{of, std::as_bytes(std::span((*of)[c.parameter]).subspan(c.offset, c.count))};
+    };
+    // The solver state first: a shard must have it before a clock's gradients can be complete.
+    for (std::uint32_t slot = 0; slot < history.size(); ++slot) {
+      const auto data = part(history[slot]);
+      if (c.owner == 0)
+        tell<history_arrived>(graph_->shard(), {self_, chunk, slot, version, data});
+      else
+        tell<send_frame>(links_.at(static_cast<std::uint32_t>(c.owner)),
+                         {frames::install_history{chunk, slot}, data, 0}, data.bytes.size());
+    }
+    const auto data = part(values);
+    for (const auto& [worker, link] : links_)
+      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0},
+                       data.bytes.size());
+    const auto from = (*values)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset);
+    std::copy_n(from, c.count, compiled_->store->landing(id).begin());
+    tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
+  }
+}
+
+}  // namespace poseidon
