@@ -123,12 +123,12 @@ class planner {
   actor_graph run(std::span<const net> test_nets) {
     runtime();
     for (std::size_t r = 0; r < size_.replicas; ++r) pass(train_, r, "", "");
-    gradients();
     for (std::size_t t = 0; t < test_nets.size(); ++t) {
       const auto id = t == 0 ? std::string("test") : "test " + std::to_string(t);
       group(id, "test net " + std::to_string(t));
       for (std::size_t r = 0; r < size_.replicas; ++r) pass(test_nets[t], r, id + " ", id);
     }
+    gradients(test_nets);
     return std::move(g_);
   }
 
@@ -205,7 +205,8 @@ class planner {
       if (!layer.tops.empty()) a.tops = to_string(n.blobs[layer.tops[0]].shape);
       for (const auto p : layer.parameters) a.params += count(n.parameters[p].shape);
       edge(me, streams_[replica], "issue_work", kind::control);
-      edge(streams_[replica], me, "work_done", kind::control);
+      if (n.phase == ::caffe::TRAIN && !layer.parameters.empty())
+        edge(streams_[replica], me, "work_done", kind::control);
       source(layer, me, replica, prefix, card_of[l]);
       for (std::size_t b = 0; b < layer.bottoms.size(); ++b) {
         const auto from = writer.find(layer.bottoms[b]);
@@ -222,10 +223,11 @@ class planner {
     }
     for (const auto blob : n.outputs) {
       const auto from = writer.find(blob);
-      if (from != writer.end())
-        edge(of_layer[from->second], solver_, "outputs_ready", kind::control);
+      if (from == writer.end()) continue;
+      edge(streams_[replica], of_layer[from->second], "work_done", kind::control);
+      edge(of_layer[from->second], solver_, "outputs_ready", kind::control);
     }
-    if (n.phase == ::caffe::TRAIN) layers_.push_back(std::move(of_layer));
+    (prefix.empty() ? layers_ : test_layers_).push_back(std::move(of_layer));
   }
 
   void source(const net_layer& layer, std::size_t me, std::size_t replica,
@@ -241,7 +243,7 @@ class planner {
   }
 
   // gradient_push per parameter layer: from the layers out to the shards and back.
-  void gradients() {
+  void gradients(std::span<const net> test_nets) {
     std::map<std::size_t, std::vector<std::size_t>> by_owner_layer;
     for (std::size_t p = 0; p < train_.parameters.size(); ++p)
       by_owner_layer[train_.parameters[p].layer].push_back(p);
@@ -269,9 +271,17 @@ class planner {
           edge(me, layers_[r][l], "parameters_fresh", kind::pull, bytes);
         }
       }
+      // Test nets use the same values: each of their layers by the name under which training has it.
+      for (std::size_t t = 0; t < test_layers_.size(); ++t) {
+        const auto& used = test_nets[t / size_.replicas].layers;
+        for (std::size_t l = 0; l < used.size(); ++l)
+          if (used[l].name == name && !used[l].parameters.empty())
+            edge(me, test_layers_[t][l], "parameters_fresh", kind::pull);
+      }
       for (std::size_t w = 0; w < size_.nodes; ++w) {
         if (bytes_to[w] == 0) continue;
         if (w == size_.worker) {
+          edge(me, shard_, "install_chunk", kind::control);
           edge(me, shard_, "gradient_arrived", kind::push, bytes_to[w]);
           edge(shard_, me, "chunk_landed", kind::pull, bytes_to[w]);
         } else {
@@ -326,8 +336,8 @@ class planner {
   cluster_size size_;
   actor_graph g_;
   std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0;
-  std::vector<std::size_t> streams_, links_, receivers_;  // links: by worker
-  std::vector<std::vector<std::size_t>> layers_;  // by replica, then layer of the training net
+  std::vector<std::size_t> streams_, links_, receivers_;        // links: by worker
+  std::vector<std::vector<std::size_t>> layers_, test_layers_;  // by (net and) replica, then layer
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 // The actor graph as a value, in its two forms. The *types*: who can send what to whom, read from
 // the accepts/sends lists that the compiler enforces. The *instances*: which actors a node runs for
 // a net and what flows between them, planned from the resolved net and the partition alone, so that
-// it can be drawn before anything runs. Drawing is text too: Mermaid for the types, DOT and JSON
-// for the instances.
+// it can be drawn before anything runs; tests/cluster/graph_test.py holds it to what then runs.
+// Drawing is text too: Mermaid for the types, DOT and JSON for the instances.
 #pragma once
 #include "actors/edges.hpp"
 #include "models/net.hpp"

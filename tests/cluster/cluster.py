@@ -118,7 +118,7 @@ class Node:
     def end(self):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # and whatever it has started
-        self.process.wait()
+        self.process.wait(30)
         for reader in self._readers:
             reader.join(5)
         self.process.stdout.close()
@@ -298,6 +298,15 @@ def processes_of(folder):
             if str(folder).encode() in words and int(entry.name) != os.getpid() and state != "Z":
                 found.append(int(entry.name))
     return found
+
+
+def wait_until(condition, what, seconds=20):
+    """For what no line of output tells: asks again and again, up to the deadline."""
+    deadline = time.monotonic() + seconds * SLACK
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {seconds} s still not: {what}")
+        time.sleep(0.02)
 
 
 def need(*programs):

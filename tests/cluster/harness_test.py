@@ -75,7 +75,7 @@ class Harness(unittest.TestCase):
             import sys; sys.path.insert(0, sys.argv[1])
             import cluster
             c = cluster.Cluster()
-            p = c.start("/bin/bash", "-c", "echo up; exec tail -f /dev/null")
+            p = c.start("/bin/bash", "-c", "echo up; exec sleep 600")  # unlike tail, it does not mind a closed pipe
             p.wait_for("up"); print(p.pid, flush=True); p.wait()""")
         here = pathlib.Path(__file__).parent
         test = subprocess.Popen([sys.executable, "-B", "-c", script, here], stdout=subprocess.PIPE, text=True)

@@ -102,6 +102,12 @@ class Quickstart(unittest.TestCase):
         self.assertTrue((self.bin / "stopped0").exists() and (self.bin / "stopped1").exists())
         self.assert_nothing_left()
 
+    def test_nodes_do_not_outlive_a_quickstart_that_is_killed_outright(self):
+        q = self.quickstart()
+        q.wait_for("clock 100")
+        q.kill()
+        cluster.wait_until(lambda: cluster.processes_of(self.bin) == [], "all nodes have ended")
+
     def test_a_conversion_that_fails_starts_no_training(self):
         (self.bin / "poseidon-data").write_text("#!/bin/bash\nexit 2\n")
         q = self.quickstart()
