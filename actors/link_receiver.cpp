@@ -1,5 +1,6 @@
 #include "actors/link_receiver.hpp"
 
+#include "actors/trace.hpp"
 #include "messages/checksum.hpp"
 
 #include <algorithm>
@@ -11,11 +12,6 @@ namespace poseidon {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
-      .count();
-}
 
 std::string seconds(clock::duration d) {
   char text[32];

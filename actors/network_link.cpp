@@ -1,6 +1,7 @@
 #include "actors/network_link.hpp"
 
 #include "actors/link_receiver.hpp"
+#include "actors/trace.hpp"
 #include "messages/checksum.hpp"
 #include "messages/codec.hpp"
 
@@ -15,11 +16,6 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t most_pieces_at_once = 16;  // small frames go together in one write
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 

@@ -36,7 +36,6 @@
 #include "actors/training_graph.hpp"
 #include "messages/membership.hpp"
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -67,8 +66,6 @@ struct node_setup {
   std::shared_ptr<progress> display;
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<trace_log> trace;
-  std::shared_ptr<std::atomic<bool>>
-      stop_requested;                      ///< set by the signal thread; ends blocking waits
   std::function<void(node_result)> ended;  ///< called once
 };
 

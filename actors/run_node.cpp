@@ -41,7 +41,6 @@ void await_actors(caf::actor_system& system, const node_result& result) {
 node_result run_node(node_setup setup, const signal_hook& signals) {
   if (!setup.edges) setup.edges = std::make_shared<edge_book>();
   if (!setup.trace) setup.trace = std::make_shared<trace_log>(!setup.trace_file.empty());
-  if (!setup.stop_requested) setup.stop_requested = std::make_shared<std::atomic<bool>>(false);
   std::promise<node_result> ended;
   setup.ended = [&](node_result r) { ended.set_value(std::move(r)); };
 
@@ -51,7 +50,6 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   config.set("logger.console", caf::atom("none"));
   node_result result;  // before the system: what it holds outlives the last actor
   caf::actor_system system(config);
-  const auto stop = setup.stop_requested;
   const auto edges = setup.edges;  // outlives the actors that count into it
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
   // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
@@ -59,7 +57,6 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   reachable->to = the_node;
   if (signals)
     signals([=](int signal) {
-      stop->store(true);
       const std::lock_guard lock(reachable->mutex);
       if (reachable->to) tell_from_outside(reachable->to, interrupted{signal});
     });
