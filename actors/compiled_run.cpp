@@ -1,5 +1,6 @@
 #include "actors/compiled_run.hpp"
 
+#include "data/synthetic_source.hpp"
 #include "models/fillers.hpp"
 #include "models/snapshot.hpp"
 
@@ -19,6 +20,8 @@ source_options options_for(const run_spec& run, const node_spec& node, ::caffe::
   o.phase = phase;
   o.data_root = node.data_root;
   o.seed = run.seed;
+  if (run.solver.spec.poseidon().has_synthetic())
+    o.synthetic = parse_sample_shape(run.solver.spec.poseidon().synthetic());
   return o;
 }
 

@@ -17,6 +17,7 @@ run_spec read_run(const node_options& o) {
   run_spec run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;
+  if (o.synthetic) run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)

@@ -3,6 +3,7 @@
 #include "data/dummy_source.hpp"
 #include "data/image_store.hpp"
 #include "data/mean_file.hpp"
+#include "data/synthetic_source.hpp"
 #include "data/transform.hpp"
 
 #include <stdexcept>
@@ -106,6 +107,8 @@ spec_error layer_error(const ::caffe::LayerParameter& layer, const spec_position
 std::shared_ptr<const sample_source> open_source(const ::caffe::LayerParameter& layer,
                                                  const spec_position& where,
                                                  const source_options& options) {
+  if (options.synthetic && layer.type() != "DummyData")
+    return open_synthetic(layer, where, options);
   if (layer.type() == "Data") return open_data(layer, where, options);
   if (layer.type() == "DummyData") return open_dummy(layer, where, options);
   throw layer_error(layer, where, "is not a source that can be read; Data and DummyData are.");
@@ -113,6 +116,7 @@ std::shared_ptr<const sample_source> open_source(const ::caffe::LayerParameter& 
 
 std::int64_t batch_size(const ::caffe::LayerParameter& layer, const spec_position& where) {
   if (layer.type() == "DummyData") return dummy_batch_size(layer, where);
+  if (layer.type() == "Input") return input_batch_size(layer, where);
   const std::int64_t b = layer.data_param().batch_size();
   if (b < 1 || b > 0x7fffffff)
     throw layer_error(

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct source_options {
   std::filesystem::path data_root;  ///< if not empty, relative sources start here instead
   std::uint64_t seed = 0;
   std::uint32_t layer = 0;  ///< place in the net, a key for augmentation
+  /// Random samples of this shape (empty: as the layer says) instead of what the layer reads.
+  std::optional<shape> synthetic;
 };
 
 /// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData

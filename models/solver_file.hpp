@@ -48,4 +48,8 @@ struct solver_file {
 /// poly, sigmoid.
 [[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
 
+/// What a shard does to a chunk of parameter `p` in an iteration: the solver's rates times the parameter's own.
+[[nodiscard]] rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,
+                                std::uint64_t iteration, float scale);
+
 }  // namespace poseidon

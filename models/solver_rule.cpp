@@ -89,4 +89,14 @@ float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iterat
   return static_cast<float>(solver.base_lr() * factor);
 }
 
+rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,
+                  std::uint64_t iteration, float scale) {
+  rule_step step;
+  step.iteration = iteration;
+  step.rate = learning_rate(solver, iteration) * p.lr_mult;
+  step.decay = solver.weight_decay() * p.decay_mult;
+  step.scale = scale;
+  return step;
+}
+
 }  // namespace poseidon

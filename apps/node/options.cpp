@@ -51,10 +51,11 @@ void check(const node_options& o) {
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty()))
+  if (o.join &&
+      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic))
     throw spec_error(
-        "--join goes with none of --listen, --nodes, --weights, --snapshot: those belong to "
-        "the first node.");
+        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic: those "
+        "belong to the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -80,7 +81,7 @@ void check(const node_options& o) {
 
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
-  std::string listen, join, devices = "cpu";
+  std::string listen, join, synthetic, devices = "cpu";
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
@@ -97,6 +98,10 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
   app.add_option("--data-root", o.data_root,
                  "folder from which relative data sources start on this node");
+  app.add_option(
+         "--synthetic", synthetic,
+         "random images instead of data, for timing; CxHxW where the data layers do not say")
+      ->expected(0, 1);
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
@@ -116,6 +121,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!listen.empty()) o.listen = parse_host_port(listen);
   if (!join.empty()) o.join = parse_host_port(join);
   o.replicas = parse_devices(devices);
+  if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   o.seed_given = app.count("--seed") > 0;
   if (!o.token_file.empty()) o.token = read_token(o.token_file);
   check(o);

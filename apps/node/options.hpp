@@ -17,6 +17,7 @@ struct node_options {
   std::filesystem::path weights, snapshot, data_root, token_file, trace, graph;
   std::string token;
   std::string log_level = "info";
+  std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0;
   std::uint64_t seed = 0;
   bool seed_given = false;

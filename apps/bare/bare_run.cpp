@@ -1,0 +1,168 @@
+#include "apps/bare/bare_run.hpp"
+
+#include "models/solver_file.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <thread>
+
+namespace poseidon::app {
+
+namespace {
+
+double thread_cpu() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// Adds the thread's CPU time between construction and destruction, if there is somewhere to add it.
+class stopwatch {
+ public:
+  explicit stopwatch(double* sum) : sum_(sum), begin_(sum != nullptr ? thread_cpu() : 0) {}
+  ~stopwatch() {
+    if (sum_ != nullptr) *sum_ += thread_cpu() - begin_;
+  }
+  stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
+
+ private:
+  double* sum_;
+  double begin_;
+};
+
+}  // namespace
+
+bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
+                   int threads)
+    : spec_(run), node_(node), threads_(threads) {
+  spec_.workers = 1;
+  spec_.solver.spec.set_iter_size(1);
+  run_ = compile_run(spec_, node_);
+  rule_ = rule_of(spec_.solver.spec);
+  const auto& n = run_->train.graph;
+  install(initial_values(n, spec_.seed, weights));
+  for (const auto& p : n.parameters)
+    history_.emplace_back(history_count(rule_.kind),
+                          std::vector<float>(static_cast<std::size_t>(count(p.shape))));
+  for (std::uint32_t r = 0; r < run_->replicas; ++r) {
+    auto& readers = readers_.emplace_back();
+    for (const auto& source : run_->train.sources)
+      readers.push_back(std::make_unique<batch_reader>(
+          source,
+          [r, replicas = run_->replicas, batch = run_->train.batch](std::uint64_t pass) {
+            return (pass * replicas + r) * batch;
+          },
+          run_->train.batch));
+  }
+  fed_.resize(run_->replicas);
+  for (auto& f : fed_) f.resize(run_->train.sources.size());
+  reset_times();
+}
+
+void bare_run::install(const parameter_arrays& values) {
+  auto& store = *run_->store;
+  for (std::size_t c = 0; c < store.cut().chunks.size(); ++c) {
+    const auto& chunk = store.cut().chunks[c];
+    const auto to = store.landing(c);
+    std::copy_n(values[chunk.parameter].begin() + static_cast<std::ptrdiff_t>(chunk.offset),
+                chunk.count, to.begin());
+  }
+  for (std::size_t p = 0; p < values.size(); ++p) store.publish(p, 0);
+}
+
+void bare_run::reset_times() {
+  times_.assign(run_->train.graph.layers.size(), {});
+  update_seconds_ = 0;
+}
+
+void bare_run::iterate(std::uint64_t iterations) {
+  std::barrier<> all(run_->replicas);
+  std::vector<std::exception_ptr> errors(run_->replicas);
+  const auto guarded_lane = [&](std::uint32_t r) {
+    try {
+      lane(r, iterations, all);
+    } catch (...) {
+      errors[r] = std::current_exception();
+      failed_ =
+          true;  // before the others pass the barrier, so that all see it at the same iteration
+      all.arrive_and_drop();
+    }
+  };
+  std::vector<std::jthread> lanes;
+  for (std::uint32_t r = 1; r < run_->replicas; ++r) lanes.emplace_back(guarded_lane, r);
+  guarded_lane(0);
+  lanes.clear();
+  for (const auto& e : errors)
+    if (e) std::rethrow_exception(e);
+  iteration_ += iterations;
+}
+
+void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all) {
+  node_.compute->enter_thread(threads_);
+  const auto batch = run_->train.batch;
+  const bool learns = run_->train.graph.phase == ::caffe::TRAIN;
+  for (auto i = iteration_; i < iteration_ + iterations && !failed_; ++i) {
+    const pass p{i, (i * run_->replicas + replica) * batch, spec_.seed};
+    forward(replica, p);
+    if (after_forward) after_forward(i, replica);
+    if (!learns) continue;
+    backward(replica, p);
+    all.arrive_and_wait();
+    update(replica, i);
+    all.arrive_and_wait();
+    if (replica == 0)
+      for (std::size_t q = 0; q < run_->train.graph.parameters.size(); ++q)
+        if (is_learned(run_->train.graph, q)) run_->store->publish(q, i + 1);
+    all.arrive_and_wait();
+  }
+}
+
+void bare_run::forward(std::uint32_t replica, const pass& p) {
+  auto& net = run_->train;
+  for (std::size_t d = 0; d < net.data_layers.size(); ++d) {
+    auto next = readers_[replica][d]->next();
+    net.replicas[replica]->at(net.data_layers[d]).feed(*next);
+    fed_[replica][d] = std::move(next);
+  }
+  for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
+    const stopwatch watch(timed && replica == 0 ? &times_[l].forward : nullptr);
+    net.replicas[replica]->at(l).forward(p);
+  }
+}
+
+void bare_run::backward(std::uint32_t replica, const pass& p) {
+  auto& net = run_->train;
+  for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
+    if (!net.graph.layers[l].needs_backward) continue;
+    const stopwatch watch(timed && replica == 0 ? &times_[l].backward : nullptr);
+    net.replicas[replica]->at(l).backward(p);
+  }
+}
+
+/// Each replica's thread updates its part of every parameter, with all replicas' gradients added in their order.
+void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
+  const stopwatch watch(timed && replica == 0 ? &update_seconds_ : nullptr);
+  const auto& net = run_->train;
+  auto& store = *run_->store;
+  const std::size_t lanes = run_->replicas;
+  for (std::size_t p = 0; p < net.graph.parameters.size(); ++p) {
+    if (!is_learned(net.graph, p)) continue;
+    const auto values = store.current(p);
+    const auto from = values.size() * replica / lanes;
+    const auto length = values.size() * (replica + 1) / lanes - from;
+    const auto sum = net.replicas[0]->gradient(p).subspan(from, length);
+    for (std::size_t o = 1; o < lanes; ++o)
+      node_.compute->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
+    const std::span fresh(store.landing(store.cut().by_parameter[p].front()).data(), values.size());
+    std::vector<std::span<float>> history;
+    for (auto& h : history_[p]) history.push_back(std::span(h).subspan(from, length));
+    node_.compute->update(rule_,
+                          step_of(spec_.solver.spec, net.graph.parameters[p], iteration,
+                                  1.0f / static_cast<float>(lanes)),
+                          sum, values.subspan(from, length), fresh.subspan(from, length), history);
+  }
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,68 @@
+// apps/bare/bare_run.hpp
+//
+// A run without actors: the same nets, first values, samples, kernels and updates as those of one node, called
+// one after the other, one thread per replica. What `poseidon-node time` and `test` do, and what actors are
+// measured against.
+#pragma once
+#include "actors/compiled_run.hpp"
+#include "actors/run_spec.hpp"
+#include "apps/bare/batch_reader.hpp"
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace poseidon::app {
+
+/// CPU seconds of the first replica's thread in one layer, since the last reset_times().
+struct layer_seconds {
+  double forward = 0, backward = 0;
+};
+
+class bare_run {
+ public:
+  /// One worker, one micro-batch. The train net may be of phase TEST: then nothing is learned.
+  /// `threads` are those of each replica's kernels.
+  /// Errors   compile_run()'s.
+  bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
+           int threads = 1);
+
+  /// Runs that many iterations: forward, and in phase TRAIN backward and update.
+  /// Errors   what a source or a kernel throws; the run cannot go on after that.
+  void iterate(std::uint64_t iterations);
+
+  /// Called by every replica's thread after each forward pass (iteration, replica). May be empty.
+  std::function<void(std::uint64_t, std::uint32_t)> after_forward;
+  bool timed = false;
+
+  [[nodiscard]] const compiled_run& compiled() const { return *run_; }
+  [[nodiscard]] const std::vector<layer_seconds>& times() const { return times_; }
+  [[nodiscard]] double update_seconds() const { return update_seconds_; }
+  void reset_times();
+
+ private:
+  void install(const parameter_arrays& values);
+  void lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all);
+  void forward(std::uint32_t replica, const pass& p);
+  void backward(std::uint32_t replica, const pass& p);
+  void update(std::uint32_t replica, std::uint64_t iteration);
+
+  run_spec spec_;
+  node_spec node_;
+  int threads_;
+  std::unique_ptr<compiled_run> run_;
+  solver_rule rule_;
+  std::vector<std::vector<std::vector<float>>> history_;             // by parameter, then slot
+  std::vector<std::vector<std::unique_ptr<batch_reader>>> readers_;  // by replica, then data layer
+  // What a data layer was fed last stays alive until it is fed again.
+  std::vector<std::vector<std::shared_ptr<const batch>>> fed_;
+  std::vector<layer_seconds> times_;
+  double update_seconds_ = 0;
+  std::uint64_t iteration_ = 0;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace poseidon::app
