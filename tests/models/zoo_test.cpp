@@ -272,8 +272,16 @@ TEST_CASE("zoo: Inception-V3 goes from 35 to 17 to 8, with 1x7 and 7x1 that keep
                    {"Mixed_7b", "32x2048x8x8"},
                    {"AvgPool", "32x2048x1x1"},
                    {"fc", "32x1000"}});
-  const auto& seven = n.parameters[test::named(n, "Mixed_6b/branch7x7_2").parameters[0]];
-  CHECK(to_string(seven.shape) == "128x128x1x7");
+  const places weights{
+      {"Mixed_6b/branch7x7_2", "128x128x1x7"},    {"Mixed_6b/branch7x7_3", "192x128x7x1"},
+      {"Mixed_6d/branch7x7dbl_2", "160x160x7x1"}, {"Mixed_6d/branch7x7dbl_3", "160x160x1x7"},
+      {"Mixed_6d/branch7x7dbl_4", "160x160x7x1"}, {"Mixed_6d/branch7x7dbl_5", "192x160x1x7"},
+      {"Mixed_7a/branch7x7x3_2", "192x192x1x7"},  {"Mixed_7a/branch7x7x3_3", "192x192x7x1"},
+      {"Mixed_7b/branch3x3_2a", "384x384x1x3"},   {"Mixed_7b/branch3x3_2b", "384x384x3x1"}};
+  for (const auto& [layer, text] : weights) {
+    INFO(layer);
+    CHECK(to_string(n.parameters[test::named(n, layer).parameters[0]].shape) == text);
+  }
   CHECK(test::named(n, "AuxLogits/loss").loss_weights[0] == 0.4f);
 }
 
