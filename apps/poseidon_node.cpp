@@ -3,9 +3,11 @@
 #include "apps/node/console.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
+#include "apps/node/verbs.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
+#include "models/words.hpp"
 
 #include <cstdio>
 
@@ -17,7 +19,10 @@ run_spec read_run(const node_options& o) {
   run_spec run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;
-  if (o.synthetic) run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
+  if (o.synthetic) {
+    run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
+    run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
+  }
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)
@@ -48,7 +53,7 @@ node_setup setup_of(const node_options& o) {
   return s;
 }
 
-int run(int argc, char** argv) {
+int train_verb(int argc, char** argv) {
   const auto options = parse_options(argc, argv);
   if (!options) return 0;  // --help, --version
   signal_thread signals;
@@ -56,6 +61,21 @@ int run(int argc, char** argv) {
       run_node(setup_of(*options), [&](auto tell) { signals.run(std::move(tell)); });
   if (!result.error.empty()) std::fprintf(stderr, "%s\n", result.error.c_str());
   return result.exit_code;
+}
+
+/// Verbs come first, as with Caffe's tool; without one, train.
+int run(int argc, char** argv) {
+  const std::string verb = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
+  if (verb.empty()) return train_verb(argc, argv);
+  const int rest = argc - 1;
+  char** const arguments = argv + 1;
+  if (verb == "train") return train_verb(rest, arguments);
+  if (verb == "test") return test_verb(rest, arguments);
+  if (verb == "time") return time_verb(rest, arguments);
+  if (verb == "device-query" || verb == "device_query") return device_query_verb(rest, arguments);
+  throw spec_error("poseidon-node " + verb +
+                   ": there is no such verb; train, test, time and device-query are." +
+                   did_you_mean(verb, {"train", "test", "time", "device-query"}));
 }
 
 }  // namespace

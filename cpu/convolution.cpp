@@ -16,17 +16,33 @@ namespace {
 
 using algorithm = dnnl::algorithm;
 
-/// Tries `make(layouts)` with each pair and takes the first that oneDNN has a fast kernel for, else
-/// the last that it has any kernel for.
+/// One way to compute a direction.
+struct convolution_way {
+  algorithm how = algorithm::convolution_direct;
+  convolution_layouts layouts;
+};
+
+/// Every algorithm with every pair of layouts, algorithms first.
+std::vector<convolution_way> ways(const std::vector<algorithm>& algorithms,
+                                  std::initializer_list<convolution_layouts> layouts) {
+  std::vector<convolution_way> all;
+  for (const algorithm how : algorithms) {
+    for (const convolution_layouts& l : layouts) all.push_back({how, l});
+  }
+  return all;
+}
+
+/// Tries `make(way)` with each way and takes the first that oneDNN has a fast kernel for, else the
+/// last that it has any kernel for.
 template <class Make>
-auto first_fast(std::initializer_list<convolution_layouts> candidates, Make make)
-    -> std::pair<decltype(make(convolution_layouts{})), convolution_layouts> {
-  std::optional<std::pair<decltype(make(convolution_layouts{})), convolution_layouts>> found;
-  for (const convolution_layouts& l : candidates) {
+auto first_fast(const std::vector<convolution_way>& candidates, Make make)
+    -> std::pair<decltype(make(convolution_way{})), convolution_way> {
+  std::optional<std::pair<decltype(make(convolution_way{})), convolution_way>> found;
+  for (const convolution_way& way : candidates) {
     try {
-      auto d = make(l);
+      auto d = make(way);
       const bool slow = is_reference(d);
-      if (!found || !slow) found.emplace(d, l);
+      if (!found || !slow) found.emplace(d, way);
       if (!slow) break;
     } catch (const dnnl::error& e) {
       if (e.status != dnnl_unimplemented) throw;
@@ -65,6 +81,7 @@ class convolution_kernel final : public kernel {
  public:
   explicit convolution_kernel(const layer_context& c)
       : shape_(resolve_convolution(c.layer, c.bottom_shape(0))),
+        algorithms_(convolution_algorithms(c.layer, shape_, c.top_shape(0))),
         bias_(shape_.bias ? c.parameter(1) : parameter_reader()),
         weight_gradient_(c.gradient(0)),
         bias_gradient_(shape_.bias ? c.gradient(1) : gradient_slot()) {
@@ -74,7 +91,9 @@ class convolution_kernel final : public kernel {
     if (c.state.has_backward()) {
       after_pooling_ = make_pooled_backward(c, shape_);
       if (!after_pooling_) {
-        after_relu_ = make_relu_backward(c, shape_);
+        // Against Winograd's kernels even three quarters of zeros do not pay.
+        if (forward_how_ == algorithm::convolution_direct)
+          after_relu_ = make_relu_backward(c, shape_);
         top_ = &c.top(0);
         if (weight_gradient_.wanted() || bias_gradient_.wanted())
           make_weights(c, plain_weights, forward);
@@ -143,15 +162,16 @@ class convolution_kernel final : public kernel {
       c.state.forward_fused[relu->layer] = true;
     }
     const convolution_layouts wish = choose_layouts(c.state.graph, c.layer);
-    const auto [d, layouts] = first_fast({wish, {}}, [&](convolution_layouts l) {
+    const auto [d,
+                way] = first_fast(ways(algorithms_, {wish, {}}), [&](const convolution_way& way) {
       const dnnl::convolution_forward::desc what(
-          dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-          describe(c.bottom_shape(0), l.in), any(shape_.weights()), bias_desc(),
-          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
-          shape_.pad);
+          dnnl::prop_kind::forward_training, way.how, describe(c.bottom_shape(0), way.layouts.in),
+          any(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
+          shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
       return dnnl::convolution_forward::primitive_desc(what, attributes, run.engine());
     });
-    forward_layouts_ = layouts;
+    forward_how_ = way.how;
+    forward_layouts_ = way.layouts;
     forward_step_ = dnnl_step(run, dnnl::convolution_forward(d), d);
     forward_step_.bind(DNNL_ARG_SRC, d.src_desc());
     forward_step_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -164,15 +184,16 @@ class convolution_kernel final : public kernel {
   void make_weights(const layer_context& c, const dnnl_desc& plain_weights,
                     const dnnl::convolution_forward::primitive_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](convolution_layouts l) {
-      const dnnl::convolution_backward_weights::desc what(
-          algorithm::convolution_direct, describe(c.bottom_shape(0), l.in), any(shape_.weights()),
-          bias_desc(), describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(),
-          shape_.pad, shape_.pad);
-      return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
-                                                                run.engine(), hint);
-    });
-    weights_layouts_ = layouts;
+    const auto [d, way] =
+        first_fast(ways(algorithms_, {forward_layouts_, {}}), [&](const convolution_way& way) {
+          const dnnl::convolution_backward_weights::desc what(
+              way.how, describe(c.bottom_shape(0), way.layouts.in), any(shape_.weights()),
+              bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
+              shape_.zeros_between(), shape_.pad, shape_.pad);
+          return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
+                                                                    run.engine(), hint);
+        });
+    weights_layouts_ = way.layouts;
     weights_step_ = dnnl_step(run, dnnl::convolution_backward_weights(d), d);
     weights_step_.bind(DNNL_ARG_SRC, d.src_desc());
     weights_step_.bind(DNNL_ARG_DIFF_DST, d.diff_dst_desc());
@@ -196,16 +217,16 @@ class convolution_kernel final : public kernel {
     if (!wanted) return;
     dnnl_run& run = c.state.dnnl;
     const convolution_layouts blocked{forward_layouts_.out, forward_layouts_.out};
-    const auto [d, layouts] =
-        first_fast({forward_layouts_, blocked, {}}, [&](convolution_layouts l) {
+    const auto [d, way] = first_fast(
+        ways(algorithms_, {forward_layouts_, blocked, {}}), [&](const convolution_way& way) {
           const dnnl::convolution_backward_data::desc what(
-              algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
-              any(shape_.weights()), describe(c.top_shape(0), l.out), shape_.stride,
-              shape_.zeros_between(), shape_.pad, shape_.pad);
+              way.how, describe(c.bottom_shape(0), way.layouts.in), any(shape_.weights()),
+              describe(c.top_shape(0), way.layouts.out), shape_.stride, shape_.zeros_between(),
+              shape_.pad, shape_.pad);
           return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(),
                                                                  run.engine(), hint);
         });
-    data_layouts_ = layouts;
+    data_layouts_ = way.layouts;
     data_step_ = dnnl_step(run, dnnl::convolution_backward_data(d), d);
     data_step_.bind(DNNL_ARG_DIFF_SRC, d.diff_src_desc());
     data_step_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -254,6 +275,8 @@ class convolution_kernel final : public kernel {
   }
 
   convolution_shape shape_;
+  std::vector<algorithm> algorithms_;
+  algorithm forward_how_ = algorithm::convolution_direct;
   parameter_reader bias_;
   gradient_slot weight_gradient_, bias_gradient_;
   convolution_layouts forward_layouts_, weights_layouts_, data_layouts_;

@@ -34,9 +34,8 @@ class stopwatch {
 
 }  // namespace
 
-bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
-                   int threads)
-    : spec_(run), node_(node), threads_(threads) {
+bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights)
+    : spec_(run), node_(node) {
   spec_.workers = 1;
   spec_.solver.spec.set_iter_size(1);
   run_ = compile_run(spec_, node_);
@@ -100,7 +99,7 @@ void bare_run::iterate(std::uint64_t iterations) {
 }
 
 void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all) {
-  node_.compute->enter_thread(threads_);
+  node_.compute->enter_thread(1);
   const auto batch = run_->train.batch;
   const bool learns = run_->train.graph.phase == ::caffe::TRAIN;
   for (auto i = iteration_; i < iteration_ + iterations && !failed_; ++i) {

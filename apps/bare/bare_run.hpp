@@ -25,10 +25,8 @@ struct layer_seconds {
 class bare_run {
  public:
   /// One worker, one micro-batch. The train net may be of phase TEST: then nothing is learned.
-  /// `threads` are those of each replica's kernels.
   /// Errors   compile_run()'s.
-  bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
-           int threads = 1);
+  bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights);
 
   /// Runs that many iterations: forward, and in phase TRAIN backward and update.
   /// Errors   what a source or a kernel throws; the run cannot go on after that.
@@ -52,7 +50,6 @@ class bare_run {
 
   run_spec spec_;
   node_spec node_;
-  int threads_;
   std::unique_ptr<compiled_run> run_;
   solver_rule rule_;
   std::vector<std::vector<std::vector<float>>> history_;             // by parameter, then slot

@@ -1,5 +1,6 @@
 #include "apps/node/options.hpp"
 
+#include "apps/node/devices.hpp"
 #include "models/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
@@ -10,7 +11,13 @@ namespace poseidon::app {
 
 namespace {
 
-constexpr const char* examples = R"(Examples
+constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
+  train         the default
+  test          a model's outputs, averaged over batches
+  time          milliseconds and GFLOP/s of each layer, and the peak of memory
+  device-query  what this machine offers to --devices
+
+Examples
   one machine
     poseidon-node --solver models/zoo/lenet/solver.prototxt
   four machines: the first says what is trained, the others only where it is
@@ -21,19 +28,6 @@ constexpr const char* examples = R"(Examples
 
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
-
-std::uint32_t parse_devices(const std::string& text) {
-  if (text == "cpu") return 0;
-  if (text.rfind("cpu:", 0) == 0) {
-    try {
-      const auto n = std::stoul(text.substr(4));
-      if (n >= 1 && n <= 1024) return static_cast<std::uint32_t>(n);
-    } catch (const std::exception&) {
-    }
-  }
-  throw spec_error("--devices " + text +
-                   ": expected cpu, or cpu:R with R replicas from 1 to 1024.");
-}
 
 std::string read_token(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -92,15 +86,14 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
       ->check(CLI::Range(1, 4096));
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
-  app.add_option("--devices", devices,
-                 "cpu (chooses), or cpu:R for R replicas that split the batch");
+  app.add_option("--devices", devices, devices_help);
   app.add_option("--weights", o.weights, ".caffemodel to start from, copied by layer name");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
   app.add_option("--data-root", o.data_root,
                  "folder from which relative data sources start on this node");
-  app.add_option(
-         "--synthetic", synthetic,
-         "random images instead of data, for timing; CxHxW where the data layers do not say")
+  app.add_option("--synthetic", synthetic,
+                 "random images instead of data and base_lr 0, for timing; CxHxW where the data "
+                 "layers do not say")
       ->expected(0, 1);
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
@@ -110,14 +103,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    app.exit(e);
-    return std::nullopt;
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". poseidon-node --help lists the options.");
-  }
+  if (!parsed(app, argc, argv)) return std::nullopt;
   if (!listen.empty()) o.listen = parse_host_port(listen);
   if (!join.empty()) o.join = parse_host_port(join);
   o.replicas = parse_devices(devices);

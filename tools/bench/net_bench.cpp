@@ -53,7 +53,7 @@ double machine_cpu() {
 struct settings {
   std::string net, solver, synthetic, data_root;
   bool random_images = false;
-  int batch = 0, replicas = 1, threads = 1;
+  int batch = 0, replicas = 1;
   double seconds = 8, chunk = 0.5, clean = 0.08;
   bool profile = false;
 };
@@ -72,7 +72,10 @@ run_spec read_run(const settings& s) {
   run_spec run;
   run.solver =
       read_solver(s.solver.empty() ? "models/zoo/" + s.net + "/solver.prototxt" : s.solver);
-  if (s.random_images) run.solver.spec.mutable_poseidon()->set_synthetic(s.synthetic);
+  if (s.random_images) {
+    run.solver.spec.mutable_poseidon()->set_synthetic(s.synthetic);
+    run.solver.spec.set_base_lr(0);  // as poseidon-node --synthetic does
+  }
   run.solver.test_nets.clear();
   if (s.batch > 0) set_batch(run.solver.train_net, s.batch);
   return run;
@@ -115,7 +118,7 @@ void measure(const settings& s) {
   node.compute = make_cpu_device();
   node.replicas = static_cast<std::uint32_t>(s.replicas);
   node.data_root = s.data_root;
-  app::bare_run run(spec, node, {}, s.threads);
+  app::bare_run run(spec, node, {});
   const double images = static_cast<double>(run.compiled().train.batch * run.compiled().replicas);
 
   run.iterate(3);
@@ -145,7 +148,7 @@ void measure(const settings& s) {
       "\"replicas\": %d, \"iters\": %llu, \"images_per_s\": %.2f, \"best\": %.2f, \"clean\": %.2f, "
       "\"clean_chunks\": %zu, \"chunks\": %zu, \"other_cpu\": %.2f, \"cpu_ms_per_image\": %.4f, "
       "\"loss\": %.4f, \"params\": %zu}\n",
-      run.compiled().train.graph.name.c_str(), images, s.replicas * s.threads, s.replicas,
+      run.compiled().train.graph.name.c_str(), images, s.replicas, s.replicas,
       static_cast<unsigned long long>(done), median(rates),
       *std::max_element(rates.begin(), rates.end()), median(clean), clean.size(), rates.size(),
       other_sum / static_cast<double>(rates.size()), median(cpu), loss_of(run),
@@ -167,7 +170,6 @@ int main(int argc, char** argv) {
   app.add_option("--batch", s.batch, "images per iteration, over all replicas");
   app.add_option("--replicas", s.replicas, "lanes that share the batch")
       ->check(CLI::PositiveNumber);
-  app.add_option("--threads", s.threads, "OpenMP threads of each lane")->check(CLI::PositiveNumber);
   app.add_option("--seconds", s.seconds, "how long to measure");
   app.add_flag("--profile", s.profile, "CPU ms per layer of the first lane, on stderr");
   CLI11_PARSE(app, argc, argv);

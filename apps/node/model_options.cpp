@@ -1,0 +1,52 @@
+#include "apps/node/verbs.hpp"
+#include "cpu/cpu_device.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace poseidon::app {
+
+namespace {
+
+bool has_input(const net_file& file) {
+  const auto& layers = file.spec.layer();
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const auto& l) { return l.type() == "Input"; });
+}
+
+/// A deploy net names no fillers, and zeros all through it would be computed faster than any real values.
+void fill_weights(net_file& file) {
+  for (auto& layer : *file.spec.mutable_layer()) {
+    if ((layer.type() == "Convolution" || layer.type() == "Deconvolution") &&
+        !layer.convolution_param().has_weight_filler())
+      layer.mutable_convolution_param()->mutable_weight_filler()->set_type("xavier");
+    if (layer.type() == "InnerProduct" && !layer.inner_product_param().has_weight_filler())
+      layer.mutable_inner_product_param()->mutable_weight_filler()->set_type("xavier");
+  }
+}
+
+}  // namespace
+
+bare_run make_model_run(const model_options& o, ::caffe::Phase phase) {
+  run_spec run;
+  run.solver.train_net = read_net(o.model);
+  run.solver.train_state.phase = phase;
+  run.solver.train_state.level = o.level;
+  std::stringstream stages(o.stages);
+  for (std::string stage; std::getline(stages, stage, ',');)
+    run.solver.train_state.stages.push_back(stage);
+  run.solver.spec.set_lr_policy("fixed");
+  run.solver.spec.set_base_lr(0);
+  if (o.weights.empty()) fill_weights(run.solver.train_net);
+  if (o.synthetic)
+    run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
+  else if (has_input(run.solver.train_net))  // nothing else feeds them here
+    run.solver.spec.mutable_poseidon()->set_synthetic("");
+  node_spec node;
+  node.compute = make_cpu_device();
+  node.replicas = o.replicas;
+  node.data_root = o.data_root;
+  return {run, node, o.weights};
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,24 @@
+// apps/node/verbs.hpp - what poseidon-node does besides training: Caffe's other verbs.
+#pragma once
+#include "apps/bare/bare_run.hpp"
+
+#include <string>
+
+namespace poseidon::app {
+
+/// Each takes the arguments after the verb and returns the exit code.
+/// Errors   std::invalid_argument (wrong use, bad file), std::runtime_error.
+int test_verb(int argc, char** argv);
+int time_verb(int argc, char** argv);
+int device_query_verb(int argc, char** argv);
+
+/// One net as a run of its own: what `test` and `time` work on.
+struct model_options {
+  std::string model, weights, data_root, stages;
+  std::optional<std::string> synthetic;
+  int level = 0;
+  std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
+};
+[[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase);
+
+}  // namespace poseidon::app

@@ -1,0 +1,82 @@
+# tests/cluster/verbs_test.py - poseidon-node's verbs besides training: test, time, device-query.
+import re
+import subprocess
+import unittest
+
+import cluster
+
+NET = """
+name: "small"
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } } }
+layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
+"""
+SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 1\nsnapshot_prefix: "{0}/small"\n'
+
+
+def node(*words):
+    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+class Verbs(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.net = self.cluster.folder / "net.prototxt"
+        self.net.write_text(NET)
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.__enter__()
+
+    def test_time_names_every_layer_with_its_speed_and_the_peak_of_memory(self):
+        for phase, backward in ("TRAIN", True), ("TEST", False):
+            done = node("time", "--model", self.net, "--iterations", 3, "--phase", phase)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for layer in ("data", "scores", "loss", "all layers"):
+                self.assertRegex(done.stdout, rf"(?m)^{layer} .* [\d.]+ %$")
+            self.assertEqual("\nupdate " in done.stdout, backward, done.stdout)
+            self.assertRegex(done.stdout, r"images/s, 0\.000 GFLOP per image; 28 parameters; peak memory \d+ MB")
+
+    def test_time_feeds_random_images_where_there_is_no_data(self):
+        lenet = cluster.ROOT / "models/zoo/lenet"
+        missing = node("time", "--model", f"{lenet}/train_val.prototxt", "--iterations", 1)
+        self.assertEqual(missing.returncode, 2, missing.stdout)
+        train = node("time", "--model", f"{lenet}/train_val.prototxt", "--iterations", 1, "--synthetic", "1x28x28")
+        self.assertRegex(train.stdout, r"(?m)^conv2 +Convolution", train.stderr)
+        deploy = node("time", "--model", f"{lenet}/deploy.prototxt", "--iterations", 1, "--phase", "TEST")
+        self.assertRegex(deploy.stdout, r"(?m)^prob +Softmax", deploy.stderr)
+
+    def test_test_averages_the_outputs_of_a_trained_model(self):
+        solver = self.cluster.folder / "solver.prototxt"
+        solver.write_text(SOLVER.format(self.cluster.folder))
+        self.assertEqual(node("train", "--solver", solver).returncode, 0)
+        weights = self.cluster.folder / "small_iter_1.caffemodel"
+        one = node("test", "--model", self.net, "--weights", weights, "--iterations", 3, "--devices", "cpu:1")
+        self.assertEqual(one.returncode, 0, one.stderr)
+        batches = [float(v) for v in re.findall(r"Batch \d, accuracy = ([\d.]+)", one.stdout)]
+        mean = float(re.search(r"(?m)^accuracy = ([\d.]+)$", one.stdout)[1])
+        self.assertEqual(len(batches), 3)
+        self.assertAlmostEqual(mean, sum(batches) / 3, places=5)
+        self.assertRegex(one.stdout, r"(?m)^loss = [\d.]+ \(\* 1 = [\d.]+ loss\)$")
+        two = node("test", "--model", self.net, "--weights", weights, "--iterations", 3, "--devices", "cpu:2")
+        self.assertAlmostEqual(float(re.search(r"(?m)^accuracy = ([\d.]+)$", two.stdout)[1]), mean, places=5)
+
+    def test_mistakes_say_what_to_do(self):
+        for words, text in [(("tset",), 'Did you mean "test"?'), (("test", "--model", self.net), "--weights is required"),
+                            (("test", "--model", self.net, "--weights", "nowhere"), "nowhere: there is no such file"),
+                            (("time", "--model", self.net, "--devices", "gpu"), "expected cpu, or cpu:R"),
+                            (("time", "--model", self.net, "--phase", "BOTH"), "--phase")]:
+            done = node(*words)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(text, done.stderr)
+
+    def test_device_query_says_what_there_is(self):
+        done = node("device-query")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^cpu: \d+ cores, AVX")
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
