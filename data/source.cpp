@@ -38,7 +38,8 @@ class image_source final : public sample_source {
 };
 
 fs::path start_of(const source_options& options) {
-  return options.data_root.empty() ? options.directory : options.data_root;
+  if (!options.data_root.empty()) return options.data_root;
+  return options.directory.empty() ? fs::path(".") : options.directory;
 }
 
 fs::path locate(const std::string& name, const source_options& options) {

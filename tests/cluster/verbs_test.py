@@ -41,7 +41,8 @@ class Verbs(unittest.TestCase):
     def test_time_feeds_random_images_where_there_is_no_data(self):
         lenet = cluster.ROOT / "models/zoo/lenet"
         missing = node("time", "--model", f"{lenet}/train_val.prototxt", "--iterations", 1)
-        self.assertEqual(missing.returncode, 2, missing.stdout)
+        self.assertEqual(missing.returncode, 2, missing.stderr)
+        self.assertIn("--data-root changes that", missing.stderr)
         train = node("time", "--model", f"{lenet}/train_val.prototxt", "--iterations", 1, "--synthetic", "1x28x28")
         self.assertRegex(train.stdout, r"(?m)^conv2 +Convolution", train.stderr)
         deploy = node("time", "--model", f"{lenet}/deploy.prototxt", "--iterations", 1, "--phase", "TEST")

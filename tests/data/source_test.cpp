@@ -38,6 +38,11 @@ TEST_CASE("source: relative names start at the net's folder, or at the data root
   CHECK_NOTHROW((void)open_source(with_mean, here(), options));
 }
 
+TEST_CASE("source: without any folder, relative names start at the working directory") {
+  const auto text = complaint([] { (void)open_source(data_layer("no/db"), here(), {}); });
+  CHECK_MESSAGE(has(text, std::filesystem::current_path().string()), text);
+}
+
 TEST_CASE("source: every mistake names file, line and layer") {
   temporary_folder folder;
   make_image_lmdb(folder / "db", 3, {1, 28, 28});
