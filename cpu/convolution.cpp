@@ -7,59 +7,13 @@
 #include "cpu/convolution_shape.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
+#include "cpu/packed_weights.hpp"
 #include "cpu/sparse_convolution.hpp"
-
-#include <optional>
 
 namespace poseidon::cpu {
 namespace {
 
 using algorithm = dnnl::algorithm;
-
-/// Tries `make(layouts)` with each pair and takes the first that oneDNN has a fast kernel for, else
-/// the last that it has any kernel for.
-template <class Make>
-auto first_fast(std::initializer_list<convolution_layouts> candidates, Make make)
-    -> std::pair<decltype(make(convolution_layouts{})), convolution_layouts> {
-  std::optional<std::pair<decltype(make(convolution_layouts{})), convolution_layouts>> found;
-  for (const convolution_layouts& l : candidates) {
-    try {
-      auto d = make(l);
-      const bool slow = is_reference(d);
-      if (!found || !slow) found.emplace(d, l);
-      if (!slow) break;
-    } catch (const dnnl::error& e) {
-      if (e.status != dnnl_unimplemented) throw;
-    }
-  }
-  if (!found) throw dnnl::error(dnnl_unimplemented, "no convolution kernel for these shapes");
-  return *found;
-}
-
-/// Weights in a layout that a primitive likes, repacked from Caffe's when they changed.
-class packed_weights {
- public:
-  packed_weights() = default;
-  packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain,
-                 const dnnl_desc& wanted)
-      : source_(source), pack_(reorder_step(run, plain, wanted)) {
-    if (pack_.made()) own_ = buffer(wanted.get_size() / sizeof(float));
-  }
-  const float* load() {
-    if (!pack_.made()) return source_.values();
-    if (source_.changed()) {
-      pack_.point(DNNL_ARG_FROM, source_.values());
-      pack_.point(DNNL_ARG_TO, own_.data());
-      pack_.run();
-    }
-    return own_.data();
-  }
-
- private:
-  parameter_reader source_;
-  dnnl_step pack_;
-  buffer own_;
-};
 
 class convolution_kernel final : public kernel {
  public:
@@ -146,7 +100,7 @@ class convolution_kernel final : public kernel {
     const auto [d, layouts] = first_fast({wish, {}}, [&](convolution_layouts l) {
       const dnnl::convolution_forward::desc what(
           dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-          describe(c.bottom_shape(0), l.in), any(shape_.weights()), bias_desc(),
+          describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()), bias_desc(),
           describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
           shape_.pad);
       return dnnl::convolution_forward::primitive_desc(what, attributes, run.engine());
@@ -166,9 +120,9 @@ class convolution_kernel final : public kernel {
     dnnl_run& run = c.state.dnnl;
     const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](convolution_layouts l) {
       const dnnl::convolution_backward_weights::desc what(
-          algorithm::convolution_direct, describe(c.bottom_shape(0), l.in), any(shape_.weights()),
-          bias_desc(), describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(),
-          shape_.pad, shape_.pad);
+          algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
+          any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), l.out), shape_.stride,
+          shape_.zeros_between(), shape_.pad, shape_.pad);
       return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
                                                                 run.engine(), hint);
     });
@@ -200,7 +154,7 @@ class convolution_kernel final : public kernel {
         first_fast({forward_layouts_, blocked, {}}, [&](convolution_layouts l) {
           const dnnl::convolution_backward_data::desc what(
               algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
-              any(shape_.weights()), describe(c.top_shape(0), l.out), shape_.stride,
+              any_layout(shape_.weights()), describe(c.top_shape(0), l.out), shape_.stride,
               shape_.zeros_between(), shape_.pad, shape_.pad);
           return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(),
                                                                  run.engine(), hint);
@@ -246,9 +200,6 @@ class convolution_kernel final : public kernel {
     for (std::size_t i = 0; i < size; ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
   }
 
-  [[nodiscard]] static dnnl_desc any(const dnnl::memory::dims& d) {
-    return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
-  }
   [[nodiscard]] dnnl_desc bias_desc() const {
     return shape_.bias ? describe_plain({static_cast<dnnl::memory::dim>(shape_.out)}) : dnnl_desc();
   }
@@ -268,15 +219,7 @@ class convolution_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
-  if (c.bottom_shape(0).size() < 3 || c.bottom_shape(0).size() > 5) {
-    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " +
-             to_string(c.bottom_shape(0)) + ".");
-  }
-  const auto& p = c.layer.spec.convolution_param();
-  if (p.axis() != 1 && p.axis() != 1 - static_cast<int>(c.bottom_shape(0).size())) {
-    c.refuse("axis is " + std::to_string(p.axis()) +
-             "; the CPU convolves with the channels on axis 1.");
-  }
+  require_convolvable(c);
   return std::make_unique<convolution_kernel>(c);
 }
 

@@ -27,9 +27,11 @@ std::size_t padded(std::size_t channels, std::size_t block) {
 
 convolution_shape resolve_convolution(const net_layer& layer, const shape& input) {
   const auto& p = layer.spec.convolution_param();
-  const std::size_t axes = input.size() - 2;
+  const auto channels =
+      static_cast<std::size_t>(p.axis() < 0 ? p.axis() + static_cast<int>(input.size()) : p.axis());
+  const std::size_t axes = input.size() - channels - 1;
   convolution_shape s;
-  s.in = static_cast<std::size_t>(input[1]);
+  s.in = static_cast<std::size_t>(input[channels]);
   s.out = p.num_output();
   s.groups = p.group();
   s.bias = p.bias_term();
@@ -39,6 +41,18 @@ convolution_shape resolve_convolution(const net_layer& layer, const shape& input
   s.pad = p.has_pad_h() ? dims{p.pad_h(), p.pad_w()} : by_axis(p.pad(), axes, 0);
   s.dilation = by_axis(p.dilation(), axes, 1);
   return s;
+}
+
+void require_convolvable(const layer_context& c) {
+  const shape& bottom = c.bottom_shape(0);
+  if (bottom.size() < 3 || bottom.size() > 5) {
+    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " + to_string(bottom) + ".");
+  }
+  const int axis = c.layer.spec.convolution_param().axis();
+  if (axis != 1 && axis != 1 - static_cast<int>(bottom.size())) {
+    c.refuse("axis is " + std::to_string(axis) +
+             "; the CPU convolves with the channels on axis 1.");
+  }
 }
 
 convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {
