@@ -7,75 +7,13 @@
 #include "cpu/convolution_shape.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
+#include "cpu/packed_weights.hpp"
 #include "cpu/sparse_convolution.hpp"
-
-#include <optional>
 
 namespace poseidon::cpu {
 namespace {
 
 using algorithm = dnnl::algorithm;
-
-/// One way to compute a direction.
-struct convolution_way {
-  algorithm how = algorithm::convolution_direct;
-  convolution_layouts layouts;
-};
-
-/// Every algorithm with every pair of layouts, algorithms first.
-std::vector<convolution_way> ways(const std::vector<algorithm>& algorithms,
-                                  std::initializer_list<convolution_layouts> layouts) {
-  std::vector<convolution_way> all;
-  for (const algorithm how : algorithms) {
-    for (const convolution_layouts& l : layouts) all.push_back({how, l});
-  }
-  return all;
-}
-
-/// Tries `make(way)` with each way and takes the first that oneDNN has a fast kernel for, else the
-/// last that it has any kernel for.
-template <class Make>
-auto first_fast(const std::vector<convolution_way>& candidates, Make make)
-    -> std::pair<decltype(make(convolution_way{})), convolution_way> {
-  std::optional<std::pair<decltype(make(convolution_way{})), convolution_way>> found;
-  for (const convolution_way& way : candidates) {
-    try {
-      auto d = make(way);
-      const bool slow = is_reference(d);
-      if (!found || !slow) found.emplace(d, way);
-      if (!slow) break;
-    } catch (const dnnl::error& e) {
-      if (e.status != dnnl_unimplemented) throw;
-    }
-  }
-  if (!found) throw dnnl::error(dnnl_unimplemented, "no convolution kernel for these shapes");
-  return *found;
-}
-
-/// Weights in a layout that a primitive likes, repacked from Caffe's when they changed.
-class packed_weights {
- public:
-  packed_weights() = default;
-  packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain,
-                 const dnnl_desc& wanted)
-      : source_(source), pack_(reorder_step(run, plain, wanted)) {
-    if (pack_.made()) own_ = buffer(wanted.get_size() / sizeof(float));
-  }
-  const float* load() {
-    if (!pack_.made()) return source_.values();
-    if (source_.changed()) {
-      pack_.point(DNNL_ARG_FROM, source_.values());
-      pack_.point(DNNL_ARG_TO, own_.data());
-      pack_.run();
-    }
-    return own_.data();
-  }
-
- private:
-  parameter_reader source_;
-  dnnl_step pack_;
-  buffer own_;
-};
 
 class convolution_kernel final : public kernel {
  public:
@@ -166,7 +104,7 @@ class convolution_kernel final : public kernel {
                 way] = first_fast(ways(algorithms_, {wish, {}}), [&](const convolution_way& way) {
       const dnnl::convolution_forward::desc what(
           dnnl::prop_kind::forward_training, way.how, describe(c.bottom_shape(0), way.layouts.in),
-          any(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
+          any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
           shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
       return dnnl::convolution_forward::primitive_desc(what, attributes, run.engine());
     });
@@ -187,7 +125,7 @@ class convolution_kernel final : public kernel {
     const auto [d, way] =
         first_fast(ways(algorithms_, {forward_layouts_, {}}), [&](const convolution_way& way) {
           const dnnl::convolution_backward_weights::desc what(
-              way.how, describe(c.bottom_shape(0), way.layouts.in), any(shape_.weights()),
+              way.how, describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
               bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
               shape_.zeros_between(), shape_.pad, shape_.pad);
           return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
@@ -220,7 +158,7 @@ class convolution_kernel final : public kernel {
     const auto [d, way] = first_fast(
         ways(algorithms_, {forward_layouts_, blocked, {}}), [&](const convolution_way& way) {
           const dnnl::convolution_backward_data::desc what(
-              way.how, describe(c.bottom_shape(0), way.layouts.in), any(shape_.weights()),
+              way.how, describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
               describe(c.top_shape(0), way.layouts.out), shape_.stride, shape_.zeros_between(),
               shape_.pad, shape_.pad);
           return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(),
@@ -267,9 +205,6 @@ class convolution_kernel final : public kernel {
     for (std::size_t i = 0; i < size; ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
   }
 
-  [[nodiscard]] static dnnl_desc any(const dnnl::memory::dims& d) {
-    return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
-  }
   [[nodiscard]] dnnl_desc bias_desc() const {
     return shape_.bias ? describe_plain({static_cast<dnnl::memory::dim>(shape_.out)}) : dnnl_desc();
   }
@@ -291,15 +226,7 @@ class convolution_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
-  if (c.bottom_shape(0).size() < 3 || c.bottom_shape(0).size() > 5) {
-    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " +
-             to_string(c.bottom_shape(0)) + ".");
-  }
-  const auto& p = c.layer.spec.convolution_param();
-  if (p.axis() != 1 && p.axis() != 1 - static_cast<int>(c.bottom_shape(0).size())) {
-    c.refuse("axis is " + std::to_string(p.axis()) +
-             "; the CPU convolves with the channels on axis 1.");
-  }
+  require_convolvable(c);
   return std::make_unique<convolution_kernel>(c);
 }
 

@@ -27,9 +27,11 @@ std::size_t padded(std::size_t channels, std::size_t block) {
 
 convolution_shape resolve_convolution(const net_layer& layer, const shape& input) {
   const auto& p = layer.spec.convolution_param();
-  const std::size_t axes = input.size() - 2;
+  const auto channels =
+      static_cast<std::size_t>(p.axis() < 0 ? p.axis() + static_cast<int>(input.size()) : p.axis());
+  const std::size_t axes = input.size() - channels - 1;
   convolution_shape s;
-  s.in = static_cast<std::size_t>(input[1]);
+  s.in = static_cast<std::size_t>(input[channels]);
   s.out = p.num_output();
   s.groups = p.group();
   s.bias = p.bias_term();
@@ -55,6 +57,18 @@ std::vector<dnnl::algorithm> convolution_algorithms(const net_layer& layer,
   const auto tiled = (output[2] + 3) / 4 * 4 * ((output[3] + 3) / 4 * 4);
   if (tiled > 2 * output[2] * output[3]) return direct;
   return {dnnl::algorithm::convolution_winograd, dnnl::algorithm::convolution_direct};
+}
+
+void require_convolvable(const layer_context& c) {
+  const shape& bottom = c.bottom_shape(0);
+  if (bottom.size() < 3 || bottom.size() > 5) {
+    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " + to_string(bottom) + ".");
+  }
+  const int axis = c.layer.spec.convolution_param().axis();
+  if (axis != 1 && axis != 1 - static_cast<int>(bottom.size())) {
+    c.refuse("axis is " + std::to_string(axis) +
+             "; the CPU convolves with the channels on axis 1.");
+  }
 }
 
 convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {

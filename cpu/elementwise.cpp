@@ -123,6 +123,24 @@ struct threshold {
   [[nodiscard]] float slope(float, float) const { return 0; }
 };
 
+/// x, but never below or above the limits.
+struct clip {
+  static constexpr bool needs_x = true;
+  float least, most;
+  [[nodiscard]] float value(float x) const { return x < least ? least : x > most ? most : x; }
+  [[nodiscard]] float slope(float x, float) const { return x >= least && x <= most ? 1.0f : 0.0f; }
+};
+
+/// x sigmoid(beta x)
+struct swish {
+  static constexpr bool needs_x = true;
+  float beta;
+  [[nodiscard]] float value(float x) const { return x * sigmoid{}.value(beta * x); }
+  [[nodiscard]] float slope(float x, float y) const {
+    return beta * y + sigmoid{}.value(beta * x) * (1 - beta * y);
+  }
+};
+
 template <class Function>
 std::unique_ptr<kernel> make(const layer_context& c, Function f) {
   return std::make_unique<elementwise_kernel<Function>>(c, f);
@@ -153,6 +171,8 @@ std::unique_ptr<kernel> make_elementwise(const layer_context& c) {
     return make(c,
                 logarithm{p.scale(), p.shift(), p.base() == -1 ? 1.0f : 1.0f / std::log(p.base())});
   }
+  if (type == "Clip") return make(c, clip{spec.clip_param().min(), spec.clip_param().max()});
+  if (type == "Swish") return make(c, swish{spec.swish_param().beta()});
   if (type == "Threshold") return make(c, threshold{spec.threshold_param().threshold()});
   c.refuse("elementwise.cpp does not know it");
 }

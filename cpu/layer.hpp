@@ -20,6 +20,9 @@ namespace poseidon::cpu {
 /// sparse_convolution.hpp.
 struct pooled_choice;
 
+/// A BatchNorm and the Scale in place behind it share what they compute, see normalization.hpp.
+struct scaled_normalization;
+
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
 struct replica_state {
   const net& graph;
@@ -31,6 +34,8 @@ struct replica_state {
   std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
   std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well
   std::vector<std::shared_ptr<pooled_choice>> choices;  ///< by layer: of max poolings
+  /// By layer: of a Scale that takes its values from the BatchNorm before it.
+  std::vector<std::shared_ptr<scaled_normalization>> normalizations;
 
   [[nodiscard]] bool has_backward() const {
     return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
@@ -95,13 +100,18 @@ struct layer_context {
   [[nodiscard]] bool in_place() const {
     return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
   }
-  [[nodiscard]] bool training() const { return state.graph.phase == ::caffe::TRAIN; }
+  [[nodiscard]] bool training() const { return phase_of(state.graph, layer) == ::caffe::TRAIN; }
   /// Does backward() have to write the diff of bottom i?
   [[nodiscard]] bool wants_diff(std::size_t i) const {
     return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
   }
   [[nodiscard]] parameter_reader parameter(std::size_t slot) const;
   [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
+  /// Where the change of a running statistic goes, see net_parameter::keeps; empty where nobody
+  /// takes it.
+  [[nodiscard]] std::span<float> statistic(std::size_t slot) const;
+  /// Refuses a net that would need the gradient of bottom i, which holds `what`.
+  void require_no_gradient(std::size_t i, const std::string& what) const;
   /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
   [[noreturn]] void refuse(const std::string& text) const;
 };
@@ -133,12 +143,33 @@ std::unique_ptr<kernel> make_silence(const layer_context&);
 std::unique_ptr<kernel> make_eltwise(const layer_context&);
 std::unique_ptr<kernel> make_euclidean_loss(const layer_context&);
 std::unique_ptr<kernel> make_sigmoid_cross_entropy_loss(const layer_context&);
+std::unique_ptr<kernel> make_argmax(const layer_context&);
+std::unique_ptr<kernel> make_batch_norm(const layer_context&);
+std::unique_ptr<kernel> make_batch_reindex(const layer_context&);
+std::unique_ptr<kernel> make_contrastive_loss(const layer_context&);
+std::unique_ptr<kernel> make_crop(const layer_context&);
+std::unique_ptr<kernel> make_deconvolution(const layer_context&);
+std::unique_ptr<kernel> make_embed(const layer_context&);
+std::unique_ptr<kernel> make_hinge_loss(const layer_context&);
+std::unique_ptr<kernel> make_im2col(const layer_context&);
+std::unique_ptr<kernel> make_infogain_loss(const layer_context&);
+std::unique_ptr<kernel> make_multinomial_logistic_loss(const layer_context&);
+std::unique_ptr<kernel> make_mvn(const layer_context&);
+std::unique_ptr<kernel> make_parameter(const layer_context&);
+std::unique_ptr<kernel> make_prelu(const layer_context&);
+std::unique_ptr<kernel> make_reduction(const layer_context&);
+std::unique_ptr<kernel> make_scale(const layer_context&);
+std::unique_ptr<kernel> make_spp(const layer_context&);
+std::unique_ptr<kernel> make_stochastic_pooling(const layer_context&);
+std::unique_ptr<kernel> make_tile(const layer_context&);
 
 /// How a layer type treats layouts, for the step that chooses them.
 enum class layout_habit {
-  plain,    ///< reads and writes plain values
-  follows,  ///< works in any layout; its tops take the layout of its first bottom
-  chooses   ///< Convolution
+  plain,     ///< reads and writes plain values
+  follows,   ///< works in any layout; its tops take the layout of its first bottom
+  channels,  ///< follows where it treats each channel (axis 1) by itself, else plain
+  joins,     ///< Concat and Slice: follow where no block of channels is cut, else plain
+  chooses    ///< Convolution
 };
 
 struct layer_type {
@@ -149,6 +180,12 @@ struct layer_type {
 /// Null for a type without kernel here.
 [[nodiscard]] const layer_type* find_layer_type(std::string_view name);
 [[nodiscard]] std::string known_layer_types();
+
+/// The axis along which a Concat joins or a Slice cuts.
+[[nodiscard]] std::size_t joined_axis_of(const net& graph, const net_layer& layer);
+
+/// Does a Scale or Bias have one factor for each channel (axis 1)?
+[[nodiscard]] bool scales_channels(const net& graph, const net_layer& layer);
 
 /// The layouts a convolution computes in, for its shapes and this processor.
 struct convolution_layouts {

@@ -1,9 +1,8 @@
 // cpu/losses.cpp - EuclideanLoss and SigmoidCrossEntropyLoss.
-#include "cpu/layer.hpp"
+#include "cpu/labels.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace poseidon::cpu {
 namespace {
@@ -59,18 +58,10 @@ class sigmoid_cross_entropy_kernel final : public kernel {
   explicit sigmoid_cross_entropy_kernel(const layer_context& c)
       : samples_(c.bottom_shape(0).empty() ? 1 : static_cast<std::size_t>(c.bottom_shape(0)[0])),
         size_(c.bottom(0).values()),
+        labels_(c, 0, normalization::BATCH_SIZE),
         x_(c.bottom(0), part::data, layout::plain),
         target_(c.bottom(1), part::data, layout::plain),
         loss_(&c.top(0)) {
-    const auto& p = c.layer.spec.loss_param();
-    normalization_ = ::caffe::LossParameter::BATCH_SIZE;
-    if (p.has_normalization()) {
-      normalization_ = p.normalization();
-    } else if (p.has_normalize()) {
-      normalization_ =
-          p.normalize() ? ::caffe::LossParameter::VALID : ::caffe::LossParameter::BATCH_SIZE;
-    }
-    if (p.has_ignore_label()) ignored_ = p.ignore_label();
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
     if (c.layer.tops.size() > 1) probability_ = view(c.top(1), part::data, layout::plain);
   }
@@ -81,12 +72,12 @@ class sigmoid_cross_entropy_kernel final : public kernel {
     float loss = 0;
     std::size_t valid = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-      if (is_ignored(t[i])) continue;
+      if (labels_.is_ignored(t[i])) continue;
       ++valid;
       const float positive = x[i] >= 0 ? 1.0f : 0.0f;  // so that exp never overflows
       loss -= x[i] * (t[i] - positive) - std::log(1 + std::exp(x[i] - 2 * x[i] * positive));
     }
-    normalizer_ = normalizer(valid);
+    normalizer_ = labels_.normalizer(samples_, size_ / std::max<std::size_t>(1, samples_), valid);
     loss_->data[0] = loss / normalizer_;
     if (!probability_.exists()) return;
     for (std::size_t i = 0; i < size_; ++i) probability_.memory()[i] = sigmoid(x[i]);
@@ -100,39 +91,18 @@ class sigmoid_cross_entropy_kernel final : public kernel {
     float* dx = dx_.memory();
     const float scale = loss_->diff[0] / normalizer_;
     for (std::size_t i = 0; i < size_; ++i) {
-      dx[i] = is_ignored(t[i]) ? 0 : (sigmoid(x[i]) - t[i]) * scale;
+      dx[i] = labels_.is_ignored(t[i]) ? 0 : (sigmoid(x[i]) - t[i]) * scale;
     }
     dx_.store();
   }
 
  private:
   static float sigmoid(float x) { return 0.5f * std::tanh(0.5f * x) + 0.5f; }
-  [[nodiscard]] bool is_ignored(float t) const {
-    return ignored_ && static_cast<int>(t) == *ignored_;
-  }
-  [[nodiscard]] float normalizer(std::size_t valid) const {
-    std::size_t n = 1;
-    switch (normalization_) {
-      case ::caffe::LossParameter::FULL:
-        n = size_;
-        break;
-      case ::caffe::LossParameter::VALID:
-        n = valid;
-        break;
-      case ::caffe::LossParameter::BATCH_SIZE:
-        n = samples_;
-        break;
-      default:
-        break;
-    }
-    return std::max(1.0f, static_cast<float>(n));
-  }
 
   std::size_t samples_, size_;
+  label_rules labels_;
   view x_, target_, dx_, probability_;
   cpu_blob* loss_;
-  ::caffe::LossParameter::NormalizationMode normalization_;
-  std::optional<int> ignored_;
   float normalizer_ = 1;
 };
 

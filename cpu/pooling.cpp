@@ -163,9 +163,7 @@ std::unique_ptr<kernel> make_pooling(const layer_context& c) {
     c.refuse("pooling wants a bottom of 4 axes, this one is " + to_string(c.bottom_shape(0)) + ".");
   }
   const pool_shape s = resolve_pooling(c.layer, c.bottom_shape(0), c.top_shape(0));
-  if (p.pool() == ::caffe::PoolingParameter::STOCHASTIC) {
-    c.refuse("the CPU has no kernel for pool: STOCHASTIC. It has MAX and AVE.");
-  }
+  if (p.pool() == ::caffe::PoolingParameter::STOCHASTIC) return make_stochastic_pooling(c);
   if (p.pool() == ::caffe::PoolingParameter::AVE) return std::make_unique<ave_kernel>(c, s);
   const layout form = c.bottom(0).form;
   if (form == layout::plain || c.layer.tops.size() > 1 || s.kernel_h * s.kernel_w > 256) {

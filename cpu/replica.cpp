@@ -12,12 +12,13 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{n, parameters, options, {}, {}, {}, {}, {}, {}} {
+      : state_{n, parameters, options, {}, {}, {}, {}, {}, {}, {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
     state_.forward_fused.resize(layers);
     state_.backward_fused.resize(layers);
     state_.choices.resize(layers);
+    state_.normalizations.resize(layers);
     for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &n.blobs[b].shape;
     choose_forms();
     allocate();
@@ -81,22 +82,46 @@ class cpu_replica final : public replica {
         layer_context{state_, l, 0}.refuse("the CPU has no kernel for this type. It has " +
                                            known_layer_types() + ".");
       }
-      if (type->habit != layout_habit::plain) continue;
+      if (habit_of(l) != layout_habit::plain) continue;
       for (const std::size_t t : l.tops) stays_plain[t] = true;
     }
     for (const net_layer& l : n.layers) {
-      const layout_habit habit = find_layer_type(l.type)->habit;
+      const layout_habit habit = habit_of(l);
+      if (habit == layout_habit::plain || l.bottoms.empty()) continue;
+      const layout form = habit == layout_habit::chooses ? choose_layouts(n, l).out
+                          : habit == layout_habit::joins ? form_without_cut_blocks(l)
+                                                         : state_.blobs[l.bottoms[0]].form;
       for (const std::size_t t : l.tops) {
-        if (stays_plain[t] || n.blobs[t].shape.size() != 4) continue;
-        if (std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end())
-          continue;  // in place
-        if (habit == layout_habit::chooses) state_.blobs[t].form = choose_layouts(n, l).out;
-        if (habit == layout_habit::follows && !l.bottoms.empty() &&
-            n.blobs[l.bottoms[0]].shape.size() == 4) {
-          state_.blobs[t].form = state_.blobs[l.bottoms[0]].form;
+        const bool in_place = std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end();
+        if (!stays_plain[t] && !in_place && n.blobs[t].shape.size() == 4) {
+          state_.blobs[t].form = form;
         }
       }
     }
+  }
+
+  [[nodiscard]] layout_habit habit_of(const net_layer& l) const {
+    const layout_habit habit = find_layer_type(l.type)->habit;
+    if (habit != layout_habit::channels) return habit;
+    return scales_channels(state_.graph, l) ? layout_habit::follows : layout_habit::plain;
+  }
+
+  /// The first blocked form among a Concat's or Slice's bottoms, if all parts are whole blocks of
+  /// channels: then a part's values lie in one piece, as they do in the plain form.
+  [[nodiscard]] layout form_without_cut_blocks(const net_layer& l) const {
+    const net& n = state_.graph;
+    const bool slice = l.type == "Slice";
+    if (n.blobs[l.bottoms[0]].shape.size() != 4 || joined_axis_of(n, l) != 1) return layout::plain;
+    for (const std::size_t b : l.bottoms) {
+      const auto block = static_cast<std::int64_t>(block_of(state_.blobs[b].form));
+      if (block == 1) continue;
+      const auto& parts = slice ? l.tops : l.bottoms;
+      const bool whole = std::all_of(parts.begin(), parts.end(), [&](std::size_t p) {
+        return n.blobs[p].shape[1] % block == 0;
+      });
+      return whole ? state_.blobs[b].form : layout::plain;
+    }
+    return layout::plain;
   }
 
   void allocate() {
@@ -178,6 +203,20 @@ gradient_slot layer_context::gradient(std::size_t slot) const {
     }
   }
   return {{state.gradients[p].data(), state.gradients[p].size()}, adds};
+}
+
+std::span<float> layer_context::statistic(std::size_t slot) const {
+  if (state.gradients.empty() || slot >= layer.parameters.size()) return {};
+  buffer& b = state.gradients[layer.parameters[slot]];
+  return {b.data(), b.size()};
+}
+
+void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
+  if (!wants_diff(i)) return;
+  refuse("the net wants the gradient of its bottom \"" + layer.spec.bottom(static_cast<int>(i)) +
+         "\", but that bottom holds " + what +
+         ", which have none. Give the layer propagate_down: false for it, or remove "
+         "force_backward.");
 }
 
 void layer_context::refuse(const std::string& text) const {

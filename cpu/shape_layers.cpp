@@ -57,28 +57,25 @@ class joined_axis {
   shape whole_;
 };
 
-std::size_t resolve_axis(int axis, bool has_old, std::uint32_t old, const shape& s) {
-  if (has_old) return old;
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(s.size()) : axis);
-}
-
 /// Concat forward and Slice backward join; Concat backward and Slice forward cut.
 class join_kernel final : public kernel {
  public:
-  join_kernel(const layer_context& c, bool concat, std::size_t axis)
-      : concat_(concat), axis_(concat ? c.top_shape(0) : c.bottom_shape(0), axis) {
+  join_kernel(const layer_context& c, bool concat)
+      : concat_(concat),
+        axis_(concat ? c.top_shape(0) : c.bottom_shape(0), joined_axis_of(c.state.graph, c.layer)) {
     cpu_blob& whole = concat ? c.top(0) : c.bottom(0);
     const auto& parts = concat ? c.layer.bottoms : c.layer.tops;
-    whole_data_ = view(whole, part::data, layout::plain);
-    if (whole.diff != nullptr) whole_diff_ = view(whole, part::diff, layout::plain);
-    whole_size_ = whole.values();
+    // Blocked only where no block is cut; then runs lie as in the plain layout.
+    const layout form = c.top(0).form;
+    whole_data_ = view(whole, part::data, form);
+    if (whole.diff != nullptr) whole_diff_ = view(whole, part::diff, form);
     backward_ = c.layer.needs_backward && c.state.has_backward() && whole.diff != nullptr;
     std::size_t first = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       cpu_blob& b = concat ? c.bottom(i) : c.top(i);
-      piece p{b.extents, first, view(b, part::data, layout::plain), {}};
+      piece p{b.extents, first, view(b, part::data, form), {}};
       const bool diff = concat ? c.wants_diff(i) : c.wants_diff(0) && b.diff != nullptr;
-      if (diff) p.diff = view(b, part::diff, layout::plain);
+      if (diff) p.diff = view(b, part::diff, form);
       first += axis_.extent(*b.extents);
       pieces_.push_back(std::move(p));
     }
@@ -129,7 +126,6 @@ class join_kernel final : public kernel {
 
   bool concat_, backward_ = false;
   joined_axis axis_;
-  std::size_t whole_size_ = 0;
   view whole_data_, whole_diff_;
   std::vector<piece> pieces_;
 };
@@ -157,16 +153,27 @@ std::unique_ptr<kernel> make_reshape(const layer_context& c) {
   return std::make_unique<reshape_kernel>(c);
 }
 
+std::size_t joined_axis_of(const net& n, const net_layer& l) {
+  const auto resolve = [&](int axis, bool has_old, std::uint32_t old) {
+    const auto axes = static_cast<int>(n.blobs[l.bottoms[0]].shape.size());
+    return static_cast<std::size_t>(has_old    ? static_cast<int>(old)
+                                    : axis < 0 ? axis + axes
+                                               : axis);
+  };
+  if (l.type == "Slice") {
+    const auto& p = l.spec.slice_param();
+    return resolve(p.axis(), p.has_slice_dim(), p.slice_dim());
+  }
+  const auto& p = l.spec.concat_param();
+  return resolve(p.axis(), p.has_concat_dim(), p.concat_dim());
+}
+
 std::unique_ptr<kernel> make_concat(const layer_context& c) {
-  const auto& p = c.layer.spec.concat_param();
-  return std::make_unique<join_kernel>(
-      c, true, resolve_axis(p.axis(), p.has_concat_dim(), p.concat_dim(), c.top_shape(0)));
+  return std::make_unique<join_kernel>(c, true);
 }
 
 std::unique_ptr<kernel> make_slice(const layer_context& c) {
-  const auto& p = c.layer.spec.slice_param();
-  return std::make_unique<join_kernel>(
-      c, false, resolve_axis(p.axis(), p.has_slice_dim(), p.slice_dim(), c.bottom_shape(0)));
+  return std::make_unique<join_kernel>(c, false);
 }
 
 std::unique_ptr<kernel> make_silence(const layer_context& c) {

@@ -1,12 +1,11 @@
 // cpu/softmax_loss.cpp - SoftmaxWithLoss: all of Caffe's normalizations, ignore_label, any axis.
-#include "cpu/layer.hpp"
+#include "cpu/labels.hpp"
 #include "cpu/softmax.hpp"
 
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 namespace poseidon::cpu {
 namespace {
@@ -14,20 +13,12 @@ namespace {
 class softmax_loss_kernel final : public kernel {
  public:
   explicit softmax_loss_kernel(const layer_context& c)
-      : name_(c.layer.name),
-        axis_(split_at(c.bottom_shape(0), c.layer.spec.softmax_param().axis())),
+      : axis_(split_at(c.bottom_shape(0), c.layer.spec.softmax_param().axis())),
+        labels_(c, axis_.size, normalization::VALID),
         probability_(c.bottom(0).values()),
         x_(c.bottom(0), part::data, layout::plain),
         label_(c.bottom(1), part::data, layout::plain),
         loss_(&c.top(0)) {
-    const auto& p = c.layer.spec.loss_param();
-    normalization_ = p.normalization();
-    // The older field speaks only where the newer one is silent.
-    if (!p.has_normalization() && p.has_normalize()) {
-      normalization_ =
-          p.normalize() ? ::caffe::LossParameter::VALID : ::caffe::LossParameter::BATCH_SIZE;
-    }
-    if (p.has_ignore_label()) ignored_ = p.ignore_label();
     if (c.bottom(1).values() != axis_.outer * axis_.inner) {
       c.refuse("it wants one label per prediction: " + std::to_string(axis_.outer * axis_.inner) +
                " for a bottom of " + to_string(c.bottom_shape(0)) + ", the label blob is " +
@@ -51,7 +42,7 @@ class softmax_loss_kernel final : public kernel {
             std::max(probability_.data()[(o * axis_.size + *k) * axis_.inner + i], FLT_MIN));
       }
     }
-    normalizer_ = normalizer(valid);
+    normalizer_ = labels_.normalizer(axis_.outer, axis_.inner, valid);
     loss_->data[0] = loss / normalizer_;
     if (!top_probability_.exists()) return;
     std::copy_n(probability_.data(), probability_.size(), top_probability_.memory());
@@ -82,43 +73,15 @@ class softmax_loss_kernel final : public kernel {
  private:
   /// The class of a label, nothing for the ignored one.
   [[nodiscard]] std::optional<std::size_t> checked(float label) const {
-    const int k = static_cast<int>(label);
-    if (ignored_ && k == *ignored_) return std::nullopt;
-    if (!(label >= 0) || static_cast<std::size_t>(k) >= axis_.size) {
-      throw std::invalid_argument(
-          "layer \"" + name_ + "\" (SoftmaxWithLoss): a label is " + std::to_string(label) +
-          ", the prediction has " + std::to_string(axis_.size) + " classes (0 to " +
-          std::to_string(axis_.size - 1) +
-          "). Do the data and the last layer's num_output belong together?");
-    }
-    return static_cast<std::size_t>(k);
+    if (labels_.is_ignored(label)) return std::nullopt;
+    return labels_.class_of(label);
   }
 
-  [[nodiscard]] float normalizer(std::size_t valid) const {
-    std::size_t n = 1;
-    switch (normalization_) {
-      case ::caffe::LossParameter::FULL:
-        n = axis_.outer * axis_.inner;
-        break;
-      case ::caffe::LossParameter::VALID:
-        n = valid;
-        break;
-      case ::caffe::LossParameter::BATCH_SIZE:
-        n = axis_.outer;
-        break;
-      default:
-        break;
-    }
-    return std::max(1.0f, static_cast<float>(n));
-  }
-
-  std::string name_;
   along_axis axis_;
+  label_rules labels_;
   buffer probability_;
   view x_, label_, dx_, top_probability_;
   cpu_blob* loss_;
-  ::caffe::LossParameter::NormalizationMode normalization_ = ::caffe::LossParameter::VALID;
-  std::optional<int> ignored_;
   float normalizer_ = 1;
 };
 

@@ -30,6 +30,9 @@ struct pass {
   std::uint64_t clock = 0;  ///< iteration; with seed, layer and sample it keys every random number
   std::uint64_t first_sample = 0;  ///< global index of the batch's first sample
   std::uint64_t seed = 0;
+  /// Passes of this clock that come after this one, over all micro-batches, replicas and workers in
+  /// the order in which their gradients are added.
+  std::uint64_t passes_after = 0;
 };
 
 /// One layer of one replica. Called by one thread at a time, always the same replica's stream.

@@ -26,6 +26,16 @@ std::optional<std::size_t> consumer(const net& n, std::size_t blob, std::size_t 
   return std::nullopt;
 }
 
+::caffe::Phase phase_of(const net& n, const net_layer& layer) {
+  return layer.spec.has_phase() ? layer.spec.phase() : n.phase;
+}
+
+bool uses_batch_statistics(const net& n, const net_layer& layer) {
+  if (layer.type != "BatchNorm") return false;
+  const auto& p = layer.spec.batch_norm_param();
+  return p.has_use_global_stats() ? !p.use_global_stats() : phase_of(n, layer) == ::caffe::TRAIN;
+}
+
 bool is_source(const net_layer& layer) {
   const auto* type = find_layer_type(layer.type);
   return type != nullptr && type->source;

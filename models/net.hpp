@@ -30,6 +30,11 @@ struct net_parameter {
   float lr_mult = 1;
   float decay_mult = 1;
   ::caffe::FillerParameter filler;
+  /// Set for a running statistic (BatchNorm with statistics of the batch): nothing learns it, a pass
+  /// changes it to keeps * value + what the pass found. backward() writes keeps^passes_after times
+  /// what it found where it writes other parameters' gradients, so that after P passes the value is
+  /// keeps^P * value + the sum of these.
+  std::optional<float> keeps = std::nullopt;
 };
 
 /// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer
@@ -69,6 +74,13 @@ struct net {
 
 /// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
+
+/// The net's phase, or the layer's own where its specification has one.
+[[nodiscard]] ::caffe::Phase phase_of(const net& n, const net_layer& layer);
+
+/// Does a BatchNorm normalise with its batch, and so keep running statistics? Not in TEST, unless told
+/// otherwise.
+[[nodiscard]] bool uses_batch_statistics(const net& n, const net_layer& layer);
 
 /// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
 [[nodiscard]] bool is_source(const net_layer& layer);

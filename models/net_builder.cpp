@@ -138,6 +138,10 @@ void net_assembly::check_name(const net_layer& layer) {
 void net_assembly::share(net_layer& layer, const layer_question& q, sharing& owner,
                          std::size_t slot, const shape& s, const ::caffe::ParamSpec& param) {
   auto& p = net_.parameters[owner.parameter];
+  if (p.keeps || uses_batch_statistics(net_, layer))
+    q.fail("it shares the running statistics \"" + param.name() +
+           "\", which each of the layers would change in every pass. Give them different names, or "
+           "use_global_stats: true.");
   const auto& owner_layer = net_.layers[p.layer];
   const auto whose = "parameter \"" + param.name() + "\" (slot " + std::to_string(slot) +
                      "), which layer \"" + owner_layer.name + "\" (line " +
@@ -192,7 +196,10 @@ void net_assembly::add_parameters(net_layer& layer, const layer_question& q,
         {net_.layers.size(), slot,
          param.name().empty() ? layer.name + "/" + std::to_string(slot) : param.name(),
          std::move(learned[slot].shape), param.lr_mult(), param.decay_mult(),
-         std::move(learned[slot].filler)});
+         std::move(learned[slot].filler),
+         uses_batch_statistics(net_, layer)
+             ? std::optional(layer.spec.batch_norm_param().moving_average_fraction())
+             : std::nullopt});
   }
 }
 

@@ -28,7 +28,13 @@ namespace poseidon {
 static_assert(philox({0, 0, 0, 0}, {0, 0})[0] == 0x6627e8d5);
 
 /// What a stream of numbers is for; part of the key, so that no two uses share numbers.
-enum class random_use : std::uint32_t { filler = 1, dropout = 2, augment = 3, shuffle = 4 };
+enum class random_use : std::uint32_t {
+  filler = 1,
+  dropout = 2,
+  augment = 3,
+  shuffle = 4,
+  pooling = 5
+};
 
 /// Four numbers for (seed, use, who, sample, index): `who` is the layer or parameter, `sample` the global
 /// sample index (or the epoch, for shuffles), `index` the group of four values within that sample.

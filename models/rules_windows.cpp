@@ -1,6 +1,7 @@
 // Layers that slide a window over the spatial axes: convolution, pooling, local response
 // normalisation.
 #include "models/layer_rules.hpp"
+#include "models/pyramid.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -228,13 +229,16 @@ layer_answer spp_rule(const layer_question& q) {
             "pyramid_height is " + std::to_string(levels) + ", it must be 1 to 16.");
   std::int64_t bins_of_all = 0;
   for (std::int64_t level = 0; level < levels; ++level) {
-    const std::int64_t bins = std::int64_t{1} << level;
     std::int64_t windows = 1;
     for (const int axis : {2, 3}) {
-      const auto in = q.bottoms[0][axis];
-      const auto kernel = (in + bins - 1) / bins;
-      const auto pad = (kernel * bins - in + 1) / 2;
-      windows *= pooled(q, in, kernel, kernel, pad, pad != 0);
+      const auto in = q.bottoms[0][static_cast<std::size_t>(axis)];
+      const auto a = pyramid_axis_of(in, level);
+      q.require(a.pad < a.kernel, "level " + std::to_string(level) + " of its pyramid cuts " +
+                                      std::to_string(in) + " pixels (bottom " + q.bottom_text(0) +
+                                      ") into " + std::to_string(std::int64_t{1} << level) +
+                                      " bins, which leaves some of them empty. Lower "
+                                      "pyramid_height.");
+      windows *= a.out;
     }
     bins_of_all += windows;
   }

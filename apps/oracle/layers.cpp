@@ -12,6 +12,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <span>
 #include <sstream>
 
 namespace poseidon::oracle {
@@ -119,19 +120,40 @@ class layer_case {
     if (!stored_.ParseFromString(read_text(path))) {
       throw std::runtime_error(path.string() + ": not a NetParameter");
     }
-    for (const auto& l : stored_.layer()) {
-      if (l.name() != under_test_->name) continue;
-      for (std::size_t slot = 0; slot < under_test_->parameters.size(); ++slot) {
-        const auto& from = l.blobs(static_cast<int>(slot)).data();
-        std::vector<float>& to = values_[under_test_->parameters[slot]];
-        if (static_cast<std::size_t>(from.size()) != to.size()) {
-          throw std::runtime_error(path.string() + ": parameter " + std::to_string(slot) + " has " +
-                                   std::to_string(from.size()) + " values, the net needs " +
-                                   std::to_string(to.size()));
-        }
-        std::copy(from.begin(), from.end(), to.begin());
+    for (std::size_t slot = 0; slot < under_test_->parameters.size(); ++slot) {
+      const auto& from = blob_of(stored_, slot).data();
+      std::vector<float>& to = values_[under_test_->parameters[slot]];
+      if (static_cast<std::size_t>(from.size()) != to.size()) {
+        throw std::runtime_error(path.string() + ": parameter " + std::to_string(slot) + " has " +
+                                 std::to_string(from.size()) + " values, the net needs " +
+                                 std::to_string(to.size()));
       }
+      std::copy(from.begin(), from.end(), to.begin());
     }
+    // Only of layers that change their blobs in forward, and then it holds the reference's change.
+    const fs::path after = folder_ / "params_after.caffemodel";
+    if (fs::exists(after) && !after_.ParseFromString(read_text(after))) {
+      throw std::runtime_error(after.string() + ": not a NetParameter");
+    }
+  }
+
+  [[nodiscard]] const ::caffe::BlobProto& blob_of(const ::caffe::NetParameter& weights,
+                                                  std::size_t slot) const {
+    for (const auto& l : weights.layer()) {
+      if (l.name() == under_test_->name) return l.blobs(static_cast<int>(slot));
+    }
+    throw std::runtime_error(folder_.string() + ": layer \"" + under_test_->name +
+                             "\" is missing in the reference's parameters");
+  }
+
+  /// What a server makes of a running statistic, see net_parameter::keeps.
+  [[nodiscard]] std::vector<float> after_pass(std::size_t parameter,
+                                              std::span<const float> change) const {
+    std::vector<float> v = values_[parameter];
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      v[i] = *net_.parameters[parameter].keeps * v[i] + change[i];
+    }
+    return v;
   }
 
   /// The manifest's blobs of one side; index by place, because tops may have the names of bottoms.
@@ -174,13 +196,14 @@ class layer_case {
              check("diff of " + name, diff(r, blob), b.diff());
            }
          });
-    for (const auto& l : stored_.layer()) {
-      if (l.name() != under_test_->name) continue;
-      for (int slot = 0; slot < l.blobs_size(); ++slot) {
-        if (l.blobs(slot).diff_size() == 0) continue;
-        const auto g = r.gradient(under_test_->parameters.at(static_cast<std::size_t>(slot)));
-        check("gradient of parameter " + std::to_string(slot), {g.begin(), g.end()},
-              l.blobs(slot).diff());
+    for (std::size_t slot = 0; slot < under_test_->parameters.size(); ++slot) {
+      const std::size_t p = under_test_->parameters[slot];
+      const auto g = r.gradient(p);
+      const std::string which = "parameter " + std::to_string(slot);
+      if (net_.parameters[p].keeps) {
+        check(which + " after the pass", after_pass(p, g), blob_of(after_, slot).data());
+      } else if (blob_of(stored_, slot).diff_size() > 0) {
+        check("gradient of " + which, {g.begin(), g.end()}, blob_of(stored_, slot).diff());
       }
     }
     return wrong;
@@ -202,7 +225,7 @@ class layer_case {
   double tolerance_;
   net net_;
   net_layer* under_test_ = nullptr;
-  ::caffe::NetParameter stored_;
+  ::caffe::NetParameter stored_, after_;
   std::vector<std::vector<float>> values_;
   std::vector<std::unique_ptr<parameter_values>> holders_;
   std::vector<const parameter_values*> pointers_;

@@ -1,6 +1,7 @@
-#include "tests/cpu/hand_net.hpp"
+#include "tests/cpu/finite_difference.hpp"
 #include "tests/reference/image_layers.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -96,15 +97,78 @@ TEST_CASE("pooling: of equal maxima the first one of the window gets the gradien
   }
 }
 
-TEST_CASE("pooling: STOCHASTIC is refused with the layer's name and what there is instead") {
+TEST_CASE(
+    "pooling: STOCHASTIC draws values of the window in proportion to them, by sample and not by "
+    "batch") {
   hand_net h;
-  h.input("x", {1, 1, 2, 2});
+  h.all_diffs = true;
+  h.input("x", {400, 1, 2, 2});
   h.layer(
-      "name: 'p9' type: 'Pooling' bottom: 'x' top: 'z' pooling_param { pool: STOCHASTIC "
+      "name: 'p' type: 'Pooling' bottom: 'x' top: 'y' pooling_param { pool: STOCHASTIC "
       "kernel_size: 2 }",
-      {{1, 1, 1, 1}});
-  CHECK_THROWS_WITH_AS(running_net(h.n), doctest::Contains("layer \"p9\" (Pooling)"), spec_error);
-  CHECK_THROWS_WITH(running_net(h.n), doctest::Contains("It has MAX and AVE"));
+      {{400, 1, 1, 1}});
+  running_net r(h.n, {1, true});
+  std::vector<float> x;
+  for (int n = 0; n < 400; ++n) x.insert(x.end(), {1, 0, 2, 5});
+  r.set("x", x);
+  r.forward();
+  const auto y = r.data("y");
+  const auto times = [&](float v) { return std::count(y.begin(), y.end(), v); };
+  CHECK(times(0) == 0);
+  CHECK(times(1) == doctest::Approx(50).epsilon(0.4));
+  CHECK(times(2) == doctest::Approx(100).epsilon(0.3));
+  CHECK(times(1) + times(2) + times(5) == 400);
+  const auto dy = noise(400, 3);
+  r.set_diff("y", dy);
+  r.backward();
+  const auto dx = r.diff("x");
+  for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(dx[i] == (x[i] == y[i / 4] ? dy[i / 4] : 0));
+
+  r.now.first_sample = 100;
+  r.forward();
+  const auto later = r.data("y");
+  CHECK(std::equal(y.begin() + 100, y.end(), later.begin()));
+}
+
+TEST_CASE("pooling: STOCHASTIC in TEST is the mean of the window weighted by itself") {
+  hand_net h(::caffe::TEST);
+  h.input("x", {1, 2, 2, 2});
+  h.layer(
+      "name: 'p' type: 'Pooling' bottom: 'x' top: 'y' pooling_param { pool: STOCHASTIC "
+      "kernel_size: 2 }",
+      {{1, 2, 1, 1}});
+  running_net r(h.n);
+  r.set("x", {1, 0, 2, 5, 0, 0, 0, 0});
+  r.forward();
+  CHECK(r.data("y") == std::vector<float>{30.0f / 8, 0});
+}
+
+TEST_CASE("SPP: each level is a pooling of its own, in one row") {
+  for (const std::string how : {"MAX", "AVE"}) {
+    CAPTURE(how);
+    hand_net h;
+    h.all_diffs = true;
+    h.input("x", {2, 3, 6, 6});
+    h.layer("name: 's' type: 'SPP' bottom: 'x' top: 'y' spp_param { pyramid_height: 2 pool: " +
+                how + " }",
+            {{2, 15}});
+    running_net r(h.n, {1, true});
+    r.set("x", noise(216, 1));
+    r.forward();
+    const auto x = ref::widen(noise(216, 1));
+    const auto pooled = [&](int kernel) {
+      const ref::pool p{6, 6, 6, kernel, kernel, 0};
+      return how == "MAX" ? ref::max_pool(p, x) : ref::ave_pool(p, x);
+    };
+    const auto one = pooled(6), four = pooled(3);
+    ref::values wanted;
+    for (std::size_t n = 0; n < 2; ++n) {
+      for (std::size_t c = 0; c < 3; ++c) wanted.push_back(one[n * 3 + c]);
+      for (std::size_t i = 0; i < 12; ++i) wanted.push_back(four[n * 12 + i]);
+    }
+    CHECK(deviation(r.data("y"), wanted) < 1e-6);
+    CHECK(worst_gradient(r, "x", "y", 1e-4f) < 2e-2);
+  }
 }
 
 TEST_CASE("pooling: NaNs in padded windows neither crash the backward pass nor vanish") {

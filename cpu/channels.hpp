@@ -1,0 +1,108 @@
+// cpu/channels.hpp
+//
+// Loops over a blob whose channels (axis 1) each have a number of their own - a factor, a mean, a
+// slope - in every layout. A blob is a row of runs: one image's block of 8 or 16 channels in a
+// blocked layout, one of its channels in the plain one.
+#pragma once
+#include "cpu/blob.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace poseidon::cpu {
+
+/// N floats that are computed with as one value; the compiler maps them to the registers there are.
+template <std::size_t N>
+using lanes __attribute__((vector_size(N * sizeof(float)))) = float;
+
+template <class V>
+[[nodiscard]] inline V load(const float* at) {
+  V v;
+  std::memcpy(&v, at, sizeof v);
+  return v;
+}
+template <class V>
+inline void store(float* to, V v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+/// One image's values of one block of channels.
+struct channel_run {
+  std::size_t at;       ///< place of its first value in the blob
+  std::size_t channel;  ///< its first channel; padded up to whole blocks
+  std::size_t size;     ///< floats
+};
+
+/// Calls f(run) for every block of every image, in the order of memory.
+template <class F>
+void each_run(layout form, const image_extent& e, F f) {
+  const std::size_t block = block_of(form), blocks = (e.channels + block - 1) / block;
+  const std::size_t size = e.plane * block;
+  for (std::size_t n = 0; n < e.samples; ++n) {
+    for (std::size_t b = 0; b < blocks; ++b) f({(n * blocks + b) * size, b * block, size});
+  }
+}
+
+/// Channels with the padding of the layout.
+[[nodiscard]] inline std::size_t padded_channels(layout form, const image_extent& e) {
+  const std::size_t block = block_of(form);
+  return (e.channels + block - 1) / block * block;
+}
+
+/// The numbers of one run's channels, ready to be combined with its values.
+template <class V>
+[[nodiscard]] inline V of_channel(const float* numbers, const channel_run& r) {
+  if constexpr (std::is_same_v<V, float>) {
+    return numbers[r.channel];
+  } else {
+    return load<V>(numbers + r.channel);
+  }
+}
+
+/// Calls body(V{}), V being what a loop over the runs of this layout takes at a time: a vector of the
+/// block's channels, or a float where a run has one channel and the compiler finds vectors by itself.
+template <class Body>
+inline void with_lanes(layout form, Body body) {
+  if (form == layout::plain) return body(float{});
+  if (form == layout::c8) return body(lanes<8>{});
+  return body(lanes<16>{});
+}
+
+/// The floats of one V.
+template <class V>
+inline constexpr std::size_t step_of = sizeof(V) / sizeof(float);
+
+/// Sum over a run, by channel: term.template operator()<W>(place) gives the summands at a place, W
+/// being float or a vector. Four sums at a time, because one would wait for its own addition.
+template <class V, class Term>
+[[nodiscard]] inline V sum_over(const channel_run& r, Term term) {
+  constexpr bool one_channel = std::is_same_v<V, float>;
+  using W = std::conditional_t<one_channel, lanes<8>, V>;
+  W sum[4] = {};
+  std::size_t i = r.at;
+  const std::size_t end = r.at + r.size;
+  for (; i + 4 * step_of<W> <= end; i += 4 * step_of<W>) {
+    for (std::size_t k = 0; k < 4; ++k) sum[k] += term.template operator()<W>(i + k * step_of<W>);
+  }
+  for (; i + step_of<W> <= end; i += step_of<W>) sum[0] += term.template operator()<W>(i);
+  const W all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  if constexpr (one_channel) {
+    float rest = 0;
+    for (std::size_t k = 0; k < 8; ++k) rest += all[k];
+    for (; i < end; ++i) rest += term.template operator()<float>(i);
+    return rest;
+  } else {
+    return all;
+  }
+}
+
+/// into[channel] += the numbers of a run's channels.
+template <class V>
+inline void add_to_channels(double* into, const channel_run& r, V numbers) {
+  float each[step_of<V>];
+  store(each, numbers);
+  for (std::size_t k = 0; k < step_of<V>; ++k) into[r.channel + k] += double{each[k]};
+}
+
+}  // namespace poseidon::cpu

@@ -1,0 +1,80 @@
+// cpu/packed_weights.hpp - what Convolution and Deconvolution ask of oneDNN: a fast primitive for some
+// layouts, and weights as that primitive likes them.
+#pragma once
+#include "cpu/layer.hpp"
+
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace poseidon::cpu {
+
+/// One way to compute a direction.
+struct convolution_way {
+  dnnl::algorithm how = dnnl::algorithm::convolution_direct;
+  convolution_layouts layouts;
+};
+
+/// Every algorithm with every pair of layouts, algorithms first.
+[[nodiscard]] inline std::vector<convolution_way> ways(
+    const std::vector<dnnl::algorithm>& algorithms,
+    std::initializer_list<convolution_layouts> layouts) {
+  std::vector<convolution_way> all;
+  for (const dnnl::algorithm how : algorithms) {
+    for (const convolution_layouts& l : layouts) all.push_back({how, l});
+  }
+  return all;
+}
+
+/// Tries `make(way)` with each way and takes the first that oneDNN has a fast kernel for, else the
+/// last that it has any kernel for.
+template <class Make>
+[[nodiscard]] auto first_fast(const std::vector<convolution_way>& candidates, Make make)
+    -> std::pair<decltype(make(convolution_way{})), convolution_way> {
+  std::optional<std::pair<decltype(make(convolution_way{})), convolution_way>> found;
+  for (const convolution_way& way : candidates) {
+    try {
+      auto d = make(way);
+      const bool slow = is_reference(d);
+      if (!found || !slow) found.emplace(d, way);
+      if (!slow) break;
+    } catch (const dnnl::error& e) {
+      if (e.status != dnnl_unimplemented) throw;
+    }
+  }
+  if (!found) throw dnnl::error(dnnl_unimplemented, "no convolution kernel for these shapes");
+  return *found;
+}
+
+/// Weights in a layout that a primitive likes, repacked from Caffe's when they changed.
+class packed_weights {
+ public:
+  packed_weights() = default;
+  packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain,
+                 const dnnl_desc& wanted)
+      : source_(source), pack_(reorder_step(run, plain, wanted)) {
+    if (pack_.made()) own_ = buffer(wanted.get_size() / sizeof(float));
+  }
+  const float* load() {
+    if (!pack_.made()) return source_.values();
+    if (source_.changed()) {
+      pack_.point(DNNL_ARG_FROM, source_.values());
+      pack_.point(DNNL_ARG_TO, own_.data());
+      pack_.run();
+    }
+    return own_.data();
+  }
+
+ private:
+  parameter_reader source_;
+  dnnl_step pack_;
+  buffer own_;
+};
+
+/// Weights in whatever layout the primitive likes best.
+[[nodiscard]] inline dnnl_desc any_layout(const dnnl::memory::dims& d) {
+  return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+}  // namespace poseidon::cpu

@@ -1,0 +1,196 @@
+// cpu/scale.cpp
+//
+// Scale and Bias: y = x * factor + bias, with one factor and bias for each place in a run of x's axes,
+// learned or from a second bottom. Seen as [images, channels, plane] the axes of the run are the
+// channels, wherever they lie.
+#include "cpu/channels.hpp"
+#include "cpu/fusion.hpp"
+#include "cpu/normalization.hpp"
+
+#include <algorithm>
+
+namespace poseidon::cpu {
+namespace {
+
+/// The axes before the factor's, the factor's own, and those behind.
+image_extent resolve_extent(const layer_context& c) {
+  const shape& x = c.bottom_shape(0);
+  const bool scale = c.layer.type == "Scale";
+  const int axis = scale ? c.layer.spec.scale_param().axis() : c.layer.spec.bias_param().axis();
+  const shape& own = c.layer.bottoms.size() > 1
+                         ? c.bottom_shape(1)
+                         : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
+  const auto first =
+      own.empty() ? 0
+                  : static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(x.size()) : axis);
+  const auto values = [&](std::size_t from, std::size_t to) {
+    return static_cast<std::size_t>(count(x, from, to));
+  };
+  return {values(0, first), values(first, first + own.size()),
+          values(first + own.size(), x.size())};
+}
+
+/// One of the two operands: learned, or a second bottom; nothing at all if there is none.
+struct operand {
+  parameter_reader learned;
+  gradient_slot gradient;
+  view values, diff;
+  std::vector<float> by_channel;  ///< as of the last load(), padded for the layout
+
+  [[nodiscard]] bool exists() const { return learned.exists() || values.exists(); }
+  [[nodiscard]] bool wanted() const { return gradient.wanted() || diff.exists(); }
+  void load(std::size_t channels) {
+    const float* from = learned.exists() ? learned.values() : values.load();
+    std::copy_n(from, channels, by_channel.begin());
+  }
+  void write(const std::vector<double>& sums, std::size_t channels) {
+    float* to = gradient.wanted() ? gradient.begin() : diff.memory();
+    for (std::size_t k = 0; k < channels; ++k) to[k] = static_cast<float>(sums[k]);
+    if (gradient.wanted()) {
+      gradient.end();
+    } else {
+      diff.store();
+    }
+  }
+};
+
+class scale_kernel final : public kernel {
+ public:
+  explicit scale_kernel(const layer_context& c)
+      : form_(c.top(0).form),
+        extent_(resolve_extent(c)),
+        pair_(c.state.normalizations[c.index]),
+        in_place_(c.in_place()),
+        top_(&c.top(0)),
+        x_(c.bottom(0), part::data, form_) {
+    const bool scale = c.layer.type == "Scale";
+    operand& first = scale ? factor_ : bias_;
+    std::size_t slot = 0;
+    if (c.layer.bottoms.size() > 1) {
+      first.values = view(c.bottom(1), part::data, layout::plain);
+      if (c.wants_diff(1)) first.diff = view(c.bottom(1), part::diff, layout::plain);
+    } else {
+      first.learned = c.parameter(slot);
+      first.gradient = c.gradient(slot++);
+    }
+    if (scale && c.layer.spec.scale_param().bias_term()) {
+      bias_.learned = c.parameter(slot);
+      bias_.gradient = c.gradient(slot);
+    }
+    const std::size_t channels = padded_channels(form_, extent_);
+    factor_.by_channel.assign(channels, scale ? 0.0f : 1.0f);
+    bias_.by_channel.assign(channels, 0.0f);
+    if (const auto relu = relu_in_place_after(c)) {
+      relu_slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
+    if (in_place_ && !pair_ && factor_.wanted()) kept_ = buffer(top_->stored());
+    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, form_);
+  }
+
+  void forward(const pass&) override {
+    if (factor_.exists()) factor_.load(extent_.channels);
+    if (bias_.exists()) bias_.load(extent_.channels);
+    const float* x = pair_ ? pair_->normalized.data() : x_.load();
+    if (kept_.size() != 0) std::copy_n(x, kept_.size(), kept_.data());
+    if (relu_slope_) {
+      write<true>(x);
+    } else {
+      write<false>(x);
+    }
+  }
+
+  void backward(const pass&) override {
+    const float* dy = top_->diff;
+    std::vector<double> sum(factor_.by_channel.size()), dot(factor_.by_channel.size());
+    if (factor_.wanted() || pair_) {
+      const float* x = pair_               ? pair_->normalized.data()
+                       : kept_.size() != 0 ? kept_.data()
+                                           : x_.load();
+      sum_diffs(dot, [&]<class W>(std::size_t i) { return load<W>(dy + i) * load<W>(x + i); });
+    }
+    if (bias_.wanted() || pair_) {
+      sum_diffs(sum, [&]<class W>(std::size_t i) { return load<W>(dy + i); });
+    }
+    if (factor_.wanted()) factor_.write(dot, extent_.channels);
+    if (bias_.wanted()) bias_.write(sum, extent_.channels);
+    if (pair_) {
+      pair_->factor = factor_.by_channel;
+      pair_->diff_sum = std::move(sum);
+      pair_->diff_dot = std::move(dot);
+    } else if (dx_.exists()) {
+      write_diff(dy);
+    }
+  }
+
+ private:
+  template <bool Relu>
+  void write(const float* x) {
+    float* y = top_->data;
+    const float slope = relu_slope_.value_or(1);
+    with_lanes(form_, [&](auto like) {
+      using V = decltype(like);
+      each_run(form_, extent_, [&](const channel_run& r) {
+        const V factor = of_channel<V>(factor_.by_channel.data(), r);
+        const V bias = of_channel<V>(bias_.by_channel.data(), r);
+        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+          V v = load<V>(x + i) * factor + bias;
+          if constexpr (Relu) v = v > 0 ? v : v * slope;
+          store(y + i, v);
+        }
+      });
+    });
+  }
+
+  template <class Term>
+  void sum_diffs(std::vector<double>& into, Term term) const {
+    with_lanes(form_, [&](auto like) {
+      using V = decltype(like);
+      each_run(form_, extent_, [&](const channel_run& r) {
+        add_to_channels(into.data(), r, sum_over<V>(r, term));
+      });
+    });
+  }
+
+  void write_diff(const float* dy) {
+    float* dx = dx_.memory();
+    if (!factor_.exists() && dx == dy) return;
+    with_lanes(form_, [&](auto like) {
+      using V = decltype(like);
+      each_run(form_, extent_, [&](const channel_run& r) {
+        const V factor = of_channel<V>(factor_.by_channel.data(), r);
+        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+          store(dx + i, load<V>(dy + i) * factor);
+        }
+      });
+    });
+    dx_.store();
+  }
+
+  layout form_;
+  image_extent extent_;
+  std::shared_ptr<scaled_normalization> pair_;
+  bool in_place_;
+  cpu_blob* top_;
+  view x_, dx_;
+  operand factor_, bias_;
+  std::optional<float> relu_slope_;
+  buffer kept_;
+};
+
+}  // namespace
+
+bool scales_channels(const net& n, const net_layer& l) {
+  const shape& x = n.blobs[l.bottoms[0]].shape;
+  const int axis = l.type == "Scale" ? l.spec.scale_param().axis() : l.spec.bias_param().axis();
+  const shape& own =
+      l.bottoms.size() > 1 ? n.blobs[l.bottoms[1]].shape : n.parameters[l.parameters.at(0)].shape;
+  const auto axes = static_cast<int>(x.size());
+  return own.size() == 1 && (axis == 1 || axis + axes == 1);
+}
+
+std::unique_ptr<kernel> make_scale(const layer_context& c) {
+  return std::make_unique<scale_kernel>(c);
+}
+
+}  // namespace poseidon::cpu
