@@ -109,9 +109,6 @@ void refuse_unfinished(const solver_file& s, const net& n) {
                      "clip_gradients " + std::to_string(s.spec.clip_gradients()) +
                          " needs the norm over all shards, which this version does not gather. "
                          "Remove it (-1 is off) or lower base_lr.");
-  if (s.spec.snapshot_format() == ::caffe::SolverParameter::HDF5 && s.spec.has_snapshot_format())
-    throw spec_error(s.where,
-                     "snapshot_format HDF5 is not written by this version; BINARYPROTO is.");
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     for (const auto p : n.layers[l].parameters)
       if (n.parameters[p].layer != l)
