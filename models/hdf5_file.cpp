@@ -1,5 +1,6 @@
 #include "models/hdf5_file.hpp"
 
+#include "models/hdf5_library.hpp"
 #include "models/spec_file.hpp"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <hdf5.h>
 #include <limits>
 #include <stdexcept>
 #include <sys/stat.h>
@@ -15,44 +15,9 @@
 
 namespace poseidon {
 
+using namespace hdf5;
+
 namespace {
-
-static_assert(sizeof(hid_t) == sizeof(std::int64_t), "handles of HDF5 1.10 and later");
-
-template <herr_t (*Close)(hid_t)>
-hdf5_handle hold(hid_t id) {
-  return {id, [](std::int64_t held) -> int { return Close(held); }};
-}
-
-/// The library prints every error of its stack to stderr unless told otherwise, thread by thread.
-/// And it has its own handler at exit, which finds what a damaged file made it leave open and prints
-/// pages about that; what is ours to close, hdf5_handle closes.
-class silence {
- public:
-  silence() {
-    [[maybe_unused]] static const auto once = H5dont_atexit();
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  silence(const silence&) = delete;
-  silence& operator=(const silence&) = delete;
-  ~silence() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
-};
-
-/// Where the library's last error began.
-std::string innermost_reason() {
-  std::string reason;
-  const auto take = [](unsigned n, const H5E_error2_t* error, void* to) -> herr_t {
-    if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(to) = error->desc;
-    return 0;
-  };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
-  return reason.empty() ? "no reason given" : reason;
-}
 
 std::string type_name(H5T_class_t type) {
   switch (type) {
@@ -106,9 +71,7 @@ hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string(
   if (!is_hdf5(path))
     throw spec_error({name_, 0}, "this is no HDF5 file: its " + std::to_string(status.st_size) +
                                      " bytes do not begin with HDF5's signature.");
-  // Without locks: several nodes of a machine read one file, and some file systems have no locks.
-  auto access = hold<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
-  H5Pset_file_locking(access.get(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true);
+  const auto access = without_locks();
   file_ = hold<H5Fclose>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file_.get() < 0)
     throw spec_error({name_, 0}, "the HDF5 file cannot be opened: " + innermost_reason() +
