@@ -133,6 +133,7 @@ std::unique_ptr<kernel> make_silence(const layer_context&);
 std::unique_ptr<kernel> make_eltwise(const layer_context&);
 std::unique_ptr<kernel> make_euclidean_loss(const layer_context&);
 std::unique_ptr<kernel> make_sigmoid_cross_entropy_loss(const layer_context&);
+std::unique_ptr<kernel> make_hdf5_output(const layer_context&);
 
 /// How a layer type treats layouts, for the step that chooses them.
 enum class layout_habit {

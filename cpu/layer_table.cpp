@@ -18,6 +18,7 @@ constexpr layer_type table[] = {
     {"Exp", make_elementwise, layout_habit::plain},
     {"Flatten", make_reshape, layout_habit::plain},
     {"HDF5Data", make_source, layout_habit::plain},
+    {"HDF5Output", make_hdf5_output, layout_habit::plain},
     {"ImageData", make_source, layout_habit::plain},
     {"InnerProduct", make_inner_product, layout_habit::plain},
     {"Input", make_source, layout_habit::plain},
