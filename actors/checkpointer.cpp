@@ -46,7 +46,8 @@ void checkpointer::copied() {
   const auto w = std::move(*work_);
   work_.reset();
   tell(w.order.copied, snapshot_copied{w.order.version});
-  const auto path = snapshot_stem(setup_.prefix, value(w.order.version)) + ".caffemodel";
+  const auto path =
+      weights_path(snapshot_stem(setup_.prefix, value(w.order.version)), setup_.format);
   tell(w.order.written, snapshot_written{w.order.version, path, write(w)});
 }
 
@@ -54,12 +55,11 @@ std::string checkpointer::write(const work& w) const {
   const std::filesystem::path stem = snapshot_stem(setup_.prefix, value(w.order.version));
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    const auto weights = stem.string() + ".caffemodel";
-    write_atomically(weights, to_caffemodel(*setup_.train, w.values));
+    write_weights(stem, setup_.format, *setup_.train, w.values);
     if (!w.order.with_state) return {};
     auto state = w.state;
-    state.learned_net = weights;
-    write_atomically(stem.string() + ".solverstate", to_solverstate(*setup_.train, state));
+    state.learned_net = weights_path(stem, setup_.format);
+    write_state(stem, setup_.format, *setup_.train, state);
     return {};
   } catch (const std::exception& e) {
     return e.what();

@@ -35,6 +35,7 @@ struct checkpointer_setup {
   std::shared_ptr<parameter_store> store;
   std::size_t history_slots = 1;
   std::string prefix;  ///< snapshot_prefix of the solver
+  snapshot_format format = ::caffe::SolverParameter::BINARYPROTO;
 };
 
 struct connect_checkpointer {

@@ -109,9 +109,6 @@ void refuse_unfinished(const solver_file& s, const net& n) {
                      "clip_gradients " + std::to_string(s.spec.clip_gradients()) +
                          " needs the norm over all shards, which this version does not gather. "
                          "Remove it (-1 is off) or lower base_lr.");
-  if (s.spec.snapshot_format() == ::caffe::SolverParameter::HDF5 && s.spec.has_snapshot_format())
-    throw spec_error(s.where,
-                     "snapshot_format HDF5 is not written by this version; BINARYPROTO is.");
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     for (const auto p : n.layers[l].parameters)
       if (n.parameters[p].layer != l)
@@ -120,6 +117,35 @@ void refuse_unfinished(const solver_file& s, const net& n) {
                              n.parameters[p].name + "\" with layer \"" +
                              n.layers[n.parameters[p].layer].name +
                              "\": this version trains nets without shared parameters only.");
+}
+
+const net_layer* hdf5_output_of(const net& n) {
+  for (const auto& layer : n.layers)
+    if (layer.type == "HDF5Output") return &layer;
+  return nullptr;
+}
+
+/// One file has one writer: a run of several nodes or replicas, or of two nets, would have more.
+void refuse_writers(const compiled_run& c, const run_spec& run) {
+  std::map<std::string, const net_layer*> writers;
+  const auto check = [&](const net& n) {
+    const auto* layer = hdf5_output_of(n);
+    if (layer == nullptr) return;
+    const auto who = "layer \"" + layer->name + "\" (HDF5Output) ";
+    if (run.workers > 1 || c.replicas > 1)
+      throw spec_error(layer->where,
+                       who + "writes one file, but " + std::to_string(run.workers) +
+                           " nodes with " + std::to_string(c.replicas) +
+                           " replicas each would write it. Run it on one node with --devices "
+                           "cpu:1.");
+    const auto& file = layer->spec.hdf5_output_param().file_name();
+    if (!writers.emplace(file, layer).second)
+      throw spec_error(layer->where, who + "writes \"" + file +
+                                         "\" in several nets of this run. Put it into one, with "
+                                         "include { phase: TEST }.");
+  };
+  check(c.train.graph);
+  for (const auto& test : c.tests) check(test.graph);
 }
 
 }  // namespace
@@ -168,6 +194,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     match_parameters(test, out->train.graph);
     compile(test, *out->store, test.to_train, *node.compute, out->replicas);
   }
+  refuse_writers(*out, run);
   return out;
 }
 

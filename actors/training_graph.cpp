@@ -200,6 +200,7 @@ void training_graph::spawn_shard_and_solver() {
   snapshots.store = run_.store;
   snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
   snapshots.prefix = spec_.solver.spec.snapshot_prefix();
+  snapshots.format = spec_.solver.spec.snapshot_format();
   checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
 
   solver_setup s;

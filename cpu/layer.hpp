@@ -143,6 +143,7 @@ std::unique_ptr<kernel> make_silence(const layer_context&);
 std::unique_ptr<kernel> make_eltwise(const layer_context&);
 std::unique_ptr<kernel> make_euclidean_loss(const layer_context&);
 std::unique_ptr<kernel> make_sigmoid_cross_entropy_loss(const layer_context&);
+<<<<<<< HEAD
 std::unique_ptr<kernel> make_argmax(const layer_context&);
 std::unique_ptr<kernel> make_batch_norm(const layer_context&);
 std::unique_ptr<kernel> make_batch_reindex(const layer_context&);
@@ -162,6 +163,9 @@ std::unique_ptr<kernel> make_scale(const layer_context&);
 std::unique_ptr<kernel> make_spp(const layer_context&);
 std::unique_ptr<kernel> make_stochastic_pooling(const layer_context&);
 std::unique_ptr<kernel> make_tile(const layer_context&);
+=======
+std::unique_ptr<kernel> make_hdf5_output(const layer_context&);
+>>>>>>> formats
 
 /// How a layer type treats layouts, for the step that chooses them.
 enum class layout_habit {

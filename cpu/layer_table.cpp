@@ -27,6 +27,7 @@ constexpr layer_type table[] = {
     {"Exp", make_elementwise, layout_habit::plain},
     {"Flatten", make_reshape, layout_habit::plain},
     {"HDF5Data", make_source, layout_habit::plain},
+    {"HDF5Output", make_hdf5_output, layout_habit::plain},
     {"HingeLoss", make_hinge_loss, layout_habit::plain},
     {"Im2col", make_im2col, layout_habit::plain},
     {"ImageData", make_source, layout_habit::plain},

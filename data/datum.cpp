@@ -108,15 +108,7 @@ raw_datum parse(std::span<const std::uint8_t> record, std::vector<float>& floats
     const auto tag = in.ReadTag();
     if (tag == 0 || !read_field(in, record, tag, result, floats)) not_a_datum(at, record.size());
   }
-  if (result.encoded)
-    throw std::runtime_error(
-        "the image is encoded (PNG or JPEG); only raw pixels are read. Convert it again without "
-        "--encoded");
   return result;
-}
-
-std::string extents_text(const raw_datum& d) {
-  return to_string(shape{d.extents[0], d.extents[1], d.extents[2]});
 }
 
 image values_of(const raw_datum& d, const std::vector<float>& floats) {
@@ -128,27 +120,30 @@ image values_of(const raw_datum& d, const std::vector<float>& floats) {
     fits = fits && extent > 0 && left % extent == 0;
     if (fits) left /= extent;
   }
+  image result{d.bytes, {}, d.label, {d.extents[0], d.extents[1], d.extents[2]}};
   if (!fits || left != 1)
-    throw std::runtime_error("says it is " + extents_text(d) + " and has " + std::to_string(have) +
-                             " values");
-  if (d.bytes.empty()) return {{}, floats, d.label};
-  return {d.bytes, {}, d.label};
+    throw std::runtime_error("says it is " + to_string(shape_of(result)) + " and has " +
+                             std::to_string(have) + " values");
+  if (d.bytes.empty()) result.floats = floats;
+  return result;
+}
+
+/// What an encoded Datum says about its shape counts as little as it does in Caffe.
+image decoded(const raw_datum& d, picture_colour colour, std::vector<std::uint8_t>& to) {
+  const auto p = decode_picture(d.bytes, colour);
+  to_planes(p, to);
+  return {to, {}, d.label, {p.channels, p.height, p.width}};
 }
 }  // namespace
 
-datum parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats) {
-  const auto raw = parse(record, floats);
-  return {{raw.extents[0], raw.extents[1], raw.extents[2]}, values_of(raw, floats)};
+shape shape_of(const image& i) {
+  return {i.extents.begin(), i.extents.end()};
 }
 
-image parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats,
-                  const shape& expected) {
-  const auto raw = parse(record, floats);
-  if (raw.extents[0] != expected[0] || raw.extents[1] != expected[1] ||
-      raw.extents[2] != expected[2])
-    throw std::runtime_error("is " + extents_text(raw) + ", the first record is " +
-                             to_string(expected) + "; all records of a source have one shape");
-  return values_of(raw, floats);
+image parse_datum(std::span<const std::uint8_t> record, image_scratch& scratch,
+                  picture_colour colour) {
+  const auto raw = parse(record, scratch.floats);
+  return raw.encoded ? decoded(raw, colour, scratch.bytes) : values_of(raw, scratch.floats);
 }
 
 std::string make_datum(const shape& s, std::span<const std::uint8_t> values, std::int32_t label) {

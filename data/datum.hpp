@@ -1,7 +1,9 @@
 // data/datum.hpp - Caffe's Datum, read in place: bytes stay where they are.
 #pragma once
+#include "data/picture.hpp"
 #include "models/shape.hpp"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,28 +12,28 @@
 
 namespace poseidon {
 
-/// Values of one image [channels, height, width] as stored; exactly one of the two spans is not
-/// empty.
+/// Values of one image as stored; exactly one of the two spans is not empty.
 struct image {
   std::span<const std::uint8_t> bytes;
   std::span<const float> floats;
   std::int32_t label = 0;
+  std::array<std::int64_t, 3> extents{};  ///< channels, height, width
 };
 
-struct datum {
-  poseidon::shape shape;  ///< {channels, height, width}
-  image values;
+[[nodiscard]] shape shape_of(const image& i);
+
+/// Where an image that is not in its file as it is needed is put; reused from image to image.
+struct image_scratch {
+  std::vector<float> floats;
+  std::vector<std::uint8_t> bytes, record;
 };
 
-/// `floats` is overwritten and, if the record has float_data, holds what values.floats points at.
-/// Errors   std::runtime_error: not a Datum, encoded, or a number of values that is not its
-/// shape's.
-[[nodiscard]] datum parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats);
-
-/// Like parse_datum, for a record whose shape is known: no allocation. The shape must be
-/// `expected`.
-[[nodiscard]] image parse_datum(std::span<const std::uint8_t> record, std::vector<float>& floats,
-                                const shape& expected);
+/// An encoded Datum's picture is decoded, to `colour`; others have the channels that they have.
+/// Overwrites   `scratch`; what it returns points into it, or into `record`.
+/// Errors   std::runtime_error: not a Datum, a damaged picture, or a number of values that is not
+///          its shape's.
+[[nodiscard]] image parse_datum(std::span<const std::uint8_t> record, image_scratch& scratch,
+                                picture_colour colour = picture_colour::as_stored);
 
 /// A Datum of uint8 values, as the converters write it.
 [[nodiscard]] std::string make_datum(const shape& s, std::span<const std::uint8_t> values,

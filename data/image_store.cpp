@@ -1,46 +1,16 @@
 #include "data/image_store.hpp"
 
+#include "data/datum_store.hpp"
 #include "data/idx_file.hpp"
-#include "data/lmdb_file.hpp"
 #include "data/mapped_file.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 namespace poseidon {
 namespace {
 namespace fs = std::filesystem;
-
-class datum_store final : public image_store {
- public:
-  explicit datum_store(const fs::path& path) : file_(path) {
-    if (file_.size() == 0)
-      throw std::runtime_error(file_.path().string() +
-                               ": an LMDB without records; a source needs one.");
-    std::vector<float> scratch;
-    shape_ = in_context(0, [&] { return parse_datum(file_.at(0).value, scratch).shape; });
-  }
-  std::uint64_t size() const override { return file_.size(); }
-  const shape& image_shape() const override { return shape_; }
-  std::string key(std::uint64_t n) const override { return std::string(file_.at(n).key); }
-  std::string describe() const override { return "LMDB of Datum"; }
-  image get(std::uint64_t n, std::vector<float>& scratch) const override {
-    return in_context(n, [&] { return parse_datum(file_.at(n).value, scratch, shape_); });
-  }
-
- private:
-  template <class Function>
-  auto in_context(std::uint64_t n, Function f) const -> decltype(f()) {
-    try {
-      return f();
-    } catch (const std::runtime_error& e) {
-      throw std::runtime_error(file_.path().string() + ": record \"" + key(n) + "\" " + e.what() +
-                               ".");
-    }
-  }
-  lmdb_file file_;
-  shape shape_;
-};
 
 class idx_store final : public image_store {
  public:
@@ -62,9 +32,13 @@ class idx_store final : public image_store {
   const shape& image_shape() const override { return shape_; }
   std::string key(std::uint64_t n) const override { return std::to_string(n); }
   std::string describe() const override { return "IDX"; }
-  image get(std::uint64_t n, std::vector<float>&) const override {
+  std::string where(std::uint64_t n) const override { return path_.string() + ": image " + key(n); }
+  image get(std::uint64_t n, image_scratch&) const override {
     const auto values = static_cast<std::size_t>(count(shape_));
-    return {images_.values().subspan(n * values, values), {}, labels_.values()[n]};
+    return {images_.values().subspan(n * values, values),
+            {},
+            labels_.values()[n],
+            {shape_[0], shape_[1], shape_[2]}};
   }
 
  private:
@@ -93,8 +67,9 @@ class cifar_store final : public image_store {
   const shape& image_shape() const override { return shape_; }
   std::string key(std::uint64_t n) const override { return std::to_string(n); }
   std::string describe() const override { return "CIFAR-10 binary"; }
-  image get(std::uint64_t n, std::vector<float>&) const override {
-    return {{records_[n] + 1, record_bytes - 1}, {}, *records_[n]};
+  std::string where(std::uint64_t n) const override { return "CIFAR-10 image " + key(n); }
+  image get(std::uint64_t n, image_scratch&) const override {
+    return {{records_[n] + 1, record_bytes - 1}, {}, *records_[n], {3, 32, 32}};
   }
 
  private:
@@ -137,13 +112,13 @@ std::shared_ptr<const image_store> open_cifar10(const std::vector<fs::path>& fil
   return std::make_shared<cifar_store>(files);
 }
 
-std::shared_ptr<const image_store> open_images(const fs::path& path) {
+std::shared_ptr<const image_store> open_images(const fs::path& path, picture_colour colour) {
   if (fs::is_directory(path)) {
-    if (fs::exists(path / "data.mdb")) return std::make_shared<datum_store>(path);
-    if (fs::exists(path / "CURRENT"))
-      throw std::runtime_error(path.string() +
-                               ": a LevelDB, which is not read. Convert the images to an LMDB.");
-    throw std::runtime_error(path.string() + ": a folder without data.mdb, so not an LMDB.");
+    if (fs::exists(path / "data.mdb")) return open_lmdb(path, colour);
+    if (fs::exists(path / "CURRENT")) return open_leveldb(path, colour);
+    throw std::runtime_error(path.string() +
+                             ": a folder without data.mdb, so not an LMDB, and without CURRENT, so "
+                             "not a LevelDB.");
   }
   if (!fs::exists(path)) {
     const auto images = plain_or_packed(path.string() + "-images-idx3-ubyte");
@@ -152,7 +127,13 @@ std::shared_ptr<const image_store> open_images(const fs::path& path) {
   }
   if (looks_like_idx(path)) return open_idx(path, labels_of(path));
   if (path.extension() == ".bin") return open_cifar10({path});
-  return std::make_shared<datum_store>(path);
+  return open_lmdb(path, colour);
+}
+
+void require_shape(const image& one, const shape& expected) {
+  if (std::equal(expected.begin(), expected.end(), one.extents.begin(), one.extents.end())) return;
+  throw std::runtime_error("is " + to_string(shape_of(one)) + ", the first record is " +
+                           to_string(expected) + "; all records of a source have one shape");
 }
 
 }  // namespace poseidon

@@ -1,8 +1,8 @@
 // data/image_store.hpp
 //
 // Images and labels as a file keeps them, by position, before any transform. What kind of file it
-// is, its content says, not its name: an LMDB folder of Datum, an IDX images file (plain or gzip;
-// its labels lie beside it), or CIFAR-10's binary batches.
+// is, its content says, not its name: an LMDB or LevelDB folder of Datum, an IDX images file (plain
+// or gzip; its labels lie beside it), or CIFAR-10's binary batches.
 #pragma once
 #include "data/datum.hpp"
 
@@ -19,19 +19,30 @@ class image_store {
  public:
   virtual ~image_store() = default;
   [[nodiscard]] virtual std::uint64_t size() const = 0;              ///< at least 1
-  [[nodiscard]] virtual const shape& image_shape() const = 0;        ///< {channels, height, width}
+  [[nodiscard]] virtual const shape& image_shape() const = 0;        ///< of the first image
   [[nodiscard]] virtual std::string key(std::uint64_t n) const = 0;  ///< for messages
+  [[nodiscard]] virtual std::string name(std::uint64_t) const { return {}; }  ///< a file's
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "LMDB of Datum", "IDX", ...
+  /// "path/data.mdb: record "00000012"": how a message about the n-th image begins.
+  [[nodiscard]] virtual std::string where(std::uint64_t n) const = 0;
 
-  /// The n-th image, n < size(). The result points into the store or into `scratch`.
+  /// The n-th image, n < size(). The result points into the store or into `scratch`. Its shape may
+  /// be another than the first one's.
   /// Errors   std::runtime_error naming source, key and what is wrong with the record.
-  [[nodiscard]] virtual image get(std::uint64_t n, std::vector<float>& scratch) const = 0;
+  [[nodiscard]] virtual image get(std::uint64_t n, image_scratch& scratch) const = 0;
 };
 
-/// `path`: an LMDB folder or file, an IDX images file, the prefix of a pair of IDX files
-/// ("dir/train" of dir/train-images-idx3-ubyte.gz), a CIFAR-10 .bin file. Errors
-/// std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not read.
-[[nodiscard]] std::shared_ptr<const image_store> open_images(const std::filesystem::path& path);
+/// `path`: an LMDB folder or file, a LevelDB folder, an IDX images file, the prefix of a pair of IDX
+/// files ("dir/train" of dir/train-images-idx3-ubyte.gz), a CIFAR-10 .bin file. `colour` is what
+/// encoded Datums are decoded to.
+/// Errors   std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not
+///          read.
+[[nodiscard]] std::shared_ptr<const image_store> open_images(
+    const std::filesystem::path& path, picture_colour colour = picture_colour::as_stored);
+
+/// The shape that all of a source's images need to have.
+/// Errors   std::runtime_error "is 1x2x3, the first record is 1x2x2; ...".
+void require_shape(const image& one, const shape& expected);
 
 /// A pair of IDX files by name. Errors   as above; counts of images and labels that differ.
 [[nodiscard]] std::shared_ptr<const image_store> open_idx(const std::filesystem::path& images,

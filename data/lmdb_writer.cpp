@@ -17,56 +17,31 @@ std::uint64_t map_bytes(std::uint64_t records, std::uint64_t expected_bytes) {
   return (std::uint64_t{64} << 20) + 2 * expected_bytes + records * 8192;
 }
 
-/// What --force may delete: a folder that holds a database and nothing else.
-void require_replaceable(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(std::filesystem::symlink_status(folder))) return;
-  bool ours = std::filesystem::is_directory(std::filesystem::symlink_status(folder));
-  if (ours)
-    for (const auto& file : std::filesystem::directory_iterator(folder))
-      ours = ours && (file.path().filename() == "data.mdb" || file.path().filename() == "lock.mdb");
-  if (!ours)
-    throw std::runtime_error(
-        folder.string() +
-        " holds more than a database, so it is not replaced. Choose another name.");
+bool is_lmdb_file(const std::filesystem::path& name) {
+  return name == "data.mdb" || name == "lock.mdb";
 }
 }  // namespace
 
 lmdb_writer::lmdb_writer(std::filesystem::path folder, std::uint64_t records,
                          std::uint64_t expected_bytes, bool replace)
-    : folder_(std::move(folder)), replace_(replace) {
-  while (!folder_.has_filename() && folder_.has_parent_path()) folder_ = folder_.parent_path();
-  partial_ = folder_.string() + ".partial";
-  if (std::filesystem::exists(folder_) && !replace_)
-    throw std::runtime_error(folder_.string() +
-                             " exists already; choose another name or pass --force.");
-  require_replaceable(folder_);
-  require_replaceable(partial_);
-  require_replaceable(folder_.string() + ".old");
-  std::error_code ignored;
-  std::filesystem::remove_all(partial_, ignored);  // of an earlier writer that was killed
-  if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path());
-  std::filesystem::create_directory(partial_);
+    : folder_(std::move(folder), replace, is_lmdb_file) {
   try {
     check(mdb_env_create(&environment_), "create it");
     check(mdb_env_set_mapsize(environment_, map_bytes(records, expected_bytes)), "set its size");
     // Nobody else knows the folder yet, so no lock file; one sync at the end is enough.
-    check(mdb_env_open(environment_, partial_.c_str(), MDB_NOLOCK | MDB_NOSYNC | MDB_NOMETASYNC,
-                       0664),
+    check(mdb_env_open(environment_, folder_.partial().c_str(),
+                       MDB_NOLOCK | MDB_NOSYNC | MDB_NOMETASYNC, 0664),
           "open it");
     check(mdb_txn_begin(environment_, nullptr, 0, &transaction_), "begin a transaction");
     check(mdb_dbi_open(transaction_, nullptr, 0, &database_), "open its table");
   } catch (...) {
     close();
-    std::filesystem::remove_all(partial_, ignored);
     throw;
   }
 }
 
 lmdb_writer::~lmdb_writer() {
-  if (environment_ == nullptr) return;
   close();
-  std::error_code ignored;
-  std::filesystem::remove_all(partial_, ignored);
 }
 
 void lmdb_writer::close() noexcept {
@@ -78,12 +53,12 @@ void lmdb_writer::close() noexcept {
 
 void lmdb_writer::check(int status, const char* doing) const {
   if (status == MDB_SUCCESS) return;
-  std::string text = folder_.string() + ": cannot " + doing + " after " + std::to_string(records_) +
-                     " records: " + mdb_strerror(status) + ".";
+  std::string text = folder_.name().string() + ": cannot " + doing + " after " +
+                     std::to_string(records_) + " records: " + mdb_strerror(status) + ".";
   // EIO as well: that is how LMDB calls a write that only began to fit.
   if (status == ENOSPC || status == EDQUOT || status == EFBIG || status == EIO) {
     std::error_code unknown;
-    const auto space = std::filesystem::space(partial_, unknown);
+    const auto space = std::filesystem::space(folder_.partial(), unknown);
     if (!unknown) text += " That disk has " + std::to_string(space.available >> 20) + " MiB free.";
     text += " Make room and start again; nothing was left behind.";
   }
@@ -104,22 +79,7 @@ void lmdb_writer::finish() {
   check(mdb_txn_commit(std::exchange(transaction_, nullptr)), "commit");
   check(mdb_env_sync(environment_, 1), "sync");
   close();
-  std::error_code error;
-  // A folder cannot be renamed onto a full one: the old one steps aside first and is deleted last.
-  const std::filesystem::path old = folder_.string() + ".old";
-  if (replace_ && std::filesystem::exists(folder_)) {
-    std::filesystem::remove_all(old, error);
-    std::filesystem::rename(folder_, old, error);
-    if (error)
-      throw std::runtime_error(folder_.string() + ": cannot replace it: " + error.message());
-  }
-  std::filesystem::rename(partial_, folder_, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::rename(old, folder_, ignored);
-    throw std::runtime_error(partial_.string() + ": cannot rename it: " + error.message());
-  }
-  std::filesystem::remove_all(old, error);
+  folder_.give_name();
 }
 
 }  // namespace poseidon

@@ -1,5 +1,7 @@
 // data/lmdb_writer.hpp - makes a new LMDB folder, all or nothing.
 #pragma once
+#include "data/record_writer.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +14,7 @@ namespace poseidon {
 
 /// Writes `folder`.partial and renames it in finish(); a writer that dies before leaves `folder` as
 /// it was.
-class lmdb_writer {
+class lmdb_writer final : public record_writer {
  public:
   /// `expected_bytes`: keys and values together, an upper bound; the file grows as it is written.
   /// Errors   std::runtime_error if `folder` exists and `replace` is false, or what the system
@@ -21,21 +23,16 @@ class lmdb_writer {
               bool replace);
   lmdb_writer(const lmdb_writer&) = delete;
   lmdb_writer& operator=(const lmdb_writer&) = delete;
-  ~lmdb_writer();  ///< without finish(): removes what was written
+  ~lmdb_writer() override;
 
-  /// Keys must rise. Errors   std::runtime_error naming folder, records written and the cause (disk
-  /// full).
-  void put(std::string_view key, std::string_view value);
-
-  /// Syncs to disk and gives the folder its name.
-  void finish();
+  void put(std::string_view key, std::string_view value) override;
+  void finish() override;
 
  private:
   void check(int status, const char* doing) const;
   void close() noexcept;
 
-  std::filesystem::path folder_, partial_;
-  bool replace_;
+  new_folder folder_;
   MDB_env* environment_ = nullptr;
   MDB_txn* transaction_ = nullptr;
   unsigned database_ = 0;

@@ -70,9 +70,14 @@ void write_mean(const std::filesystem::path& path, const mean_image& mean) {
 
 mean_image mean_of(const image_store& images, const std::function<void(std::uint64_t)>& progress) {
   std::vector<double> sum(static_cast<std::size_t>(count(images.image_shape())));
-  std::vector<float> scratch;
+  image_scratch scratch;
   for (std::uint64_t n = 0; n < images.size(); ++n) {
     const auto one = images.get(n, scratch);
+    try {
+      require_shape(one, images.image_shape());
+    } catch (const std::runtime_error& e) {
+      throw std::runtime_error(images.where(n) + " " + e.what() + ".");
+    }
     for (std::size_t i = 0; i < one.bytes.size(); ++i) sum[i] += one.bytes[i];
     for (std::size_t i = 0; i < one.floats.size(); ++i)
       sum[i] += static_cast<double>(one.floats[i]);

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace poseidon {
@@ -29,6 +31,12 @@ class sample_source {
   virtual void fill(std::uint64_t global, std::span<const std::span<float>> tops) const = 0;
 };
 
+/// Samples in memory, for MemoryData layers: as many labels as samples, values in sample order.
+struct memory_samples {
+  std::vector<float> values;
+  std::vector<float> labels;
+};
+
 struct source_options {
   ::caffe::Phase phase = ::caffe::TRAIN;
   std::filesystem::path directory;  ///< relative sources start here (Caffe: the working directory)
@@ -37,11 +45,13 @@ struct source_options {
   std::uint32_t layer = 0;  ///< place in the net, a key for augmentation
   /// Random samples of this shape (empty: as the layer says) instead of what the layer reads.
   std::optional<shape> synthetic;
+  std::map<std::string, std::shared_ptr<const memory_samples>> memory;  ///< by layer name
 };
 
-/// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData
-/// layer. Errors   spec_error with file, line, layer: missing, empty or corrupt source, crop larger
-/// than the image, ...
+/// Opens the source of a Data (LMDB, LevelDB, or IDX: source is a "prefix" or an images file),
+/// ImageData, HDF5Data, MemoryData or DummyData layer.
+/// Errors   spec_error with file, line, layer: missing, empty or corrupt source, crop larger than
+///          the image, ...
 [[nodiscard]] std::shared_ptr<const sample_source> open_source(const ::caffe::LayerParameter& layer,
                                                                const spec_position& where,
                                                                const source_options& options);

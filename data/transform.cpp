@@ -1,5 +1,6 @@
 #include "data/transform.hpp"
 
+#include "data/image_store.hpp"
 #include "models/random.hpp"
 
 #include <stdexcept>
@@ -58,9 +59,17 @@ image_transform::image_transform(const ::caffe::TransformationParameter& spec,
   output_ = {input_[0], crop, crop};
 }
 
-image_transform::window image_transform::window_of(std::uint64_t sample) const {
+void image_transform::require_fit(const image& in) const {
+  const bool any_size = crops_ && mean_.empty() && in.extents[0] == input_[0];
+  if (!any_size) return require_shape(in, input_);
+  if (in.extents[1] < output_[1] || in.extents[2] < output_[2])
+    throw std::runtime_error("is " + to_string(shape_of(in)) + ", too small for crop_size " +
+                             std::to_string(output_[1]));
+}
+
+image_transform::window image_transform::window_of(std::uint64_t sample, const image& in) const {
   window w;
-  const auto free_rows = input_[1] - output_[1], free_columns = input_[2] - output_[2];
+  const auto free_rows = in.extents[1] - output_[1], free_columns = in.extents[2] - output_[2];
   if (crops_ && !random_crop_) w = {free_rows / 2, free_columns / 2, false};
   if (!random_crop_ && !mirror_) return w;
   const auto words = random_words(key_.seed, random_use::augment, key_.layer, sample, 0);
@@ -72,13 +81,14 @@ image_transform::window image_transform::window_of(std::uint64_t sample) const {
 // One loop per case, so that the compiler vectorises each; every value is (in - mean) * scale in
 // float, in this order, as Caffe computes it.
 template <class Value>
-void image_transform::apply_values(const window& w, const Value* in, float* out) const {
+void image_transform::apply_values(const window& w, const image& in, const Value* values,
+                                   float* out) const {
   const auto columns = output_[2];
   for (std::int64_t c = 0; c < output_[0]; ++c) {
     const float channel_mean = channel_means_[static_cast<std::size_t>(c)];
     for (std::int64_t y = 0; y < output_[1]; ++y, out += columns) {
-      const auto at = (c * input_[1] + y + w.top) * input_[2] + w.left;
-      const Value* row = in + at;
+      const auto at = (c * in.extents[1] + y + w.top) * in.extents[2] + w.left;
+      const Value* row = values + at;
       const float* mean = mean_.empty() ? nullptr : mean_.data() + at;
       const float scale = scale_;
       if (mean == nullptr && !w.mirrored)
@@ -98,18 +108,19 @@ void image_transform::apply_values(const window& w, const Value* in, float* out)
 }
 
 void image_transform::apply(std::uint64_t sample, const image& in, std::span<float> out) const {
+  require_fit(in);
   const auto wanted = static_cast<std::size_t>(count(output_));
-  const auto have = static_cast<std::size_t>(count(input_));
+  const auto have = static_cast<std::size_t>(count(shape_of(in)));
   if (out.size() != wanted || (in.bytes.size() != have && in.floats.size() != have))
     throw std::invalid_argument("image_transform: " + std::to_string(out.size()) +
                                 " values of room for " + to_string(output_) + ", image of " +
                                 std::to_string(in.bytes.size() + in.floats.size()) +
-                                " values for " + to_string(input_));
-  const auto w = window_of(sample);
+                                " values for " + to_string(shape_of(in)));
+  const auto w = window_of(sample, in);
   if (in.floats.empty())
-    apply_values(w, in.bytes.data(), out.data());
+    apply_values(w, in, in.bytes.data(), out.data());
   else
-    apply_values(w, in.floats.data(), out.data());
+    apply_values(w, in, in.floats.data(), out.data());
 }
 
 }  // namespace poseidon

@@ -34,9 +34,13 @@ class image_transform {
   image_transform(const ::caffe::TransformationParameter& spec, std::optional<mean_image> mean,
                   const shape& image_shape, ::caffe::Phase phase, augment_key key);
 
+  [[nodiscard]] const shape& image_shape() const { return input_; }  ///< of the first image
   [[nodiscard]] const shape& output_shape() const { return output_; }
 
+  /// Images that are cropped may be of any size that the crop fits in, unless a mean image is
+  /// subtracted; others are like the first one.
   /// Writes   out, output_shape() values.   Cost   one pass over the output; any thread.
+  /// Errors   std::runtime_error "is 3x20x30, ...": an image of another shape.
   void apply(std::uint64_t sample, const image& in, std::span<float> out) const;
 
  private:
@@ -44,9 +48,10 @@ class image_transform {
     std::int64_t top = 0, left = 0;
     bool mirrored = false;
   };
-  [[nodiscard]] window window_of(std::uint64_t sample) const;
+  void require_fit(const image& in) const;
+  [[nodiscard]] window window_of(std::uint64_t sample, const image& in) const;
   template <class Value>
-  void apply_values(const window& w, const Value* in, float* out) const;
+  void apply_values(const window& w, const image& in, const Value* values, float* out) const;
 
   shape input_, output_;
   float scale_ = 1;

@@ -2,6 +2,9 @@
 // snapshot_io.cpp's business.
 #include "models/snapshot.hpp"
 
+#include "models/atomic_file.hpp"
+#include "models/hdf5_file.hpp"
+#include "models/snapshot_hdf5.hpp"
 #include "models/snapshot_io.hpp"
 #include "models/upgrade.hpp"
 #include "models/words.hpp"
@@ -47,6 +50,25 @@ void check_blob(const ::caffe::BlobProto& blob, const shape& wanted, const std::
                      std::to_string(count(wanted)) + ". The file is damaged.");
 }
 
+/// By the content; a file that is named as HDF5 and is none is complained about as such.
+bool in_hdf5(const std::filesystem::path& path) {
+  return is_hdf5(path) || (path.extension() == ".h5" && std::filesystem::exists(path));
+}
+
+::caffe::SolverState read_state(const std::filesystem::path& path) {
+  if (in_hdf5(path)) return hdf5_state(hdf5_reader(path));
+  ::caffe::SolverState state;
+  read_message(path, "solver state", state);
+  return state;
+}
+
+/// Left to the owner of a shared parameter.
+bool is_left_out(const ::caffe::LayerParameter& from, std::size_t slot) {
+  if (static_cast<int>(slot) >= from.blobs_size()) return true;
+  const auto& blob = from.blobs(static_cast<int>(slot));
+  return !blob.has_shape() && !is_legacy(blob) && values_in(blob) == 0;
+}
+
 void write_blob(const shape& s, const std::vector<float>& values, ::caffe::BlobProto& blob) {
   if (static_cast<std::int64_t>(values.size()) != count(s))
     throw std::invalid_argument("a blob of the shape " + to_string(s) + " cannot hold " +
@@ -65,10 +87,14 @@ shape shape_of(const ::caffe::BlobProto& blob) {
 
 ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path) {
   ::caffe::NetParameter net;
-  read_message(path, "weights", net);
-  std::vector<spec_position> places(
-      static_cast<std::size_t>(std::max(net.layer_size(), net.layers_size())));
-  upgrade_net(net, places, {path.string(), 0});
+  if (in_hdf5(path)) {
+    net = hdf5_weights(hdf5_reader(path));
+  } else {
+    read_message(path, "weights", net);
+    std::vector<spec_position> places(
+        static_cast<std::size_t>(std::max(net.layer_size(), net.layers_size())));
+    upgrade_net(net, places, {path.string(), 0});
+  }
   if (net.layer_size() == 0)
     throw spec_error({path.string(), 0},
                      "it can be read but holds no layers, so it is no .caffemodel.");
@@ -88,11 +114,20 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
     const auto whose = file_name + ": layer \"" + source.name() + "\"";
     const auto has = static_cast<std::size_t>(source.blobs_size()),
                needs = target->parameters.size();
-    if (has != needs)
+    const auto is_left_to_owner = [&](std::size_t slot) {
+      const auto owner = n.parameters[target->parameters[slot]].layer;
+      return is_left_out(source, slot) &&
+             owner != static_cast<std::size_t>(target - n.layers.begin());
+    };
+    bool others_are_owned = has < needs;
+    for (auto slot = has; slot < needs; ++slot)
+      others_are_owned = others_are_owned && is_left_to_owner(slot);
+    if (has != needs && !others_are_owned)
       throw spec_error(whose + " has " + plural(has, "learned blob") + ", the net needs " +
                        std::to_string(needs) +
                        ". Rename the layer in the net to train it from scratch.");
     for (std::size_t slot = 0; slot < needs; ++slot) {
+      if (is_left_to_owner(slot)) continue;
       const auto& blob = source.blobs(static_cast<int>(slot));
       const auto& parameter = n.parameters[target->parameters[slot]];
       // A layer that shares permissively may see its owner's values in another shape.
@@ -134,15 +169,13 @@ void check_iteration(const ::caffe::SolverState& state, const std::filesystem::p
 }  // namespace
 
 resume_point read_resume_point(const std::filesystem::path& path) {
-  ::caffe::SolverState from;
-  read_message(path, "solver state", from);
+  const auto from = read_state(path);
   check_iteration(from, path);
   return {static_cast<std::uint64_t>(from.iter()), from.learned_net()};
 }
 
 solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
-  ::caffe::SolverState from;
-  read_message(path, "solver state", from);
+  const auto from = read_state(path);
   const auto parameters = n.parameters.size();
   const auto has = static_cast<std::size_t>(from.history_size());
   if (has != parameters * slots)
@@ -182,6 +215,36 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());
   return to;
+}
+
+namespace {
+
+std::string with_suffix(const std::string& name, snapshot_format format) {
+  return format == ::caffe::SolverParameter::HDF5 ? name + ".h5" : name;
+}
+
+}  // namespace
+
+std::string weights_path(const std::string& stem, snapshot_format format) {
+  return with_suffix(stem + ".caffemodel", format);
+}
+
+void write_weights(const std::string& stem, snapshot_format format, const net& n,
+                   const parameter_arrays& values) {
+  const auto path = weights_path(stem, format);
+  if (format == ::caffe::SolverParameter::HDF5)
+    write_atomically(path, to_hdf5_weights(n, values));
+  else
+    write_atomically(path, to_caffemodel(n, values));
+}
+
+void write_state(const std::string& stem, snapshot_format format, const net& n,
+                 const solver_state& state) {
+  const auto path = with_suffix(stem + ".solverstate", format);
+  if (format == ::caffe::SolverParameter::HDF5)
+    write_atomically(path, to_hdf5_state(n, state));
+  else
+    write_atomically(path, to_solverstate(n, state));
 }
 
 }  // namespace poseidon

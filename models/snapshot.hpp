@@ -18,13 +18,14 @@ using parameter_arrays = std::vector<std::vector<float>>;
 /// Extents of a stored blob: its shape, or the four numbers of older files.
 [[nodiscard]] shape shape_of(const ::caffe::BlobProto& blob);
 
-/// Reads a .caffemodel, V1 or V2, with 4-D or free shapes. Its HDF5 form is refused by name so far.
+/// Reads a .caffemodel, V1 or V2, with 4-D or free shapes, or a .caffemodel.h5: by its content.
 ///
-/// Errors   spec_error: missing, truncated (with the bytes there and needed), not a net, HDF5.
+/// Errors   spec_error: missing, truncated (with the bytes there and needed), not a net.
 [[nodiscard]] ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path);
 
 /// Copies weights by layer name into `values` (by index into n.parameters), as Caffe's
-/// CopyTrainedLayersFrom: layers missing on either side are skipped.
+/// CopyTrainedLayersFrom: layers missing on either side are skipped, and so are shared parameters
+/// that a file leaves to their owner (HDF5).
 ///
 /// Errors   spec_error: another number of blobs or another shape in a layer of the same name, both
 ///          given.
@@ -57,9 +58,20 @@ struct resume_point {
                                             std::size_t slots);
 [[nodiscard]] ::caffe::SolverState to_solverstate(const net& n, const solver_state& state);
 
-/// Writes beside the target, syncs, then renames: a reader sees the old file or the new one, whole.
-/// Errors   std::runtime_error with path and the system's reason (disk full, permission); nothing
-///          is left.
+/// As atomic_file.hpp's.   Errors   also std::runtime_error: more than 2 GiB.
 void write_atomically(const std::filesystem::path& path, const google::protobuf::Message& message);
+
+/// The solver's snapshot_format, which is also the file names' suffix: none, or ".h5".
+using snapshot_format = ::caffe::SolverParameter::SnapshotFormat;
+
+/// `stem`.caffemodel or `stem`.caffemodel.h5
+[[nodiscard]] std::string weights_path(const std::string& stem, snapshot_format format);
+
+/// Write weights_path() and `stem`.solverstate, or .solverstate.h5, as Caffe does.
+/// Errors   as write_atomically.
+void write_weights(const std::string& stem, snapshot_format format, const net& n,
+                   const parameter_arrays& values);
+void write_state(const std::string& stem, snapshot_format format, const net& n,
+                 const solver_state& state);
 
 }  // namespace poseidon

@@ -1,5 +1,6 @@
 #include "models/snapshot_io.hpp"
 
+#include "models/atomic_file.hpp"
 #include "models/snapshot.hpp"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -80,67 +81,6 @@ std::string bytes(std::uint64_t n) {
   return std::to_string(n) + (n == 1 ? " byte" : " bytes");
 }
 
-bool is_hdf5(const fs::path& path) {
-  static constexpr std::array<char, 8> signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-  std::array<char, 8> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return start == signature;
-}
-
-[[noreturn]] void fail_to_write(const fs::path& path, const std::string& what, int error) {
-  std::string text = path.string() + ": " + what + ": " + std::strerror(error) + ".";
-  if (error == ENOSPC || error == EDQUOT) text += " Free some space, or write to another disk.";
-  if (error == EACCES || error == EROFS) text += " Choose a folder that you may write to.";
-  if (error == ENOENT) text += " Make the folder first.";
-  throw std::runtime_error(text + " What was there before is unchanged.");
-}
-
-/// A new file beside the target, removed at the end of the scope unless it is given its final name.
-class temporary_file {
- public:
-  explicit temporary_file(const fs::path& target) {
-    for (int attempt = 0; fd_ < 0 && (attempt == 0 || (errno == EEXIST && attempt < 100));
-         ++attempt) {
-      std::string name(1, '.');  // hidden, so that nobody takes it for a snapshot
-      name += target.filename().string() + "." + std::to_string(::getpid()) + "." +
-              std::to_string(attempt) + ".tmp";
-      path_ = target.parent_path() / name;
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    if (fd_ < 0) fail_to_write(target, "cannot be written", errno);
-  }
-  temporary_file(const temporary_file&) = delete;
-  temporary_file& operator=(const temporary_file&) = delete;
-  ~temporary_file() {
-    (void)close();
-    if (!kept_) ::unlink(path_.c_str());
-  }
-  [[nodiscard]] int fd() const { return fd_; }
-
-  /// close() too can be where a disk says that it is full.
-  [[nodiscard]] bool close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd < 0 || ::close(fd) == 0;
-  }
-  [[nodiscard]] bool rename_to(const fs::path& target) {
-    kept_ = ::rename(path_.c_str(), target.c_str()) == 0;
-    return kept_;
-  }
-
- private:
-  fs::path path_;
-  int fd_ = -1;
-  bool kept_ = false;
-};
-
-/// The new name survives a power cut only once its folder is on the disk.
-void sync_folder(const fs::path& folder) {
-  const descriptor fd(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() >= 0) (void)::fsync(fd.get());
-}
-
 }  // namespace
 
 void read_message(const fs::path& path, const std::string& what, pb::Message& message) {
@@ -154,10 +94,6 @@ void read_message(const fs::path& path, const std::string& what, pb::Message& me
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size == 0)
     throw spec_error(where, "the file is empty, it should hold " + what + ". Was its disk full?");
-  if (is_hdf5(path))
-    throw spec_error(
-        where,
-        "this is HDF5, which is not read yet. Have Caffe write snapshot_format: BINARYPROTO.");
   const descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) throw spec_error(where, std::string(std::strerror(errno)) + ".");
   pb::io::FileInputStream file(fd.get());
@@ -176,18 +112,13 @@ void write_atomically(const fs::path& path, const pb::Message& message) {
   const auto size = message.ByteSizeLong();
   if (size > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw std::runtime_error(path.string() + ": " + bytes(size) +
-                             " are more than the 2 GiB of a protobuf message.");
-  temporary_file temporary(path);
-  {
-    pb::io::FileOutputStream out(temporary.fd());
-    if (!message.SerializeToZeroCopyStream(&out) || !out.Flush())
-      fail_to_write(path, "writing " + bytes(size) + " failed",
-                    out.GetErrno() != 0 ? out.GetErrno() : EIO);
-  }
-  if (::fsync(temporary.fd()) != 0) fail_to_write(path, "syncing failed", errno);
-  if (!temporary.close()) fail_to_write(path, "closing failed", errno);
-  if (!temporary.rename_to(path)) fail_to_write(path, "cannot be replaced", errno);
-  sync_folder(path.parent_path());
+                             " are more than the 2 GiB of a protobuf message. Use "
+                             "snapshot_format: HDF5, which has no such limit.");
+  write_atomically(path, [&](int fd) {
+    pb::io::FileOutputStream out(fd);
+    if (message.SerializeToZeroCopyStream(&out) && out.Flush()) return 0;
+    return out.GetErrno() != 0 ? out.GetErrno() : EIO;
+  });
 }
 
 }  // namespace poseidon

@@ -5,6 +5,7 @@
 #include "models/net_file.hpp"
 #include "models/snapshot.hpp"
 #include "models/snapshot_io.hpp"
+#include "models/solver_file.hpp"
 #include "models/text_format.hpp"
 #include "models/upgrade.hpp"
 
@@ -12,6 +13,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <map>
+#include <unistd.h>
 
 namespace poseidon::oracle {
 
@@ -101,8 +103,52 @@ failure weights(const json& one) {
   return fs::exists("v1.caffemodel") ? same_output(one) : transplant(one);
 }
 
+failure arrays_differ(const std::string& what, const parameter_arrays& ours,
+                      const parameter_arrays& caffe) {
+  if (ours.size() != caffe.size()) return what + ": another number of parameters";
+  for (std::size_t p = 0; p < ours.size(); ++p)
+    if (auto f = deviation(what + " of parameter " + std::to_string(p), ours[p], caffe[p], 0))
+      return f;
+  return std::nullopt;
+}
+
+/// Caffe's HDF5 files hold what its binary ones hold; so do ours, written from those and read back.
 failure hdf5(const json&) {
-  throw unsupported_layer({}, "HDF5 is not read yet", "(HDF5 snapshots)");
+  const auto stem = [] {
+    for (const auto& file : fs::directory_iterator("."))
+      if (file.path().extension() == ".caffemodel") return file.path().stem().string();
+    throw std::runtime_error("the case has no .caffemodel");
+  }();
+  const auto n = build_with_data(read_net("net.prototxt"), {});
+  const auto slots = history_count(rule_of(read_solver("solver.prototxt").spec).kind);
+  const auto weights_in = [&](const std::string& file) {
+    parameter_arrays values;
+    copy_weights(read_caffemodel(file), file, n, values);
+    return values;
+  };
+  const auto caffe_weights = weights_in(stem + ".caffemodel");
+  const auto caffe_state = read_solverstate(stem + ".solverstate", n, slots);
+  const auto same = [&](const std::string& files) -> failure {
+    if (auto f = arrays_differ(files, weights_in(files + ".caffemodel.h5"), caffe_weights))
+      return f;
+    const auto state = read_solverstate(files + ".solverstate.h5", n, slots);
+    if (state.iteration != caffe_state.iteration || state.current_step != caffe_state.current_step)
+      return files + ".solverstate.h5: another iteration or step";
+    for (std::size_t slot = 0; slot < slots; ++slot)
+      if (auto f =
+              arrays_differ(files + " history", state.history[slot], caffe_state.history[slot]))
+        return f;
+    return std::nullopt;
+  };
+  if (auto f = same(stem)) return f;
+  const auto folder = fs::temp_directory_path() / ("poseidon-oracle-" + std::to_string(::getpid()));
+  fs::create_directory(folder);
+  const auto ours = (folder / "ours").string();
+  write_weights(ours, ::caffe::SolverParameter::HDF5, n, caffe_weights);
+  write_state(ours, ::caffe::SolverParameter::HDF5, n, caffe_state);
+  const auto difference = same(ours);
+  fs::remove_all(folder);
+  return difference;
 }
 
 net_state state_of(const json& one) {

@@ -34,7 +34,7 @@ void one_pass::feed(std::size_t layer, const named_values& inputs) {
     if (const auto given = inputs.find(blob.name); given != inputs.end())
       tops.back() = given->second;
   }
-  if (l.type == "Data") {
+  if (l.type != "Input") {
     source_options options;
     options.directory = ".";
     options.phase = net_.phase;

@@ -66,7 +66,7 @@ TEST_CASE(
   const auto to = open_images(folder / "out");
   REQUIRE(to->size() == 2345);
   CHECK(to->image_shape() == shape{1, 5, 6});
-  std::vector<float> a, b;
+  image_scratch a, b;
   for (std::uint64_t n = 0; n < 2345; ++n) {
     CHECK(to->key(n) == key_of(n));
     const auto x = from->get(n, a), y = to->get(n, b);

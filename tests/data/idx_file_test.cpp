@@ -20,7 +20,7 @@ void write_gzip(const std::filesystem::path& path, const std::string& content) {
 }
 
 void check_made(const image_store& images, std::size_t count, std::size_t values) {
-  std::vector<float> scratch;
+  image_scratch scratch;
   REQUIRE(images.size() == count);
   for (std::size_t n = 0; n < count; ++n) {
     const auto one = images.get(n, scratch);

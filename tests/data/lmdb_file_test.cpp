@@ -158,7 +158,7 @@ TEST_CASE(
           for (const auto byte : file.at(n).value) sum += byte;
         CHECK(sum > 0);
         const auto images = open_images(folder / "flipped");
-        std::vector<float> scratch;
+        image_scratch scratch;
         const auto values = static_cast<std::size_t>(count(images->image_shape()));
         for (std::uint64_t n = 0; n < images->size(); ++n) {
           const auto one = images->get(n, scratch);

@@ -63,7 +63,7 @@ TEST_CASE("source: every mistake names file, line and layer") {
   CHECK(has(refused(data_layer("empty")), "without data.mdb"));
   std::filesystem::create_directory(folder / "level");
   write_file(folder / "level/CURRENT", "");
-  CHECK(has(refused(data_layer("level")), "LevelDB"));
+  CHECK(has(refused(data_layer("level")), "level: a LevelDB that cannot be opened"));
 
   auto layer = data_layer("db");
   layer.mutable_transform_param()->set_crop_size(29);
@@ -84,7 +84,7 @@ TEST_CASE("source: every mistake names file, line and layer") {
   CHECK(has(refused(layer), "has 3 tops"));
   layer = data_layer("db");
   layer.set_type("WindowData");
-  CHECK(has(refused(layer), "Data and DummyData are"));
+  CHECK(has(refused(layer), "windows of images are not cut here. Cut them beforehand"));
 }
 
 TEST_CASE("source: batch_size 0 is refused, and shapes for the net have the batch in front") {

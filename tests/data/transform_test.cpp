@@ -19,7 +19,8 @@ namespace {
 std::vector<float> apply(const image_transform& t, std::uint64_t sample,
                          const std::vector<std::uint8_t>& pixels) {
   std::vector<float> out(static_cast<std::size_t>(count(t.output_shape())));
-  t.apply(sample, {pixels, {}, 0}, out);
+  const auto& s = t.image_shape();
+  t.apply(sample, {pixels, {}, 0, {s[0], s[1], s[2]}}, out);
   return out;
 }
 
@@ -78,7 +79,7 @@ TEST_CASE(
         std::vector<float>{2, 4, -1, 1});
   const std::vector<float> floats{10.5f, 10, 13.5f, 0};
   std::vector<float> out(4);
-  image_transform(spec, {}, s, ::caffe::TRAIN, {}).apply(0, {{}, floats, 0}, out);
+  image_transform(spec, {}, s, ::caffe::TRAIN, {}).apply(0, {{}, floats, 0, {2, 1, 2}}, out);
   CHECK(out == std::vector<float>{1, 0, 0, -27});
 }
 
@@ -156,4 +157,25 @@ TEST_CASE("transform: what does not fit the images is refused with both values")
   spec.clear_mean_value();
   CHECK(refused(spec, mean_image{{1, 24, 20}, {}}).find("is 1x24x20, the images are 3x24x20") !=
         std::string::npos);
+}
+
+TEST_CASE("transform: a crop takes images of any size that it fits in, but a mean image does not") {
+  const image_transform t(crop(2), {}, {1, 4, 4}, ::caffe::TEST, {});
+  std::vector<float> out(4);
+  const auto pixels = numbered(24);
+  t.apply(0, {pixels, {}, 0, {1, 6, 4}}, out);
+  CHECK(out == std::vector<float>{9, 10, 13, 14});  // rows from (6-2)/2, columns from (4-2)/2
+  const auto refused = [&](const image_transform& by, std::array<std::int64_t, 3> extents) {
+    const auto n = static_cast<std::size_t>(extents[0] * extents[1] * extents[2]);
+    return complaint([&] { by.apply(0, {numbered(n), {}, 0, extents}, out); });
+  };
+  CHECK(refused(t, {1, 1, 24}) == "is 1x1x24, too small for crop_size 2");
+  CHECK(refused(t, {2, 4, 4}) ==
+        "is 2x4x4, the first record is 1x4x4; all records of a source have one shape");
+  auto spec = crop(2);
+  spec.set_mean_file("m");
+  const image_transform with_mean(spec, mean_image{{1, 4, 4}, std::vector<float>(16)}, {1, 4, 4},
+                                  ::caffe::TEST, {});
+  CHECK(refused(with_mean, {1, 6, 4}) ==
+        "is 1x6x4, the first record is 1x4x4; all records of a source have one shape");
 }

@@ -181,9 +181,6 @@ TEST_CASE("snapshot: what is no snapshot is refused by name") {
   CHECK(read(folder.write("text", "name: \"lenet\" layer { }"))
             .find("are no weights of Caffe's (NetParameter), or they are damaged.") !=
         std::string::npos);
-  CHECK(
-      read(folder.write("h5", "\x89HDF\r\n\x1a\n")).find("this is HDF5, which is not read yet.") !=
-      std::string::npos);
   ::caffe::NetParameter empty;
   empty.set_name("n");
   write_atomically(folder.path() / "empty", empty);
@@ -223,9 +220,8 @@ TEST_CASE(
     const file_limit limit(4096);
     text = message_of([&] { write_atomically(path, to_caffemodel(n, values_of(n))); });
   }
-  CHECK(text.find(path.string() + ": writing ") == 0);
-  CHECK(text.find(" bytes failed: File too large. What was there before is unchanged.") !=
-        std::string::npos);
+  CHECK(text.find(path.string() +
+                  ": writing failed: File too large. What was there before is unchanged.") == 0);
   CHECK(text_of(path) == "the old one");
   CHECK(files_in(folder.path()) == 1);
 }

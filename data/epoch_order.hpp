@@ -1,0 +1,49 @@
+// data/epoch_order.hpp
+//
+// In which order an epoch goes through n things: as they are, or in a new random order each epoch
+// that depends on (seed, key, epoch) and on nothing else, so that every node and replica finds the
+// same one, and together they use each thing once per epoch.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace poseidon {
+
+struct shuffle_key {
+  std::uint64_t seed = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t part = 0;  ///< of a layer that shuffles several things
+};
+
+using permutation = std::shared_ptr<const std::vector<std::uint32_t>>;
+
+/// 0 ... n - 1 in the order of one epoch.   Cost   n random numbers.
+[[nodiscard]] permutation shuffled(std::uint64_t n, const shuffle_key& key, std::uint64_t epoch);
+
+/// Thread-safe. Keeps the orders of the two epochs asked for last: readers of one source are never
+/// further apart.
+class epoch_order {
+ public:
+  /// Without a shuffle `n` may be anything; with one it is below 2^32.
+  /// Errors   std::invalid_argument: more than that.
+  epoch_order(std::uint64_t n, bool shuffles, const shuffle_key& key);
+
+  /// Which of the n things global sample `sample` is.
+  [[nodiscard]] std::uint64_t at(std::uint64_t sample) const;
+
+ private:
+  struct known {
+    std::uint64_t epoch = 0;
+    permutation order;
+  };
+  std::uint64_t n_;
+  bool shuffles_;
+  shuffle_key key_;
+  mutable std::mutex mutex_;
+  mutable std::array<known, 2> known_;  // the latest first
+};
+
+}  // namespace poseidon

@@ -1,0 +1,49 @@
+// data/picture.hpp
+//
+// Pictures as files: JPEG, PNG, and PPM/PGM, by their first bytes. Pixels come out as OpenCV's imread
+// gives them, because that is what Caffe's nets were trained on: blue first, alpha dropped, the gray
+// of a JPEG its own luma. EXIF orientation is not applied.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+enum class picture_colour {
+  as_stored,  ///< gray as 1 channel, colour as 3 (blue, green, red), with alpha as 4
+  colour,
+  gray
+};
+
+struct picture {
+  std::int64_t channels = 0, height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;  ///< [height, width, channels]
+};
+
+/// Errors   std::runtime_error: of no kind that is read, damaged, cut short, 16 bits per value
+///          where they have to be kept, more than 2^28 pixels.
+[[nodiscard]] picture decode_picture(std::span<const std::uint8_t> file, picture_colour colour);
+
+/// PNG bytes of a picture of 1 or 3 channels.
+[[nodiscard]] std::vector<std::uint8_t> encode_png(const picture& p);
+/// JPEG bytes, quality 95 as OpenCV's.
+[[nodiscard]] std::vector<std::uint8_t> encode_jpeg(const picture& p);
+
+/// OpenCV's cv::resize with INTER_LINEAR on bytes, its fixed-point arithmetic included.
+/// `height` and `width` are at least 1.
+[[nodiscard]] picture resize(const picture& from, std::int64_t height, std::int64_t width);
+
+/// [height, width, channels] to the [channels, height, width] of a blob.   Writes   `to`.
+void to_planes(const picture& from, std::vector<std::uint8_t>& to);
+
+// By kind; decode_picture chooses.
+[[nodiscard]] picture decode_jpeg(std::span<const std::uint8_t> file, picture_colour colour);
+[[nodiscard]] picture decode_png(std::span<const std::uint8_t> file, picture_colour colour);
+[[nodiscard]] picture decode_pnm(std::span<const std::uint8_t> file, picture_colour colour);
+
+/// With room for its pixels.   Errors   std::runtime_error: empty, or more than 2^28 pixels.
+[[nodiscard]] picture empty_picture(std::int64_t channels, std::int64_t height, std::int64_t width);
+
+}  // namespace poseidon

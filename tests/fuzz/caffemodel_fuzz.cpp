@@ -1,0 +1,22 @@
+// Weights that a user gives: protobuf of V1 or V2, upgraded, then copied into a net by name.
+#include "models/hdf5_file.hpp"
+#include "models/snapshot.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/models/nets.hpp"
+
+using namespace poseidon;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  static const net n =
+      test::build(test::input("x", {2, 4}) +
+                  test::layer("a", "InnerProduct", "x", "a",
+                              "param { name: \"w\" } inner_product_param { num_output: 4 }") +
+                  test::layer("b", "InnerProduct", "a", "b",
+                              "param { name: \"w\" } inner_product_param { num_output: 4 }"));
+  return fuzz::accept_or_refuse([&] {
+    const fuzz::memory_file file(bytes, size);
+    if (is_hdf5(file.path())) return;  // hdf5_snapshot_fuzz
+    parameter_arrays values;
+    copy_weights(read_caffemodel(file.path()), "input", n, values);
+  });
+}
