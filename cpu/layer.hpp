@@ -23,7 +23,7 @@ struct pooled_choice;
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
 struct replica_state {
   const net& graph;
-  std::span<const parameter_values* const> parameters;
+  std::vector<const parameter_values*> parameters;  ///< by net parameter
   replica_options options;
   dnnl_run dnnl;
   std::vector<cpu_blob> blobs;       ///< by net blob
