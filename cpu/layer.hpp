@@ -26,7 +26,7 @@ struct scaled_normalization;
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
 struct replica_state {
   const net& graph;
-  std::span<const parameter_values* const> parameters;
+  std::vector<const parameter_values*> parameters;  ///< by net parameter
   replica_options options;
   dnnl_run dnnl;
   std::vector<cpu_blob> blobs;       ///< by net blob
@@ -143,7 +143,6 @@ std::unique_ptr<kernel> make_silence(const layer_context&);
 std::unique_ptr<kernel> make_eltwise(const layer_context&);
 std::unique_ptr<kernel> make_euclidean_loss(const layer_context&);
 std::unique_ptr<kernel> make_sigmoid_cross_entropy_loss(const layer_context&);
-<<<<<<< HEAD
 std::unique_ptr<kernel> make_argmax(const layer_context&);
 std::unique_ptr<kernel> make_batch_norm(const layer_context&);
 std::unique_ptr<kernel> make_batch_reindex(const layer_context&);
@@ -163,9 +162,7 @@ std::unique_ptr<kernel> make_scale(const layer_context&);
 std::unique_ptr<kernel> make_spp(const layer_context&);
 std::unique_ptr<kernel> make_stochastic_pooling(const layer_context&);
 std::unique_ptr<kernel> make_tile(const layer_context&);
-=======
 std::unique_ptr<kernel> make_hdf5_output(const layer_context&);
->>>>>>> formats
 
 /// How a layer type treats layouts, for the step that chooses them.
 enum class layout_habit {

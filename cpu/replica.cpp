@@ -12,7 +12,7 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{n, parameters, options, {}, {}, {}, {}, {}, {}, {}} {
+      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
     state_.forward_fused.resize(layers);

@@ -92,7 +92,8 @@ class device {
   virtual ~device() = default;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu: 2 cores, AVX2, oneDNN 2.6.3"
 
-  /// Compiles `n`. `parameters` and `n` outlive the replica; parameters are by index into n.parameters.
+  /// Compiles `n`. `n` and what `parameters` point to outlive the replica; they are by index into
+  /// n.parameters.
   /// Errors   spec_error naming the layer, for a type or an option that this device has no kernel for.
   [[nodiscard]] virtual std::unique_ptr<replica> make_replica(
       const net& n, std::span<const parameter_values* const> parameters,

@@ -83,6 +83,11 @@ class Failures(unittest.TestCase):
         self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged at clock", 'layer "', "learning rate"])
         self.assertEqual(list(self.folder.glob("*_iter_*")), [])
 
+    def test_a_run_that_diverges_in_its_last_clock_ends_so_in_the_test_phase(self):
+        solver = small_run.solver(self.folder, "s", iterations=1, lr=1e30,
+                                  more="test_iter: 1 test_interval: 1 test_initialization: false")
+        self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged", 'layer "'])
+
     def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
         solver = small_run.solver(self.folder, "s", iterations=1000000)
         nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1")

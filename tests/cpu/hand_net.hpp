@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -100,11 +101,11 @@ struct running_net {
   std::shared_ptr<device> dev = make_cpu_device();
   std::vector<std::vector<float>> parameters;
   std::vector<std::unique_ptr<parameter_values>> holders;
-  std::vector<const parameter_values*> pointers;
   std::unique_ptr<replica> r;
   pass now{0, 0, 7};
 
   explicit running_net(const net& graph, replica_options options = {}) : n(graph) {
+    std::vector<const parameter_values*> pointers;
     for (std::size_t p = 0; p < n.parameters.size(); ++p) {
       const auto size = static_cast<std::size_t>(count(n.parameters[p].shape));
       parameters.push_back(noise(size, static_cast<std::uint32_t>(100 + p)));
@@ -115,6 +116,7 @@ struct running_net {
       pointers.push_back(holders.back().get());
     }
     r = dev->make_replica(n, pointers, options);
+    std::fill(pointers.begin(), pointers.end(), nullptr);  // the replica has its own
     dev->enter_thread(options.threads);
   }
 

@@ -112,7 +112,10 @@ TEST_CASE("zoo: the solvers resolve, train the net beside them and test it") {
     CHECK(solver.spec.net() == "models/zoo/" + z.folder + "/train_val.prototxt");
     CHECK(solver.spec.snapshot_prefix() == z.folder);
     CHECK(solver.spec.max_iter() > 0);
-    CHECK(solver.test_nets.size() == 1);
+    REQUIRE(solver.test_nets.size() == 1);
+    const auto batch = test::top_of(built(z, "train_val.prototxt", ::caffe::TEST), "data")[0];
+    const bool is_imagenet = z.sample[2] > 32;
+    CHECK(solver.spec.test_iter(0) * batch == (is_imagenet ? 50'000 : 10'000));
     CHECK(learning_rate(solver.spec, 0) == solver.spec.base_lr());
     const auto last = static_cast<std::uint64_t>(solver.spec.max_iter() - 1);
     const bool falls = solver.spec.lr_policy() != "fixed";
