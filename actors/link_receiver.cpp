@@ -13,12 +13,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-std::string seconds(clock::duration d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(d).count());
-  return text;
-}
-
 std::string hex(std::uint32_t v) {
   char text[16];
   std::snprintf(text, sizeof text, "%08x", v);
@@ -115,8 +109,9 @@ receiver_ended link_receiver::receive_all() {
                 ". The link is closed; the two nodes may run different builds.",
             false};
   } catch (const stream_reader::silent&) {
-    return {"no word from " + shared_->peer() + " for " + seconds(clock::now() - stream_.heard()) +
-                " (limit " + seconds(stream_.limit()) +
+    return {"no word from " + shared_->peer() + " for " +
+                seconds_text(clock::now() - stream_.heard()) + " (limit " +
+                seconds_text(stream_.limit()) +
                 "): it is frozen or overloaded, or the network between is down",
             false};
   } catch (const stream_reader::ended&) {

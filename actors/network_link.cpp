@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <utility>
 
 namespace poseidon {
@@ -18,6 +19,12 @@ using std::chrono::milliseconds;
 constexpr std::size_t most_pieces_at_once = 16;  // small frames go together in one write
 
 }  // namespace
+
+std::string seconds_text(clock::duration d) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(d).count());
+  return text;
+}
 
 std::string peer_name(worker_id peer, const std::string& address) {
   if (peer == no_worker) return "a joining node (" + address + ")";
@@ -64,10 +71,13 @@ struct network_link::outbox {
     std::array<std::byte, preamble_bytes> preamble;
     std::vector<std::byte> header;
     frame_queue::piece piece;
+    std::size_t bytes = 0;  // of all three
   };
   std::array<slot, most_pieces_at_once> slots;
   std::array<iovec, 3 * most_pieces_at_once> parts;
   std::size_t pieces = 0, used_parts = 0, bytes = 0, payload_bytes = 0;
+  std::span<iovec> left;      // of parts, while a write is not finished
+  std::int64_t begin_ns = 0;  // of that write
 
   void add(frame_queue::piece p, worker_id from) {
     auto& s = slots[pieces];
@@ -81,6 +91,7 @@ struct network_link::outbox {
     put(s.header);
     put(p.bytes);
     payload_bytes += p.bytes.size();
+    s.bytes = s.preamble.size() + s.header.size() + p.bytes.size();
     s.piece = std::move(p);
     ++pieces;
   }
@@ -92,6 +103,13 @@ struct network_link::outbox {
   void clear() {
     for (std::size_t i = 0; i < pieces; ++i) slots[i].piece = {};
     pieces = used_parts = bytes = payload_bytes = 0;
+    left = {};
+  }
+  [[nodiscard]] bool empty() const { return pieces == 0; }
+  [[nodiscard]] std::size_t left_bytes() const {
+    std::size_t n = 0;
+    for (const auto& part : left) n += part.iov_len;
+    return n;
   }
 };
 
@@ -100,7 +118,7 @@ network_link::network_link(actor_context context, std::shared_ptr<link_shared> s
       shared_(std::move(shared)),
       budget_(std::make_unique<budget>()),
       outbox_(std::make_unique<outbox>()),
-      last_write_(clock::now()) {
+      last_write_(shared_->options.now()) {
   budget_->bytes_per_s = shared_->options.rate_mbit_s * 1e6 / 8;
 }
 
@@ -141,46 +159,86 @@ void network_link::on(const pump&) {
   if (phase_ != phase::open && phase_ != phase::closing) return;
   budget_->refill(clock::now());
   if (const auto wait = budget_->wait(); wait.count() > 0) return want_pump(wait);
-  write_batch();
-  if (!queue_.empty()) return want_pump();
-  if (phase_ == phase::closing) say_goodbye();
+  if (outbox_->empty()) fill_outbox();
+  write_outbox();
+  if (phase_ != phase::open && phase_ != phase::closing) return;
+  if (!queue_.empty() || !outbox_->empty()) return want_pump();
+  if (phase_ != phase::closing) return;
+  if (goodbye_put_) return said_goodbye();
+  goodbye_put_ = true;
+  put_now(frames::goodbye{close_reason_});
+  want_pump();
 }
 
 // At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at
 // before the next one.
-void network_link::write_batch() {
+void network_link::fill_outbox() {
   const auto from = shared_->binding()->self;
   try {
     while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < piece_bytes) {
       auto p = queue_.take();
       if (!p) break;
-      if (p->first) p->of->started_ns = now_ns();
       outbox_->add(std::move(*p), from);
       // Under a limit the queue holds what waits, not the debt.
       if (budget_->bytes_per_s > 0 && static_cast<double>(outbox_->bytes) >= budget_->most_credit())
         break;
     }
   } catch (const std::length_error& e) {
-    return break_off(e.what());
+    break_off(e.what());
   }
-  flush_outbox();
 }
 
-void network_link::flush_outbox() {
-  if (outbox_->pieces == 0) return;
+// Past the queue and the budget: a few bytes between two writes.
+void network_link::put_now(frame_header h) {
+  frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
+  p.of->frame.header = std::move(h);
+  outbox_->add(std::move(p), shared_->binding()->self);
+}
+
+// Leaves the rest in the outbox if the peer takes no more: pump() comes back to it.
+void network_link::write_outbox() {
+  if (outbox_->empty()) return;
+  const auto& o = shared_->options;
+  if (outbox_->left.empty()) {
+    outbox_->left = std::span(outbox_->parts).first(outbox_->used_parts);
+    outbox_->begin_ns = now_ns();
+    took_at_ = o.now();
+  }
+  const auto before = outbox_->left_bytes();
   try {
-    shared_->options.socket->write(std::span(outbox_->parts).first(outbox_->used_parts));
+    outbox_->left = o.socket->write_some(outbox_->left);
   } catch (const socket_error&) {
     // The receiver finds out why: it reads what the peer said before it closed.
     outbox_->clear();
     return break_off("");
   }
-  last_write_ = clock::now();
+  const auto now = o.now();
+  if (outbox_->left.empty()) {
+    last_write_ = now;
+    return written(outbox_->begin_ns);
+  }
+  if (outbox_->left_bytes() < before) took_at_ = now;
+  if (now - took_at_ < o.stall_limit) return want_pump();
+  outbox_->clear();
+  break_off("it has taken nothing of what waits for it for " + seconds_text(now - took_at_) +
+            " (limit " + seconds_text(o.stall_limit) +
+            "), though it can be heard: its process is stuck, or the network carries one direction "
+            "only");
+}
+
+void network_link::written(std::int64_t begin_ns) {
   budget_->spend(outbox_->bytes);
   auto& counters = *shared_->options.counters;
   counters.bytes_out.fetch_add(outbox_->bytes, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < outbox_->pieces; ++i) {
+  const auto end_ns = now_ns();
+  const auto at = [&, all = static_cast<double>(outbox_->bytes)](std::size_t bytes) {
+    return begin_ns + static_cast<std::int64_t>(static_cast<double>(end_ns - begin_ns) *
+                                                (static_cast<double>(bytes) / all));
+  };
+  for (std::size_t i = 0, before = 0; i < outbox_->pieces; ++i) {
     const auto& p = outbox_->slots[i].piece;
+    if (p.first) p.of->started_ns = at(before);
+    before += outbox_->slots[i].bytes;
     if (!p.last) continue;
     counters.frames_out.fetch_add(1, std::memory_order_relaxed);
     if (!shared_->options.trace) continue;
@@ -188,38 +246,31 @@ void network_link::flush_outbox() {
     e.sent = true;
     e.peer = shared_->binding()->peer;
     e.start_ns = p.of->started_ns;
-    e.end_ns = now_ns();
+    e.end_ns = at(before);
     e.bytes = p.of->frame.data.bytes.size();
     shared_->options.trace(e);
   }
   outbox_->clear();
 }
 
-// Past the queue and the budget: a few bytes between two pieces of whatever is being sent.
-void network_link::write_now(frame_header h) {
-  frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
-  p.of->frame.header = std::move(h);
-  p.of->started_ns = now_ns();
-  outbox_->add(std::move(p), shared_->binding()->self);
-  flush_outbox();
-}
-
 void network_link::on(const link_tick&) {
   const auto& o = shared_->options;
-  const auto now = clock::now();
+  const auto now = o.now();
   if (phase_ == phase::open || phase_ == phase::closing) {
-    if (now - last_write_ >= o.heartbeat / 2) write_now(frames::heartbeat{});
+    // Where something waits to be written, a heartbeat says nothing more.
+    if (now - last_write_ >= o.heartbeat / 2 && outbox_->empty() && !goodbye_put_) {
+      put_now(frames::heartbeat{});
+      write_outbox();
+    }
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
     o.socket->shutdown();  // it talks on as if nothing were; it has had its time
   }
   if (phase_ != phase::over) tell_self(link_tick{}, o.heartbeat / 2);
 }
 
-void network_link::say_goodbye() {
-  write_now(frames::goodbye{close_reason_});
-  if (phase_ != phase::closing) return;  // that write failed
+void network_link::said_goodbye() {
   phase_ = phase::said_goodbye;
-  goodbye_at_ = clock::now();
+  goodbye_at_ = shared_->options.now();
   shared_->options.socket->shutdown_writing();
   if (peer_done_) finish(*peer_done_);
 }

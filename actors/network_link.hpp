@@ -9,7 +9,8 @@
 //          close_link      from node          sends what waits, says goodbye, then link_lost on purpose
 //          bind_link       from node          who is who, limits, routes; before member_ready is sent
 //          receiver_ended  from link_receiver exactly once; why there is nothing more to read
-//          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts
+//          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts;
+//                                             it returns, unfinished, from a peer that takes nothing
 //          link_tick       from itself        heartbeats while idle
 // Sends    link_lost       to node            exactly once, as its last message
 // State    frame_queue: what waits, by priority. Detached: it blocks in write.
@@ -85,7 +86,9 @@ struct link_event {
   std::uint64_t number = 0;   ///< clock or version; 0 where there is none
   std::int64_t start_ns = 0;  ///< the first byte is about to be written, the header has been read
   std::int64_t end_ns = 0;    ///< the last byte is in the kernel, has been read and verified
-  std::size_t bytes = 0;      ///< payload
+  // Where several frames go in one write, its time is shared out by bytes. So the events of one
+  // direction follow each other, or a more urgent one lies within the one that it interrupted.
+  std::size_t bytes = 0;  ///< payload
 };
 /// Called by the link's two threads, also at the same time.
 using link_trace = std::function<void(const link_event&)>;
@@ -105,6 +108,10 @@ struct link_options {
   std::chrono::milliseconds first_word_limit{120000};
   std::chrono::milliseconds silence_limit{2000};
   std::chrono::milliseconds heartbeat{250};
+  /// A peer that takes nothing for so long while something waits for it is given up, even if it can
+  /// be heard: its reading half is stuck, or the network carries one direction only.
+  std::chrono::milliseconds stall_limit{10000};
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
   std::size_t pool_bytes = std::size_t{4}
                            << 30;  ///< received values that nobody has used yet, at most
@@ -114,6 +121,7 @@ struct link_options {
 
 /// "worker 2 (10.0.0.7:7600)"
 [[nodiscard]] std::string peer_name(worker_id peer, const std::string& address);
+[[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
 /// An event with the frame's kind, chunk and number filled in.
 [[nodiscard]] link_event describe(const frame_header& h);
 
@@ -146,18 +154,19 @@ class network_link : public actor<network_link> {
   void on(const link_tick&);
 
  private:
-  // open -> closing (close_link) -> said_goodbye (queue empty) -> over (receiver_ended)
+  // open -> closing (close_link) -> said_goodbye (all written) -> over (receiver_ended)
   // open, closing -> broken (a write failed) -> over
   enum class phase { open, closing, said_goodbye, broken, over };
   struct budget;
   struct outbox;
 
   void want_pump(std::chrono::milliseconds delay = std::chrono::milliseconds{0});
-  void write_batch();
-  void write_now(frame_header h);
-  void flush_outbox();
+  void fill_outbox();
+  void write_outbox();
+  void written(std::int64_t begin_ns);
+  void put_now(frame_header h);
   void break_off(std::string why);
-  void say_goodbye();
+  void said_goodbye();
   void finish(const receiver_ended& m);
 
   std::shared_ptr<link_shared> shared_;
@@ -166,10 +175,13 @@ class network_link : public actor<network_link> {
   std::unique_ptr<outbox> outbox_;
   phase phase_ = phase::open;
   bool pumping_ = false;
+  bool goodbye_put_ = false;  // in the outbox, or written
   std::string close_reason_;
   std::string own_fault_;  // why we ended it, if we did; goes before what the receiver saw of it
   std::optional<receiver_ended> peer_done_;  // it has said goodbye while we still flush
   std::chrono::steady_clock::time_point last_write_, goodbye_at_;
+  std::chrono::steady_clock::time_point
+      took_at_;  // when the peer took something, or was offered it
 };
 
 /// Spawns both halves; `name` is the graph's, say "network_link 2". Ends by close_link or by

@@ -76,8 +76,14 @@ std::string numeric(const sockaddr* a, socklen_t size) {
   return to_string(host_port{h, static_cast<std::uint16_t>(std::atoi(port))});
 }
 
+timeval timeval_of(milliseconds t) {
+  return {t.count() / 1000, (t.count() % 1000) * 1000};
+}
+
 void tune(int fd) {
   const int one = 1;
+  const auto patience = timeval_of(tcp_socket::write_patience);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
 }
@@ -86,22 +92,22 @@ milliseconds until(clock::time_point deadline) {
   return std::max(milliseconds{0}, std::chrono::ceil<milliseconds>(deadline - clock::now()));
 }
 
-// Waits for one event; false when `deadline` has passed.
-bool wait_for(int fd, short event, clock::time_point deadline) {
+// Waits for one event. Returns 0, ETIMEDOUT when `deadline` has passed, ECANCELED when `stop` is set.
+int wait_for(int fd, short event, clock::time_point deadline, const wake_up* stop) {
   for (;;) {
-    pollfd p{fd, event, 0};
-    const int rc = ::poll(&p, 1, static_cast<int>(until(deadline).count()));
-    if (rc > 0) return true;
-    if (rc == 0 && clock::now() >= deadline) return false;
-    if (rc < 0 && errno != EINTR) return true;  // let the call that follows say what is wrong
+    pollfd p[2] = {{fd, event, 0}, {stop != nullptr ? stop->descriptor() : -1, POLLIN, 0}};
+    const int rc = ::poll(p, 2, static_cast<int>(until(deadline).count()));
+    if (rc > 0) return p[1].revents != 0 ? ECANCELED : 0;
+    if (rc == 0 && clock::now() >= deadline) return ETIMEDOUT;
+    if (rc < 0 && errno != EINTR) return 0;  // let the call that follows say what is wrong
   }
 }
 
 // Connects within the deadline; returns errno, 0 for success.
-int connect_one(int fd, const addrinfo& to, clock::time_point deadline) {
+int connect_one(int fd, const addrinfo& to, clock::time_point deadline, const wake_up* stop) {
   if (::connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
+  if (const int rc = wait_for(fd, POLLOUT, deadline, stop); rc != 0) return rc;
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -116,6 +122,8 @@ std::string connect_advice(int error) {
              "port.";
     case ETIMEDOUT:
       return "no answer in time. The machine may be down, or a firewall drops the packets.";
+    case ECANCELED:
+      return "this node is stopping.";
     case EHOSTUNREACH:
     case ENETUNREACH:
       return "no route to it (" + cause(error) + "). Check the address and the network.";
@@ -182,6 +190,29 @@ bool is_any_address(const host_port& a) {
   return a.host.empty() || a.host == "*" || a.host == "0.0.0.0" || a.host == "::";
 }
 
+// ---- ending waits
+
+wake_up::wake_up() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (fd_ < 0) throw socket_error("cannot make an event descriptor: " + cause(errno), errno);
+}
+
+wake_up::~wake_up() {
+  ::close(fd_);
+}
+
+void wake_up::set() noexcept {
+  ::eventfd_write(fd_, 1);
+}
+
+void wake_up::clear() noexcept {
+  eventfd_t ignored = 0;
+  ::eventfd_read(fd_, &ignored);
+}
+
+bool wake_up::wait(milliseconds limit) const noexcept {
+  return wait_for(fd_, POLLIN, clock::now() + limit, nullptr) == 0;
+}
+
 // ---- a connection
 
 tcp_socket::tcp_socket(int fd, std::string peer) noexcept : fd_(fd), peer_(std::move(peer)) {
@@ -193,6 +224,10 @@ tcp_socket::~tcp_socket() {
 }
 
 void tcp_socket::write(std::span<iovec> parts) {
+  while (!parts.empty()) parts = write_some(parts);
+}
+
+std::span<iovec> tcp_socket::write_some(std::span<iovec> parts) {
   while (!parts.empty()) {
     if (parts.front().iov_len == 0) {
       parts = parts.subspan(1);
@@ -204,6 +239,7 @@ void tcp_socket::write(std::span<iovec> parts) {
     const auto n = ::sendmsg(fd_, &m, MSG_NOSIGNAL);
     if (n < 0) {
       if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) break;
       throw socket_error("cannot send to " + peer_ + ": " + cause(errno), errno);
     }
     for (auto left = static_cast<std::size_t>(n); left > 0;) {
@@ -215,6 +251,7 @@ void tcp_socket::write(std::span<iovec> parts) {
       if (p.iov_len == 0) parts = parts.subspan(1);
     }
   }
+  return parts;
 }
 
 void tcp_socket::write(std::span<const std::byte> bytes) {
@@ -226,7 +263,7 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
   limit = std::max(limit, milliseconds{1});  // 0 would be for ever
   if (limit !=
       read_limit_) {  // kept by the kernel: one call per read instead of a poll before each
-    const timeval t{limit.count() / 1000, (limit.count() % 1000) * 1000};
+    const auto t = timeval_of(limit);
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     read_limit_ = limit;
   }
@@ -243,9 +280,12 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
 }
 
 std::optional<std::size_t> tcp_socket::read_exactly(std::span<std::byte> bytes,
-                                                    clock::time_point deadline) {
+                                                    clock::time_point deadline,
+                                                    const wake_up* stop) {
   std::size_t have = 0;
   while (have < bytes.size()) {
+    if (stop != nullptr && wait_for(fd_, POLLIN, deadline, stop) == ECANCELED)
+      throw socket_error("stopped reading from " + peer_, ECANCELED);
     const auto left = until(deadline);
     if (left.count() == 0) return std::nullopt;
     iovec one{bytes.data() + have, bytes.size() - have};
@@ -264,7 +304,8 @@ void tcp_socket::shutdown() noexcept {
   ::shutdown(fd_, SHUT_RDWR);
 }
 
-std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit) {
+std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit,
+                                       const wake_up* stop) {
   const auto deadline = clock::now() + limit;
   address_list found;
   resolve(to, 0, found, "connect to");
@@ -275,7 +316,8 @@ std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit) 
       error = errno;
       continue;
     }
-    error = connect_one(s.fd, *a, deadline);
+    error = connect_one(s.fd, *a, deadline, stop);
+    if (error == ECANCELED) break;
     if (error != 0) continue;
     const int off = 0;
     ::ioctl(s.fd, FIONBIO, &off);
@@ -313,7 +355,6 @@ tcp_listener::tcp_listener(const host_port& at) {
       port_ = family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(name).sin6_port)
                                  : ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port);
       fd_ = s.release();
-      wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
       return;
     }
   }
@@ -322,18 +363,16 @@ tcp_listener::tcp_listener(const host_port& at) {
 
 tcp_listener::~tcp_listener() {
   ::close(fd_);
-  ::close(wake_);
 }
 
 void tcp_listener::wake() noexcept {
-  ::eventfd_write(wake_, 1);
+  wake_.set();
 }
 
 std::shared_ptr<tcp_socket> tcp_listener::accept(milliseconds limit) {
-  pollfd p[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
+  pollfd p[2] = {{fd_, POLLIN, 0}, {wake_.descriptor(), POLLIN, 0}};
   if (::poll(p, 2, static_cast<int>(limit.count())) <= 0) return nullptr;
-  eventfd_t woken = 0;
-  if (p[1].revents != 0) ::eventfd_read(wake_, &woken);
+  if (p[1].revents != 0) wake_.clear();
   if (p[0].revents == 0) return nullptr;
   sockaddr_storage from{};
   socklen_t size = sizeof from;

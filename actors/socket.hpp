@@ -33,6 +33,24 @@ struct socket_error : std::runtime_error {
   int error;  ///< errno
 };
 
+/// Ends waits on the network: while it is set, whoever waits with it stops waiting. Any thread.
+class wake_up {
+ public:
+  wake_up();  ///< Errors   socket_error: no descriptors left
+  ~wake_up();
+  wake_up(const wake_up&) = delete;
+  wake_up& operator=(const wake_up&) = delete;
+
+  void set() noexcept;
+  void clear() noexcept;
+  /// Waits until it is set, at most `limit`. Returns  whether it is set.
+  [[nodiscard]] bool wait(std::chrono::milliseconds limit) const noexcept;
+  [[nodiscard]] int descriptor() const { return fd_; }
+
+ private:
+  int fd_;  // an eventfd
+};
+
 /// A TCP connection. One thread may read while another writes; any thread may shut it down, which
 /// wakes both.
 class tcp_socket {
@@ -49,15 +67,22 @@ class tcp_socket {
   /// Errors   socket_error; how much was written is unknown then.
   void write(std::span<iovec> parts);
   void write(std::span<const std::byte> bytes);
+  /// Writes in order as long as the other side takes something at least every write_patience.
+  /// Returns  what is left of `parts`, which are used up as far as they were written.
+  /// Errors   socket_error.
+  [[nodiscard]] std::span<iovec> write_some(std::span<iovec> parts);
+  static constexpr std::chrono::milliseconds write_patience{100};
 
   /// Reads what is there into `parts`, at least a byte, blocking at most `limit`. 0: the peer has
   /// closed. Returns nothing if the limit has passed. Errors   socket_error.
   [[nodiscard]] std::optional<std::size_t> read_some(std::span<iovec> parts,
                                                      std::chrono::milliseconds limit);
   /// Reads exactly `bytes`, all of it before `deadline`. 0 or fewer bytes than asked: the peer has
-  /// closed; nothing: the deadline has passed.
+  /// closed; nothing: the deadline has passed. `stop` ends it. Errors   socket_error, ECANCELED
+  /// if stopped.
   [[nodiscard]] std::optional<std::size_t> read_exactly(
-      std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline);
+      std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
+      const wake_up* stop = nullptr);
 
   void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
   void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
@@ -70,10 +95,13 @@ class tcp_socket {
   std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
 };
 
+/// Connects, waiting at most `limit`; `stop` ends the wait. (Looking up a name is the system's, and is
+/// not ended by it.)
 /// Errors   socket_error: host unknown, refused, unreachable, no answer in time; each says what to
-/// do.
+/// do. ECANCELED if stopped.
 [[nodiscard]] std::shared_ptr<tcp_socket> connect_to(const host_port& to,
-                                                     std::chrono::milliseconds limit);
+                                                     std::chrono::milliseconds limit,
+                                                     const wake_up* stop = nullptr);
 
 /// A listening socket. Port 0 lets the system choose.
 class tcp_listener {
@@ -94,7 +122,7 @@ class tcp_listener {
 
  private:
   int fd_ = -1;
-  int wake_ = -1;  // an eventfd
+  wake_up wake_;
   std::uint16_t port_ = 0;
 };
 

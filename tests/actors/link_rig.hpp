@@ -9,8 +9,11 @@
 #include <caf/atom.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,6 +39,18 @@ class inbox {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [&] { return got_.size() >= n; });
     return got_;
+  }
+  /// Those among all that came which `keep` takes, at least n of them; fewer only after the deadline.
+  template <class Keep>
+  std::vector<M> wait_for(std::size_t n, Keep keep) {
+    std::unique_lock lock(mutex_);
+    std::vector<M> kept;
+    changed_.wait_for(lock, patience, [&] {
+      kept.clear();
+      std::copy_if(got_.begin(), got_.end(), std::back_inserter(kept), keep);
+      return kept.size() >= n;
+    });
+    return kept;
   }
   [[nodiscard]] std::size_t size() const {
     const std::lock_guard lock(mutex_);
@@ -149,6 +164,8 @@ struct end_options {
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds heartbeat{250};
+  std::chrono::milliseconds stall_limit{10000};
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
@@ -179,6 +196,8 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;
   l.heartbeat = o.heartbeat;
+  l.stall_limit = o.stall_limit;
+  l.now = o.now;
   l.rate_mbit_s = o.rate_mbit_s;
   l.pool_bytes = o.pool_bytes;
   l.trace = [events = e.events](const link_event& v) { events->put(v); };

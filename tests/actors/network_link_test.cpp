@@ -3,6 +3,7 @@
 #include "tests/actors/link_rig.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
 
@@ -24,6 +25,10 @@ struct two_links {
     b = make_end(rig, std::move(sb), ob);
   }
 };
+
+bool about_a_chunk(const link_event& e) {  // no heartbeat
+  return e.chunk.has_value();
+}
 
 // A link, and a peer that the test plays byte by byte.
 struct link_and_puppet {
@@ -179,8 +184,7 @@ TEST_CASE(
   CHECK(value(g.back().chunk) == 4);  // the last of the less urgent ones is the last of all
   // 40 kB at 4 Mbit/s take 80 ms; a busy machine can only make it longer.
   std::vector<std::int64_t> starts;
-  for (const auto& e : t.a.events->wait_for(8))
-    if (e.chunk) starts.push_back(e.start_ns);
+  for (const auto& e : t.a.events->wait_for(8, about_a_chunk)) starts.push_back(e.start_ns);
   REQUIRE(starts.size() == 8);
   CHECK(starts.back() - starts.front() > 450'000'000);
 }
@@ -290,6 +294,94 @@ TEST_CASE(
   for (unsigned i = 0; i < o.chunks; ++i)
     t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
   CHECK(t.lost().why.starts_with("no word from worker 1"));
+}
+
+TEST_CASE(
+    "network_link: a peer that can be heard but takes nothing is given up at the stall limit, by "
+    "name") {
+  end_options o;  // silence is no matter here: its limit is the test's patience
+  o.values = (2 << 20) / 4;
+  o.chunks = 32;
+  // A second passes whenever the link looks: it does so before and after each attempt to write.
+  o.now = [at = std::make_shared<std::atomic<int>>(0)] {
+    return std::chrono::steady_clock::time_point(std::chrono::seconds(at->fetch_add(1)));
+  };
+  link_and_puppet t(o);
+  for (unsigned i = 0; i < o.chunks; ++i)
+    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+  SUBCASE("while it is open") {}
+  SUBCASE("while it is closing") {
+    t.end.tell(close_link{"all clocks done"});
+  }
+  t.puppet->write(piece_with_header(frames::heartbeat{}, {}, 0));
+  const auto l = t.lost();
+  CHECK(!l.on_purpose);
+  CAPTURE(l.why);
+  CHECK(
+      l.why.starts_with("the link to worker 1 (10.0.0.8:7600) was broken off: it has taken "
+                        "nothing of what waits for it for 1"));
+  CHECK(l.why.find(" s (limit 10.0 s), though it can be heard") != std::string::npos);
+}
+
+TEST_CASE("network_link: a peer that takes what waits, slowly, is not given up") {
+  end_options o;
+  o.values = (2 << 20) / 4;
+  o.chunks = 8;
+  o.stall_limit = 5s;
+  const auto looks = std::make_shared<std::atomic<int>>(0);
+  const auto seconds = std::make_shared<std::atomic<int>>(0);
+  o.now = [=] {
+    ++*looks;
+    return std::chrono::steady_clock::time_point(std::chrono::seconds(*seconds));
+  };
+  link_and_puppet t(o);
+  for (unsigned i = 0; i < o.chunks; ++i)
+    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
+  t.end.tell(close_link{"done"});
+  // Writes are of 256 KiB. A second passes with each 16 KiB that the peer reads, so every write takes
+  // longer than the limit, but something goes all the time. When the link has looked at the time, it
+  // has tried to write: that is after 100 ms at the latest if the peer takes nothing.
+  const auto far = std::chrono::steady_clock::now() + test::patience;
+  std::vector<std::byte> some(16 << 10);
+  std::size_t read = 0;
+  for (int i = 0; i < 32; ++i) {
+    read += t.puppet->read_exactly(some, far).value_or(0);
+    ++*seconds;
+    for (const int before = *looks; *looks == before && t.end.lost->size() == 0;)
+      std::this_thread::yield();
+  }
+  CHECK(t.end.lost->size() == 0);
+  while (t.puppet->read_exactly(some, far).value_or(0) == some.size()) read += some.size();
+  CHECK(read + some.size() > o.chunks * 4 * o.values);
+  t.puppet->shutdown();
+  CHECK(t.lost().on_purpose);
+}
+
+TEST_CASE("network_link: events of a direction follow each other or lie within each other") {
+  end_options o;
+  o.values = piece_bytes / 4 + 100;  // two pieces: a more urgent frame goes between them
+  o.chunks = 8;
+  two_links t(o, o);
+  constexpr unsigned clocks = 40;
+  for (unsigned clock = 0; clock < clocks; ++clock)
+    for (unsigned i = 0; i < o.chunks; ++i)
+      t.a.send(frames::push_gradient{chunk_id{i}, clock_id{clock}}, o.values, 1.0f, i);
+  REQUIRE(t.b.gradients->wait_for(std::size_t{clocks} * o.chunks).size() == clocks * o.chunks);
+  for (auto* end : {&t.a, &t.b}) {
+    auto events = end->events->wait_for(std::size_t{clocks} * o.chunks, about_a_chunk);
+    REQUIRE(events.size() == clocks * o.chunks);
+    std::sort(events.begin(), events.end(), [](const link_event& x, const link_event& y) {
+      return std::pair(x.start_ns, -x.end_ns) < std::pair(y.start_ns, -y.end_ns);
+    });
+    std::vector<std::int64_t> open;  // ends
+    std::size_t partly = 0;
+    for (const auto& e : events) {
+      while (!open.empty() && open.back() <= e.start_ns) open.pop_back();
+      partly += !open.empty() && open.back() < e.end_ns;
+      open.push_back(e.end_ns);
+    }
+    CHECK(partly == 0);
+  }
 }
 
 TEST_CASE("network_link: a peer that closes without a goodbye is lost at once") {
@@ -471,9 +563,7 @@ TEST_CASE("network_link: the trace has each frame once at either end, in order a
     t.a.send(frames::push_gradient{chunk_id{i}, clock_id{i}}, 1000, 1.0f, i);
   REQUIRE(t.b.gradients->wait_for(4).size() == 4);
   for (auto* end : {&t.a, &t.b}) {
-    std::vector<link_event> of_chunks;
-    for (const auto& e : end->events->wait_for(4))
-      if (e.chunk) of_chunks.push_back(e);
+    const auto of_chunks = end->events->wait_for(4, about_a_chunk);
     REQUIRE(of_chunks.size() == 4);
     for (unsigned i = 0; i < 4; ++i) {
       CHECK(of_chunks[i].sent == (end == &t.a));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -140,6 +141,39 @@ TEST_CASE("socket: shutdown from another thread ends a read and a write that wer
   b->shutdown();
   reader.join();
   writer.join();
+}
+
+TEST_CASE("socket: a write to a peer that takes nothing comes back with what is left of it") {
+  auto [a, b] = connected();
+  std::vector<std::byte> much(64 << 20);
+  for (std::size_t i = 0; i < much.size(); ++i) much[i] = static_cast<std::byte>(i >> 12);
+  iovec part{much.data(), much.size()};
+  const auto left = a->write_some(std::span(&part, 1));
+  REQUIRE(left.size() == 1);
+  const auto written = much.size() - left[0].iov_len;
+  CHECK(written > 0);
+  CHECK(left[0].iov_base == much.data() + written);
+  std::vector<std::byte> got(written);
+  CHECK(b->read_exactly(got, std::chrono::steady_clock::now() + 60s) == written);
+  CHECK(std::equal(got.begin(), got.end(), much.begin()));
+}
+
+TEST_CASE("socket: a wake-up ends a read that waits, and lasts until it is cleared") {
+  auto [a, b] = connected();
+  wake_up stop;
+  std::vector<std::byte> one(1);
+  std::thread waker([&] { stop.set(); });
+  int error = 0;
+  try {
+    (void)b->read_exactly(one, std::chrono::steady_clock::now() + 60s, &stop);
+  } catch (const socket_error& e) {
+    error = e.error;
+  }
+  CHECK(error == ECANCELED);
+  waker.join();
+  CHECK(stop.wait(0ms));
+  stop.clear();
+  CHECK_FALSE(stop.wait(0ms));
 }
 
 TEST_CASE("socket: wake ends a waiting accept without a connection") {
