@@ -8,11 +8,17 @@ namespace poseidon::cpu {
 struct cpu_blob {
   const shape* extents = nullptr;
   layout form = layout::plain;
-  buffer own_data, own_diff;
+  buffer own_data, own_diff;  ///< where it has no place in the replica's arena
+  float* home = nullptr;      ///< what data is, where nothing else is handed on; may be null
   float* data =
       nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
   float* diff = nullptr;  ///< null where no layer needs it
 
+  /// Zeros, for good.
+  void take_own_data() {
+    own_data = buffer(stored());
+    home = data = own_data.data();
+  }
   [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
   [[nodiscard]] std::size_t stored() const { return stored_size(*extents, form); }
 };

@@ -30,6 +30,7 @@ struct replica_state {
   replica_options options;
   dnnl_run dnnl;
   std::vector<cpu_blob> blobs;       ///< by net blob
+  buffer arena;                      ///< memory of most of them, see blob_memory.hpp
   std::vector<buffer> gradients;     ///< by net parameter; empty without backward
   std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
   std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well

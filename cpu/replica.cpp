@@ -1,5 +1,6 @@
 #include "cpu/replica.hpp"
 
+#include "cpu/blob_memory.hpp"
 #include "cpu/solver_update.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}} {
+      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
     state_.forward_fused.resize(layers);
@@ -21,7 +22,11 @@ class cpu_replica final : public replica {
     state_.normalizations.resize(layers);
     for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &n.blobs[b].shape;
     choose_forms();
-    allocate();
+    allocate_blobs(state_);
+    if (state_.has_backward()) {
+      for (const net_parameter& p : n.parameters)
+        state_.gradients.emplace_back(static_cast<std::size_t>(count(p.shape)));
+    }
     for (std::size_t i = 0; i < layers; ++i) {
       const layer_context c{state_, n.layers[i], i};
       kernels_.push_back(find_layer_type(n.layers[i].type)->make(c));
@@ -43,7 +48,8 @@ class cpu_replica final : public replica {
   }
   void write_data(std::size_t blob, std::span<const float> from) override {
     cpu_blob& b = checked(blob, from.size());
-    if (b.own_data.size() != 0) b.data = b.own_data.data();
+    if (b.home == nullptr && b.data == nullptr) b.take_own_data();  // a data layer's, never fed
+    if (b.home != nullptr) b.data = b.home;
     relayout(*b.extents, layout::plain, from.data(), b.form, b.data);
   }
   void read_diff(std::size_t blob, std::span<float> to) const override {
@@ -64,7 +70,7 @@ class cpu_replica final : public replica {
       }
       for (const std::size_t t : l.tops) {
         const cpu_blob& b = state_.blobs[t];
-        if (!all_finite({b.data, b.stored()})) return l.name;
+        if (b.data != nullptr && !all_finite({b.data, b.stored()})) return l.name;
       }
     }
     return std::nullopt;
@@ -122,41 +128,6 @@ class cpu_replica final : public replica {
       return whole ? state_.blobs[b].form : layout::plain;
     }
     return layout::plain;
-  }
-
-  void allocate() {
-    const net& n = state_.graph;
-    std::vector<bool> needs_diff(n.blobs.size(), state_.options.keep_all_diffs);
-    if (state_.has_backward()) {
-      for (const net_layer& l : n.layers) {
-        for (std::size_t i = 0; i < l.bottoms.size() && i < l.propagate_down.size(); ++i) {
-          if (l.propagate_down[i]) needs_diff[l.bottoms[i]] = true;
-        }
-        if (l.needs_backward) {
-          for (const std::size_t t : l.tops) needs_diff[t] = true;
-        }
-      }
-      for (const net_parameter& p : n.parameters) {
-        state_.gradients.emplace_back(static_cast<std::size_t>(count(p.shape)));
-      }
-    }
-    for (std::size_t i = 0; i < n.blobs.size(); ++i) {
-      cpu_blob& b = state_.blobs[i];
-      b.own_data = buffer(b.stored());
-      b.data = b.own_data.data();
-      if (!needs_diff[i]) continue;
-      b.own_diff = buffer(b.stored());
-      b.diff = b.own_diff.data();
-    }
-    // A loss top's diff is its weight, for good: nothing that consumes it writes there.
-    for (const net_layer& l : n.layers) {
-      for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
-        cpu_blob& b = state_.blobs[l.tops[t]];
-        if (l.loss_weights[t] != 0 && b.diff != nullptr) {
-          std::fill_n(b.diff, b.stored(), l.loss_weights[t]);
-        }
-      }
-    }
   }
 
   [[nodiscard]] const cpu_blob& checked(std::size_t blob, std::size_t size) const {

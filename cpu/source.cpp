@@ -27,9 +27,14 @@ class source_kernel final : public forward_only {
     next_ = &input;
   }
 
-  /// Without a new batch the tops keep their values (write_data, or the last batch).
+  /// Without a new batch the tops keep their values (write_data, or the last batch); zeros at first.
   void forward(const pass&) override {
-    if (next_ == nullptr) return;
+    if (next_ == nullptr) {
+      for (cpu_blob* top : tops_) {
+        if (top->data == nullptr) top->take_own_data();
+      }
+      return;
+    }
     for (std::size_t i = 0; i < tops_.size(); ++i) {
       const std::vector<float>& from = next_->tops[i];
       if (copied_[i]) {

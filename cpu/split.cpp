@@ -1,36 +1,49 @@
 // cpu/split.cpp - one blob for several consumers: values are shared, gradients summed in the tops'
 // order.
-#include "cpu/layer.hpp"
+#include "cpu/split.hpp"
 
 #include <cstring>
 
 namespace poseidon::cpu {
 namespace {
 
+bool written_after(const net& n, std::size_t layer, std::size_t blob) {
+  for (std::size_t i = layer + 1; i < n.layers.size(); ++i) {
+    for (const std::size_t t : n.layers[i].tops) {
+      if (t == blob) return true;
+    }
+  }
+  return false;
+}
+
+/// Does some layer write this top's diff? (Accuracy, for one, does not.)
+bool has_gradient(const net& n, std::size_t layer, std::size_t blob) {
+  for (std::size_t i = layer + 1; i < n.layers.size(); ++i) {
+    const net_layer& l = n.layers[i];
+    for (std::size_t b = 0; b < l.bottoms.size() && b < l.propagate_down.size(); ++b) {
+      if (l.bottoms[b] == blob && l.propagate_down[b]) return true;
+    }
+  }
+  return false;
+}
+
 class split_kernel final : public kernel {
  public:
   explicit split_kernel(const layer_context& c) : bottom_(&c.bottom(0)) {
+    const split_sharing sharing = sharing_of(c.state, c.index);
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
       cpu_blob& top = c.top(i);
-      // A consumer that works in place must not change what the others see.
-      const bool shares = top.form == bottom_->form && !written_later(c, c.layer.tops[i]);
-      tops_.push_back({&top, shares, view(top, part::data, bottom_->form)});
-      if (shares && !c.state.options.keep_all_diffs) top.own_data = buffer();
-      if (shares) top.data = bottom_->data;
-      if (c.wants_diff(0) && (c.state.options.keep_all_diffs || has_gradient(c, c.layer.tops[i]))) {
-        diffs_.emplace_back(top, part::diff, bottom_->form);
-      }
+      tops_.push_back({&top, sharing.data[i], view(top, part::data, bottom_->form)});
+      if (sharing.data[i]) top.data = bottom_->data;
     }
     if (!c.wants_diff(0)) return;
-    // With one consumer that has a gradient, its diff is the bottom's.
-    if (diffs_.size() == 1 && !diffs_[0].converts() && !c.state.options.keep_all_diffs) {
-      for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
-        if (has_gradient(c, c.layer.tops[i])) c.top(i).diff = bottom_->diff;
-      }
-      diffs_.clear();
-      shares_diff_ = true;
+    if (sharing.diff) {
+      c.top(*sharing.diff).diff = bottom_->diff;
+      return;
     }
-    writes_diff_ = !shares_diff_;
+    writes_diff_ = true;
+    for (const std::size_t i : sharing.diffs)
+      diffs_.emplace_back(c.top(i), part::diff, bottom_->form);
   }
 
   void forward(const pass&) override {
@@ -66,34 +79,28 @@ class split_kernel final : public kernel {
     view copy;
   };
 
-  static bool written_later(const layer_context& c, std::size_t blob) {
-    for (std::size_t i = c.index + 1; i < c.state.graph.layers.size(); ++i) {
-      for (const std::size_t t : c.state.graph.layers[i].tops) {
-        if (t == blob) return true;
-      }
-    }
-    return false;
-  }
-
-  /// Does some layer write this top's diff? (Accuracy, for one, does not.)
-  static bool has_gradient(const layer_context& c, std::size_t blob) {
-    for (std::size_t i = c.index + 1; i < c.state.graph.layers.size(); ++i) {
-      const net_layer& l = c.state.graph.layers[i];
-      for (std::size_t b = 0; b < l.bottoms.size() && b < l.propagate_down.size(); ++b) {
-        if (l.bottoms[b] == blob && l.propagate_down[b]) return true;
-      }
-    }
-    return false;
-  }
-
   cpu_blob* bottom_;
   std::vector<branch> tops_;
   std::vector<view> diffs_;
-  bool shares_diff_ = false;
   bool writes_diff_ = false;
 };
 
 }  // namespace
+
+split_sharing sharing_of(const replica_state& state, std::size_t layer) {
+  const net& n = state.graph;
+  const net_layer& l = n.layers[layer];
+  const bool apart = state.options.keep_all_diffs;
+  const layout form = state.blobs[l.bottoms[0]].form;
+  split_sharing s;
+  for (std::size_t i = 0; i < l.tops.size(); ++i) {
+    s.data.push_back(state.blobs[l.tops[i]].form == form && !written_after(n, layer, l.tops[i]));
+    if (apart || has_gradient(n, layer, l.tops[i])) s.diffs.push_back(i);
+  }
+  if (!apart && s.diffs.size() == 1 && state.blobs[l.tops[s.diffs[0]]].form == form)
+    s.diff = s.diffs[0];
+  return s;
+}
 
 std::unique_ptr<kernel> make_split(const layer_context& c) {
   return std::make_unique<split_kernel>(c);

@@ -123,6 +123,7 @@ TEST_CASE("replica: a batch is fed without copying, and one of the wrong size is
   running_net r(h.n);
   batch b;
   b.tops = {noise(2 * 768, 5)};
+  give_input(r, 2);
   r.r->at(0).feed(b);
   r.forward();
   CHECK(r.data("data") == b.tops[0]);

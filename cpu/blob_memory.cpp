@@ -1,0 +1,171 @@
+#include "cpu/blob_memory.hpp"
+
+#include "cpu/split.hpp"
+#include "models/memory_plan.hpp"
+
+#include <algorithm>
+
+namespace poseidon::cpu {
+namespace {
+
+/// What is known of one blob before it has memory.
+struct blob_wish {
+  std::vector<net_event> data_uses, diff_uses;
+  bool has_diff = false;      ///< some kernel reads or writes it
+  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
+  bool data_elsewhere = false, diff_elsewhere = false;  ///< another blob's
+  bool fed = false;                                     ///< a data layer points it at its batch
+  bool lasting = false;                                 ///< read after the pass
+};
+
+class blob_planner {
+ public:
+  explicit blob_planner(replica_state& state)
+      : state_(state), net_(state.graph), wishes_(net_.blobs.size()) {
+    find_uses();
+    for (std::size_t b = 0; b < wishes_.size(); ++b) wishes_[b].lasting |= is_output(b);
+    find_aliases();
+  }
+
+  void allocate() {
+    std::vector<planned_buffer> buffers(2 * net_.blobs.size());
+    for (std::size_t b = 0; b < net_.blobs.size(); ++b) {
+      cpu_blob& blob = state_.blobs[b];
+      blob_wish& w = wishes_[b];
+      if (!w.data_elsewhere && !w.fed) {
+        if (w.lasting || !may_move(blob))
+          blob.own_data = buffer(blob.stored());
+        else
+          buffers[2 * b] = {blob.stored(), std::move(w.data_uses)};
+      }
+      if (w.has_diff && !w.diff_elsewhere) {
+        if (!w.diff_written || !may_move(blob))
+          blob.own_diff = buffer(blob.stored());
+        else
+          buffers[2 * b + 1] = {blob.stored(), std::move(w.diff_uses)};
+      }
+    }
+    const memory_plan plan = plan_memory(event_order(net_), buffers);
+    state_.arena = buffer(plan.floats);
+    for (std::size_t b = 0; b < net_.blobs.size(); ++b) {
+      cpu_blob& blob = state_.blobs[b];
+      blob.home = place(blob.own_data, buffers[2 * b], plan.offsets[2 * b]);
+      blob.data = blob.home;
+      blob.diff = place(blob.own_diff, buffers[2 * b + 1], plan.offsets[2 * b + 1]);
+    }
+  }
+
+ private:
+  /// Padding has to stay zero, which others would not respect; and tests look at everything afterwards.
+  [[nodiscard]] bool may_move(const cpu_blob& b) const {
+    return !state_.options.keep_all_diffs && b.stored() == b.values();
+  }
+
+  float* place(buffer& own, const planned_buffer& planned, std::size_t offset) {
+    if (own.size() != 0) return own.data();
+    return planned.uses.empty() ? nullptr : state_.arena.data() + offset;
+  }
+
+  void find_uses() {
+    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
+      const net_layer& layer = net_.layers[l];
+      const bool goes_back = layer.needs_backward && state_.has_backward();
+      for (const auto* list : {&layer.bottoms, &layer.tops}) {
+        for (const std::size_t b : *list) {
+          wishes_[b].data_uses.push_back({l, false});
+          if (!goes_back) continue;
+          wishes_[b].data_uses.push_back({l, true});
+          wishes_[b].diff_uses.push_back({l, true});
+        }
+      }
+      for (std::size_t i = 0; i < layer.bottoms.size() && i < layer.propagate_down.size(); ++i) {
+        blob_wish& w = wishes_[layer.bottoms[i]];
+        if (layer.propagate_down[i] && state_.has_backward()) w.has_diff = w.diff_written = true;
+      }
+      for (const std::size_t t : layer.tops) {
+        if (goes_back || state_.options.keep_all_diffs) wishes_[t].has_diff = true;
+      }
+      for (std::size_t t = 0; t < layer.tops.size() && t < layer.loss_weights.size(); ++t) {
+        if (layer.loss_weights[t] != 0) wishes_[layer.tops[t]].diff_written = false;
+      }
+      if (is_source(layer)) mark_fed(layer);
+      if (layer.type == "Pooling" && goes_back) extend_to_convolution(l);
+    }
+  }
+
+  /// Only where nothing works in place on what was fed.
+  void mark_fed(const net_layer& source) {
+    for (const std::size_t t : source.tops) {
+      std::size_t writers = 0;
+      for (const net_layer& l : net_.layers)
+        writers += static_cast<std::size_t>(std::count(l.tops.begin(), l.tops.end(), t));
+      wishes_[t].fed = writers == 1 && !state_.options.keep_all_diffs;
+      wishes_[t].lasting = true;
+    }
+  }
+
+  /// The backward pass of a convolution may start from the pooling behind it, see sparse_convolution.hpp.
+  void extend_to_convolution(std::size_t pooling) {
+    const net_layer& layer = net_.layers[pooling];
+    for (std::size_t l = 0; l < pooling; ++l) {
+      const auto& tops = net_.layers[l].tops;
+      if (std::find(tops.begin(), tops.end(), layer.bottoms[0]) == tops.end()) continue;
+      for (const std::size_t t : layer.tops) {
+        wishes_[t].data_uses.push_back({l, true});
+        wishes_[t].diff_uses.push_back({l, true});
+      }
+    }
+  }
+
+  /// What uses another name of a blob uses the blob. Backwards, for Splits of Splits.
+  void find_aliases() {
+    for (std::size_t l = net_.layers.size(); l-- > 0;) {
+      const net_layer& layer = net_.layers[l];
+      if (layer.type != "Split") continue;
+      const split_sharing s = sharing_of(state_, l);
+      blob_wish& bottom = wishes_[layer.bottoms[0]];
+      for (std::size_t t = 0; t < layer.tops.size(); ++t) {
+        blob_wish& top = wishes_[layer.tops[t]];
+        if (s.data[t] && !state_.options.keep_all_diffs) {
+          top.data_elsewhere = true;
+          append(bottom.data_uses, top.data_uses);
+          bottom.lasting |= top.lasting;
+        }
+        if (s.diff == t) {
+          top.diff_elsewhere = true;
+          append(bottom.diff_uses, top.diff_uses);
+        }
+      }
+    }
+  }
+
+  /// Does nothing consume what its last writer made?
+  [[nodiscard]] bool is_output(std::size_t blob) const {
+    const auto last = producer(net_, blob, net_.layers.size());
+    return last && !consumer(net_, blob, *last);
+  }
+
+  static void append(std::vector<net_event>& to, const std::vector<net_event>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+
+  replica_state& state_;
+  const net& net_;
+  std::vector<blob_wish> wishes_;
+};
+
+}  // namespace
+
+void allocate_blobs(replica_state& state) {
+  blob_planner(state).allocate();
+  // A loss top's diff is its weight, for good: nothing that consumes it writes there.
+  for (const net_layer& l : state.graph.layers) {
+    for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
+      cpu_blob& b = state.blobs[l.tops[t]];
+      if (l.loss_weights[t] != 0 && b.diff != nullptr)
+        std::fill_n(b.diff, b.stored(), l.loss_weights[t]);
+    }
+  }
+}
+
+}  // namespace poseidon::cpu
