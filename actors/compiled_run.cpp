@@ -95,11 +95,10 @@ void match_parameters(compiled_net& test, const net& train) {
 
 void compile(compiled_net& c, const parameter_store& store,
              const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas) {
-  std::vector<const parameter_values*> values;
   for (std::size_t p = 0; p < c.graph.parameters.size(); ++p)
-    values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
+    c.values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
   for (std::uint32_t r = 0; r < replicas; ++r)
-    c.replicas.push_back(compute.make_replica(c.graph, values, {}));
+    c.replicas.push_back(compute.make_replica(c.graph, c.values, {}));
 }
 
 /// What a later version will train, refused before it trains something else.
