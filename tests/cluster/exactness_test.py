@@ -41,6 +41,17 @@ class Exactness(unittest.TestCase):
         cluster.assert_same_weights(self.train("one", devices="cpu:2", iter_size=3, batch=32),
                                     self.train("again", devices="cpu:2", iter_size=3, batch=32))
 
+    def test_layers_that_share_parameters_train_alike_on_nodes_replicas_and_micro_batches(self):
+        shared = {"text": small_run.SHARED_NET}
+        one = self.train("one", iter_size=2, batch=16, **shared)
+        cluster.assert_same_weights(one, self.train("again", iter_size=2, batch=16, **shared))
+        cluster.assert_same_weights(one, self.train("nodes", nodes=2, batch=16, **shared))
+        cluster.assert_same_weights(one, self.train("replicas", devices="cpu:2", batch=32, **shared))
+        weights = cluster.weights(one)
+        self.assertEqual(weights["conv2/0"], weights["conv4/0"])
+        cluster.assert_same_weights(self.train("both", devices="cpu:2", iter_size=2, batch=32, **shared),
+                                    self.train("four", nodes=2, iter_size=2, batch=16, **shared))
+
     def test_another_seed_gives_other_weights(self):  # or the tests above would prove nothing
         one = self.train("one")
         path = small_run.solver(self.cluster.folder, "other", iterations=ITERATIONS)
