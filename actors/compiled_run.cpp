@@ -114,11 +114,6 @@ void compile(compiled_net& c, const parameter_store& store,
 
 /// What a later version will train, refused before it trains something else.
 void refuse_unfinished(const solver_file& s) {
-  if (s.spec.clip_gradients() >= 0)
-    throw spec_error(s.where,
-                     "clip_gradients " + std::to_string(s.spec.clip_gradients()) +
-                         " needs the norm over all shards, which this version does not gather. "
-                         "Remove it (-1 is off) or lower base_lr.");
   if (s.spec.snapshot_format() == ::caffe::SolverParameter::HDF5 && s.spec.has_snapshot_format())
     throw spec_error(s.where,
                      "snapshot_format HDF5 is not written by this version; BINARYPROTO is.");

@@ -39,11 +39,13 @@ struct link_limits {
   std::uint32_t workers = 0;
   std::vector<std::uint32_t> chunk_values;  ///< float32 by chunk id
   std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
+  bool clips = false;                       ///< the run has clip_gradients
 };
 
 /// Whom the receiver tells. An empty port: such frames are dropped.
 struct link_routes {
   port<gradient_arrived> shard;
+  port<squares_arrived> shard_squares;
   std::function<port<chunk_landed>(chunk_id)> gather;
   port<control_arrived> control;
   port<history_arrived> history_shard;         ///< install_history

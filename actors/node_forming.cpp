@@ -218,7 +218,9 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
     b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
     gather.push_back(graph_->gather(c.parameter));
   }
+  b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
   b->routes.shard = graph_->shard();
+  b->routes.shard_squares = graph_->shard();
   b->routes.history_shard = graph_->shard();
   b->routes.history_checkpointer = graph_->checkpoints();
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };

@@ -174,11 +174,13 @@ void training_graph::spawn_shard_and_solver() {
   server_shard_setup shard;
   shard.self = context_.self;
   shard.workers = spec_.workers;
+  shard.replicas = run_.replicas;
   shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);
   shard.parameters = n.parameters;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+    shard.learned.push_back(is_learned(n, p));
     shard.priorities.push_back(1 + static_cast<std::uint32_t>(first_use(n, p)));
     shard.names.push_back(context_.trace.keep(n.layers[n.parameters[p].layer].name));
   }

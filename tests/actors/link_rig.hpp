@@ -123,6 +123,7 @@ class store : public landing {
 struct link_end {
   handle<network_link> link;
   std::shared_ptr<inbox<gradient_arrived>> gradients;
+  std::shared_ptr<inbox<squares_arrived>> squares;
   std::shared_ptr<inbox<chunk_landed>> landed;
   std::shared_ptr<inbox<control_arrived>> control;
   std::shared_ptr<inbox<history_arrived>> installed, gathered;
@@ -150,6 +151,7 @@ struct end_options {
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds heartbeat{250};
   double rate_mbit_s = 0;
+  bool clips = false;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
 
@@ -159,6 +161,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   link_options l;
   auto& r = l.binding.routes;
   std::tie(r.shard, e.gradients) = rig.listen<gradient_arrived>();
+  std::tie(r.shard_squares, e.squares) = rig.listen<squares_arrived>();
   port<chunk_landed> gather;
   std::tie(gather, e.landed) = rig.listen<chunk_landed>();
   r.gather = [gather](chunk_id) { return gather; };
@@ -175,6 +178,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.self = o.self;
   l.binding.peer = o.peer;
   l.binding.limits.workers = 2;
+  l.binding.limits.clips = o.clips;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;

@@ -362,6 +362,11 @@ TEST_CASE(
     say(piece_with_header(frames::fresh_parameters{chunk_id{0}, version_id{4}}, chunk, 4000),
         "fresh_parameters: version is 4, expected 5");
   }
+  SUBCASE("squares where nothing is clipped") {
+    say(piece_with_header(frames::gradient_squares{clock_id{0}}, std::vector<std::byte>(4096),
+                          4096),
+        "gradient_squares: clip_gradients is set, expected unset, as in this run's solver");
+  }
   SUBCASE("a continuation of nothing") {
     const auto p = encode_preamble({0, 0});
     say({p.begin(), p.end()},
@@ -388,6 +393,23 @@ TEST_CASE(
   CHECK(t.end.gradients->size() == 0);
   CHECK(t.end.landed->size() == 0);
   CHECK(t.end.parameters->at(2) == std::vector<float>(1000));
+}
+
+TEST_CASE("network_link: squares reach the shard whole, others end the link") {
+  end_options o;
+  o.clips = true;
+  link_and_puppet t(o);
+  std::vector<std::byte> squares(4096, std::byte{7});
+  t.puppet->write(piece_with_header(frames::gradient_squares{clock_id{3}}, squares, 4096));
+  const auto got = t.end.squares->wait_for(1);
+  REQUIRE(got.size() == 1);
+  CHECK(got[0].clock == clock_id{3});
+  CHECK(std::equal(got[0].values.bytes.begin(), got[0].values.bytes.end(), squares.begin(),
+                   squares.end()));
+  squares.resize(4000);
+  t.puppet->write(piece_with_header(frames::gradient_squares{clock_id{4}}, squares, 4000));
+  CHECK(t.lost().why.find("gradient_squares: payload size is 4000, expected 4096") !=
+        std::string::npos);
 }
 
 TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {

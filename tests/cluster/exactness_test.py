@@ -52,6 +52,19 @@ class Exactness(unittest.TestCase):
         cluster.assert_same_weights(self.train("both", devices="cpu:2", iter_size=2, batch=32, **shared),
                                     self.train("four", nodes=2, iter_size=2, batch=16, **shared))
 
+    def test_clipped_gradients_are_the_same_on_nodes_and_micro_batches(self):
+        clip = {"batch": 16, "more": "clip_gradients: 1.5"}
+        four = self.train("one", iter_size=4, **clip)
+        cluster.assert_same_weights(four, self.train("nodes", nodes=4, **clip))
+        with self.assertRaises(AssertionError):  # it did clip
+            cluster.assert_same_weights(four, self.train("free", iter_size=4, batch=16))
+
+    def test_a_limit_means_the_same_on_one_replica_and_on_two(self):
+        # Two replicas of half a batch: the norm is that of the whole batch. Two nodes: that of the sum.
+        cluster.assert_same_weights(
+            self.train("replicas", devices="cpu:2", batch=32, more="clip_gradients: 0.5"),
+            self.train("nodes", nodes=2, batch=16, more="clip_gradients: 1"))
+
     def test_another_seed_gives_other_weights(self):  # or the tests above would prove nothing
         one = self.train("one")
         path = small_run.solver(self.cluster.folder, "other", iterations=ITERATIONS)
