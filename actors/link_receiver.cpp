@@ -188,6 +188,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   f.head = decode_header(header_);
   f.binding = shared_->binding();
   check_frame(f.head, *f.binding);
+  if (f.binding->gate) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes == 0) return f;
   if (const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header)) {
     if (!f.binding->landing) throw bad_frame("fresh_parameters", "time", "now", "after the view");

@@ -63,12 +63,22 @@ class landing {
   virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
 };
 
+/// What the run lets a peer say now, beyond what check_frame() knows. Called by the receiver's thread with
+/// each header, before the payload is read.
+class frame_gate {
+ public:
+  virtual ~frame_gate() = default;
+  /// Errors   bad_frame: ends the link, the payload is not read.
+  virtual void admit(const frame_header& h) = 0;
+};
+
 struct link_binding {
   worker_id self = no_worker;
   worker_id peer = no_worker;
   link_limits limits;
   link_routes routes;
   std::shared_ptr<poseidon::landing> landing;
+  std::shared_ptr<frame_gate> gate;  ///< null: whatever passes check_frame()
 };
 
 /// To a network_link: from now on this holds. Frames that arrive before it are held to what held

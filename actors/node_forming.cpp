@@ -1,5 +1,6 @@
 // actors/node_forming.cpp - the first half of node: finding the others, building the graph, first values.
 #include "actors/node.hpp"
+#include "actors/peer_window.hpp"
 #include "actors/run_codec.hpp"
 
 #include <algorithm>
@@ -227,6 +228,11 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.control = me;
   b->routes.lost = me;
   b->landing = std::make_shared<store_landing>(compiled_->store);
+  peer_window_setup window{self_, b->peer, clock_id{setup_.run->first_clock}, {}, compiled_->store};
+  const auto& net = compiled_->train.graph;
+  for (std::size_t p = 0; p < net.parameters.size(); ++p)
+    window.learned.push_back(is_learned(net, p));
+  b->gate = std::make_shared<peer_window>(std::move(window));
   return b;
 }
 

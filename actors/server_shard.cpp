@@ -52,6 +52,7 @@ void server_shard::on(const install_chunk& m) {
   const auto from = setup_.store->current_chunk(value(m.chunk));
   std::copy(from.begin(), from.end(), o.values->begin());
   o.version = value(m.version);
+  setup_.store->set_applied(value(m.chunk), o.version);
   o.installed = true;
   apply_if_complete(m.chunk);
 }
@@ -161,6 +162,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   setup_.arithmetic->update(setup_.rule, step, summed, *o.values, *o.spare, history);
   std::swap(o.values, o.spare);
   ++o.version;
+  setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
                           static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});

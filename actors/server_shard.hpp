@@ -18,7 +18,7 @@
 // State    per chunk: version, values, solver state, gradients that wait for the others;
 //          with clip_gradients also the sum that waits for the norm.
 // Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
-//          peer's frame with such numbers has already ended its link).
+//          peer's frame with such numbers has already ended its link: peer_window.hpp).
 // Detached: it computes.
 // Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
 #pragma once

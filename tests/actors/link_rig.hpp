@@ -152,6 +152,7 @@ struct end_options {
   std::chrono::milliseconds heartbeat{250};
   double rate_mbit_s = 0;
   bool clips = false;
+  std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
 
@@ -179,6 +180,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.peer = o.peer;
   l.binding.limits.workers = 2;
   l.binding.limits.clips = o.clips;
+  l.binding.gate = o.gate;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;

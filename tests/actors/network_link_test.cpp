@@ -1,5 +1,7 @@
 // Long because every claim about a link has its case here, on one rig.
+#include "actors/peer_window.hpp"
 #include "messages/checksum.hpp"
+#include "tests/actors/fakes.hpp"
 #include "tests/actors/link_rig.hpp"
 
 #include <algorithm>
@@ -410,6 +412,42 @@ TEST_CASE("network_link: squares reach the shard whole, others end the link") {
   t.puppet->write(piece_with_header(frames::gradient_squares{clock_id{4}}, squares, 4000));
   CHECK(t.lost().why.find("gradient_squares: payload size is 4000, expected 4096") !=
         std::string::npos);
+}
+
+TEST_CASE(
+    "network_link: a gradient of a wrong clock ends the link by name, and the shard hears "
+    "nothing") {
+  const auto store = test::one_parameter_store(2000, 1000, 2);
+  store->publish(0, 5);
+  store->set_applied(0, 5);
+  end_options o;
+  o.chunks = 2;
+  o.gate = std::make_shared<peer_window>(
+      peer_window_setup{worker_id{0}, worker_id{1}, clock_id{5}, {true}, store});
+  std::uint64_t clock = 0;
+  std::string expected;
+  SUBCASE("too old") {
+    clock = 4, expected = "4, expected 6";
+  }
+  SUBCASE("once more") {
+    clock = 5, expected = "5, expected 6";
+  }
+  SUBCASE("too far ahead") {
+    clock = 7, expected = "7, expected 6";
+  }
+  SUBCASE("before its parameters") {
+    clock = 6, expected = "6, expected at most 5 so far";
+  }
+  link_and_puppet t(o);
+  const std::vector<std::byte> chunk(4000);
+  t.puppet->write(piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{5}}, chunk, 4000));
+  t.puppet->write(
+      piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{clock}}, chunk, 4000));
+  CHECK(
+      t.lost().why.find("worker 1 (10.0.0.8:7600) sent a bad frame: push_gradient: clock of chunk "
+                        "0 is " +
+                        expected) == 0);
+  CHECK(t.end.gradients->size() == 1);
 }
 
 TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {
