@@ -1,5 +1,7 @@
 #include "actors/actor_graph.hpp"
 
+#include "models/parameter_groups.hpp"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -242,40 +244,35 @@ class planner {
     edge(me, solver_, "pass_issued", kind::control);
   }
 
-  // gradient_push per parameter layer: from the layers out to the shards and back.
+  // gradient_push per group of layers that share parameters, in most nets one layer: from the layers out to
+  // the shards and back.
   void gradients(std::span<const net> test_nets) {
-    std::map<std::size_t, std::vector<std::size_t>> by_owner_layer;
-    for (std::size_t p = 0; p < train_.parameters.size(); ++p)
-      by_owner_layer[train_.parameters[p].layer].push_back(p);
-    for (const auto& [owner_layer, parameters] : by_owner_layer) {
-      const auto& name = train_.layers[owner_layer].name;
-      const auto me =
-          add("gradient_push " + name, "gradient_push", g_.actors[layers_[0][owner_layer]].group);
-      g_.actors[me].card = g_.actors[layers_[0][owner_layer]].card;
+    for (const auto& group : parameter_groups(train_)) {
+      const auto first = group.layers.front();
+      const auto me = add("gradient_push " + train_.layers[first].name, "gradient_push",
+                          g_.actors[layers_[0][first]].group);
+      g_.actors[me].card = g_.actors[layers_[0][first]].card;
       std::vector<std::uint64_t> bytes_to(size_.nodes, 0);
       std::uint64_t bytes = 0;
-      for (const auto p : parameters) {
+      for (const auto p : group.frozen) g_.actors[me].params += count(train_.parameters[p].shape);
+      for (const auto p : group.learned) {
         g_.actors[me].params += count(train_.parameters[p].shape);
         for (const auto c : partition_.by_parameter[p]) {
           bytes_to[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
           bytes += partition_.chunks[c].count * sizeof(float);
         }
       }
-      for (std::size_t l = 0; l < train_.layers.size(); ++l) {
-        const auto& used = train_.layers[l].parameters;
-        const bool uses = std::any_of(used.begin(), used.end(), [&](std::size_t p) {
-          return train_.parameters[p].layer == owner_layer;
-        });
-        for (std::size_t r = 0; uses && r < size_.replicas; ++r) {
+      for (std::size_t r = 0; r < size_.replicas; ++r) {
+        for (const auto l : group.writers)
           edge(layers_[r][l], me, "backward_done", kind::grad, bytes);
+        for (const auto l : group.layers)
           edge(me, layers_[r][l], "parameters_fresh", kind::pull, bytes);
-        }
       }
       // Test nets use the same values: each of their layers by the name under which training has it.
       for (std::size_t t = 0; t < test_layers_.size(); ++t) {
         const auto& used = test_nets[t / size_.replicas].layers;
         for (std::size_t l = 0; l < used.size(); ++l)
-          if (used[l].name == name && !used[l].parameters.empty())
+          if (!used[l].parameters.empty() && is_in(group, used[l].name))
             edge(me, test_layers_[t][l], "parameters_fresh", kind::pull);
       }
       for (std::size_t w = 0; w < size_.nodes; ++w) {
@@ -289,7 +286,7 @@ class planner {
           edge(receivers_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
         }
       }
-      edge(me, solver_, "layer_fresh", kind::control);
+      if (!group.learned.empty()) edge(me, solver_, "layer_fresh", kind::control);
     }
     // What the others push to this node's shard, and what goes back to them.
     for (std::size_t w = 0; w < links_.size(); ++w) {
@@ -297,6 +294,11 @@ class planner {
       edge(receivers_[w], shard_, "gradient_arrived", kind::net, g_.actors[shard_].chunk_bytes);
       edge(shard_, links_[w], "send_frame", kind::net, g_.actors[shard_].chunk_bytes);
     }
+  }
+
+  [[nodiscard]] bool is_in(const parameter_group& group, const std::string& layer) const {
+    return std::any_of(group.layers.begin(), group.layers.end(),
+                       [&](std::size_t l) { return train_.layers[l].name == layer; });
   }
 
   /// "inception_3a" of "inception_3a/1x1"; a layer without a prefix belongs to no module.

@@ -69,54 +69,47 @@ void list_outputs(compiled_net& c) {
   }
 }
 
-/// A test net computes with the train net's parameters, found by layer name and slot.
+/// A test net computes with the train net's parameters: each of its layers with those of the train layer of
+/// its name, slot by slot, whatever the test net itself says about sharing, as in Caffe.
 void match_parameters(compiled_net& test, const net& train) {
-  std::map<std::pair<std::string, std::size_t>, std::size_t> by_name;
+  std::map<std::string, const net_layer*> trained;
   for (const auto& layer : train.layers)
-    for (std::size_t s = 0; s < layer.parameters.size(); ++s)
-      by_name[{layer.name, s}] = layer.parameters[s];
-  for (const auto& p : test.graph.parameters) {
-    const auto& layer = test.graph.layers[p.layer];
-    const auto found = by_name.find({layer.name, p.slot});
-    if (found == by_name.end())
-      throw spec_error(layer.where,
-                       "layer \"" + layer.name + "\" (" + layer.type +
-                           ") of the test net has parameters, but the train net has no layer "
-                           "of that name to take them from.");
-    const auto& have = train.parameters[found->second].shape;
-    if (have != p.shape)
-      throw spec_error(layer.where, "layer \"" + layer.name + "\" (" + layer.type +
-                                        "): parameter " + std::to_string(p.slot) + " is " +
-                                        to_string(p.shape) + " in the test net and " +
-                                        to_string(have) + " in the train net.");
-    test.to_train.push_back(found->second);
+    if (!layer.parameters.empty()) trained[layer.name] = &layer;
+  auto& parameters = test.graph.parameters;
+  parameters.clear();
+  for (std::size_t l = 0; l < test.graph.layers.size(); ++l) {
+    auto& layer = test.graph.layers[l];
+    const auto found = trained.find(layer.name);
+    for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot) {
+      const auto what = "layer \"" + layer.name + "\" (" + layer.type + ")";
+      if (found == trained.end() || slot >= found->second->parameters.size())
+        throw spec_error(layer.where,
+                         what +
+                             " of the test net has parameters, but the train net has no layer "
+                             "of that name to take them from.");
+      const auto& wanted = layer.parameter_shapes[slot];
+      const auto& have = found->second->parameter_shapes[slot];
+      if (have != wanted)
+        throw spec_error(layer.where, what + ": parameter " + std::to_string(slot) + " is " +
+                                          to_string(wanted) + " in the test net and " +
+                                          to_string(have) + " in the train net.");
+      const auto p = found->second->parameters[slot];
+      test.to_train.push_back(p);
+      layer.parameters[slot] = parameters.size();
+      parameters.push_back(train.parameters[p]);
+      parameters.back().layer = l;
+      parameters.back().slot = slot;
+      parameters.back().shape = wanted;
+    }
   }
 }
 
 void compile(compiled_net& c, const parameter_store& store,
              const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas) {
-  std::vector<const parameter_values*> values;
   for (std::size_t p = 0; p < c.graph.parameters.size(); ++p)
-    values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
+    c.values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
   for (std::uint32_t r = 0; r < replicas; ++r)
-    c.replicas.push_back(compute.make_replica(c.graph, values, {}));
-}
-
-/// What a later version will train, refused before it trains something else.
-void refuse_unfinished(const solver_file& s, const net& n) {
-  if (s.spec.clip_gradients() >= 0)
-    throw spec_error(s.where,
-                     "clip_gradients " + std::to_string(s.spec.clip_gradients()) +
-                         " needs the norm over all shards, which this version does not gather. "
-                         "Remove it (-1 is off) or lower base_lr.");
-  for (std::size_t l = 0; l < n.layers.size(); ++l)
-    for (const auto p : n.layers[l].parameters)
-      if (n.parameters[p].layer != l)
-        throw spec_error(n.layers[l].where,
-                         "layer \"" + n.layers[l].name + "\" shares parameter \"" +
-                             n.parameters[p].name + "\" with layer \"" +
-                             n.layers[n.parameters[p].layer].name +
-                             "\": this version trains nets without shared parameters only.");
+    c.replicas.push_back(compute.make_replica(c.graph, c.values, {}));
 }
 
 const net_layer* hdf5_output_of(const net& n) {
@@ -163,7 +156,6 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
 
   const auto train_sources = options_for(run, node, ::caffe::TRAIN);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
-  refuse_unfinished(s, out->train.graph);
   open_sources(out->train, train_sources);
   out->replicas = node.replicas != 0
                       ? node.replicas

@@ -26,6 +26,7 @@ struct layer_outputs {
 
 struct compiled_net {
   net graph;
+  std::vector<const parameter_values*> values;  ///< by parameter of `graph`; replicas refer to it
   std::vector<std::shared_ptr<replica>> replicas;
   std::vector<std::size_t> data_layers;
   std::vector<std::shared_ptr<const sample_source>> sources;  ///< by data layer

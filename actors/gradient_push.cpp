@@ -16,8 +16,10 @@ void gradient_push::on(const connect_gradient_push& m) {
 }
 
 void gradient_push::on(const backward_done& m) {
-  if (++replicas_done_ < setup_.replicas) return;
-  replicas_done_ = 0;
+  // By micro-batch: streams keep the order of passes, but what they tell two layers may cross on the way.
+  auto& done = done_[m.pass.index];
+  if (++done < setup_.contributions) return;
+  done_.erase(m.pass.index);
   if (setup_.tells_taken)
     for (const auto& layer : neighbours_.layers_taken) tell(layer, gradient_taken{m.pass});
   if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
@@ -70,7 +72,7 @@ void gradient_push::publish(std::uint64_t version) {
                install_chunk{chunk_id{static_cast<std::uint32_t>(id)}, version_id{version}});
   }
   for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version_id{version}});
-  tell(neighbours_.solver, layer_fresh{setup_.layer, version_id{version}});
+  if (learned_chunks_ > 0) tell(neighbours_.solver, layer_fresh{setup_.layer, version_id{version}});
 }
 
 void gradient_push::on(const shut_down&) {

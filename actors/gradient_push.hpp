@@ -2,10 +2,11 @@
 //
 // Sends one layer's gradient away the moment its backward pass ends on every local replica, so that the
 // layer below computes meanwhile: the wait-free half of DWBP; then gathers the fresh chunks that come back
-// and tells the layers. One per layer with learned parameters and node. (The paper's syncer.)
+// and tells the layers. One per node and layer with parameters, or per group of layers that share some.
+// (The paper's syncer.)
 //
 // Accepts  connect_gradient_push  from node
-//          backward_done     from layer          once per replica, clock and micro-batch
+//          backward_done     from layer          once per writing layer, replica, clock and micro-batch
 //          chunk_landed      from server_shard, network_link   each of its chunks once per version
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
@@ -14,7 +15,7 @@
 //          gradient_taken    to layer            only with several replicas and micro-batches
 //          install_chunk     to the own shard    once, when the first values are in
 //          layer_fresh       to solver
-// State    contributions of the pass in work, chunks still missing of the version in work, chunks of the
+// State    contributions of the passes in work, chunks still missing of the version in work, chunks of the
 //          version after it that were faster.
 // Fails    a chunk more than one version ahead: logic error. A peer that stays away is network_link's matter.
 // Source   Zhang et al., arXiv:1512.06216, section 4; priorities: Jayarajan et al., MLSys 2019 (P3).
@@ -34,10 +35,10 @@
 namespace poseidon {
 
 struct gradient_push_setup {
-  layer_id layer{};
+  layer_id layer{};  ///< the first of the group
   std::string_view name;
   worker_id self{};
-  std::uint32_t replicas = 1;
+  std::size_t contributions = 1;  ///< to a pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
   std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
@@ -77,7 +78,7 @@ class gradient_push : public actor<gradient_push> {
   gradient_push_setup setup_;
   connect_gradient_push neighbours_;
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
-  std::uint32_t replicas_done_ = 0;
+  std::map<std::uint32_t, std::size_t> done_;  // contributions by micro-batch
   bool installed_ = false;
   std::map<std::uint64_t, std::size_t> landed_;  // by version
   std::int64_t pushed_at_ns_ = 0;

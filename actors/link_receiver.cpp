@@ -2,10 +2,12 @@
 
 #include "actors/trace.hpp"
 #include "messages/checksum.hpp"
+#include "models/square_sum.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace poseidon {
@@ -34,6 +36,14 @@ void check_chunk(const decoded_header& h, const link_limits& limits, chunk_id ch
   }
 }
 
+void check_squares(const decoded_header& h, const link_limits& limits) {
+  if (!limits.clips)
+    throw bad_frame("gradient_squares", "clip_gradients", "set", "unset, as in this run's solver");
+  if (h.payload_bytes != square_sum::bytes)
+    throw bad_frame("gradient_squares", "payload size", std::to_string(h.payload_bytes),
+                    std::to_string(square_sum::bytes));
+}
+
 void check_slot(std::string_view kind, const link_limits& limits, std::uint32_t slot) {
   if (slot < limits.history_slots) return;
   throw bad_frame(kind, "slot", std::to_string(slot),
@@ -51,6 +61,8 @@ void check_frame(const decoded_header& h, const link_binding& run) {
   std::visit(
       [&](const auto& f) {
         if constexpr (requires { f.chunk; }) check_chunk(h, run.limits, f.chunk);
+        if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::gradient_squares>)
+          check_squares(h, run.limits);
         if constexpr (requires { f.slot; }) check_slot(kind, run.limits, f.slot);
         if constexpr (requires { f.worker; }) {
           if (f.worker != run.peer && run.peer != no_worker) {
@@ -171,6 +183,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   f.head = decode_header(header_);
   f.binding = shared_->binding();
   check_frame(f.head, *f.binding);
+  if (f.binding->gate) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes == 0) return f;
   if (const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header)) {
     if (!f.binding->landing) throw bad_frame("fresh_parameters", "time", "now", "after the view");
@@ -207,6 +220,8 @@ void link_receiver::deliver(open_frame f) {
     goodbye_ = bye->reason;
   } else if (const auto* g = std::get_if<frames::push_gradient>(&f.head.header)) {
     tell(to.shard, gradient_arrived{from, g->chunk, g->clock, std::move(values)}, bytes);
+  } else if (const auto* s = std::get_if<frames::gradient_squares>(&f.head.header)) {
+    tell(to.shard_squares, squares_arrived{from, s->clock, std::move(values)}, bytes);
   } else if (const auto* p = std::get_if<frames::fresh_parameters>(&f.head.header)) {
     if (to.gather) tell(to.gather(p->chunk), chunk_landed{p->chunk, p->version}, bytes);
   } else if (const auto* i = std::get_if<frames::install_history>(&f.head.header)) {

@@ -40,11 +40,13 @@ struct link_limits {
   std::uint32_t workers = 0;
   std::vector<std::uint32_t> chunk_values;  ///< float32 by chunk id
   std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
+  bool clips = false;                       ///< the run has clip_gradients
 };
 
 /// Whom the receiver tells. An empty port: such frames are dropped.
 struct link_routes {
   port<gradient_arrived> shard;
+  port<squares_arrived> shard_squares;
   std::function<port<chunk_landed>(chunk_id)> gather;
   port<control_arrived> control;
   port<history_arrived> history_shard;         ///< install_history
@@ -62,12 +64,22 @@ class landing {
   virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
 };
 
+/// What the run lets a peer say now, beyond what check_frame() knows. Called by the receiver's thread with
+/// each header, before the payload is read.
+class frame_gate {
+ public:
+  virtual ~frame_gate() = default;
+  /// Errors   bad_frame: ends the link, the payload is not read.
+  virtual void admit(const frame_header& h) = 0;
+};
+
 struct link_binding {
   worker_id self = no_worker;
   worker_id peer = no_worker;
   link_limits limits;
   link_routes routes;
   std::shared_ptr<poseidon::landing> landing;
+  std::shared_ptr<frame_gate> gate;  ///< null: whatever passes check_frame()
 };
 
 /// To a network_link: from now on this holds. Frames that arrive before it are held to what held

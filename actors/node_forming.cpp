@@ -1,5 +1,6 @@
 // actors/node_forming.cpp - the first half of node: finding the others, building the graph, first values.
 #include "actors/node.hpp"
+#include "actors/peer_window.hpp"
 #include "actors/run_codec.hpp"
 
 #include <algorithm>
@@ -218,13 +219,20 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
     b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
     gather.push_back(graph_->gather(c.parameter));
   }
+  b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
   b->routes.shard = graph_->shard();
+  b->routes.shard_squares = graph_->shard();
   b->routes.history_shard = graph_->shard();
   b->routes.history_checkpointer = graph_->checkpoints();
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
   b->routes.control = me;
   b->routes.lost = me;
   b->landing = std::make_shared<store_landing>(compiled_->store);
+  peer_window_setup window{self_, b->peer, clock_id{setup_.run->first_clock}, {}, compiled_->store};
+  const auto& net = compiled_->train.graph;
+  for (std::size_t p = 0; p < net.parameters.size(); ++p)
+    window.learned.push_back(is_learned(net, p));
+  b->gate = std::make_shared<peer_window>(std::move(window));
   return b;
 }
 

@@ -5,7 +5,7 @@
 namespace poseidon {
 
 parameter_store::parameter_store(const net& n, partition cut)
-    : cut_(std::move(cut)), current_(n.parameters.size()) {
+    : cut_(std::move(cut)), current_(n.parameters.size()), applied_(cut_.chunks.size()) {
   for (const auto& p : n.parameters) {
     for (auto& half : buffers_) half.emplace_back(static_cast<std::size_t>(count(p.shape)));
     views_.push_back(std::make_unique<parameter_values>());
@@ -37,6 +37,14 @@ std::span<const float> parameter_store::current_chunk(std::size_t chunk) const {
 
 std::uint64_t parameter_store::version(std::size_t parameter) const {
   return views_[parameter]->version.load(std::memory_order_acquire);
+}
+
+void parameter_store::set_applied(std::size_t chunk, std::uint64_t version) {
+  applied_[chunk].store(version, std::memory_order_release);
+}
+
+std::uint64_t parameter_store::applied(std::size_t chunk) const {
+  return applied_[chunk].load(std::memory_order_acquire);
 }
 
 parameter_arrays parameter_store::copy(std::uint64_t wanted) const {

@@ -6,7 +6,8 @@
 // update, and the version before stays whole until the next one begins to land.
 //
 // Threads: landing() buffers are written by link receivers and the shard, each chunk by one of them;
-// publish() is called by the parameter's gradient_push; kernels read view() from streams.
+// publish() is called by the parameter's gradient_push; kernels read view() from streams; the shard says
+// applied(), link receivers ask for it.
 #pragma once
 #include "models/device.hpp"
 #include "models/net.hpp"
@@ -42,6 +43,11 @@ class parameter_store {
   [[nodiscard]] std::span<const float> current_chunk(std::size_t chunk) const;
   [[nodiscard]] std::uint64_t version(std::size_t parameter) const;
 
+  /// How many updates this node's shard has made to a chunk of its own. Set before anybody hears of the
+  /// update, so a peer that speaks of a later one is wrong.
+  void set_applied(std::size_t chunk, std::uint64_t version);
+  [[nodiscard]] std::uint64_t applied(std::size_t chunk) const;
+
   /// Copies of all parameters at `version`, whether current or one behind.
   /// Errors   std::runtime_error naming the parameter whose version is neither.
   [[nodiscard]] parameter_arrays copy(std::uint64_t version) const;
@@ -51,6 +57,7 @@ class parameter_store {
   std::vector<std::vector<float>> buffers_[2];
   std::vector<std::atomic<int>> current_;  // which half; swapped by publish()
   std::vector<std::unique_ptr<parameter_values>> views_;
+  std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk
   std::vector<std::string> names_;
 };
 

@@ -4,6 +4,8 @@
 #include "models/solver_file.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace poseidon {
 
@@ -32,6 +34,7 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
+  if (setup_.solver.clip_gradients() >= 0) start_clipping();
 }
 
 void server_shard::on(const connect_shard& m) {
@@ -49,6 +52,7 @@ void server_shard::on(const install_chunk& m) {
   const auto from = setup_.store->current_chunk(value(m.chunk));
   std::copy(from.begin(), from.end(), o.values->begin());
   o.version = value(m.version);
+  setup_.store->set_applied(value(m.chunk), o.version);
   o.installed = true;
   apply_if_complete(m.chunk);
 }
@@ -80,9 +84,56 @@ void server_shard::apply_if_complete(chunk_id id) {
     if (!complete) return;
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
-    apply(id, o, gradients);
+    if (clip_) return hold(o, sum(gradients));
+    apply(id, o, sum(gradients), 1);
   }
 }
+
+// -- clip_gradients -------------------------------------------------------------------------------------
+
+void server_shard::start_clipping() {
+  const auto& cut = setup_.store->cut();
+  const auto learned = [&](std::size_t id) { return setup_.learned[cut.chunks[id].parameter]; };
+  std::size_t shards = 0;
+  for (const auto& chunks : cut.by_owner)
+    if (std::any_of(chunks.begin(), chunks.end(), learned)) ++shards;
+  const auto& own = cut.by_owner[value(setup_.self)];
+  const auto chunks = static_cast<std::size_t>(std::count_if(own.begin(), own.end(), learned));
+  clip_.emplace(setup_.solver.clip_gradients(), setup_.replicas, chunks, shards);
+}
+
+void server_shard::hold(owned& o, std::span<const float> summed) {
+  o.held.emplace(summed.begin(), summed.end());
+  if (const auto squares = clip_->add_chunk(o.version, summed)) {
+    const auto bytes = std::make_shared<std::array<std::byte, square_sum::bytes>>();
+    squares->write(*bytes);
+    for (const auto& link : neighbours_.links)
+      tell(link, send_frame{frames::gradient_squares{clock_id{o.version}}, {bytes, *bytes}, 0},
+           bytes->size());
+  }
+  apply_held();
+}
+
+void server_shard::on(const squares_arrived& m) {
+  if (!clip_) throw logic_bug("squares without clip_gradients", value(m.from), value(m.clock));
+  clip_->add_shard(value(m.clock), square_sum::read(m.values.bytes.first<square_sum::bytes>()));
+  apply_held();
+}
+
+/// All learned chunks go from clock to clock together: the norm is that of all of them.
+void server_shard::apply_held() {
+  const auto first = std::find_if(chunks_.begin(), chunks_.end(),
+                                  [](const auto& c) { return c.second.held.has_value(); });
+  if (first == chunks_.end()) return;
+  const auto factor = clip_->take_factor(first->second.version);
+  if (!factor) return;
+  for (auto& [id, o] : chunks_)
+    if (const auto summed = std::exchange(o.held, std::nullopt))
+      apply(chunk_id{id}, o, *summed, *factor);
+  for (auto& [id, o] : chunks_) apply_if_complete(chunk_id{id});
+}
+
+// -- updates --------------------------------------------------------------------------------------------
 
 std::span<const float> server_shard::sum(const std::vector<payload>& gradients) {
   const auto first = floats(gradients.front());
@@ -94,7 +145,7 @@ std::span<const float> server_shard::sum(const std::vector<payload>& gradients) 
   return total;
 }
 
-void server_shard::apply(chunk_id id, owned& o, const std::vector<payload>& gradients) {
+void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, float factor) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto& p = setup_.parameters[c.parameter];
@@ -103,14 +154,15 @@ void server_shard::apply(chunk_id id, owned& o, const std::vector<payload>& grad
   step.iteration = o.version;
   step.rate = learning_rate(setup_.solver, o.version) * p.lr_mult;
   step.decay = setup_.solver.weight_decay() * p.decay_mult;
-  step.scale = setup_.scale;
+  step.scale = setup_.scale * factor;
 
   // A link that still sends the version before keeps its buffer; then this version gets a new one.
   if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
-  setup_.arithmetic->update(setup_.rule, step, sum(gradients), *o.values, *o.spare, history);
+  setup_.arithmetic->update(setup_.rule, step, summed, *o.values, *o.spare, history);
   std::swap(o.values, o.spare);
   ++o.version;
+  setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
                           static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});

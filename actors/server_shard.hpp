@@ -2,24 +2,28 @@
 //
 // Owns chunks of the parameters and their solver state. When a chunk has the gradients of all workers for
 // its clock, it adds them in worker order, applies the solver rule once and sends the fresh chunk to
-// everyone. The parameter server of the paper, cut by size over all nodes.
+// everyone. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
+// summed chunks wait until every shard has told the squares of its own (gradient_clip.hpp).
 //
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          squares_arrived   from network_link    with clip_gradients: once per other shard and clock
 //          copy_history      from checkpointer (own node)
 //          control_arrived   from node            gather_history of another node's checkpointer
 //          shut_down         from node
-// Sends    send_frame        to network_link      fresh_parameters; history
+// Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
 //          chunk_landed      to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
-// State    per chunk: version, values, solver state, gradients that wait for the others.
+// State    per chunk: version, values, solver state, gradients that wait for the others;
+//          with clip_gradients also the sum that waits for the norm.
 // Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
-//          peer's frame with such numbers has already ended its link).
+//          peer's frame with such numbers has already ended its link: peer_window.hpp).
 // Detached: it computes.
 // Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/gradient_clip.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/trace.hpp"
 #include "messages/link.hpp"
@@ -28,6 +32,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "caffe.pb.h"
@@ -37,10 +42,12 @@ namespace poseidon {
 struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
+  std::uint32_t replicas = 1;       ///< of a node; for the norm of clip_gradients
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   solver_rule rule;
   std::vector<net_parameter> parameters;  ///< for multipliers
+  std::vector<bool> learned;              ///< by parameter
   std::vector<std::uint32_t> priorities;  ///< by parameter: of the frames about it
   std::shared_ptr<const device> arithmetic;
   std::shared_ptr<parameter_store> store;
@@ -58,14 +65,15 @@ struct connect_shard {
 class server_shard : public actor<server_shard> {
  public:
   static constexpr const char* type_name = "server_shard";
-  using accepts = messages<connect_shard, gradient_arrived, install_chunk, history_arrived,
-                           copy_history, control_arrived, shut_down>;
+  using accepts = messages<connect_shard, gradient_arrived, install_chunk, squares_arrived,
+                           history_arrived, copy_history, control_arrived, shut_down>;
   using sends = messages<send_frame, chunk_landed, history_arrived>;
 
   server_shard(actor_context context, server_shard_setup setup);
   void on(const connect_shard& m);
   void on(const gradient_arrived& m);
   void on(const install_chunk& m);
+  void on(const squares_arrived& m);
   void on(const history_arrived& m);
   void on(const copy_history& m);
   void on(const control_arrived& m);
@@ -78,13 +86,17 @@ class server_shard : public actor<server_shard> {
     std::shared_ptr<std::vector<float>> values, spare;  // spare: the version before, if unread
     std::vector<std::vector<float>> history;
     std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
+    std::optional<std::vector<float>> held;                 // summed, waits for the norm
   };
 
   owned& at(chunk_id id);
+  void start_clipping();
   void apply_if_complete(chunk_id id);
-  void apply(chunk_id id, owned& o, const std::vector<payload>& gradients);
+  void hold(owned& o, std::span<const float> summed);
+  void apply_held();
+  void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
   void broadcast(chunk_id id, const owned& o);
-  std::span<const float> sum(const std::vector<payload>& gradients);
+  [[nodiscard]] std::span<const float> sum(const std::vector<payload>& gradients);
   template <class F>
   void for_each_history(F&& f);
 
@@ -92,6 +104,7 @@ class server_shard : public actor<server_shard> {
   connect_shard neighbours_;
   std::map<std::uint32_t, owned> chunks_;
   std::vector<float> scratch_;
+  std::optional<gradient_clip> clip_;  // with clip_gradients
 };
 
 }  // namespace poseidon

@@ -12,23 +12,8 @@ std::string indexed(const std::string& what, std::size_t replica) {
   return what + " [" + std::to_string(replica) + "]";
 }
 
-/// Parameters that this layer owns: learned ones, then frozen ones.
-std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(const net& n,
-                                                                               std::size_t layer) {
-  std::pair<std::vector<std::size_t>, std::vector<std::size_t>> out;
-  const auto& l = n.layers[layer];
-  for (std::size_t s = 0; s < l.parameters.size(); ++s) {
-    const auto p = l.parameters[s];
-    if (n.parameters[p].layer != layer) continue;
-    (is_learned(n, p) ? out.first : out.second).push_back(p);
-  }
-  return out;
-}
-
-bool learns(const net& n, std::size_t layer) {
-  const auto& l = n.layers[layer];
-  return std::any_of(l.parameters.begin(), l.parameters.end(),
-                     [&](std::size_t p) { return is_learned(n, p); });
+bool contains(const std::vector<std::size_t>& layers, std::size_t layer) {
+  return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
 std::vector<float> read_outputs(const replica& r, const net& n,
@@ -78,33 +63,41 @@ void training_graph::spawn_streams() {
 void training_graph::spawn_pushes() {
   const auto& n = run_.train.graph;
   push_of_parameter_.resize(n.parameters.size());
-  for (std::size_t l = 0; l < n.layers.size(); ++l) {
-    auto [learned, frozen] = owned_parameters(n, l);
-    if (learned.empty() && frozen.empty()) continue;
-    for (const auto p : n.layers[l].parameters) push_of_parameter_[p] = pushes_.size();
+  for (auto& group : parameter_groups(n)) {
+    for (const auto p : group.learned) push_of_parameter_[p] = pushes_.size();
+    for (const auto p : group.frozen) push_of_parameter_[p] = pushes_.size();
     std::vector<std::vector<std::span<float>>> parts;
     for (const auto& r : run_.train.replicas) {
       auto& part = parts.emplace_back();
-      for (const auto p : learned) part.push_back(r->gradient(p));
+      for (const auto p : group.learned) part.push_back(r->gradient(p));
     }
+    const auto& first = n.layers[group.layers.front()].name;
     auto& entry = pushes_.emplace_back();
-    entry.layer = l;
-    entry.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches);
+    entry.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
+                                               group.writers.size());
     gradient_push_setup s;
-    s.layer = layer_id{static_cast<std::uint32_t>(l)};
-    s.name = context_.trace.keep(n.layers[l].name);
+    s.layer = layer_id{static_cast<std::uint32_t>(group.layers.front())};
+    s.name = context_.trace.keep(first);
     s.self = context_.self;
-    s.replicas = run_.replicas;
+    s.contributions = group.writers.size() * run_.replicas;
     s.micro_batches = run_.micro_batches;
     s.tells_taken = run_.replicas > 1 && run_.micro_batches > 1;
-    s.parameters = std::move(learned);
-    s.frozen = std::move(frozen);
+    s.parameters = group.learned;
+    s.frozen = group.frozen;
     s.sum = entry.sum;
     s.store = run_.store;
-    s.trace = lane("gradient_push " + n.layers[l].name);
-    entry.push = start<gradient_push>(thread_kind::shared, "gradient_push " + n.layers[l].name,
-                                      std::move(s));
+    s.trace = lane("gradient_push " + first);
+    entry.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
+    entry.group = std::move(group);
   }
+}
+
+/// Null for layers without parameters. Test nets find theirs by the layer's name.
+const training_graph::push_entry* training_graph::push_of(std::string_view train_layer) const {
+  for (const auto& e : pushes_)
+    for (const auto l : e.group.layers)
+      if (run_.train.graph.layers[l].name == train_layer) return &e;
+  return nullptr;
 }
 
 training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32_t test_net) {
@@ -126,15 +119,14 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.test_net = test_net;
       s.is_source = is_source(from);
       s.runs_backward = from.needs_backward;
-      s.has_parameters = !from.parameters.empty();
-      s.learns = learns(c.graph, l);
+      const auto* push = from.parameters.empty() ? nullptr : push_of(from.name);
+      s.has_parameters = push != nullptr;
+      s.learns = push != nullptr && !push->group.learned.empty();
       s.stream = streams_[r];
       s.outputs = solver_;
       s.issued = solver_;
       if (training) {
-        const auto push = std::find_if(pushes_.begin(), pushes_.end(),
-                                       [&](const push_entry& e) { return e.layer == l; });
-        if (push != pushes_.end() && s.learns) s.sum = push->sum;
+        if (push != nullptr && contains(push->group.writers, l)) s.sum = push->sum;
         s.waits_for_taken = run_.replicas > 1 && run_.micro_batches > 1;
       }
       for (const auto& reader : c.readers)
@@ -182,11 +174,13 @@ void training_graph::spawn_shard_and_solver() {
   server_shard_setup shard;
   shard.self = context_.self;
   shard.workers = spec_.workers;
+  shard.replicas = run_.replicas;
   shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);
   shard.parameters = n.parameters;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+    shard.learned.push_back(is_learned(n, p));
     shard.priorities.push_back(1 + static_cast<std::uint32_t>(first_use(n, p)));
     shard.names.push_back(context_.trace.keep(n.layers[n.parameters[p].layer].name));
   }
@@ -208,8 +202,8 @@ void training_graph::spawn_shard_and_solver() {
   s.workers = spec_.workers;
   s.replicas = run_.replicas;
   s.micro_batches = run_.micro_batches;
-  for (std::size_t l = 0; l < n.layers.size(); ++l)
-    if (const auto owned = owned_parameters(n, l); !owned.first.empty()) ++s.layers_that_learn;
+  for (const auto& group : parameter_groups(n))
+    if (!group.learned.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
   const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas,
@@ -247,7 +241,7 @@ void training_graph::connect_net(const compiled_net& c, const net_actors& a, boo
         if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
       if (training)
         for (const auto& e : pushes_)
-          if (e.layer == l) m.push = e.push;
+          if (contains(e.group.writers, l)) m.push = e.push;
       tell_from_outside(a.layers[r][l], m);
     }
     for (std::size_t d = 0; d < c.data_layers.size(); ++d)
@@ -263,12 +257,14 @@ void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) 
     m.own_shard_install = shard_;
     m.solver = solver_;
     for (std::uint32_t r = 0; r < run_.replicas; ++r) {
-      m.layers.push_back(train_.layers[r][e.layer]);
-      m.layers_taken.push_back(train_.layers[r][e.layer]);
-      for (std::size_t t = 0; t < tests_.size(); ++t)
-        for (std::size_t l = 0; l < run_.tests[t].graph.layers.size(); ++l)
-          if (run_.tests[t].graph.layers[l].name == run_.train.graph.layers[e.layer].name)
+      for (const auto l : e.group.layers) m.layers.push_back(train_.layers[r][l]);
+      for (const auto l : e.group.writers) m.layers_taken.push_back(train_.layers[r][l]);
+      for (std::size_t t = 0; t < tests_.size(); ++t) {
+        const auto& layers = run_.tests[t].graph.layers;
+        for (std::size_t l = 0; l < layers.size(); ++l)
+          if (!layers[l].parameters.empty() && push_of(layers[l].name) == &e)
             m.layers.push_back(tests_[t].layers[r][l]);
+      }
     }
     tell_from_outside(e.push, m);
   }

@@ -1,7 +1,7 @@
 // actors/training_graph.hpp
 //
-// Puts actors on a compiled run: one layer actor per layer and replica, streams, gradient_push per layer,
-// the shard, the solver, and wires them as the nets say. The links to other nodes are made by `node`, which
+// Puts actors on a compiled run: one layer actor per layer and replica, streams, a gradient_push per layer
+// with parameters (or per group of layers that share some), the shard, the solver, and wires them as the nets say. The links to other nodes are made by `node`, which
 // has the connections, and given to connect().
 #pragma once
 #include "actors/checkpointer.hpp"
@@ -13,9 +13,11 @@
 #include "actors/solver.hpp"
 #include "actors/stream.hpp"
 #include "actors/trace.hpp"
+#include "models/parameter_groups.hpp"
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace poseidon {
@@ -41,7 +43,7 @@ class training_graph {
   /// Tells everybody its neighbours. `links` by worker, empty at self.
   void connect(const std::vector<port<send_frame>>& links);
 
-  /// The port that gathers a chunk: the gradient_push of the layer that owns the parameter.
+  /// The port that gathers a chunk: the gradient_push of the parameter's group.
   [[nodiscard]] port<chunk_landed> gather(std::size_t parameter) const;
   [[nodiscard]] const handle<solver>& the_solver() const { return solver_; }
   [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
@@ -56,6 +58,11 @@ class training_graph {
     std::vector<std::vector<handle<layer>>> layers;         // [replica][layer]
     std::vector<std::vector<handle<data_source>>> sources;  // [replica][data layer]
   };
+  struct push_entry {
+    parameter_group group;
+    std::shared_ptr<gradient_sum> sum;
+    handle<gradient_push> push;
+  };
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
@@ -64,6 +71,7 @@ class training_graph {
   void spawn_shard_and_solver();
   void connect_net(const compiled_net& n, const net_actors& a, bool training);
   void connect_pushes(const std::vector<port<send_frame>>& links);
+  [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
   [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }
 
@@ -76,11 +84,6 @@ class training_graph {
   handle<server_shard> shard_;
   handle<checkpointer> checkpointer_;
   std::vector<handle<stream>> streams_;
-  struct push_entry {
-    std::size_t layer = 0;
-    std::shared_ptr<gradient_sum> sum;
-    handle<gradient_push> push;
-  };
   std::vector<push_entry> pushes_;
   std::vector<std::size_t> push_of_parameter_;
   net_actors train_;

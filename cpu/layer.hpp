@@ -6,6 +6,7 @@
 #pragma once
 #include "cpu/blob.hpp"
 #include "cpu/dnnl_run.hpp"
+#include "cpu/gradient_slot.hpp"
 #include "models/device.hpp"
 
 #include <cstdint>
@@ -29,9 +30,10 @@ struct replica_state {
   std::vector<const parameter_values*> parameters;  ///< by net parameter
   replica_options options;
   dnnl_run dnnl;
-  std::vector<cpu_blob> blobs;       ///< by net blob
-  buffer arena;                      ///< memory of most of them, see blob_memory.hpp
-  std::vector<buffer> gradients;     ///< by net parameter; empty without backward
+  std::vector<cpu_blob> blobs;    ///< by net blob
+  buffer arena;                   ///< memory of most of them, see blob_memory.hpp
+  std::vector<buffer> gradients;  ///< by net parameter; empty without backward
+  std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
   std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
   std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well
   std::vector<std::shared_ptr<pooled_choice>> choices;  ///< by layer: of max poolings
@@ -41,27 +43,6 @@ struct replica_state {
   [[nodiscard]] bool has_backward() const {
     return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
   }
-};
-
-/// Where one layer writes the gradient of one parameter. Of the layers that share a parameter the
-/// last in net order runs backward first and writes; the others add.
-class gradient_slot {
- public:
-  gradient_slot() = default;
-  gradient_slot(std::span<float> target, bool adds) : target_(target), adds_(adds) {
-    if (adds) own_ = buffer(target.size());
-  }
-  [[nodiscard]] bool wanted() const { return !target_.empty(); }
-  [[nodiscard]] float* begin() { return adds_ ? own_.data() : target_.data(); }
-  void end() {
-    if (!adds_) return;
-    for (std::size_t i = 0; i < target_.size(); ++i) target_[i] += own_.data()[i];
-  }
-
- private:
-  std::span<float> target_;
-  bool adds_ = false;
-  buffer own_;
 };
 
 /// The current values of one parameter, looked up in each pass.

@@ -13,7 +13,8 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {}} {
+      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {},
+               {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
     state_.forward_fused.resize(layers);
@@ -26,6 +27,7 @@ class cpu_replica final : public replica {
     if (state_.has_backward()) {
       for (const net_parameter& p : n.parameters)
         state_.gradients.emplace_back(static_cast<std::size_t>(count(p.shape)));
+      state_.shared.resize(n.parameters.size());
     }
     for (std::size_t i = 0; i < layers; ++i) {
       const layer_context c{state_, n.layers[i], i};
@@ -166,14 +168,20 @@ parameter_reader layer_context::parameter(std::size_t slot) const {
 gradient_slot layer_context::gradient(std::size_t slot) const {
   if (!state.has_backward() || slot >= layer.parameters.size() || !layer.learn.at(slot)) return {};
   const std::size_t p = layer.parameters[slot];
-  bool adds = false;  // does a later layer write it before this one?
-  for (std::size_t i = index + 1; i < state.graph.layers.size(); ++i) {
+  const std::span<float> total{state.gradients[p].data(), state.gradients[p].size()};
+  std::size_t writers = 0, mine = 0;  // counted from the net's end
+  for (std::size_t i = state.graph.layers.size(); i-- > 0;) {
     const net_layer& l = state.graph.layers[i];
-    for (std::size_t s = 0; s < l.parameters.size(); ++s) {
-      if (l.parameters[s] == p && l.needs_backward && l.learn.at(s)) adds = true;
+    for (std::size_t s = l.parameters.size(); s-- > 0;) {
+      if (l.parameters[s] != p || !l.needs_backward || !l.learn.at(s)) continue;
+      if (i == index && s == slot) mine = writers;
+      ++writers;
     }
   }
-  return {{state.gradients[p].data(), state.gradients[p].size()}, adds};
+  if (writers < 2) return gradient_slot(total);
+  auto& shared = state.shared.at(p);
+  if (shared == nullptr) shared = std::make_shared<shared_gradient>(total, writers);
+  return gradient_slot(shared->part(mine), shared);
 }
 
 std::span<float> layer_context::statistic(std::size_t slot) const {

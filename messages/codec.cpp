@@ -108,6 +108,9 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setWorker(value(f.worker));
                    w.setVersion(value(f.version));
                  },
+                 [&](const frames::gradient_squares& f) {
+                   frame.initGradientSquares().setClock(value(f.clock));
+                 },
              },
              h);
 }
@@ -209,6 +212,8 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getWorkerDone();
       return frames::worker_done{worker_id{r.getWorker()}, version_id{r.getVersion()}};
     }
+    case wire::Frame::GRADIENT_SQUARES:
+      return frames::gradient_squares{clock_id{frame.getGradientSquares().getClock()}};
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -257,7 +262,7 @@ std::string_view kind_name(const frame_header& h) {
       "start_training",  "push_gradient",  "fresh_parameters",
       "install_history", "gather_history", "history",
       "worker_report",   "stop_requested", "stop_after",
-      "goodbye",         "worker_done"};
+      "goodbye",         "worker_done",    "gradient_squares"};
   return names[h.index()];
 }
 
@@ -265,7 +270,8 @@ bool has_payload(const frame_header& h) {
   return std::holds_alternative<frames::push_gradient>(h) ||
          std::holds_alternative<frames::fresh_parameters>(h) ||
          std::holds_alternative<frames::install_history>(h) ||
-         std::holds_alternative<frames::history>(h);
+         std::holds_alternative<frames::history>(h) ||
+         std::holds_alternative<frames::gradient_squares>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

@@ -57,6 +57,12 @@ struct push_gradient {
   clock_id clock{};
 };
 
+/// A shard to every other one, with clip_gradients only, once per clock: the squares of all values of its
+/// summed gradients. Payload: models/square_sum.hpp, 4096 bytes.
+struct gradient_squares {
+  clock_id clock{};
+};
+
 /// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values.
 struct fresh_parameters {
   chunk_id chunk{};
@@ -116,6 +122,7 @@ using frame_header =
     std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
-                 frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done>;
+                 frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
+                 frames::gradient_squares>;
 
 }  // namespace poseidon

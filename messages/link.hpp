@@ -28,6 +28,13 @@ struct gradient_arrived {
   payload values;
 };
 
+/// From a network_link to the shard: what another shard's summed gradients add to the norm of a clock.
+struct squares_arrived {
+  worker_id from{};
+  clock_id clock{};
+  payload values;
+};
+
 /// From a network_link: fresh values have been read to their place in this node's parameter store.
 struct chunk_landed {
   chunk_id chunk{};
@@ -60,6 +67,7 @@ struct close_link {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_frame)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)

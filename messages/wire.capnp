@@ -44,6 +44,7 @@ struct Frame {
     stopAfter @14 :StopAfter;
     goodbye @15 :Goodbye;
     workerDone @16 :WorkerDone;
+    gradientSquares @17 :GradientSquares;
   }
 }
 
@@ -82,6 +83,13 @@ struct PushGradient {
 struct FreshParameters {
   chunk @0 :UInt32;
   version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0
+}
+
+# A server_shard to every other one when it has the gradients of all workers for all of its chunks; only
+# where the solver has clip_gradients. Payload: 256 unsigned 128-bit integers, the sums of the squares of
+# the summed gradients' values by float exponent (models/square_sum.hpp). Once per clock.
+struct GradientSquares {
+  clock @0 :UInt64;
 }
 
 # Node 0 to the owning shard before the first clock of a resumed run. Payload: one array of solver state.

@@ -48,8 +48,8 @@ class kernel {
   virtual void forward(const pass& p) = 0;
 
   /// Writes (never adds to) the diffs of the bottoms with propagate_down and the gradients of the
-  /// parameters. For a parameter shared by several layers the first backward of a pass writes and the
-  /// others add.
+  /// parameters. The gradient of a parameter that several layers share is there when all of them have
+  /// run, in whatever order: the same bits for every order.
   virtual void backward(const pass& p) = 0;
 };
 

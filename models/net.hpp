@@ -48,6 +48,8 @@ struct net_layer {
   std::vector<std::size_t> tops;     ///< blobs
   /// Learned blobs, by slot; shared ones point at the owner's entry.
   std::vector<std::size_t> parameters;
+  std::vector<shape>
+      parameter_shapes;  ///< as this layer sees them: PERMISSIVE sharing lets them differ
   std::vector<bool> propagate_down;  ///< by bottom: does its diff have to be computed?
   std::vector<bool> learn;           ///< by parameter: is its gradient needed (lr_mult != 0)?
   std::vector<float> loss_weights;   ///< by top; 0 where the top is no loss

@@ -179,6 +179,7 @@ void net_assembly::add_parameters(net_layer& layer, const layer_question& q,
     if (static_cast<int>(slot) < layer.spec.param_size())
       param = layer.spec.param(static_cast<int>(slot));
     layer.learn.push_back(param.lr_mult() != 0);
+    layer.parameter_shapes.push_back(learned[slot].shape);
     if (const auto known = shared_.find(param.name());
         !param.name().empty() && known != shared_.end()) {
       share(layer, q, known->second, slot, learned[slot].shape, param);

@@ -129,15 +129,9 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
     for (std::size_t slot = 0; slot < needs; ++slot) {
       if (is_left_to_owner(slot)) continue;
       const auto& blob = source.blobs(static_cast<int>(slot));
-      const auto& parameter = n.parameters[target->parameters[slot]];
-      // A layer that shares permissively may see its owner's values in another shape.
-      const bool other_view =
-          values_in(blob) == static_cast<std::size_t>(count(parameter.shape)) &&
-          (parameter.layer != static_cast<std::size_t>(target - n.layers.begin()));
-      if (!other_view)
-        check_blob(blob, parameter.shape,
-                   needs == 1 ? whose : whose + " blob " + std::to_string(slot),
-                   " Rename the layer in the net to train it from scratch.");
+      check_blob(blob, target->parameter_shapes[slot],
+                 needs == 1 ? whose : whose + " blob " + std::to_string(slot),
+                 " Rename the layer in the net to train it from scratch.");
       copy_values(blob, values[target->parameters[slot]]);
     }
     if (needs > 0) copied.push_back(source.name());
@@ -152,8 +146,9 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
     auto& written = *to.add_layer();
     written = layer.spec;
     written.clear_blobs();
-    for (const auto parameter : layer.parameters)
-      write_blob(n.parameters[parameter].shape, values.at(parameter), *written.add_blobs());
+    for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
+      write_blob(layer.parameter_shapes[slot], values.at(layer.parameters[slot]),
+                 *written.add_blobs());
   }
   return to;
 }

@@ -49,6 +49,8 @@ struct net_writer {
     p.layer = n.layers.size() - 1;
     p.shape = std::move(s);
     n.layers.back().parameters.push_back(n.parameters.size());
+    n.layers.back().learn.push_back(true);
+    n.layers.back().needs_backward = true;
     n.parameters.push_back(std::move(p));
   }
 };

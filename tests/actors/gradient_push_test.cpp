@@ -27,7 +27,7 @@ struct push_of_two_replicas {
     gradient_push_setup s;
     s.layer = layer_id{7};
     s.name = "fc7";
-    s.replicas = 2;
+    s.contributions = 2;
     s.parameters = {0};
     s.sum = sum;
     s.store = store;
@@ -89,6 +89,44 @@ TEST_CASE("gradient_push: the own shard takes over its chunks once, when the fir
   t.landed(0, 1);
   t.landed(1, 1);
   CHECK(t.install.got->size() == 1);
+}
+
+TEST_CASE("gradient_push: layers that share a parameter push once, when the last of them is done") {
+  push_of_two_replicas t;
+  gradient_push_setup s;
+  s.name = "fc7";
+  s.contributions = 3;  // layers
+  s.micro_batches = 2;
+  s.parameters = {0};
+  s.sum = t.sum;
+  s.store = t.store;
+  const auto push = t.sim.spawn<gradient_push>("gradient_push shared", std::move(s));
+  t.sim.tell(push, connect_gradient_push{{{}, t.link.in}, t.shard.in, t.install.in, {}, {}, {}});
+  const auto done = [&](std::uint32_t micro_batch, int times) {
+    for (int i = 0; i < times; ++i)
+      t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, micro_batch, 0}});
+    t.sim.settle();
+  };
+  // What two layers say of two micro-batches may cross on the way.
+  done(0, 2);
+  done(1, 2);
+  CHECK(t.shard.got->empty());
+  done(0, 1);
+  CHECK(t.shard.got->empty());
+  done(1, 1);
+  CHECK(t.shard.got->size() == 1);
+  done(0, 3);
+  done(1, 3);
+  CHECK(t.shard.got->size() == 2);
+}
+
+TEST_CASE("gradient_sum: replicas are added when every layer that writes has run on each") {
+  std::vector<float> r0{1}, r1{2};
+  gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 1, 2);
+  for (int i = 0; i < 3; ++i) sum.contribute(0);
+  CHECK(sum.total(0)[0] == 1.0f);
+  sum.contribute(0);
+  CHECK(sum.total(0)[0] == 3.0f);
 }
 
 TEST_CASE(

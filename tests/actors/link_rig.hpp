@@ -138,6 +138,7 @@ class store : public landing {
 struct link_end {
   handle<network_link> link;
   std::shared_ptr<inbox<gradient_arrived>> gradients;
+  std::shared_ptr<inbox<squares_arrived>> squares;
   std::shared_ptr<inbox<chunk_landed>> landed;
   std::shared_ptr<inbox<control_arrived>> control;
   std::shared_ptr<inbox<history_arrived>> installed, gathered;
@@ -167,6 +168,8 @@ struct end_options {
   std::chrono::milliseconds stall_limit{10000};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;
+  bool clips = false;
+  std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
 
@@ -176,6 +179,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   link_options l;
   auto& r = l.binding.routes;
   std::tie(r.shard, e.gradients) = rig.listen<gradient_arrived>();
+  std::tie(r.shard_squares, e.squares) = rig.listen<squares_arrived>();
   port<chunk_landed> gather;
   std::tie(gather, e.landed) = rig.listen<chunk_landed>();
   r.gather = [gather](chunk_id) { return gather; };
@@ -192,6 +196,8 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.self = o.self;
   l.binding.peer = o.peer;
   l.binding.limits.workers = 2;
+  l.binding.limits.clips = o.clips;
+  l.binding.gate = o.gate;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;

@@ -1,5 +1,7 @@
 // Long because every claim about a link has its case here, on one rig.
+#include "actors/peer_window.hpp"
 #include "messages/checksum.hpp"
+#include "tests/actors/fakes.hpp"
 #include "tests/actors/link_rig.hpp"
 
 #include <algorithm>
@@ -454,6 +456,11 @@ TEST_CASE(
     say(piece_with_header(frames::fresh_parameters{chunk_id{0}, version_id{4}}, chunk, 4000),
         "fresh_parameters: version is 4, expected 5");
   }
+  SUBCASE("squares where nothing is clipped") {
+    say(piece_with_header(frames::gradient_squares{clock_id{0}}, std::vector<std::byte>(4096),
+                          4096),
+        "gradient_squares: clip_gradients is set, expected unset, as in this run's solver");
+  }
   SUBCASE("a continuation of nothing") {
     const auto p = encode_preamble({0, 0});
     say({p.begin(), p.end()},
@@ -480,6 +487,59 @@ TEST_CASE(
   CHECK(t.end.gradients->size() == 0);
   CHECK(t.end.landed->size() == 0);
   CHECK(t.end.parameters->at(2) == std::vector<float>(1000));
+}
+
+TEST_CASE("network_link: squares reach the shard whole, others end the link") {
+  end_options o;
+  o.clips = true;
+  link_and_puppet t(o);
+  std::vector<std::byte> squares(4096, std::byte{7});
+  t.puppet->write(piece_with_header(frames::gradient_squares{clock_id{3}}, squares, 4096));
+  const auto got = t.end.squares->wait_for(1);
+  REQUIRE(got.size() == 1);
+  CHECK(got[0].clock == clock_id{3});
+  CHECK(std::equal(got[0].values.bytes.begin(), got[0].values.bytes.end(), squares.begin(),
+                   squares.end()));
+  squares.resize(4000);
+  t.puppet->write(piece_with_header(frames::gradient_squares{clock_id{4}}, squares, 4000));
+  CHECK(t.lost().why.find("gradient_squares: payload size is 4000, expected 4096") !=
+        std::string::npos);
+}
+
+TEST_CASE(
+    "network_link: a gradient of a wrong clock ends the link by name, and the shard hears "
+    "nothing") {
+  const auto store = test::one_parameter_store(2000, 1000, 2);
+  store->publish(0, 5);
+  store->set_applied(0, 5);
+  end_options o;
+  o.chunks = 2;
+  o.gate = std::make_shared<peer_window>(
+      peer_window_setup{worker_id{0}, worker_id{1}, clock_id{5}, {true}, store});
+  std::uint64_t clock = 0;
+  std::string expected;
+  SUBCASE("too old") {
+    clock = 4, expected = "4, expected 6";
+  }
+  SUBCASE("once more") {
+    clock = 5, expected = "5, expected 6";
+  }
+  SUBCASE("too far ahead") {
+    clock = 7, expected = "7, expected 6";
+  }
+  SUBCASE("before its parameters") {
+    clock = 6, expected = "6, expected at most 5 so far";
+  }
+  link_and_puppet t(o);
+  const std::vector<std::byte> chunk(4000);
+  t.puppet->write(piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{5}}, chunk, 4000));
+  t.puppet->write(
+      piece_with_header(frames::push_gradient{chunk_id{0}, clock_id{clock}}, chunk, 4000));
+  CHECK(
+      t.lost().why.find("worker 1 (10.0.0.8:7600) sent a bad frame: push_gradient: clock of chunk "
+                        "0 is " +
+                        expected) == 0);
+  CHECK(t.end.gradients->size() == 1);
 }
 
 TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {

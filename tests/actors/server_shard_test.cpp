@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace poseidon;
 
 namespace {
@@ -107,6 +109,63 @@ TEST_CASE(
   CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
   CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
   CHECK(test::values_of((*t.link.got)[2].data) == std::vector<float>{-3, -3, -3});
+}
+
+TEST_CASE(
+    "server_shard: with clip_gradients nothing moves before every shard has told its squares") {
+  // One parameter in four chunks of one value, dealt to two shards of two workers.
+  test::sim sim;
+  auto store = test::one_parameter_store(4, 1, 2);
+  auto link = sim.listen<send_frame>();
+  auto gather = sim.listen<chunk_landed>();
+  server_shard_setup s;
+  s.workers = 2;
+  s.solver.set_base_lr(1);
+  s.solver.set_lr_policy("fixed");
+  s.solver.set_clip_gradients(2.5);
+  s.parameters = test::one_parameter_net(4).parameters;
+  s.learned = {true};
+  s.priorities = {1};
+  s.names = {"fc7"};
+  s.arithmetic = std::make_shared<test::plain_arithmetic>();
+  s.store = store;
+  auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
+  sim.tell(shard, connect_shard{{{}, link.in}, {gather.in}, {}});
+  store->publish(0, 0);
+  const auto others = [&](std::uint64_t clock, float value) {
+    square_sum squares;
+    squares.add(std::vector<float>{value});
+    auto bytes = std::make_shared<std::vector<std::byte>>(square_sum::bytes);
+    squares.write(std::span<std::byte, square_sum::bytes>(*bytes));
+    sim.tell(shard, squares_arrived{worker_id{1}, clock_id{clock}, {bytes, *bytes}});
+    sim.settle();
+  };
+  const auto gradient = [&](unsigned chunk, std::uint64_t clock, float half) {
+    for (const unsigned worker : {0u, 1u})
+      sim.tell(shard, gradient_arrived{worker_id{worker}, chunk_id{chunk}, clock_id{clock},
+                                       test::payload_of({half})});
+    sim.settle();
+  };
+  for (const unsigned chunk : {0u, 2u}) sim.tell(shard, install_chunk{chunk_id{chunk}, {}});
+  gradient(0, 0, 1.5f);  // summed: 3
+  CHECK(link.got->empty());
+  others(0, 5);
+  gradient(2, 0, 0);
+  REQUIRE(link.got->size() == 3);  // the own squares, and two chunks
+  CHECK(std::holds_alternative<frames::gradient_squares>((*link.got)[0].header));
+  const auto own = square_sum::read((*link.got)[0].data.bytes.first<square_sum::bytes>());
+  CHECK(own.value() == 9);
+  // The norm is sqrt(9 + 0 + 25): 3 becomes 3 * 2.5 / sqrt(34).
+  CHECK(test::values_of((*link.got)[1].data)[0] ==
+        doctest::Approx(-3 * 2.5 / std::sqrt(34.0)).epsilon(1e-6));
+  link.got->clear();
+  gradient(2, 1, 0);
+  gradient(0, 1, 0.5f);
+  CHECK(link.got->size() == 1);  // squares
+  others(1, 1);
+  REQUIRE(link.got->size() == 3);
+  CHECK(test::values_of((*link.got)[1].data)[0] ==  // below the limit: as it is
+        doctest::Approx(-3 * 2.5 / std::sqrt(34.0) - 1).epsilon(1e-6));
 }
 
 TEST_CASE("server_shard: a snapshot gets the solver state of every chunk, with its version") {

@@ -41,6 +41,30 @@ class Exactness(unittest.TestCase):
         cluster.assert_same_weights(self.train("one", devices="cpu:2", iter_size=3, batch=32),
                                     self.train("again", devices="cpu:2", iter_size=3, batch=32))
 
+    def test_layers_that_share_parameters_train_alike_on_nodes_replicas_and_micro_batches(self):
+        shared = {"text": small_run.SHARED_NET}
+        one = self.train("one", iter_size=2, batch=16, **shared)
+        cluster.assert_same_weights(one, self.train("again", iter_size=2, batch=16, **shared))
+        cluster.assert_same_weights(one, self.train("nodes", nodes=2, batch=16, **shared))
+        cluster.assert_same_weights(one, self.train("replicas", devices="cpu:2", batch=32, **shared))
+        weights = cluster.weights(one)
+        self.assertEqual(weights["conv2/0"], weights["conv4/0"])
+        cluster.assert_same_weights(self.train("both", devices="cpu:2", iter_size=2, batch=32, **shared),
+                                    self.train("four", nodes=2, iter_size=2, batch=16, **shared))
+
+    def test_clipped_gradients_are_the_same_on_nodes_and_micro_batches(self):
+        clip = {"batch": 16, "more": "clip_gradients: 1.5"}
+        four = self.train("one", iter_size=4, **clip)
+        cluster.assert_same_weights(four, self.train("nodes", nodes=4, **clip))
+        with self.assertRaises(AssertionError):  # it did clip
+            cluster.assert_same_weights(four, self.train("free", iter_size=4, batch=16))
+
+    def test_a_limit_means_the_same_on_one_replica_and_on_two(self):
+        # Two replicas of half a batch: the norm is that of the whole batch. Two nodes: that of the sum.
+        cluster.assert_same_weights(
+            self.train("replicas", devices="cpu:2", batch=32, more="clip_gradients: 0.5"),
+            self.train("nodes", nodes=2, batch=16, more="clip_gradients: 1"))
+
     def test_another_seed_gives_other_weights(self):  # or the tests above would prove nothing
         one = self.train("one")
         path = small_run.solver(self.cluster.folder, "other", iterations=ITERATIONS)

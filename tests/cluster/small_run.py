@@ -18,6 +18,27 @@ layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
 """
 
+# Three branches with one set of weights: the parts of their gradients come in any order.
+BRANCH = """
+layer {{ name: "pool@" type: "Pooling" bottom: "data" top: "pool@" pooling_param {{ pool: MAX kernel_size: @ stride: 2 }} }}
+layer {{ name: "conv@" type: "Convolution" bottom: "pool@" top: "conv@" param {{ name: "w" }} param {{ name: "b" lr_mult: 2 }}
+  convolution_param {{ num_output: 8 kernel_size: 5 stride: 3 weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "flat@" type: "Flatten" bottom: "conv@" top: "flat@" }}
+"""
+SHARED_NET = """
+name: "shared"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
+  data_param {{ source: "{images}" batch_size: {batch} }} }}
+""" + "".join(BRANCH.replace("@", i) for i in "234") + """
+layer {{ name: "both" type: "Concat" bottom: "flat2" bottom: "flat3" bottom: "flat4" top: "both" }}
+layer {{ name: "drop" type: "Dropout" bottom: "both" top: "both" }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "both" top: "ip1" inner_product_param {{ num_output: {hidden}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {classes}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
+"""
+
 
 def images(folder, count=192):
     """An IDX pair of random images; returns the path of the images."""
@@ -29,11 +50,11 @@ def images(folder, count=192):
     return path
 
 
-def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, more=""):
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, more="", text=NET):
     """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
-    net.write_text(NET.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes))
+    net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes))
     path = folder / f"{name}.prototxt"
     path.write_text(f'net: "{net}" base_lr: {lr} lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
                     f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '

@@ -182,6 +182,29 @@ TEST_CASE("replica: a parameter that two layers share gets the sum of their grad
   CHECK(together.gradient(0) == sum);
 }
 
+TEST_CASE("replica: the sum over layers that share is the same in whatever order they ran") {
+  // ((-1e8 + 1e8) + 3) is 3 in float32, ((3 + 1e8) - 1e8) is 0: the order shows.
+  hand_net h;
+  h.input("x", {1, 1});
+  for (const std::string name : {"a", "b", "c"}) {
+    h.layer("name: '" + name + "' type: 'InnerProduct' bottom: 'x' top: '" + name +
+                "' inner_product_param { num_output: 1 bias_term: false }",
+            {{1, 1}}, {{1, 1}});
+    h.n.layers.back().parameters = {0};
+  }
+  h.n.parameters.resize(1);
+  running_net r(h.n);
+  r.set("x", {1});
+  for (const auto& order : {std::vector{3, 2, 1}, {1, 2, 3}, {2, 3, 1}}) {
+    r.forward();
+    r.set_diff("a", {3});
+    r.set_diff("b", {1e8f});
+    r.set_diff("c", {-1e8f});
+    for (const auto l : order) r.r->at(static_cast<std::size_t>(l)).backward(r.now);
+    CHECK(r.gradient(0) == std::vector<float>{3});
+  }
+}
+
 TEST_CASE("replica: the first layer with a NaN or an infinity is named") {
   const hand_net h = small_net(2);
   running_net r(h.n);

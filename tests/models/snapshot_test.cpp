@@ -144,6 +144,28 @@ TEST_CASE("snapshot: shared parameters stand in every layer that uses them") {
   CHECK(stored.layer(2).blobs(0).data(15) == 2);
 }
 
+TEST_CASE("snapshot: a layer that shares permissively has its own shape in the file") {
+  const auto ip = [](const std::string& name, const std::string& bottom, int outputs,
+                     const std::string& more) {
+    return test::layer(name, "InnerProduct", bottom, name,
+                       "param { name: \"w\" " + more + "} inner_product_param { num_output: " +
+                           std::to_string(outputs) + " bias_term: false }");
+  };
+  const auto n = test::build(test::input("x", {2, 6}) + ip("a", "x", 4, "") +
+                             ip("b", "a", 6, "share_mode: PERMISSIVE "));
+  auto stored = to_caffemodel(n, {std::vector<float>(24, 2.0f)});
+  CHECK(to_string(shape_of(stored.layer(1).blobs(0))) == "4x6");
+  CHECK(to_string(shape_of(stored.layer(2).blobs(0))) == "6x4");
+  stored.mutable_layer(2)->mutable_blobs(0)->set_data(0, 5);  // as in Caffe the last one holds
+  parameter_arrays values;
+  copy_weights(stored, "w", n, values);
+  CHECK(values[0][0] == 5);
+  *stored.mutable_layer(2)->mutable_blobs(0) = stored.layer(1).blobs(0);
+  CHECK(message_of([&] {
+          copy_weights(stored, "w", n, values);
+        }).find("has 4x6, the net needs 6x4") != std::string::npos);
+}
+
 TEST_CASE("snapshot: a file cut anywhere is refused, with the bytes there and the bytes needed") {
   const test::folder folder;
   const auto n = small_net();

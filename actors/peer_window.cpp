@@ -1,0 +1,100 @@
+#include "actors/peer_window.hpp"
+
+#include "messages/codec.hpp"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+namespace poseidon {
+
+namespace {
+
+std::string of_chunk(const char* field, chunk_id id) {
+  return std::string(field) + " of chunk " + std::to_string(value(id));
+}
+
+/// `got` has to be `next`, and `next` to be reached.
+void require_turn(std::string_view kind, const std::string& field, std::uint64_t got,
+                  std::uint64_t& next, std::uint64_t reached) {
+  if (got != next) throw bad_frame(kind, field, std::to_string(got), std::to_string(next));
+  if (got > reached)
+    throw bad_frame(kind, field, std::to_string(got),
+                    "at most " + std::to_string(reached) + " so far");
+  ++next;
+}
+
+}  // namespace
+
+peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
+  const auto first = value(setup_.first_clock);
+  const auto chunks = setup_.store->cut().chunks.size();
+  next_gradient_.assign(chunks, first);
+  // Worker 0 gives everybody the first values; every version after it comes from the chunk's owner.
+  next_version_.assign(chunks, value(setup_.peer) == 0 ? first : first + 1);
+  next_squares_ = first;
+}
+
+void peer_window::admit(const frame_header& h) {
+  std::visit(
+      [this](const auto& f) {
+        if constexpr (requires { this->take(f); }) this->take(f);
+      },
+      h);
+}
+
+const chunk& peer_window::at(chunk_id id) const {
+  return setup_.store->cut().chunks.at(value(id));
+}
+
+void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
+  if (at(id).owner == value(owner)) return;
+  throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(at(id).owner),
+                  "worker " + std::to_string(value(owner)));
+}
+
+void peer_window::take(const frames::push_gradient& f) {
+  require_owner("push_gradient", f.chunk, setup_.self);
+  if (!setup_.learned[at(f.chunk).parameter])
+    throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
+  // The peer computes a gradient with the version that this node's shard has made and sent.
+  require_turn("push_gradient", of_chunk("clock", f.chunk), value(f.clock),
+               next_gradient_[value(f.chunk)],
+               std::max(value(setup_.first_clock), setup_.store->applied(value(f.chunk))));
+}
+
+void peer_window::take(const frames::gradient_squares& f) {
+  // The peer has this node's gradients of that clock, so this node has had the parameters for it.
+  // Not for all of them: of two branches one may be a clock ahead.
+  std::uint64_t reached = value(setup_.first_clock);
+  for (std::size_t p = 0; p < setup_.learned.size(); ++p)
+    reached = std::max(reached, setup_.store->version(p));
+  require_turn("gradient_squares", "clock", value(f.clock), next_squares_, reached);
+}
+
+void peer_window::take(const frames::fresh_parameters& f) {
+  const auto first = value(setup_.first_clock);
+  const auto version = value(f.version);
+  const bool initial = version == first && value(setup_.peer) == 0;
+  if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
+  // A new version rests on this node's gradient, and that on the version before.
+  const auto reached = initial ? first : setup_.store->version(at(f.chunk).parameter) + 1;
+  require_turn("fresh_parameters", of_chunk("version", f.chunk), version,
+               next_version_[value(f.chunk)], reached);
+}
+
+void peer_window::take(const frames::install_history& f) {
+  if (value(setup_.peer) != 0)
+    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
+  require_owner("install_history", f.chunk, setup_.self);
+  const auto now = setup_.store->applied(value(f.chunk));
+  if (now > value(setup_.first_clock))
+    throw bad_frame("install_history", of_chunk("time", f.chunk), "version " + std::to_string(now),
+                    "before the first update");
+}
+
+void peer_window::take(const frames::history& f) {
+  require_owner("history", f.chunk, setup_.peer);
+}
+
+}  // namespace poseidon

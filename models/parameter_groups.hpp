@@ -1,0 +1,24 @@
+// models/parameter_groups.hpp - which layers learn together, because they share parameters.
+#pragma once
+#include "models/net.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace poseidon {
+
+/// Layers that share parameters, directly or through a third one, and everything they use. In most nets
+/// every layer with parameters is a group of its own. A group is what is exchanged as one: its gradient is
+/// complete when the backward passes of all `writers` are.
+struct parameter_group {
+  std::vector<std::size_t>
+      layers;  ///< that use the parameters, in net order; the first names the group
+  std::vector<std::size_t> writers;  ///< of these, that compute a gradient of a learned one
+  std::vector<std::size_t> learned;  ///< parameters, by index
+  std::vector<std::size_t> frozen;   ///< parameters that no update changes
+};
+
+/// In order of their first layers. Every parameter is in one group, every layer in one at most.
+[[nodiscard]] std::vector<parameter_group> parameter_groups(const net& n);
+
+}  // namespace poseidon
