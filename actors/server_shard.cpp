@@ -108,7 +108,11 @@ void server_shard::apply(chunk_id id, owned& o, const std::vector<payload>& grad
   // A link that still sends the version before keeps its buffer; then this version gets a new one.
   if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
-  setup_.arithmetic->update(setup_.rule, step, sum(gradients), *o.values, *o.spare, history);
+  if (p.keeps)
+    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), sum(gradients), *o.values,
+                            *o.spare);
+  else
+    setup_.arithmetic->update(setup_.rule, step, sum(gradients), *o.values, *o.spare, history);
   std::swap(o.values, o.spare);
   ++o.version;
   if (setup_.trace != nullptr)

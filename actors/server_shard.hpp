@@ -38,6 +38,7 @@ struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   solver_rule rule;
   std::vector<net_parameter> parameters;  ///< for multipliers

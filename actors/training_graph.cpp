@@ -12,7 +12,7 @@ std::string indexed(const std::string& what, std::size_t replica) {
   return what + " [" + std::to_string(replica) + "]";
 }
 
-/// Parameters that this layer owns: learned ones, then frozen ones.
+/// Parameters that this layer owns: those that training changes, then frozen ones.
 std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(const net& n,
                                                                                std::size_t layer) {
   std::pair<std::vector<std::size_t>, std::vector<std::size_t>> out;
@@ -20,7 +20,7 @@ std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(c
   for (std::size_t s = 0; s < l.parameters.size(); ++s) {
     const auto p = l.parameters[s];
     if (n.parameters[p].layer != layer) continue;
-    (is_learned(n, p) ? out.first : out.second).push_back(p);
+    (is_updated(n, p) ? out.first : out.second).push_back(p);
   }
   return out;
 }
@@ -28,7 +28,7 @@ std::pair<std::vector<std::size_t>, std::vector<std::size_t>> owned_parameters(c
 bool learns(const net& n, std::size_t layer) {
   const auto& l = n.layers[layer];
   return std::any_of(l.parameters.begin(), l.parameters.end(),
-                     [&](std::size_t p) { return is_learned(n, p); });
+                     [&](std::size_t p) { return is_updated(n, p); });
 }
 
 std::vector<float> read_outputs(const replica& r, const net& n,
@@ -125,7 +125,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.training = training;
       s.test_net = test_net;
       s.is_source = is_source(from);
-      s.runs_backward = from.needs_backward;
+      s.runs_backward = runs_backward(c.graph, from);
       s.has_parameters = !from.parameters.empty();
       s.learns = learns(c.graph, l);
       s.stream = streams_[r];
@@ -136,6 +136,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
                                        [&](const push_entry& e) { return e.layer == l; });
         if (push != pushes_.end() && s.learns) s.sum = push->sum;
         s.waits_for_taken = run_.replicas > 1 && run_.micro_batches > 1;
+        s.passes_after =
+            [schedule = sample_schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch},
+             self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
+              return passes_after(schedule, {0, self, micro, r});
+            };
       }
       for (const auto& reader : c.readers)
         if (reader.layer == l) {
@@ -182,6 +187,7 @@ void training_graph::spawn_shard_and_solver() {
   server_shard_setup shard;
   shard.self = context_.self;
   shard.workers = spec_.workers;
+  shard.passes = spec_.workers * run_.replicas * run_.micro_batches;
   shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);
