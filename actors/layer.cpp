@@ -40,7 +40,8 @@ void layer::on(const parameters_fresh& m) {
 }
 
 pass layer::compute_pass() const {
-  return {value(pass_.clock), pass_.first_sample, setup_.seed};
+  const auto after = setup_.passes_after ? setup_.passes_after(pass_.index) : 0;
+  return {value(pass_.clock), pass_.first_sample, setup_.seed, after};
 }
 
 void layer::forward_if_ready() {

@@ -51,6 +51,8 @@ struct layer_setup {
   std::shared_ptr<replica> compiled;  ///< keeps `compute` alive
   kernel* compute = nullptr;
   std::uint64_t seed = 0;
+  /// For pass::passes_after, by micro-batch; empty in test nets.
+  std::function<std::uint64_t(std::uint32_t)> passes_after;
   bool training = true;
   std::int32_t test_net = -1;  ///< which one, if not training
   bool is_source = false;      ///< a data layer

@@ -110,12 +110,12 @@ void node::an_actor_died(const caf::down_msg& m) {
   fail(system().render(m.reason), 1);
 }
 
-/// The newest version that every learned parameter has here.
+/// The newest version that every parameter has here that training changes.
 std::uint64_t node::whole_version() const {
   std::uint64_t version = ~std::uint64_t{0};
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
-    if (is_learned(net, p)) version = std::min(version, compiled_->store->version(p));
+    if (is_updated(net, p)) version = std::min(version, compiled_->store->version(p));
   return version;
 }
 

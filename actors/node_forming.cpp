@@ -231,7 +231,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   peer_window_setup window{self_, b->peer, clock_id{setup_.run->first_clock}, {}, compiled_->store};
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
-    window.learned.push_back(is_learned(net, p));
+    window.learned.push_back(is_updated(net, p));
   b->gate = std::make_shared<peer_window>(std::move(window));
   return b;
 }

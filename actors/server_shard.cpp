@@ -84,7 +84,8 @@ void server_shard::apply_if_complete(chunk_id id) {
     if (!complete) return;
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
-    if (clip_) return hold(o, sum(gradients));
+    if (clip_ && setup_.learned[setup_.store->cut().chunks[value(id)].parameter])
+      return hold(o, sum(gradients));
     apply(id, o, sum(gradients), 1);
   }
 }
@@ -159,7 +160,10 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   // A link that still sends the version before keeps its buffer; then this version gets a new one.
   if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
-  setup_.arithmetic->update(setup_.rule, step, summed, *o.values, *o.spare, history);
+  if (p.keeps)
+    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, *o.values, *o.spare);
+  else
+    setup_.arithmetic->update(setup_.rule, step, summed, *o.values, *o.spare, history);
   std::swap(o.values, o.spare);
   ++o.version;
   setup_.store->set_applied(value(id), o.version);

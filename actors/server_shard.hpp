@@ -44,6 +44,7 @@ struct server_shard_setup {
   std::size_t workers = 1;
   std::uint32_t replicas = 1;       ///< of a node; for the norm of clip_gradients
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   solver_rule rule;
   std::vector<net_parameter> parameters;  ///< for multipliers

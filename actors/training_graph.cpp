@@ -118,7 +118,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.training = training;
       s.test_net = test_net;
       s.is_source = is_source(from);
-      s.runs_backward = from.needs_backward;
+      s.runs_backward = runs_backward(c.graph, from);
       const auto* push = from.parameters.empty() ? nullptr : push_of(from.name);
       s.has_parameters = push != nullptr;
       s.learns = push != nullptr && !push->group.learned.empty();
@@ -128,6 +128,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       if (training) {
         if (push != nullptr && contains(push->group.writers, l)) s.sum = push->sum;
         s.waits_for_taken = run_.replicas > 1 && run_.micro_batches > 1;
+        s.passes_after =
+            [schedule = sample_schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch},
+             self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
+              return passes_after(schedule, {0, self, micro, r});
+            };
       }
       for (const auto& reader : c.readers)
         if (reader.layer == l) {
@@ -175,6 +180,7 @@ void training_graph::spawn_shard_and_solver() {
   shard.self = context_.self;
   shard.workers = spec_.workers;
   shard.replicas = run_.replicas;
+  shard.passes = spec_.workers * run_.replicas * run_.micro_batches;
   shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);

@@ -17,6 +17,8 @@ class accuracy_kernel final : public forward_only {
         x_(c.bottom(0), part::data, layout::plain),
         label_(c.bottom(1), part::data, layout::plain),
         accuracy_(&c.top(0)) {
+    c.require_no_gradient(0, "what Accuracy only counts");
+    c.require_no_gradient(1, "labels");
     const auto& p = c.layer.spec.accuracy_param();
     if (p.has_ignore_label()) ignored_ = p.ignore_label();
     if (c.layer.tops.size() > 1) per_class_ = &c.top(1);

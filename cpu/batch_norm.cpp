@@ -135,8 +135,7 @@ class batch_norm_kernel final : public kernel {
   /// What this pass adds to the running sums, weighted for the passes that follow it in its clock.
   void write_change(const pass& p) const {
     if (change_[0].empty()) return;
-    const auto weight =
-        static_cast<float>(std::pow(double{keeps_}, static_cast<double>(p.passes_after)));
+    const float weight = kept_over(keeps_, p.passes_after);
     const auto m = static_cast<float>(values_per_channel_);
     const float unbiased = m > 1 ? m / (m - 1) : 1;
     for (std::size_t k = 0; k < extent_.channels; ++k) {

@@ -73,9 +73,9 @@ class blob_planner {
       for (const auto* list : {&layer.bottoms, &layer.tops}) {
         for (const std::size_t b : *list) {
           wishes_[b].data_uses.push_back({l, false});
-          if (!goes_back) continue;
-          wishes_[b].data_uses.push_back({l, true});
-          wishes_[b].diff_uses.push_back({l, true});
+          if (state_.has_backward() && runs_backward(net_, layer))
+            wishes_[b].data_uses.push_back({l, true});
+          if (goes_back) wishes_[b].diff_uses.push_back({l, true});
         }
       }
       for (std::size_t i = 0; i < layer.bottoms.size() && i < layer.propagate_down.size(); ++i) {

@@ -66,6 +66,11 @@ class cpu_device final : public device {
               std::span<const std::span<float>> history) const override {
     cpu::update(rule, step, gradient, values, fresh, history);
   }
+
+  void keep(float keeps, std::span<const float> change, std::span<const float> values,
+            std::span<float> fresh) const override {
+    cpu::keep(keeps, change, values, fresh);
+  }
 };
 
 }  // namespace

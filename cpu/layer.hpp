@@ -30,6 +30,7 @@ struct replica_state {
   std::vector<const parameter_values*> parameters;  ///< by net parameter
   replica_options options;
   dnnl_run dnnl;
+  std::vector<shape> extents;     ///< by net blob, in this pass; the net's, but behind a Filter
   std::vector<cpu_blob> blobs;    ///< by net blob
   buffer arena;                   ///< memory of most of them, see blob_memory.hpp
   std::vector<buffer> gradients;  ///< by net parameter; empty without backward
@@ -132,6 +133,7 @@ std::unique_ptr<kernel> make_contrastive_loss(const layer_context&);
 std::unique_ptr<kernel> make_crop(const layer_context&);
 std::unique_ptr<kernel> make_deconvolution(const layer_context&);
 std::unique_ptr<kernel> make_embed(const layer_context&);
+std::unique_ptr<kernel> make_filter(const layer_context&);
 std::unique_ptr<kernel> make_hinge_loss(const layer_context&);
 std::unique_ptr<kernel> make_im2col(const layer_context&);
 std::unique_ptr<kernel> make_infogain_loss(const layer_context&);

@@ -25,6 +25,7 @@ constexpr layer_type table[] = {
     {"Embed", make_embed, layout_habit::plain},
     {"EuclideanLoss", make_euclidean_loss, layout_habit::plain},
     {"Exp", make_elementwise, layout_habit::plain},
+    {"Filter", make_filter, layout_habit::plain},
     {"Flatten", make_reshape, layout_habit::plain},
     {"HDF5Data", make_source, layout_habit::plain},
     {"HDF5Output", make_hdf5_output, layout_habit::plain},

@@ -63,6 +63,7 @@ class sigmoid_cross_entropy_kernel final : public kernel {
         target_(c.bottom(1), part::data, layout::plain),
         loss_(&c.top(0)) {
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
+    c.require_no_gradient(1, "targets");
     if (c.layer.tops.size() > 1) probability_ = view(c.top(1), part::data, layout::plain);
   }
 

@@ -1,6 +1,7 @@
 #include "cpu/replica.hpp"
 
 #include "cpu/blob_memory.hpp"
+#include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
 
 #include <algorithm>
@@ -13,16 +14,19 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {},
-               {}} {
+      : state_{
+            n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {}, {},
+            {}} {
     const std::size_t layers = n.layers.size();
     state_.blobs.resize(n.blobs.size());
     state_.forward_fused.resize(layers);
     state_.backward_fused.resize(layers);
     state_.choices.resize(layers);
     state_.normalizations.resize(layers);
-    for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &n.blobs[b].shape;
-    choose_forms();
+    for (const net_blob& b : n.blobs) state_.extents.push_back(b.shape);
+    for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &state_.extents[b];
+    const std::vector<bool> resized = resized_blobs(n);
+    choose_forms(resized);
     allocate_blobs(state_);
     if (state_.has_backward()) {
       for (const net_parameter& p : n.parameters)
@@ -31,7 +35,10 @@ class cpu_replica final : public replica {
     }
     for (std::size_t i = 0; i < layers; ++i) {
       const layer_context c{state_, n.layers[i], i};
-      kernels_.push_back(find_layer_type(n.layers[i].type)->make(c));
+      const auto& bottoms = n.layers[i].bottoms;
+      const bool resizes =
+          std::any_of(bottoms.begin(), bottoms.end(), [&](std::size_t b) { return resized[b]; });
+      kernels_.push_back(resizes ? make_resizing(c) : find_layer_type(n.layers[i].type)->make(c));
     }
     state_.dnnl.allocate();
   }
@@ -44,9 +51,12 @@ class cpu_replica final : public replica {
     return {g.data(), g.size()};
   }
 
+  shape extents(std::size_t blob) const override { return state_.extents.at(blob); }
+
   void read_data(std::size_t blob, std::span<float> to) const override {
     const cpu_blob& b = checked(blob, to.size());
     relayout(*b.extents, b.form, b.data, layout::plain, to.data());
+    std::fill(to.begin() + static_cast<std::ptrdiff_t>(b.values()), to.end(), 0.0f);
   }
   void write_data(std::size_t blob, std::span<const float> from) override {
     cpu_blob& b = checked(blob, from.size());
@@ -81,9 +91,9 @@ class cpu_replica final : public replica {
  private:
   /// Each blob's layout: its producer's habit, except that an in-place layer of habit plain keeps
   /// it plain.
-  void choose_forms() {
+  void choose_forms(const std::vector<bool>& resized) {
     const net& n = state_.graph;
-    std::vector<bool> stays_plain(n.blobs.size());
+    std::vector<bool> stays_plain = resized;
     for (const net_layer& l : n.layers) {
       const layer_type* type = find_layer_type(l.type);
       if (type == nullptr) {
@@ -134,10 +144,10 @@ class cpu_replica final : public replica {
 
   [[nodiscard]] const cpu_blob& checked(std::size_t blob, std::size_t size) const {
     const cpu_blob& b = state_.blobs.at(blob);
-    if (size != b.values()) {
+    const auto whole = static_cast<std::size_t>(count(state_.graph.blobs[blob].shape));
+    if (size != whole) {
       throw std::invalid_argument("blob \"" + state_.graph.blobs[blob].name + "\" holds " +
-                                  std::to_string(b.values()) + " values, not " +
-                                  std::to_string(size));
+                                  std::to_string(whole) + " values, not " + std::to_string(size));
     }
     return b;
   }

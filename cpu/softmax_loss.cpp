@@ -24,6 +24,7 @@ class softmax_loss_kernel final : public kernel {
                " for a bottom of " + to_string(c.bottom_shape(0)) + ", the label blob is " +
                to_string(c.bottom_shape(1)) + ".");
     }
+    c.require_no_gradient(1, "labels");
     if (c.layer.tops.size() > 1) top_probability_ = view(c.top(1), part::data, layout::plain);
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
   }

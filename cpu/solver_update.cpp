@@ -150,4 +150,14 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
   rule.decay_norm == regularizer::l1 ? apply<true>(rule, step, a) : apply<false>(rule, step, a);
 }
 
+void keep(float keeps, std::span<const float> change, std::span<const float> values,
+          std::span<float> fresh) {
+  if (change.size() != fresh.size() || values.size() != fresh.size()) {
+    throw std::invalid_argument("a statistic of " + std::to_string(fresh.size()) +
+                                " values was given " + std::to_string(values.size()) +
+                                " values and a change of " + std::to_string(change.size()));
+  }
+  for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i] = keeps * values[i] + change[i];
+}
+
 }  // namespace poseidon::cpu

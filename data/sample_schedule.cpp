@@ -24,6 +24,12 @@ std::uint64_t first_sample(const sample_schedule& s, const train_pass& p) {
   return (node_batch * s.replicas + p.replica) * s.batch;
 }
 
+std::uint64_t passes_after(const sample_schedule& s, const train_pass& p) {
+  const auto one_sample_each = sample_schedule{s.workers, s.micro_batches, s.replicas, 1};
+  const auto place = first_sample(one_sample_each, {0, p.worker, p.micro_batch, p.replica});
+  return one_sample_each.samples_per_clock() - 1 - place;
+}
+
 std::uint64_t first_test_sample(const test_schedule& s, std::uint64_t t, std::uint64_t k) {
   require_below("test batch", k, s.batches);
   return (t * s.batches + k) * s.batch;

@@ -31,6 +31,10 @@ struct train_pass {
 /// schedule's.
 [[nodiscard]] std::uint64_t first_sample(const sample_schedule& s, const train_pass& p);
 
+/// Passes of the same clock that come after this one, in the order of their samples, which is the order
+/// in which gradients are added.
+[[nodiscard]] std::uint64_t passes_after(const sample_schedule& s, const train_pass& p);
+
 struct test_schedule {
   std::uint64_t workers = 1;
   std::uint64_t batches = 1;  ///< T, test_iter

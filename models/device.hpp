@@ -71,7 +71,11 @@ class replica {
   /// over the samples of the batch as the loss layer normalised them. Empty in phase TEST.
   [[nodiscard]] virtual std::span<float> gradient(std::size_t parameter) = 0;
 
-  /// Blob contents in Caffe's layout. Only while no kernel of this replica runs.
+  /// The shape of a blob in the pass before; the net's, but behind a Filter the batch may be smaller.
+  [[nodiscard]] virtual shape extents(std::size_t blob) const = 0;
+
+  /// Blob contents in Caffe's layout, as many values as the net says; those behind a smaller batch's are
+  /// zero when read and not used when written. Only while no kernel of this replica runs.
   virtual void read_data(std::size_t blob, std::span<float> to) const = 0;
   virtual void write_data(std::size_t blob, std::span<const float> from) = 0;
   virtual void read_diff(std::size_t blob, std::span<float> to) const = 0;
@@ -110,6 +114,10 @@ class device {
   virtual void update(const solver_rule& rule, const rule_step& step,
                       std::span<const float> gradient, std::span<const float> values,
                       std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
+
+  /// One clock of one chunk of a running statistic: fresh = keeps * values + change. Any thread.
+  virtual void keep(float keeps, std::span<const float> change, std::span<const float> values,
+                    std::span<float> fresh) const = 0;
 };
 
 }  // namespace poseidon

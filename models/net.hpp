@@ -77,6 +77,13 @@ struct net {
 /// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 
+/// Does training ever change it: is it learned, or a running statistic (net_parameter::keeps)?
+[[nodiscard]] bool is_updated(const net& n, std::size_t parameter);
+
+/// Does backward() of this layer have anything to write: a diff, a gradient, or the change of a
+/// running statistic, which a layer has even where no gradient reaches it?
+[[nodiscard]] bool runs_backward(const net& n, const net_layer& layer);
+
 /// The net's phase, or the layer's own where its specification has one.
 [[nodiscard]] ::caffe::Phase phase_of(const net& n, const net_layer& layer);
 

@@ -22,7 +22,8 @@ std::vector<std::size_t> first_layers(const net& n) {
 
 bool writes(const net& n, const net_layer& layer) {
   for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
-    if (layer.needs_backward && layer.learn[slot] && is_learned(n, layer.parameters[slot]))
+    if (n.parameters[layer.parameters[slot]].keeps ||
+        (layer.needs_backward && layer.learn[slot] && is_learned(n, layer.parameters[slot])))
       return true;
   return false;
 }
@@ -46,7 +47,7 @@ std::vector<parameter_group> parameter_groups(const net& n) {
   for (auto& group : groups)
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       if (first[p] == group.layers.front())
-        (is_learned(n, p) ? group.learned : group.frozen).push_back(p);
+        (is_updated(n, p) ? group.learned : group.frozen).push_back(p);
   return groups;
 }
 

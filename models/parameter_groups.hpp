@@ -14,7 +14,7 @@ struct parameter_group {
   std::vector<std::size_t>
       layers;  ///< that use the parameters, in net order; the first names the group
   std::vector<std::size_t> writers;  ///< of these, that compute a gradient of a learned one
-  std::vector<std::size_t> learned;  ///< parameters, by index
+  std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
   std::vector<std::size_t> frozen;   ///< parameters that no update changes
 };
 

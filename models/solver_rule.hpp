@@ -4,6 +4,7 @@
 // solver rules, in Caffe's order (divide, regularise, rule). The arithmetic itself belongs to the
 // device.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,6 +35,11 @@ struct rule_step {
 /// Arrays of solver state per parameter: 1, or 2 for AdaDelta and Adam.
 [[nodiscard]] constexpr std::size_t history_count(rule_kind kind) {
   return kind == rule_kind::adadelta || kind == rule_kind::adam ? 2 : 1;
+}
+
+/// What is left of a running statistic's value after so many passes, see net_parameter::keeps.
+[[nodiscard]] inline float kept_over(float keeps, std::uint64_t passes) {
+  return static_cast<float>(std::pow(double{keeps}, static_cast<double>(passes)));
 }
 
 }  // namespace poseidon

@@ -103,7 +103,8 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
   const auto batch = run_->train.batch;
   const bool learns = run_->train.graph.phase == ::caffe::TRAIN;
   for (auto i = iteration_; i < iteration_ + iterations && !failed_; ++i) {
-    const pass p{i, (i * run_->replicas + replica) * batch, spec_.seed};
+    const pass p{i, (i * run_->replicas + replica) * batch, spec_.seed,
+                 run_->replicas - 1 - replica};
     forward(replica, p);
     if (after_forward) after_forward(i, replica);
     if (!learns) continue;
@@ -113,7 +114,7 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
     all.arrive_and_wait();
     if (replica == 0)
       for (std::size_t q = 0; q < run_->train.graph.parameters.size(); ++q)
-        if (is_learned(run_->train.graph, q)) run_->store->publish(q, i + 1);
+        if (is_updated(run_->train.graph, q)) run_->store->publish(q, i + 1);
     all.arrive_and_wait();
   }
 }
@@ -134,7 +135,7 @@ void bare_run::forward(std::uint32_t replica, const pass& p) {
 void bare_run::backward(std::uint32_t replica, const pass& p) {
   auto& net = run_->train;
   for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
-    if (!net.graph.layers[l].needs_backward) continue;
+    if (!runs_backward(net.graph, net.graph.layers[l])) continue;
     const stopwatch watch(timed && replica == 0 ? &times_[l].backward : nullptr);
     net.replicas[replica]->at(l).backward(p);
   }
@@ -147,7 +148,7 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
   auto& store = *run_->store;
   const std::size_t lanes = run_->replicas;
   for (std::size_t p = 0; p < net.graph.parameters.size(); ++p) {
-    if (!is_learned(net.graph, p)) continue;
+    if (!is_updated(net.graph, p)) continue;
     const auto values = store.current(p);
     const auto from = values.size() * replica / lanes;
     const auto length = values.size() * (replica + 1) / lanes - from;
@@ -155,6 +156,11 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
     for (std::size_t o = 1; o < lanes; ++o)
       node_.compute->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
     const std::span fresh(store.landing(store.cut().by_parameter[p].front()).data(), values.size());
+    if (const auto& keeps = net.graph.parameters[p].keeps) {
+      node_.compute->keep(kept_over(*keeps, lanes), sum, values.subspan(from, length),
+                          fresh.subspan(from, length));
+      continue;
+    }
     std::vector<std::span<float>> history;
     for (auto& h : history_[p]) history.push_back(std::span(h).subspan(from, length));
     node_.compute->update(rule_,

@@ -187,7 +187,10 @@ class layer_case {
          });
     if (!backward) return wrong;
     each("tops", under_test_->tops, [&](std::size_t blob, const std::string&, const auto& b, int) {
-      if (b.diff_size() > 0) r.write_diff(blob, values_of(b.diff()));
+      if (b.diff_size() == 0) return;
+      std::vector<float> diff = values_of(b.diff());
+      diff.resize(static_cast<std::size_t>(count(net_.blobs[blob].shape)));
+      r.write_diff(blob, diff);
     });
     r.at(layer).backward(now);
     each("bottoms", under_test_->bottoms,
@@ -212,6 +215,7 @@ class layer_case {
   [[nodiscard]] std::vector<float> data(const replica& r, std::size_t blob) const {
     std::vector<float> v(static_cast<std::size_t>(count(net_.blobs[blob].shape)));
     r.read_data(blob, v);
+    v.resize(static_cast<std::size_t>(count(r.extents(blob))));  // a Filter chooses less than all
     return v;
   }
   [[nodiscard]] std::vector<float> diff(const replica& r, std::size_t blob) const {

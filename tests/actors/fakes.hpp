@@ -28,6 +28,10 @@ class plain_arithmetic : public device {
       history[0][i] += 1;
     }
   }
+  void keep(float keeps, std::span<const float> change, std::span<const float> values,
+            std::span<float> fresh) const override {
+    for (std::size_t i = 0; i < values.size(); ++i) fresh[i] = keeps * values[i] + change[i];
+  }
 };
 
 /// One parameter of `values` values, cut into chunks of at most `chunk`, dealt to `owners` in turn.

@@ -21,13 +21,15 @@ struct shard_of_two {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
-  shard_of_two() {
+  explicit shard_of_two(std::optional<float> keeps = std::nullopt) {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
+    s.passes = 2;
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
     s.parameters = test::one_parameter_net(3).parameters;
+    s.parameters[0].keeps = keeps;
     s.priorities = {8};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
@@ -177,4 +179,18 @@ TEST_CASE("server_shard: a snapshot gets the solver state of every chunk, with i
   REQUIRE(t.checkpointer.got->size() == 1);
   CHECK(t.checkpointer.got->front().version == version_id{1});
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE(
+    "server_shard: a running statistic keeps its part for every pass of the clock, whatever the "
+    "rate") {
+  shard_of_two t(0.5f);
+  t.gradient(0, 0, {2, 0, 2});
+  t.gradient(1, 0, {2, 4, 6});
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(test::values_of(t.link.got->back().data) == std::vector<float>{4, 4, 8});
+  t.gradient(0, 1, {0, 0, 1});
+  t.gradient(1, 1, {1, 0, 0});
+  REQUIRE(t.link.got->size() == 2);
+  CHECK(test::values_of(t.link.got->back().data) == std::vector<float>{2, 1, 3});  // 0.5^2 of them
 }

@@ -1,4 +1,5 @@
 # tests/cluster/exactness_test.py - N nodes train what one node trains, to the last bit, dropout included.
+import struct
 import unittest
 
 import cluster
@@ -36,6 +37,14 @@ class Exactness(unittest.TestCase):
     def test_two_replicas_in_a_node_equal_two_nodes(self):
         cluster.assert_same_weights(self.train("replicas", devices="cpu:2", batch=32),
                                     self.train("nodes", nodes=2, batch=16))
+
+    def test_running_statistics_are_those_of_one_node(self):
+        one = self.train("one", iter_size=4, norm=True)
+        cluster.assert_same_weights(self.train("four", nodes=4, norm=True), one)
+        cluster.assert_same_weights(self.train("both", nodes=2, devices="cpu:2", batch=32, norm=True),
+                                    self.train("nodes", nodes=2, iter_size=2, batch=16, norm=True))
+        (factor,) = struct.unpack("<f", cluster.weights(one)["bn1/2"])  # f = 0.9 f + 1 in every pass
+        self.assertAlmostEqual(factor, (1 - 0.9 ** (4 * ITERATIONS)) / (1 - 0.9), places=4)
 
     def test_replicas_and_micro_batches_together_are_the_same_twice(self):
         cluster.assert_same_weights(self.train("one", devices="cpu:2", iter_size=3, batch=32),

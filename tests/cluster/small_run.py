@@ -8,6 +8,7 @@ layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ s
   data_param {{ source: "{images}" batch_size: {batch} }} }}
 layer {{ name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param {{ lr_mult: 1 }} param {{ lr_mult: 2 }}
   convolution_param {{ num_output: 8 kernel_size: 5 weight_filler {{ type: "xavier" }} }} }}
+{norm}
 layer {{ name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param {{ pool: MAX kernel_size: 2 stride: 2 }} }}
 layer {{ name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_product_param {{ num_output: {hidden}
   weight_filler {{ type: "xavier" }} }} }}
@@ -40,6 +41,13 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top:
 """
 
 
+NORM = """
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" batch_norm_param { moving_average_fraction: 0.9 } }
+layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+layer { name: "relu0" type: "ReLU" bottom: "conv1" top: "conv1" }
+"""
+
+
 def images(folder, count=192):
     """An IDX pair of random images; returns the path of the images."""
     numbers = random.Random(3)
@@ -50,11 +58,12 @@ def images(folder, count=192):
     return path
 
 
-def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, more="", text=NET):
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, norm=False, more="", text=NET):
     """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
-    net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes))
+    net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes,
+                               norm=NORM if norm else ""))
     path = folder / f"{name}.prototxt"
     path.write_text(f'net: "{net}" base_lr: {lr} lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
                     f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '

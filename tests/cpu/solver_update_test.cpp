@@ -101,3 +101,14 @@ TEST_CASE("update: wrong sizes are refused with both and nothing is written") {
   CHECK(fresh[0] == 5.0f);
   CHECK_THROWS_WITH(dev->add(fresh, w), doctest::Contains("3 values into 4"));
 }
+
+TEST_CASE("keep: a part of the values and the change, and both sizes in the error") {
+  const std::vector<float> values{1, -2, 4}, change{0.5f, 0, 1};
+  std::vector<float> fresh(3);
+  const auto dev = make_cpu_device();
+  dev->keep(0.5f, change, values, fresh);
+  CHECK(fresh == std::vector<float>{1, -1, 3});
+  CHECK_THROWS_WITH_AS(dev->keep(0.5f, change, std::span(values).first(2), fresh),
+                       doctest::Contains("a statistic of 3 values was given 2 values"),
+                       std::invalid_argument);
+}

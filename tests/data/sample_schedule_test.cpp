@@ -89,3 +89,16 @@ TEST_CASE(
   CHECK_THROWS_WITH((void)first_sample(s, {0, 0, 0, 1}), "replica 1 is beyond the schedule's 1");
   CHECK_THROWS((void)first_test_sample({1, 4, 1}, 0, 4));
 }
+
+TEST_CASE("sample_schedule: passes_after counts down to 0 in the order of the samples") {
+  const sample_schedule s{3, 2, 2, 16};
+  std::uint64_t wanted = 12;
+  for (std::uint64_t w = 0; w < 3; ++w)
+    for (std::uint64_t m = 0; m < 2; ++m)
+      for (std::uint64_t r = 0; r < 2; ++r) {
+        --wanted;
+        CHECK(passes_after(s, {0, w, m, r}) == wanted);
+        CHECK(passes_after(s, {7, w, m, r}) == wanted);
+        CHECK(first_sample(s, {0, w, m, r}) == (11 - wanted) * 16);
+      }
+}
