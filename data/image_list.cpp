@@ -26,7 +26,8 @@ std::vector<line> read_list(const fs::path& list) {
   std::vector<line> lines;
   std::string text;
   for (std::size_t number = 1; std::getline(file, text); ++number) {
-    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.pop_back();
+    while (!text.empty() && (text.back() == '\r' || text.back() == ' ' || text.back() == '\t'))
+      text.pop_back();
     if (text.empty()) continue;
     line one{{}, 0, number};
     const auto space = text.find_last_of(" \t");
@@ -55,8 +56,8 @@ class image_list final : public image_store {
                                ". Give both, or none.");
     if (options.order_seed) {
       std::vector<line> in_order;
-      for (const auto n : *shuffled(lines_.size(), {*options.order_seed, 0, 0}, 0))
-        in_order.push_back(std::move(lines_[n]));
+      const auto order = shuffled(lines_.size(), {*options.order_seed, 0, 0}, 0);
+      for (const auto n : *order) in_order.push_back(std::move(lines_[n]));
       lines_ = std::move(in_order);
     }
     image_scratch scratch;

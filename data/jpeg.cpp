@@ -1,4 +1,5 @@
 // JPEG through TurboJPEG's C interface, which returns from its errors instead of jumping.
+#include "data/exif.hpp"
 #include "data/picture.hpp"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 #include <turbojpeg.h>
+#include <utility>
 
 namespace poseidon {
 namespace {
@@ -71,7 +73,9 @@ picture decode_jpeg(std::span<const std::uint8_t> file, picture_colour colour) {
                     format, TJFLAG_LIMITSCANS) != 0 &&
       is_fatal(handle.get()))
     damaged(handle.get());
-  return has_inks ? from_inks(p, to_colour) : p;
+  if (has_inks) p = from_inks(p, to_colour);
+  if (colour == picture_colour::as_stored) return p;
+  return upright(std::move(p), orientation_of(file));
 }
 
 std::vector<std::uint8_t> encode_jpeg(const picture& p) {

@@ -35,10 +35,10 @@ std::uint8_t luma(int blue, int green, int red) {
 }  // namespace
 
 picture empty_picture(std::int64_t channels, std::int64_t height, std::int64_t width) {
-  constexpr std::int64_t most = 1 << 28;
+  constexpr std::int64_t most = 1 << 27;
   if (height < 1 || width < 1 || height > most / width)
     throw std::runtime_error("says it is " + std::to_string(height) + " rows of " +
-                             std::to_string(width) + " pixels; from 1 to 2^28 pixels are read");
+                             std::to_string(width) + " pixels; from 1 to 2^27 pixels are read");
   picture p{channels, height, width, {}};
   p.pixels.resize(static_cast<std::size_t>(channels * height * width));
   return p;

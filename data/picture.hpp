@@ -2,7 +2,7 @@
 //
 // Pictures as files: JPEG, PNG, and PPM/PGM, by their first bytes. Pixels come out as OpenCV's imread
 // gives them, because that is what Caffe's nets were trained on: blue first, alpha dropped, the gray
-// of a JPEG its own luma. EXIF orientation is not applied.
+// of a JPEG its own luma, upright as EXIF says (as_stored leaves it as it is).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ struct picture {
 };
 
 /// Errors   std::runtime_error: of no kind that is read, damaged, cut short, 16 bits per value
-///          where they have to be kept, more than 2^28 pixels.
+///          where they have to be kept, more than 2^27 pixels.
 [[nodiscard]] picture decode_picture(std::span<const std::uint8_t> file, picture_colour colour);
 
 /// PNG bytes of a picture of 1 or 3 channels.
@@ -43,7 +43,7 @@ void to_planes(const picture& from, std::vector<std::uint8_t>& to);
 [[nodiscard]] picture decode_png(std::span<const std::uint8_t> file, picture_colour colour);
 [[nodiscard]] picture decode_pnm(std::span<const std::uint8_t> file, picture_colour colour);
 
-/// With room for its pixels.   Errors   std::runtime_error: empty, or more than 2^28 pixels.
+/// With room for its pixels.   Errors   std::runtime_error: empty, or more than 2^27 pixels.
 [[nodiscard]] picture empty_picture(std::int64_t channels, std::int64_t height, std::int64_t width);
 
 }  // namespace poseidon

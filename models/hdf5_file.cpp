@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -36,6 +37,12 @@ hdf5_handle in_memory(std::size_t grows_by) {
   auto access = hold<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fapl_core(access.get(), grows_by, /*backing_store=*/0);
   return access;
+}
+
+/// Two files in memory that are open at once and have one name would be one file to the library.
+std::string unused_name() {
+  static std::atomic<std::uint64_t> files{0};
+  return "in memory " + std::to_string(files++);
 }
 
 }  // namespace
@@ -79,11 +86,13 @@ hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string(
 }
 
 hdf5_reader::hdf5_reader(std::span<const std::uint8_t> image, std::string name)
-    : name_(std::move(name)), image_(image.begin(), image.end()) {
+    : name_(std::move(name)) {
   const silence quiet;
   const auto access = in_memory(1 << 16);
-  if (image_.empty() || H5Pset_file_image(access.get(), image_.data(), image_.size()) < 0 ||
-      (file_ = hold<H5Fclose>(H5Fopen("image", H5F_ACC_RDONLY, access.get()))).get() < 0)
+  std::vector<std::uint8_t> copied(image.begin(), image.end());  // once more by the library
+  if (copied.empty() || H5Pset_file_image(access.get(), copied.data(), copied.size()) < 0 ||
+      (file_ = hold<H5Fclose>(H5Fopen(unused_name().c_str(), H5F_ACC_RDONLY, access.get()))).get() <
+          0)
     throw spec_error({name_, 0}, "the HDF5 file cannot be opened: " + innermost_reason() + ".");
 }
 
@@ -214,7 +223,8 @@ hdf5_writer::hdf5_writer() {
   with_groups_ = hold<H5Pclose>(H5Pcreate(H5P_LINK_CREATE));
   constexpr std::size_t grows_by = 16 << 20;
   const auto access = in_memory(grows_by);
-  file_ = hold<H5Fclose>(H5Fcreate("image", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
+  file_ =
+      hold<H5Fclose>(H5Fcreate(unused_name().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
   if (file_.get() < 0 || H5Pset_create_intermediate_group(with_groups_.get(), 1) < 0)
     throw std::runtime_error("HDF5 cannot make a file in memory: " + innermost_reason());
 }

@@ -66,7 +66,6 @@ class hdf5_reader {
   [[nodiscard]] hdf5_handle open_numbers(const std::string& dataset, shape& extents) const;
 
   std::string name_;
-  std::vector<std::uint8_t> image_;
   hdf5_handle file_;
 };
 

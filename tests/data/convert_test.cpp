@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -147,4 +148,53 @@ TEST_CASE("poseidon-data: wrong use and bad files end with one line and exit cod
   refused("", "--help");
   refused("convert mnist --images x", "--labels is required");
   CHECK(run("--help").code == 0);
+}
+
+TEST_CASE("poseidon-data: lists of pictures become databases, and these each other" *
+          doctest::skip(not_built())) {
+  temporary_folder folder;
+  std::string list;
+  for (int i = 0; i < 12; ++i) {
+    const auto name = "p" + std::to_string(i) + ".ppm";
+    write_file(folder / name, "P6 4 3 255\n" + std::string(36, static_cast<char>(i)));
+    list += name + " " + std::to_string(i) + "\n";
+  }
+  write_file(folder / "list", list);
+  const auto at = [&](const char* name) { return (folder / name).string(); };
+  const auto from_list = "convert images " + at("list") + " --root " + folder.path().string() + "/";
+  auto done = run(from_list + " --resize-height 5 --resize-width 6 --out " + at("plain"));
+  CHECK_MESSAGE((done.code == 0 && has(done.text, "12 images of 3x5x6")), done.text);
+  CHECK(open_images(folder / "plain")->key(11) == "00000011_p11.ppm");
+  CHECK(run(from_list + " --gray --shuffle --seed 3 --backend leveldb --encoded png --out " +
+            at("packed"))
+            .code == 0);
+  const auto packed = open_images(folder / "packed");
+  CHECK(packed->describe() == "LevelDB of Datum");
+  CHECK(packed->image_shape() == shape{1, 3, 4});
+  image_scratch scratch;
+  std::vector<int> labels;
+  for (std::uint64_t n = 0; n < 12; ++n) {
+    const auto one = packed->get(n, scratch);
+    CHECK(one.bytes[7] == one.label);
+    labels.push_back(one.label);
+  }
+  CHECK_FALSE(std::is_sorted(labels.begin(), labels.end()));
+  std::sort(labels.begin(), labels.end());
+  CHECK(labels.back() == 11);
+  CHECK(std::unique(labels.begin(), labels.end()) == labels.end());
+  CHECK(run("convert db " + at("packed") + " --out " + at("lmdb")).code == 0);
+  done = run("info " + at("lmdb"));
+  CHECK_MESSAGE(has(done.text, "LMDB of Datum\nrecords  12\nshape    1x3x4 uint8\n"), done.text);
+  CHECK(run("mean --source " + at("packed") + " --out " + at("mean")).code == 0);
+
+  write_file(folder / "p5.ppm", "P6 4 3 255\nshort");
+  done = run(from_list + " --out " + at("broken"));
+  CHECK(done.code == 2);
+  CHECK_MESSAGE((one_line(done.text) && has(done.text, "list:6: \"p5.ppm\" is cut short")),
+                done.text);
+  CHECK_FALSE(std::filesystem::exists(folder / "broken"));
+  done = run("convert db " + at("none") + " --out " + at("x"));
+  CHECK_MESSAGE((done.code == 2 && has(done.text, "no such file or folder")), done.text);
+  done = run(from_list + " --resize-height 5 --out " + at("x"));
+  CHECK_MESSAGE((done.code == 2 && has(done.text, "Give both, or none.")), done.text);
 }

@@ -116,6 +116,21 @@ TEST_CASE("leveldb: what is missing or damaged is named, as the user knows it") 
   CHECK(open_images(folder / "db")->size() == 300);
 }
 
+TEST_CASE("leveldb: one flipped bit of one pixel does not reach a net") {
+  temporary_folder folder;
+  make_leveldb(folder / "db", 300);
+  fs::path table;
+  for (const auto& entry : fs::directory_iterator(folder / "db"))
+    if (entry.path().extension() == ".ldb" || entry.path().extension() == ".sst")
+      table = entry.path();
+  REQUIRE_FALSE(table.empty());
+  auto content = read_file(table);
+  content[content.size() / 2] ^= 1;
+  write_file(table, content);
+  const auto text = complaint([&] { leveldb_file{folder / "db"}; });
+  CHECK_MESSAGE(has(text, "damaged after "), text);
+}
+
 TEST_CASE("leveldb_writer: all or nothing, rising keys, and only a database is replaced") {
   temporary_folder folder;
   {

@@ -199,6 +199,19 @@ TEST_CASE("hdf5: every single flipped byte of a small file is refused or read, n
   CHECK(refused > 0);
 }
 
+TEST_CASE("hdf5: two files that are in memory at once are two files") {
+  hdf5_writer one, two;
+  one.write_integer("iter", 1);
+  two.write_integer("iter", 2);
+  const auto iteration = [](const hdf5_writer& w) {
+    const auto image = w.image();
+    return hdf5_reader({reinterpret_cast<const std::uint8_t*>(image.data()), image.size()}, "x")
+        .read_integer("iter");
+  };
+  CHECK(iteration(one) == 1);
+  CHECK(iteration(two) == 2);
+}
+
 TEST_CASE("hdf5: layers whose names exclude each other are refused before a file is touched") {
   auto n = small_net();
   for (auto& layer : n.layers)
