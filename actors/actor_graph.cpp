@@ -223,6 +223,12 @@ class planner {
       }
       for (const auto t : layer.tops) writer[t] = l;
     }
+    for (std::size_t l = 0; l < n.layers.size(); ++l) {
+      const auto from = starter(n, l);
+      if (!from) continue;
+      edge(of_layer[*from], of_layer[l], "bottom_ready", kind::control);
+      edge(of_layer[l], of_layer[*from], "top_diff_ready", kind::control);
+    }
     for (const auto blob : n.outputs) {
       const auto from = writer.find(blob);
       if (from == writer.end()) continue;

@@ -245,6 +245,9 @@ void training_graph::connect_net(const compiled_net& c, const net_actors& a, boo
           m.producers.push_back(a.layers[r][*from]);
       for (const auto top : layers[l].tops)
         if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
+      if (const auto from = starter(c.graph, l)) m.producers.push_back(a.layers[r][*from]);
+      for (std::size_t other = 0; other < layers.size(); ++other)
+        if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
       if (training)
         for (const auto& e : pushes_)
           if (contains(e.group.writers, l)) m.push = e.push;

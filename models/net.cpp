@@ -26,6 +26,13 @@ std::optional<std::size_t> consumer(const net& n, std::size_t blob, std::size_t 
   return std::nullopt;
 }
 
+std::optional<std::size_t> starter(const net& n, std::size_t layer) {
+  if (!n.layers[layer].bottoms.empty() || is_source(n.layers[layer])) return std::nullopt;
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (is_source(n.layers[l])) return l;
+  return std::nullopt;
+}
+
 ::caffe::Phase phase_of(const net& n, const net_layer& layer) {
   return layer.spec.has_phase() ? layer.spec.phase() : n.phase;
 }

@@ -74,6 +74,10 @@ struct net {
 [[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
                                                   std::size_t after);
 
+/// Whose pass begins that of a layer without bottoms which is no source itself (Parameter): the net's
+/// first source. Nothing for all other layers.
+[[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
+
 /// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 

@@ -46,6 +46,11 @@ class Exactness(unittest.TestCase):
         (factor,) = struct.unpack("<f", cluster.weights(one)["bn1/2"])  # f = 0.9 f + 1 in every pass
         self.assertAlmostEqual(factor, (1 - 0.9 ** (4 * ITERATIONS)) / (1 - 0.9), places=4)
 
+    def test_a_parameter_layer_is_trained_like_any_other(self):
+        one = self.train("one", iter_size=2, parameter=True)
+        cluster.assert_same_weights(self.train("two", nodes=2, parameter=True), one)
+        self.assertTrue(any(cluster.weights(one)["offset/0"]), "it stayed at its first value, zero")
+
     def test_replicas_and_micro_batches_together_are_the_same_twice(self):
         cluster.assert_same_weights(self.train("one", devices="cpu:2", iter_size=3, batch=32),
                                     self.train("again", devices="cpu:2", iter_size=3, batch=32))

@@ -16,6 +16,7 @@ layer {{ name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }}
 layer {{ name: "drop1" type: "Dropout" bottom: "ip1" top: "ip1" dropout_param {{ dropout_ratio: 0.4 }} }}
 layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {classes}
   weight_filler {{ type: "xavier" }} }} }}
+{head}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
 """
 
@@ -48,6 +49,13 @@ layer { name: "relu0" type: "ReLU" bottom: "conv1" top: "conv1" }
 """
 
 
+# A learned blob as a top, and its use: the scores of one class are moved for all images.
+PARAMETER = """
+layer { name: "offset" type: "Parameter" top: "offset" parameter_param { shape { dim: 10 } } }
+layer { name: "moved" type: "Bias" bottom: "ip2" bottom: "offset" top: "ip2" }
+"""
+
+
 def images(folder, count=192):
     """An IDX pair of random images; returns the path of the images."""
     numbers = random.Random(3)
@@ -58,12 +66,13 @@ def images(folder, count=192):
     return path
 
 
-def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, norm=False, more="", text=NET):
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, norm=False, parameter=False,
+           more="", text=NET):
     """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
     net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes,
-                               norm=NORM if norm else ""))
+                               norm=NORM if norm else "", head=PARAMETER if parameter else ""))
     path = folder / f"{name}.prototxt"
     path.write_text(f'net: "{net}" base_lr: {lr} lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
                     f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '
