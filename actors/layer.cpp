@@ -33,6 +33,16 @@ void layer::enter(const pass_id& p) {
   pass_ = p;
 }
 
+void layer::issue(issue_work work) {
+  if (setup_.inspect)
+    work.run = [run = std::move(work.run), look = setup_.inspect, p = work.pass,
+                backward = work.backward] {
+      run();
+      look(p, backward);
+    };
+  tell(setup_.stream, std::move(work));
+}
+
 void layer::on(const parameters_fresh& m) {
   fresh_ = m.version;
   any_version_ = true;
@@ -69,7 +79,7 @@ void layer::forward_if_ready() {
   work.pass = pass_;
   work.layer = setup_.name;
   work.phase = setup_.training ? "forward" : "test";
-  tell(setup_.stream, std::move(work));
+  issue(std::move(work));
   for (const auto& consumer : neighbours_.consumers) tell(consumer, bottom_ready{pass_});
   backward_if_ready();
 }
@@ -90,23 +100,24 @@ void layer::backward_if_ready() {
   const bool pushes = setup_.training && setup_.sum != nullptr;
   if (pushes && !gradient_memory_free()) return;
 
-  if (setup_.training && setup_.runs_backward) {
+  if (setup_.training && (setup_.runs_backward || pushes)) {
     issue_work work;
     work.pass = pass_;
     work.backward = true;
     work.layer = setup_.name;
     work.phase = "backward";
+    // A layer that no loss reaches has nothing to compute; its gradient is zero, and stays so.
+    auto* computes = setup_.runs_backward ? setup_.compute : nullptr;
+    work.run = [computes, p = compute_pass(), sum = pushes ? setup_.sum : nullptr,
+                index = pass_.index] {
+      if (computes != nullptr) computes->backward(p);
+      if (sum != nullptr) sum->contribute(index);
+    };
     if (pushes) {
-      work.run = [k = setup_.compute, p = compute_pass(), sum = setup_.sum, index = pass_.index] {
-        k->backward(p);
-        sum->contribute(index);
-      };
       work.reply = handle<layer>(this);
       ++passes_pushed_;
-    } else {
-      work.run = [k = setup_.compute, p = compute_pass()] { k->backward(p); };
     }
-    tell(setup_.stream, std::move(work));
+    issue(std::move(work));
   }
   // This pass is over here before the neighbours hear of it: they may start the next one.
   forward_issued_ = false;

@@ -16,17 +16,6 @@ bool contains(const std::vector<std::size_t>& layers, std::size_t layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
-std::vector<float> read_outputs(const replica& r, const net& n,
-                                const std::vector<std::size_t>& blobs) {
-  std::vector<float> values;
-  for (const auto b : blobs) {
-    const auto from = values.size();
-    values.resize(from + static_cast<std::size_t>(count(n.blobs[b].shape)));
-    r.read_data(b, std::span(values).subspan(from));
-  }
-  return values;
-}
-
 }  // namespace
 
 template <class D, class... Args>
@@ -106,6 +95,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
   net_actors out;
   out.layers.resize(run_.replicas);
   out.sources.resize(run_.replicas);
+  const auto debug = training ? debug_of(c) : nullptr;
   for (std::uint32_t r = 0; r < run_.replicas; ++r) {
     for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
       const auto& from = c.graph.layers[l];
@@ -134,11 +124,15 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
               return passes_after(schedule, {0, self, micro, r});
             };
       }
+      if (debug != nullptr && r == 0)
+        s.inspect = [debug, l](const pass_id& p, bool backward) {
+          backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
+        };
       for (const auto& reader : c.readers)
         if (reader.layer == l) {
           s.first_output = static_cast<std::uint32_t>(reader.first);
-          s.read_outputs = [copy = c.replicas[r], &graph = c.graph, blobs = reader.blobs] {
-            return read_outputs(*copy, graph, blobs);
+          s.read_outputs = [copy = c.replicas[r], &c, reader] {
+            return read_outputs(c, *copy, reader);
           };
         }
       out.layers[r].push_back(start<layer>(
@@ -152,7 +146,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.name = context_.trace.keep(name);
       s.node = context_.node_failed;
       s.trace = lane(prefix + indexed("data_source " + name, r));
-      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch};
+      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch,
+                                     spec_.data.samples};
       const auto self = std::uint64_t{value(context_.self)};
       if (training) {
         s.first_sample = [schedule, self, r](std::uint64_t n) {
@@ -161,10 +156,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
         };
       } else {
         const auto share = solver_view(c, out).share;
-        s.first_sample = [share, r, batch = c.batch](std::uint64_t n) {
+        s.first_sample = [share, r, batch = c.batch,
+                          before = spec_.data.test_phases](std::uint64_t n) -> std::uint64_t {
           const auto passes = share.passes(r);
-          return passes == 0 ? 0
-                             : (n / passes * share.batches + share.batch(r, n % passes)) * batch;
+          if (passes == 0) return 0;
+          return ((before + n / passes) * share.batches + share.batch(r, n % passes)) * batch;
         };
       }
       out.sources[r].push_back(start<data_source>(
@@ -172,6 +168,16 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
     }
   }
   return out;
+}
+
+/// As in Caffe the first worker alone speaks. Null where the solver does not ask for it.
+std::shared_ptr<debug_info> training_graph::debug_of(const compiled_net& train) const {
+  const auto& spec = spec_.solver.spec;
+  if (!spec.debug_info() || value(context_.self) != 0 || context_.display == nullptr)
+    return nullptr;
+  return std::make_shared<debug_info>(
+      debug_info_setup{&train.graph, train.replicas.front(), train.values,
+                       static_cast<std::uint64_t>(std::max(0, spec.display())), context_.display});
 }
 
 void training_graph::spawn_shard_and_solver() {
@@ -199,8 +205,7 @@ void training_graph::spawn_shard_and_solver() {
   snapshots.train = &n;
   snapshots.store = run_.store;
   snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
-  snapshots.prefix = spec_.solver.spec.snapshot_prefix();
-  snapshots.format = spec_.solver.spec.snapshot_format();
+  snapshots.solver = spec_.solver.spec;
   checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
 
   solver_setup s;
@@ -212,8 +217,9 @@ void training_graph::spawn_shard_and_solver() {
     if (!group.learned.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
-  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas,
-                                 run_.train.batch};
+  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
+                                 spec_.data.samples};
+  s.test_phases = spec_.data.test_phases;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});

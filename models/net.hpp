@@ -78,7 +78,8 @@ struct net {
 /// first source. Nothing for all other layers.
 [[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
 
-/// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
+/// Does a solver ever change it? Not where lr_mult is 0. Where no loss reaches its layers the gradient is 0,
+/// but weight decay and momentum still act, as in Caffe.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 
 /// Does training ever change it: is it learned, or a running statistic (net_parameter::keeps)?
