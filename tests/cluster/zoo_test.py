@@ -1,0 +1,63 @@
+# tests/cluster/zoo_test.py - every net of models/zoo trains one iteration and is tested once, on random images.
+import math
+import pathlib
+import re
+import unittest
+
+import cluster
+
+ZOO = cluster.ROOT / "models/zoo"
+BATCH = 2  # batch normalisation of one value per channel would be all zeros
+SHAPES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32", "cifar10_full": "3x32x32"}  # others say it by their crop
+MEMORY_GIB = {"resnet152": 4, "vgg16": 5, "vgg19": 5, "vgg19_22k": 8}  # as measured, rounded up; the others: 2
+
+
+def available_gib():
+    """What the kernel would give to a new process without swapping."""
+    found = re.search(r"MemAvailable:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text())
+    return int(found[1]) / 2**20
+
+
+def small_copy(folder, net):
+    """The net with small batches and a solver for one iteration and one test batch; returns the solver's path."""
+    text, batches = re.subn(r"\bbatch_size: \d+", f"batch_size: {BATCH}", (ZOO / net / "train_val.prototxt").read_text())
+    assert batches == 2, f"{net} has {batches} batch sizes, one each for TRAIN and TEST were expected"
+    copy = folder / f"{net}.prototxt"
+    copy.write_text(text)
+    replaced = "net|iter_size|max_iter|display|snapshot|snapshot_prefix|test_iter|test_interval"
+    fields = re.sub(rf"(?m)^({replaced}):.*\n", "", (ZOO / net / "solver.prototxt").read_text())
+    solver = folder / f"{net}.solver.prototxt"
+    solver.write_text(f'{fields}net: "{copy}"\nmax_iter: 1\ndisplay: 1\ntest_iter: 1\ntest_interval: 1\n'
+                      'test_initialization: false\nsnapshot_after_train: false\n')
+    return solver
+
+
+class Zoo(unittest.TestCase):
+    def one_iteration(self, net):
+        needed, available = MEMORY_GIB.get(net, 2), available_gib()
+        if available < needed:
+            self.skipTest(f"{net} needs {needed} GiB of memory, {available:.1f} GiB are free")
+        with cluster.Cluster() as c:
+            shape = [SHAPES[net]] if net in SHAPES else []
+            node = c.node("--solver", small_copy(c.folder, net), "--synthetic", *shape)
+            self.assertEqual(node.wait(120), 0, node.output)
+            loss = float(node.wait_for(r"^clock 0/1: loss (\S+) ")[1])
+            self.assertTrue(math.isfinite(loss) and loss > 0, loss)
+            tested = node.wait_for(r"^test clock 1: (.*)")[1].split()
+            values = dict(zip(tested[::2], map(float, tested[1::2])))
+            self.assertTrue(all(map(math.isfinite, values.values())), values)
+            self.assertTrue(any("loss" in name for name in values), values)
+            scores = [value for name, value in values.items() if "loss" not in name.rsplit("/", 1)[-1]]
+            self.assertTrue(scores and all(0 <= score <= 1 for score in scores), values)
+
+
+def add_tests():
+    for folder in sorted(ZOO.iterdir()):
+        if folder.is_dir():
+            setattr(Zoo, f"test_{folder.name}", lambda self, net=folder.name: self.one_iteration(net))
+
+
+add_tests()
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
