@@ -231,6 +231,10 @@ std::string weights_path(const std::string& stem, snapshot_format format) {
   return with_suffix(stem + ".caffemodel", format);
 }
 
+std::string state_path(const std::string& stem, snapshot_format format) {
+  return with_suffix(stem + ".solverstate", format);
+}
+
 void write_weights(const std::string& stem, snapshot_format format, const net& n,
                    const parameter_arrays& values) {
   const auto path = weights_path(stem, format);
@@ -242,7 +246,7 @@ void write_weights(const std::string& stem, snapshot_format format, const net& n
 
 void write_state(const std::string& stem, snapshot_format format, const net& n,
                  const solver_state& state) {
-  const auto path = with_suffix(stem + ".solverstate", format);
+  const auto path = state_path(stem, format);
   if (format == ::caffe::SolverParameter::HDF5)
     write_atomically(path, to_hdf5_state(n, state));
   else

@@ -72,10 +72,11 @@ void write_atomically(const std::filesystem::path& path, const google::protobuf:
 /// The solver's snapshot_format, which is also the file names' suffix: none, or ".h5".
 using snapshot_format = ::caffe::SolverParameter::SnapshotFormat;
 
-/// `stem`.caffemodel or `stem`.caffemodel.h5
+/// `stem`.caffemodel or `stem`.caffemodel.h5; `stem`.solverstate or `stem`.solverstate.h5
 [[nodiscard]] std::string weights_path(const std::string& stem, snapshot_format format);
+[[nodiscard]] std::string state_path(const std::string& stem, snapshot_format format);
 
-/// Write weights_path() and `stem`.solverstate, or .solverstate.h5, as Caffe does.
+/// Write weights_path() and state_path(), as Caffe does.
 /// Errors   as write_atomically.
 void write_weights(const std::string& stem, snapshot_format format, const net& n,
                    const parameter_arrays& values);
