@@ -1,5 +1,7 @@
 #include "actors/checkpointer.hpp"
 
+#include "models/solver_file.hpp"
+
 #include <algorithm>
 
 namespace poseidon {
@@ -24,6 +26,10 @@ void checkpointer::on(const write_snapshot& m) {
     return;
   }
   work_->state.iteration = value(m.version);
+  // As Caffe counts it: at the rate of the last update.
+  work_->state.current_step =
+      value(m.version) == 0 ? 0 : current_step(setup_.solver, value(m.version) - 1);
+  work_->state.data = {m.samples, m.test_phases};
   work_->state.history.resize(setup_.history_slots);
   for (auto& slot : work_->state.history)
     for (const auto& p : work_->values) slot.emplace_back(p.size());
@@ -47,22 +53,38 @@ void checkpointer::copied() {
   work_.reset();
   tell(w.order.copied, snapshot_copied{w.order.version});
   const auto path =
-      weights_path(snapshot_stem(setup_.prefix, value(w.order.version)), setup_.format);
+      weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version)),
+                   setup_.solver.snapshot_format());
   tell(w.order.written, snapshot_written{w.order.version, path, write(w)});
 }
 
-std::string checkpointer::write(const work& w) const {
-  const std::filesystem::path stem = snapshot_stem(setup_.prefix, value(w.order.version));
+std::string checkpointer::write(const work& w) {
+  const std::filesystem::path stem =
+      snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version));
+  const auto format = setup_.solver.snapshot_format();
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    write_weights(stem, setup_.format, *setup_.train, w.values);
+    write_weights(stem, format, *setup_.train, w.values);
     if (!w.order.with_state) return {};
     auto state = w.state;
-    state.learned_net = weights_path(stem, setup_.format);
-    write_state(stem, setup_.format, *setup_.train, state);
+    state.learned_net = weights_path(stem, format);
+    write_state(stem, format, *setup_.train, state);
+    keep_newest({weights_path(stem, format), state_path(stem, format)});
     return {};
   } catch (const std::exception& e) {
     return e.what();
+  }
+}
+
+/// Only what this run has written is ever removed, and only once a newer snapshot is whole.
+void checkpointer::keep_newest(std::vector<std::filesystem::path> files) {
+  const auto keep = setup_.solver.poseidon().keep_snapshots();
+  if (keep == 0) return;
+  kept_.push_back(std::move(files));
+  while (kept_.size() > keep) {
+    std::error_code ignored;  // somebody else may have moved it away
+    for (const auto& file : kept_.front()) std::filesystem::remove(file, ignored);
+    kept_.pop_front();
   }
 }
 

@@ -12,7 +12,7 @@
 //          send_frame       to network_link   gather_history
 //          snapshot_copied  to solver
 //          snapshot_written to solver, node
-// State    the one snapshot in work.
+// State    the one snapshot in work; the files of those that it has written and that stay.
 // Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole.
 // Detached: it writes files.
 #pragma once
@@ -22,11 +22,14 @@
 #include "messages/training.hpp"
 #include "models/snapshot.hpp"
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -34,8 +37,7 @@ struct checkpointer_setup {
   const net* train = nullptr;  ///< outlives the actor
   std::shared_ptr<parameter_store> store;
   std::size_t history_slots = 1;
-  std::string prefix;  ///< snapshot_prefix of the solver
-  snapshot_format format = ::caffe::SolverParameter::BINARYPROTO;
+  ::caffe::SolverParameter solver;  ///< for the names, formats and number of files, and the rates
 };
 
 struct connect_checkpointer {
@@ -66,11 +68,13 @@ class checkpointer : public actor<checkpointer> {
     std::size_t missing = 0;
   };
   void copied();
-  [[nodiscard]] std::string write(const work& w) const;
+  [[nodiscard]] std::string write(const work& w);
+  void keep_newest(std::vector<std::filesystem::path> files);
 
   checkpointer_setup setup_;
   connect_checkpointer neighbours_;
   std::optional<work> work_;
+  std::deque<std::vector<std::filesystem::path>> kept_;  // oldest first
 };
 
 }  // namespace poseidon

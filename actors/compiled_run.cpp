@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <thread>
 
 namespace poseidon {
@@ -51,19 +52,24 @@ void open_sources(compiled_net& c, source_options options) {
 void list_outputs(compiled_net& c) {
   for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
     const auto& layer = c.graph.layers[l];
-    layer_outputs reader{l, c.outputs.size(), {}};
+    layer_outputs reader{l, c.outputs.size(), {}, {}};
     for (std::size_t t = 0; t < layer.tops.size(); ++t) {
       const auto blob = layer.tops[t];
       const auto& outputs = c.graph.outputs;
       const auto values = count(c.graph.blobs[blob].shape);
+      const auto weight = t < layer.loss_weights.size() ? layer.loss_weights[t] : 0.0f;
+      const bool summed = values > longest_printed_output;
       if (std::find(outputs.begin(), outputs.end(), blob) == outputs.end() ||
-          producer(c.graph, blob, c.graph.layers.size()) != l || values > longest_printed_output)
+          producer(c.graph, blob, c.graph.layers.size()) != l || (summed && weight == 0))
         continue;
       reader.blobs.push_back(blob);
-      for (std::int64_t i = 0; i < values; ++i)
-        c.outputs.push_back(
-            {c.graph.blobs[blob].name + (values > 1 ? "[" + std::to_string(i) + "]" : ""),
-             t < layer.loss_weights.size() ? layer.loss_weights[t] : 0.0f});
+      reader.summed.push_back(summed);
+      const auto& name = c.graph.blobs[blob].name;
+      if (summed || values == 1)
+        c.outputs.push_back({name, weight});
+      else
+        for (std::int64_t i = 0; i < values; ++i)
+          c.outputs.push_back({name + "[" + std::to_string(i) + "]", weight});
     }
     if (!reader.blobs.empty()) c.readers.push_back(std::move(reader));
   }
@@ -143,6 +149,21 @@ void refuse_writers(const compiled_run& c, const run_spec& run) {
 
 }  // namespace
 
+std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
+                                const layer_outputs& reader) {
+  std::vector<float> out;
+  for (std::size_t b = 0; b < reader.blobs.size(); ++b) {
+    const auto blob = reader.blobs[b];
+    std::vector<float> values(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
+    copy.read_data(blob, values);
+    if (reader.summed[b])
+      out.push_back(static_cast<float>(std::accumulate(values.begin(), values.end(), 0.0)));
+    else
+      out.insert(out.end(), values.begin(), values.end());
+  }
+  return out;
+}
+
 std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
   for (auto r = std::max(1u, cores); r > 1; --r)
     if (batch % r == 0 && batch / r >= 8) return r;
@@ -191,13 +212,14 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
 }
 
 parameter_arrays initial_values(const net& train, std::uint64_t seed,
-                                const std::filesystem::path& weights) {
+                                const std::vector<std::filesystem::path>& weights) {
   parameter_arrays values;
   for (std::size_t p = 0; p < train.parameters.size(); ++p) {
     auto& v = values.emplace_back(static_cast<std::size_t>(count(train.parameters[p].shape)));
     fill(train.parameters[p], static_cast<std::uint32_t>(p), seed, v);
   }
-  if (!weights.empty()) copy_weights(read_caffemodel(weights), weights.string(), train, values);
+  for (const auto& file : weights)
+    copy_weights(read_caffemodel(file), file.string(), train, values);
   return values;
 }
 

@@ -11,6 +11,7 @@
 #include "models/net.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct layer_outputs {
   std::size_t layer = 0;
   std::size_t first = 0;
   std::vector<std::size_t> blobs;
+  std::vector<bool> summed;  ///< by blob: too long to print, but a loss: its sum is one value
 };
 
 struct compiled_net {
@@ -44,6 +46,10 @@ struct compiled_run {
   std::shared_ptr<parameter_store> store;
 };
 
+/// The values of one layer's outputs after a forward pass of `copy`.
+[[nodiscard]] std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
+                                              const layer_outputs& reader);
+
 /// Opens the data, builds the nets, compiles the replicas.
 /// Errors   spec_error for what the user's files say; std::runtime_error for what the device refuses.
 [[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node);
@@ -51,9 +57,9 @@ struct compiled_run {
 /// Replicas for a batch on this many cores: as many as divide it and leave each at least 8 samples.
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);
 
-/// The first values: fillers, then `weights` by layer name if a file is given.
+/// The first values: fillers, then the layers of each file of `weights` by name, one file after the other.
 /// Returns  one array per train parameter.
 [[nodiscard]] parameter_arrays initial_values(const net& train, std::uint64_t seed,
-                                              const std::filesystem::path& weights);
+                                              const std::vector<std::filesystem::path>& weights);
 
 }  // namespace poseidon

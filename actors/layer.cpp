@@ -90,21 +90,22 @@ void layer::backward_if_ready() {
   const bool pushes = setup_.training && setup_.sum != nullptr;
   if (pushes && !gradient_memory_free()) return;
 
-  if (setup_.training && setup_.runs_backward) {
+  if (setup_.training && (setup_.runs_backward || pushes)) {
     issue_work work;
     work.pass = pass_;
     work.backward = true;
     work.layer = setup_.name;
     work.phase = "backward";
+    // A layer that no loss reaches has nothing to compute; its gradient is zero, and stays so.
+    auto* computes = setup_.runs_backward ? setup_.compute : nullptr;
+    work.run = [computes, p = compute_pass(), sum = pushes ? setup_.sum : nullptr,
+                index = pass_.index] {
+      if (computes != nullptr) computes->backward(p);
+      if (sum != nullptr) sum->contribute(index);
+    };
     if (pushes) {
-      work.run = [k = setup_.compute, p = compute_pass(), sum = setup_.sum, index = pass_.index] {
-        k->backward(p);
-        sum->contribute(index);
-      };
       work.reply = handle<layer>(this);
       ++passes_pushed_;
-    } else {
-      work.run = [k = setup_.compute, p = compute_pass()] { k->backward(p); };
     }
     tell(setup_.stream, std::move(work));
   }

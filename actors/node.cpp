@@ -130,7 +130,8 @@ void node::fail(std::string text, int exit_code) {
   if (exit_code == 3 && was_training && lowest && whole_version() > setup_.run->first_clock) {
     phase_ = phase::failing;
     const handle<node> self(this);
-    tell<write_snapshot>(graph_->checkpoints(), {version_id{whole_version()}, false, {}, self});
+    tell<write_snapshot>(graph_->checkpoints(),
+                         {version_id{whole_version()}, 0, 0, false, {}, self});
     return;
   }
   close(result_);

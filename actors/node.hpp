@@ -59,9 +59,9 @@ struct node_setup {
   std::optional<host_port> listen;  ///< worker 0 of several nodes
   std::optional<host_port> join;
   std::string token;
-  double link_mbit_s = 0;         ///< 0: unlimited
-  std::filesystem::path weights;  ///< first values, worker 0
-  std::filesystem::path resume;   ///< .solverstate, worker 0
+  double link_mbit_s = 0;                      ///< 0: unlimited
+  std::vector<std::filesystem::path> weights;  ///< first values, worker 0
+  std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
   std::shared_ptr<progress> display;
   std::shared_ptr<edge_book> edges;

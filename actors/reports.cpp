@@ -4,6 +4,12 @@
 
 namespace poseidon {
 
+double weighted_loss(const std::vector<double>& values, const std::vector<output_value>& outputs) {
+  double loss = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) loss += outputs[i].loss_weight * values.at(i);
+  return loss;
+}
+
 std::optional<std::vector<double>> output_sums::add(std::uint64_t clock, std::size_t first,
                                                     const std::vector<float>& more) {
   auto& e = clocks_[clock];

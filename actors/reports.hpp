@@ -21,6 +21,10 @@ struct output_value {
   float loss_weight = 0;
 };
 
+/// The objective: outputs times their weights.
+[[nodiscard]] double weighted_loss(const std::vector<double>& values,
+                                   const std::vector<output_value>& outputs);
+
 /// Sums the outputs of a clock over its passes on this node.
 class output_sums {
  public:

@@ -8,6 +8,8 @@ frames::view view_of(const run_spec& run) {
   v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
   v.seed = run.seed;
   v.first_clock = clock_id{run.first_clock};
+  v.first_sample = run.data.samples;
+  v.test_phases = run.data.test_phases;
   return v;
 }
 
@@ -22,6 +24,7 @@ run_spec run_of(const frames::view& v) {
   run.solver = resolve_solver(solver, {"the solver of worker 0", 0});
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);
+  run.data = {v.first_sample, v.test_phases};
   run.workers = v.members.size();
   return run;
 }

@@ -150,12 +150,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto& p = setup_.parameters[c.parameter];
-
-  rule_step step;
-  step.iteration = o.version;
-  step.rate = learning_rate(setup_.solver, o.version) * p.lr_mult;
-  step.decay = setup_.solver.weight_decay() * p.decay_mult;
-  step.scale = setup_.scale * factor;
+  const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
   // A link that still sends the version before keeps its buffer; then this version gets a new one.
   if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);

@@ -12,6 +12,7 @@ solver::solver(actor_context context, solver_setup setup)
       loss_(static_cast<std::size_t>(std::max(1, setup_.spec.average_loss()))),
       board_(setup_.workers) {
   end_version_ = static_cast<std::uint64_t>(std::max(0, setup_.spec.max_iter()));
+  tested_phases_ = setup_.test_phases;
 }
 
 void solver::on(const connect_solver& m) {
@@ -96,12 +97,8 @@ void solver::on(const outputs_ready& m) {
 
 void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
   const auto passes = static_cast<double>(setup_.replicas) * setup_.micro_batches;
-  double loss = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    sums[i] /= passes;
-    loss += nets_.train.outputs[i].loss_weight * sums[i];
-  }
-  sums.insert(sums.begin(), loss_.add(loss));
+  for (auto& sum : sums) sum /= passes;
+  sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_.train.outputs)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
   if (display == 0 || (clock % display != 0 && clock + 1 != end_version_)) return;
   report({clock_id{clock}, -1, 1, std::move(sums), images_});
@@ -119,12 +116,17 @@ void solver::on(const control_arrived& m) {
 }
 
 void solver::take(worker_id from, const frames::worker_report& r) {
-  const auto merged = board_.add(from, r);
+  auto merged = board_.add(from, r);
   if (!merged || setup_.display == nullptr) return;
   const auto clock = value(r.clock);
   if (r.test_net >= 0) {
     const auto net = static_cast<std::size_t>(r.test_net);
-    setup_.display->tested(net, clock, merged->means, nets_.tests.at(net).outputs);
+    auto outputs = nets_.tests.at(net).outputs;
+    if (setup_.spec.test_compute_loss()) {
+      merged->means.push_back(weighted_loss(merged->means, outputs));
+      outputs.push_back({"test_loss", 0});
+    }
+    setup_.display->tested(net, clock, merged->means, outputs);
   } else {
     setup_.display->trained({clock,
                              end_version_,
@@ -203,7 +205,9 @@ void solver::copy_if_fresh() {
   snapshot_version_ = clock_;
   snapshot_pending_ = true;
   const handle<solver> self(this);
-  tell(nets_.checkpointer, write_snapshot{version_id{clock_}, true, self, self});
+  const auto samples = setup_.first_sample(clock_ - first_clock_, 0, 0);
+  tell(nets_.checkpointer,
+       write_snapshot{version_id{clock_}, samples, tested_phases_, true, self, self});
 }
 
 void solver::on(const snapshot_copied&) {

@@ -59,6 +59,7 @@ struct solver_setup {
   std::uint32_t micro_batches = 1;
   std::size_t layers_that_learn = 0;
   std::uint64_t images_per_clock = 0;  ///< of this node
+  std::uint64_t test_phases = 0;       ///< that a run before this one has done
   ::caffe::SolverParameter spec;
   /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;

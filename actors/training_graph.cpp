@@ -16,17 +16,6 @@ bool contains(const std::vector<std::size_t>& layers, std::size_t layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
-std::vector<float> read_outputs(const replica& r, const net& n,
-                                const std::vector<std::size_t>& blobs) {
-  std::vector<float> values;
-  for (const auto b : blobs) {
-    const auto from = values.size();
-    values.resize(from + static_cast<std::size_t>(count(n.blobs[b].shape)));
-    r.read_data(b, std::span(values).subspan(from));
-  }
-  return values;
-}
-
 }  // namespace
 
 template <class D, class... Args>
@@ -137,8 +126,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       for (const auto& reader : c.readers)
         if (reader.layer == l) {
           s.first_output = static_cast<std::uint32_t>(reader.first);
-          s.read_outputs = [copy = c.replicas[r], &graph = c.graph, blobs = reader.blobs] {
-            return read_outputs(*copy, graph, blobs);
+          s.read_outputs = [copy = c.replicas[r], &c, reader] {
+            return read_outputs(c, *copy, reader);
           };
         }
       out.layers[r].push_back(start<layer>(
@@ -152,7 +141,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.name = context_.trace.keep(name);
       s.node = context_.node_failed;
       s.trace = lane(prefix + indexed("data_source " + name, r));
-      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch};
+      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch,
+                                     spec_.data.samples};
       const auto self = std::uint64_t{value(context_.self)};
       if (training) {
         s.first_sample = [schedule, self, r](std::uint64_t n) {
@@ -161,10 +151,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
         };
       } else {
         const auto share = solver_view(c, out).share;
-        s.first_sample = [share, r, batch = c.batch](std::uint64_t n) {
+        s.first_sample = [share, r, batch = c.batch,
+                          before = spec_.data.test_phases](std::uint64_t n) -> std::uint64_t {
           const auto passes = share.passes(r);
-          return passes == 0 ? 0
-                             : (n / passes * share.batches + share.batch(r, n % passes)) * batch;
+          if (passes == 0) return 0;
+          return ((before + n / passes) * share.batches + share.batch(r, n % passes)) * batch;
         };
       }
       out.sources[r].push_back(start<data_source>(
@@ -199,8 +190,7 @@ void training_graph::spawn_shard_and_solver() {
   snapshots.train = &n;
   snapshots.store = run_.store;
   snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
-  snapshots.prefix = spec_.solver.spec.snapshot_prefix();
-  snapshots.format = spec_.solver.spec.snapshot_format();
+  snapshots.solver = spec_.solver.spec;
   checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
 
   solver_setup s;
@@ -212,8 +202,9 @@ void training_graph::spawn_shard_and_solver() {
     if (!group.learned.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
-  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas,
-                                 run_.train.batch};
+  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
+                                 spec_.data.samples};
+  s.test_phases = spec_.data.test_phases;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});

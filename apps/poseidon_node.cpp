@@ -23,6 +23,7 @@ run_spec read_run(const node_options& o) {
     run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
     run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
   }
+  if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)
@@ -30,14 +31,24 @@ run_spec read_run(const node_options& o) {
   return run;
 }
 
+/// Where the state says, as in Caffe; or in the state's own folder, if both have been moved.
+std::filesystem::path weights_beside(const std::filesystem::path& state,
+                                     const std::filesystem::path& named) {
+  std::error_code ignored;
+  const auto beside = state.parent_path() / named.filename();
+  const bool moved = !std::filesystem::exists(named, ignored);
+  return moved && std::filesystem::exists(beside, ignored) ? beside : named;
+}
+
 node_setup setup_of(const node_options& o) {
   node_setup s;
-  s.weights = o.weights;
   if (!o.join) s.run = read_run(o);
+  if (s.run) s.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
   if (!o.snapshot.empty()) {
     const auto head = read_resume_point(o.snapshot);
     s.run->first_clock = head.iteration;
-    s.weights = head.learned_net;
+    s.run->data = head.data;
+    if (!head.learned_net.empty()) s.weights = {weights_beside(o.snapshot, head.learned_net)};
     s.resume = o.snapshot;
   }
   s.node.compute = make_cpu_device();

@@ -21,7 +21,7 @@ std::uint64_t first_sample(const sample_schedule& s, const train_pass& p) {
   require_below("micro-batch", p.micro_batch, s.micro_batches);
   require_below("replica", p.replica, s.replicas);
   const auto node_batch = (p.clock * s.workers + p.worker) * s.micro_batches + p.micro_batch;
-  return (node_batch * s.replicas + p.replica) * s.batch;
+  return s.start + (node_batch * s.replicas + p.replica) * s.batch;
 }
 
 std::uint64_t passes_after(const sample_schedule& s, const train_pass& p) {

@@ -13,6 +13,7 @@ struct sample_schedule {
   std::uint64_t micro_batches = 1;  ///< I, iter_size
   std::uint64_t replicas = 1;       ///< R, on each node
   std::uint64_t batch = 1;          ///< b, samples of one replica in one pass
+  std::uint64_t start = 0;          ///< the first sample of clock 0: where a resumed run goes on
 
   /// Samples that one clock uses up, on all workers together.
   [[nodiscard]] std::uint64_t samples_per_clock() const;
@@ -26,8 +27,8 @@ struct train_pass {
   std::uint64_t replica = 0;      ///< below R
 };
 
-/// ((clock * P + worker) * I + micro_batch) * R * b + replica * b, counted from the run's first
-/// sample. Errors   std::invalid_argument if worker, micro_batch or replica is beyond the
+/// start + ((clock * P + worker) * I + micro_batch) * R * b + replica * b.
+/// Errors   std::invalid_argument if worker, micro_batch or replica is beyond the
 /// schedule's.
 [[nodiscard]] std::uint64_t first_sample(const sample_schedule& s, const train_pass& p);
 

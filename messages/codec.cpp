@@ -50,6 +50,8 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setSpecDirectory(text_of(v.spec_directory));
   w.setSeed(v.seed);
   w.setFirstClock(value(v.first_clock));
+  w.setFirstSample(v.first_sample);
+  w.setTestPhases(v.test_phases);
 }
 
 void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
@@ -150,6 +152,8 @@ frame_header read(wire::View::Reader r) {
   v.spec_directory = text("view", "spec directory", r.getSpecDirectory());
   v.seed = r.getSeed();
   v.first_clock = clock_id{r.getFirstClock()};
+  v.first_sample = r.getFirstSample();
+  v.test_phases = r.getTestPhases();
   return v;
 }
 

@@ -40,6 +40,8 @@ struct view {
   std::string spec_directory;          ///< relative sources in the nets are relative to this folder
   std::uint64_t seed = 0;
   clock_id first_clock{};
+  std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
+  std::uint64_t test_phases = 0;   ///< that a run before this one has done
 };
 
 /// Each node to the first: links to all members are up and the actors wait.

@@ -166,6 +166,8 @@ struct snapshot_written {
 /// node -> checkpointer, when a peer is lost: the same without solver state, part of which is lost with it.
 struct write_snapshot {
   version_id version{};
+  std::uint64_t samples = 0;      ///< global index of the next one to train on
+  std::uint64_t test_phases = 0;  ///< run so far
   bool with_state = true;
   port<snapshot_copied> copied;
   port<snapshot_written> written;

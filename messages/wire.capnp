@@ -59,6 +59,8 @@ struct View {
   specDirectory @6 :Text;     # relative sources in the nets are relative to this folder
   seed @7 :UInt64;
   firstClock @8 :UInt64;
+  firstSample @9 :UInt64;     # global index of the first clock's first sample
+  testPhases @10 :UInt64;     # that a run before this one has done
 }
 
 # Each node to the first: links to all members are up and the actors wait.

@@ -42,12 +42,7 @@ bool is_source(const net_layer& layer) {
 }
 
 bool is_learned(const net& n, std::size_t parameter) {
-  if (n.parameters[parameter].lr_mult == 0) return false;
-  for (const auto& layer : n.layers)
-    for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
-      if (layer.parameters[slot] == parameter && layer.needs_backward && layer.learn[slot])
-        return true;
-  return false;
+  return n.parameters[parameter].lr_mult != 0;
 }
 
 bool is_updated(const net& n, std::size_t parameter) {

@@ -74,7 +74,8 @@ struct net {
 [[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
                                                   std::size_t after);
 
-/// Does a solver ever change it? Not where lr_mult is 0 or no layer computes its gradient.
+/// Does a solver ever change it? Not where lr_mult is 0. Where no loss reaches its layers the gradient is 0,
+/// but weight decay and momentum still act, as in Caffe.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 
 /// Does training ever change it: is it learned, or a running statistic (net_parameter::keeps)?

@@ -44,10 +44,13 @@ std::vector<parameter_group> parameter_groups(const net& n) {
     group.layers.push_back(l);
     if (writes(n, layer)) group.writers.push_back(l);
   }
-  for (auto& group : groups)
+  for (auto& group : groups) {
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       if (first[p] == group.layers.front())
         (is_updated(n, p) ? group.learned : group.frozen).push_back(p);
+    if (group.writers.empty() && !group.learned.empty())
+      group.writers.push_back(group.layers.front());
+  }
   return groups;
 }
 

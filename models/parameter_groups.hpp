@@ -13,7 +13,8 @@ namespace poseidon {
 struct parameter_group {
   std::vector<std::size_t>
       layers;  ///< that use the parameters, in net order; the first names the group
-  std::vector<std::size_t> writers;  ///< of these, that compute a gradient of a learned one
+  /// Of these, whose backward writes gradients of learned ones; the first if none does, for their zeros.
+  std::vector<std::size_t> writers;
   std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
   std::vector<std::size_t> frozen;   ///< parameters that no update changes
 };

@@ -161,12 +161,16 @@ void check_iteration(const ::caffe::SolverState& state, const std::filesystem::p
                      "its iteration is " + std::to_string(state.iter()) + ". The file is damaged.");
 }
 
+data_position position_of(const ::caffe::SolverState& state) {
+  return {state.poseidon().samples(), state.poseidon().test_phases()};
+}
+
 }  // namespace
 
 resume_point read_resume_point(const std::filesystem::path& path) {
   const auto from = read_state(path);
   check_iteration(from, path);
-  return {static_cast<std::uint64_t>(from.iter()), from.learned_net()};
+  return {static_cast<std::uint64_t>(from.iter()), from.learned_net(), position_of(from)};
 }
 
 solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
@@ -184,6 +188,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   state.iteration = static_cast<std::uint64_t>(from.iter());
   state.current_step = static_cast<std::uint64_t>(from.current_step());
   state.learned_net = from.learned_net();
+  state.data = position_of(from);
   state.history.assign(slots, parameter_arrays(parameters));
   for (std::size_t i = 0; i < has; ++i) {
     const auto& blob = from.history(static_cast<int>(i));
@@ -206,6 +211,8 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   to.set_iter(as_int(state.iteration));
   to.set_current_step(as_int(state.current_step));
   to.set_learned_net(state.learned_net);
+  to.mutable_poseidon()->set_samples(state.data.samples);
+  to.mutable_poseidon()->set_test_phases(state.data.test_phases);
   for (const auto& slot : state.history)
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());
@@ -224,6 +231,10 @@ std::string weights_path(const std::string& stem, snapshot_format format) {
   return with_suffix(stem + ".caffemodel", format);
 }
 
+std::string state_path(const std::string& stem, snapshot_format format) {
+  return with_suffix(stem + ".solverstate", format);
+}
+
 void write_weights(const std::string& stem, snapshot_format format, const net& n,
                    const parameter_arrays& values) {
   const auto path = weights_path(stem, format);
@@ -235,7 +246,7 @@ void write_weights(const std::string& stem, snapshot_format format, const net& n
 
 void write_state(const std::string& stem, snapshot_format format, const net& n,
                  const solver_state& state) {
-  const auto path = with_suffix(stem + ".solverstate", format);
+  const auto path = state_path(stem, format);
   if (format == ::caffe::SolverParameter::HDF5)
     write_atomically(path, to_hdf5_state(n, state));
   else

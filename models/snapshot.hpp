@@ -38,11 +38,18 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
 /// that uses them.
 [[nodiscard]] ::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values);
 
+/// What a run has used of its data. Files of Caffe's have none: there reading starts at the first record.
+struct data_position {
+  std::uint64_t samples = 0;      ///< the next one to train on, over all epochs and nodes
+  std::uint64_t test_phases = 0;  ///< that have been run
+};
+
 struct solver_state {
   std::uint64_t iteration = 0;
   std::uint64_t current_step = 0;
   std::string learned_net;                ///< path of the .caffemodel written with it
   std::vector<parameter_arrays> history;  ///< by slot (Adam: first, second moment), by parameter
+  data_position data;
 };
 
 /// Where a .solverstate resumes, before its net is known.
@@ -50,6 +57,7 @@ struct solver_state {
 struct resume_point {
   std::uint64_t iteration = 0;
   std::string learned_net;  ///< empty: the file names none
+  data_position data;
 };
 [[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
 
@@ -64,10 +72,11 @@ void write_atomically(const std::filesystem::path& path, const google::protobuf:
 /// The solver's snapshot_format, which is also the file names' suffix: none, or ".h5".
 using snapshot_format = ::caffe::SolverParameter::SnapshotFormat;
 
-/// `stem`.caffemodel or `stem`.caffemodel.h5
+/// `stem`.caffemodel or `stem`.caffemodel.h5; `stem`.solverstate or `stem`.solverstate.h5
 [[nodiscard]] std::string weights_path(const std::string& stem, snapshot_format format);
+[[nodiscard]] std::string state_path(const std::string& stem, snapshot_format format);
 
-/// Write weights_path() and `stem`.solverstate, or .solverstate.h5, as Caffe does.
+/// Write weights_path() and state_path(), as Caffe does.
 /// Errors   as write_atomically.
 void write_weights(const std::string& stem, snapshot_format format, const net& n,
                    const parameter_arrays& values);

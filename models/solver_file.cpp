@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <sstream>
 #include <utility>
 
 namespace poseidon {
@@ -107,8 +108,8 @@ void check_counts(const solver_source& s) {
 }
 
 /// Relative to the working directory, as Caffe reads it, or else beside the solver.
-std::filesystem::path find_net(const std::filesystem::path& name, const solver_source& s,
-                               const char* field, int index) {
+std::filesystem::path find_file(const std::filesystem::path& name, const solver_source& s,
+                                const char* field, int index) {
   std::error_code ignored;
   if (std::filesystem::exists(name, ignored)) return name;
   const auto beside = s.folder / name;
@@ -118,6 +119,15 @@ std::filesystem::path find_net(const std::filesystem::path& name, const solver_s
                        "\": there is no such file, neither in " +
                        std::filesystem::current_path(ignored).string() + " nor beside the solver" +
                        (s.folder.empty() ? "" : " in " + s.folder.string()) + ".");
+}
+
+/// `weights: "a, b"`, several times.
+std::vector<std::filesystem::path> weights_of(const solver_source& s) {
+  std::vector<std::filesystem::path> all;
+  for (int i = 0; i < s.spec.weights_size(); ++i)
+    for (const auto& path : split_paths(s.spec.weights(i)))
+      all.push_back(find_file(path, s, "weights", i));
+  return all;
 }
 
 net_file inline_net(const ::caffe::NetParameter& spec, const solver_source& s, const char* field,
@@ -155,8 +165,8 @@ net_file train_net_of(const solver_source& s) {
                : spec.has_net()     ? "net"
                                     : "net_param"),
           "it names " + std::to_string(given) + " nets to train. Give only one of " + fields + ".");
-  if (spec.has_net()) return read_net(find_net(spec.net(), s, "net", -1));
-  if (spec.has_train_net()) return read_net(find_net(spec.train_net(), s, "train_net", -1));
+  if (spec.has_net()) return read_net(find_file(spec.net(), s, "net", -1));
+  if (spec.has_train_net()) return read_net(find_file(spec.train_net(), s, "train_net", -1));
   return spec.has_net_param() ? inline_net(spec.net_param(), s, "net_param", -1)
                               : inline_net(spec.train_net_param(), s, "train_net_param", -1);
 }
@@ -181,7 +191,7 @@ std::vector<net_file> test_nets_of(const solver_source& s, const net_file& train
   for (int i = 0; i < spec.test_net_param_size(); ++i)
     nets.push_back(inline_net(spec.test_net_param(i), s, "test_net_param", i));
   for (int i = 0; i < spec.test_net_size(); ++i)
-    nets.push_back(read_net(find_net(spec.test_net(i), s, "test_net", i)));
+    nets.push_back(read_net(find_file(spec.test_net(i), s, "test_net", i)));
   nets.resize(static_cast<std::size_t>(wanted), train_net);
   return nets;
 }
@@ -193,6 +203,7 @@ solver_file resolve(const solver_source& s) {
   solver_file file;
   file.spec = s.spec;
   file.where = {s.file, 0};
+  file.weights = weights_of(s);
   file.train_net = train_net_of(s);
   file.train_state = merged_state(::caffe::TRAIN, file.train_net, &s.spec.train_state());
   file.test_nets = test_nets_of(s, file.train_net);
@@ -211,6 +222,16 @@ void write_state(const net_state& from, ::caffe::NetState& to) {
 }
 
 }  // namespace
+
+std::vector<std::filesystem::path> split_paths(const std::string& text) {
+  std::vector<std::filesystem::path> paths;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto begin = word.find_first_not_of(" \t"), end = word.find_last_not_of(" \t");
+    if (begin != std::string::npos) paths.emplace_back(word.substr(begin, end + 1 - begin));
+  }
+  return paths;
+}
 
 solver_file resolve_solver(const ::caffe::SolverParameter& spec, const spec_position& where) {
   return resolve({spec, nullptr, where.file, {}});
@@ -239,6 +260,7 @@ solver_file read_solver(const std::filesystem::path& path) {
   spec.clear_test_net();
   spec.clear_test_net_param();
   spec.clear_test_state();
+  spec.clear_weights();  // the first node hands out the values
   *spec.mutable_train_net_param() = file.train_net.spec;
   // A merged state would be merged again with the net's own, which repeats its stages.
   spec.mutable_train_net_param()->clear_state();

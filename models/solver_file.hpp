@@ -20,7 +20,11 @@ struct solver_file {
   net_state train_state;
   std::vector<net_file> test_nets;
   std::vector<net_state> test_states;
+  std::vector<std::filesystem::path> weights;  ///< first values, each copied over those before
 };
+
+/// "a.caffemodel, b.caffemodel" as two paths: how Caffe takes several files of weights in one word.
+[[nodiscard]] std::vector<std::filesystem::path> split_paths(const std::string& text);
 
 /// The names that Caffe gives to rules (`type`) and to learning-rate policies (`lr_policy`).
 [[nodiscard]] std::vector<std::string> solver_types();
@@ -47,6 +51,10 @@ struct solver_file {
 /// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep,
 /// poly, sigmoid.
 [[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
+
+/// How many steps of `step` or `multistep` the rate of this iteration has behind it; 0 with other policies.
+[[nodiscard]] std::uint64_t current_step(const ::caffe::SolverParameter& solver,
+                                         std::uint64_t iteration);
 
 /// What a shard does to a chunk of parameter `p` in an iteration: the solver's rates times the parameter's own.
 [[nodiscard]] rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,

@@ -89,6 +89,14 @@ float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iterat
   return static_cast<float>(solver.base_lr() * factor);
 }
 
+std::uint64_t current_step(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
+  if (solver.lr_policy() == "step")
+    return iteration / static_cast<std::uint64_t>(std::max(1, solver.stepsize()));
+  if (solver.lr_policy() == "multistep")
+    return static_cast<std::uint64_t>(steps_taken(solver, static_cast<std::int64_t>(iteration)));
+  return 0;
+}
+
 rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,
                   std::uint64_t iteration, float scale) {
   rule_step step;

@@ -41,7 +41,9 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
   run_ = compile_run(spec_, node_);
   rule_ = rule_of(spec_.solver.spec);
   const auto& n = run_->train.graph;
-  install(initial_values(n, spec_.seed, weights));
+  std::vector<std::filesystem::path> files;
+  if (!weights.empty()) files.push_back(weights);
+  install(initial_values(n, spec_.seed, files));
   for (const auto& p : n.parameters)
     history_.emplace_back(history_count(rule_.kind),
                           std::vector<float>(static_cast<std::size_t>(count(p.shape))));

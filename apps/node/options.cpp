@@ -87,8 +87,12 @@ std::optional<node_options> parse_options(int argc, char** argv) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
   app.add_option("--devices", devices, devices_help);
-  app.add_option("--weights", o.weights, ".caffemodel to start from, copied by layer name");
+  app.add_option("--weights", o.weights,
+                 ".caffemodel to start from, copied by layer name; several with commas");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
+  app.add_option("--keep-snapshots", o.keep_snapshots,
+                 "how many of this run's snapshots stay, the newest; 0: all")
+      ->check(CLI::Range(0, 1000000));
   app.add_option("--data-root", o.data_root,
                  "folder from which relative data sources start on this node");
   app.add_option("--synthetic", synthetic,

@@ -14,8 +14,10 @@ struct node_options {
   std::optional<host_port> listen, join;
   std::size_t nodes = 1;
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
-  std::filesystem::path weights, snapshot, data_root, token_file, trace, graph;
+  std::string weights;         ///< one path or several, separated by commas
+  std::filesystem::path snapshot, data_root, token_file, trace, graph;
   std::string token;
+  std::optional<std::uint32_t> keep_snapshots;
   std::string log_level = "info";
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0;

@@ -26,12 +26,12 @@ struct middle_layer {
   test::probe<backward_done> push = sim.listen<backward_done>();
   handle<layer> it;
 
-  explicit middle_layer(bool training = true) {
+  explicit middle_layer(bool training = true, bool runs_backward = true) {
     layer_setup s;
     s.name = "fc7";
     s.compute = &kernel;
     s.training = training;
-    s.runs_backward = true;
+    s.runs_backward = runs_backward;
     s.has_parameters = s.learns = true;
     std::vector<float> none;
     if (training)
@@ -80,6 +80,19 @@ TEST_CASE(
   CHECK(t.kernel.log == "f0b0");
   CHECK(t.producer.got->size() == 1);
   CHECK(t.push.got->empty());  // only the stream knows when the gradient is complete
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+}
+
+TEST_CASE(
+    "layer: one that no loss reaches pushes the zeros that its gradient is, without a kernel") {
+  middle_layer t(true, false);
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  REQUIRE(t.stream.got->size() == 2);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.log == "f0");
   t.tell(work_done{middle_layer::at(0), true, {}});
   CHECK(t.push.got->size() == 1);
 }

@@ -81,14 +81,46 @@ class Exactness(unittest.TestCase):
         with self.assertRaises(AssertionError):
             cluster.assert_same_weights(one, small_run.snapshot(self.cluster.folder, "other", ITERATIONS))
 
-    def test_a_resumed_run_restores_weights_and_solver_state(self):
-        # 192 samples in clocks of 48: after 4 clocks reading starts at the first record again, as in Caffe.
-        whole = self.train("whole", batch=48, more="snapshot: 4")
-        state = self.cluster.folder / "whole_iter_4.solverstate"
-        path = small_run.solver(self.cluster.folder, "resumed", iterations=ITERATIONS, batch=48)
-        self.assertEqual(self.cluster.node("--solver", path, "--devices", "cpu:1", "--snapshot", state).wait(), 0)
-        resumed = cluster.weights(small_run.snapshot(self.cluster.folder, "resumed", ITERATIONS))
-        self.assertEqual(resumed.keys(), cluster.weights(whole).keys())
+    def resumed(self, whole, name, nodes=1, devices="cpu:1", **solver):
+        """From clock 3 of `whole` to the end, in another process or several."""
+        state = self.cluster.folder / f"{whole}_iter_3.solverstate"
+        path = small_run.solver(self.cluster.folder, name, iterations=ITERATIONS, **solver)
+        before = len(self.cluster.nodes)
+        if nodes == 1:
+            self.cluster.node("--solver", path, "--devices", devices, "--snapshot", state)
+        else:
+            first = self.cluster.node("--solver", path, "--devices", devices, "--snapshot", state,
+                                      "--listen", "127.0.0.1:0", "--nodes", nodes)
+            address = first.wait_for(cluster.LISTENING)[1]
+            for _ in range(nodes - 1):
+                self.cluster.node("--join", address, "--devices", devices)
+        for node in self.cluster.nodes[before:]:
+            self.assertEqual(node.wait(), 0, node)
+        return small_run.snapshot(self.cluster.folder, name, ITERATIONS)
+
+    def test_a_resumed_run_equals_one_that_was_never_stopped(self):
+        # Clock 3 is in the middle of an epoch, and dropout is keyed by sample: both go on where they were.
+        fixed = 'lr_policy: "fixed" momentum: 0.9'
+        steps = 'lr_policy: "multistep" stepvalue: 2 stepvalue: 6 gamma: 0.5 momentum: 0.9'
+        for name, rule in [("sgd", fixed), ("adam", fixed + ' type: "Adam"'), ("steps", steps)]:
+            with self.subTest(name):
+                options = {"batch": 40, "rule": rule, "more": "snapshot: 3"}
+                whole = self.train(name, **options)
+                cluster.assert_same_weights(whole, self.resumed(name, name + "_resumed", **options))
+
+    def test_a_run_resumes_on_another_number_of_nodes(self):
+        whole = self.train("one", iter_size=4, batch=16, more="snapshot: 3")
+        cluster.assert_same_weights(whole, self.resumed("one", "four", nodes=4, batch=16))
+        whole = self.train("nodes", nodes=2, batch=16, more="snapshot: 3")
+        cluster.assert_same_weights(whole, self.resumed("nodes", "micro", iter_size=2, batch=16))
+        cluster.assert_same_weights(whole, self.resumed("nodes", "replicas", devices="cpu:2", batch=32))
+
+    def test_only_the_newest_snapshots_stay_where_the_user_says_so(self):
+        path = small_run.solver(self.cluster.folder, "few", iterations=ITERATIONS, more="snapshot: 2")
+        node = self.cluster.node("--solver", path, "--devices", "cpu:1", "--keep-snapshots", "2")
+        self.assertEqual(node.wait(), 0, node)
+        left = sorted(p.name for p in self.cluster.folder.glob("few_iter_*"))
+        self.assertEqual(left, [f"few_iter_{n}.{kind}" for n in (6, 8) for kind in ("caffemodel", "solverstate")])
 
 
 if __name__ == "__main__":

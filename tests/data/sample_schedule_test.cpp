@@ -79,6 +79,18 @@ TEST_CASE("sample_schedule: test batches are dealt to workers without overlap an
     }
 }
 
+TEST_CASE("sample_schedule: a resumed run goes on where it stopped, on any number of nodes") {
+  const sample_schedule one{1, 4, 1, 8};
+  const auto used = 3 * one.samples_per_clock();
+  for (const std::uint64_t workers : {1u, 2u, 4u}) {
+    const auto micro = 4 / workers;
+    const sample_schedule more{workers, micro, 1, 8, used};
+    for (std::uint64_t w = 0; w < workers; ++w)
+      for (std::uint64_t m = 0; m < micro; ++m)
+        CHECK(first_sample(more, {2, w, m, 0}) == first_sample(one, {5, 0, w * micro + m, 0}));
+  }
+}
+
 TEST_CASE(
     "sample_schedule: a worker, micro-batch or replica beyond the schedule's is refused with "
     "both") {

@@ -39,6 +39,8 @@ std::vector<frame_header> one_of_each() {
   v.spec_directory = "models/zoo/lenet";
   v.seed = 1ull << 63;
   v.first_clock = clock_id{10'000'000'000};
+  v.first_sample = 1ull << 50;
+  v.test_phases = 20;
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
@@ -90,6 +92,8 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.spec_directory == sent.spec_directory);
   CHECK(v.seed == sent.seed);
   CHECK(v.first_clock == sent.first_clock);
+  CHECK(v.first_sample == sent.first_sample);
+  CHECK(v.test_phases == sent.test_phases);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);

@@ -64,9 +64,19 @@ TEST_CASE("parameter_groups: a layer that no loss needs reads, but does not writ
   REQUIRE(groups.size() == 1);
   CHECK(names(n, groups[0].layers) == words{"a", "idle"});
   CHECK(names(n, groups[0].writers) == words{"a"});
-  // idle's own bias is used and never learned.
-  CHECK(groups[0].learned == std::vector<std::size_t>{0, 1});
-  CHECK(groups[0].frozen == std::vector<std::size_t>{2});
+  // idle's own bias has no gradient, but decays.
+  CHECK(groups[0].learned == std::vector<std::size_t>{0, 1, 2});
+  CHECK(groups[0].frozen.empty());
+}
+
+TEST_CASE(
+    "parameter_groups: where no loss reaches a layer, it still says that its gradient is zero") {
+  const auto n =
+      test::build(inputs + product("a", "x", "", "") + product("idle", "x", "", "") + loss("a"));
+  const auto groups = parameter_groups(n);
+  REQUIRE(groups.size() == 2);
+  CHECK_FALSE(test::named(n, "idle").needs_backward);
+  CHECK(names(n, groups[1].writers) == words{"idle"});
 }
 
 TEST_CASE("parameter_groups: frozen shared parameters have no writers") {

@@ -213,7 +213,7 @@ TEST_CASE("snapshot: what is no snapshot is refused by name") {
 TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
   const test::folder folder;
   const auto n = small_net();
-  solver_state state{42, 2, "w.caffemodel", {values_of(n), values_of(n)}};
+  solver_state state{42, 2, "w.caffemodel", {values_of(n), values_of(n)}, {1ull << 40, 7}};
   state.history[1][0][0] = 5;
   const auto path = folder.path() / "s.solverstate";
   write_atomically(path, to_solverstate(n, state));
@@ -222,6 +222,13 @@ TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
   CHECK(back.current_step == 2);
   CHECK(back.learned_net == "w.caffemodel");
   CHECK(back.history == state.history);
+  CHECK(back.data.samples == 1ull << 40);
+  CHECK(back.data.test_phases == 7);
+  CHECK(read_resume_point(path).data.samples == 1ull << 40);
+  auto of_caffe = to_solverstate(n, state);  // it says nothing of the data
+  of_caffe.clear_poseidon();
+  write_atomically(path, of_caffe);
+  CHECK(read_resume_point(path).data.samples == 0);
   CHECK(message_of([&] { (void)read_solverstate(path, n, 1); }) ==
         path.string() +
             ": it has 6 history blobs, the net and its solver need 3 (1 for each of 3 parameters). "

@@ -146,6 +146,36 @@ TEST_CASE(
   CHECK(learning_rate(solver, 11) == doctest::Approx(0.0005));
 }
 
+TEST_CASE("current_step: counts as Caffe's files do, for the policies that take steps") {
+  auto solver = policy("step");
+  CHECK(current_step(solver, 99) == 0);
+  CHECK(current_step(solver, 250) == 2);
+  solver = policy("multistep");
+  for (const int value : {3, 5, 5}) solver.add_stepvalue(value);
+  CHECK(current_step(solver, 2) == 0);
+  CHECK(current_step(solver, 4) == 1);
+  CHECK(current_step(solver, 5) == 2);  // one step in each iteration, even where two are due
+  CHECK(current_step(solver, 6) == 3);
+  CHECK(current_step(policy("poly"), 500) == 0);
+}
+
+TEST_CASE("solver_file: weights may be several, in one word or more, and have to be there") {
+  CHECK(split_paths("a") == std::vector<std::filesystem::path>{"a"});
+  CHECK(split_paths(" a/b c , d,, ") == std::vector<std::filesystem::path>{"a/b c", "d"});
+  CHECK(split_paths("").empty());
+  const test::folder folder;
+  folder.write("net.prototxt", a_net);
+  for (const char* name : {"a", "b", "c"}) folder.write(name, "");
+  const std::string fixed = "lr_policy: \"fixed\"\n";
+  const auto solver = read_solver(
+      folder.write("solver.prototxt", good + fixed + "weights: \"a, b\" weights: \"c\""));
+  REQUIRE(solver.weights.size() == 3);
+  CHECK(solver.weights[1] == folder.path() / "b");
+  CHECK(self_contained(solver).weights_size() == 0);
+  CHECK(mistake(good + fixed + "weights: \"gone.caffemodel\"\n")
+            .find(":4: weights \"gone.caffemodel\": there is no such file") == 0);
+}
+
 TEST_CASE("rule_of: the solver's words become the rule") {
   ::caffe::SolverParameter solver;
   solver.set_type("Adam");
