@@ -111,11 +111,12 @@ void match_parameters(compiled_net& test, const net& train) {
 }
 
 void compile(compiled_net& c, const parameter_store& store,
-             const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas) {
+             const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas,
+             replica_options options = {}) {
   for (std::size_t p = 0; p < c.graph.parameters.size(); ++p)
     c.values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
   for (std::uint32_t r = 0; r < replicas; ++r)
-    c.replicas.push_back(compute.make_replica(c.graph, c.values, {}));
+    c.replicas.push_back(compute.make_replica(c.graph, c.values, options));
 }
 
 const net_layer* hdf5_output_of(const net& n) {
@@ -194,7 +195,9 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   list_outputs(out->train);
   out->store = std::make_shared<parameter_store>(out->train.graph,
                                                  make_partition(out->train.graph, run.workers));
-  compile(out->train, *out->store, {}, *node.compute, out->replicas);
+  replica_options train_options;
+  train_options.keep_all_diffs = s.spec.debug_info();
+  compile(out->train, *out->store, {}, *node.compute, out->replicas, train_options);
 
   out->tests.reserve(s.test_nets.size());  // replicas keep pointers into their net
 

@@ -33,6 +33,16 @@ void layer::enter(const pass_id& p) {
   pass_ = p;
 }
 
+void layer::issue(issue_work work) {
+  if (setup_.inspect)
+    work.run = [run = std::move(work.run), look = setup_.inspect, p = work.pass,
+                backward = work.backward] {
+      run();
+      look(p, backward);
+    };
+  tell(setup_.stream, std::move(work));
+}
+
 void layer::on(const parameters_fresh& m) {
   fresh_ = m.version;
   any_version_ = true;
@@ -69,7 +79,7 @@ void layer::forward_if_ready() {
   work.pass = pass_;
   work.layer = setup_.name;
   work.phase = setup_.training ? "forward" : "test";
-  tell(setup_.stream, std::move(work));
+  issue(std::move(work));
   for (const auto& consumer : neighbours_.consumers) tell(consumer, bottom_ready{pass_});
   backward_if_ready();
 }
@@ -107,7 +117,7 @@ void layer::backward_if_ready() {
       work.reply = handle<layer>(this);
       ++passes_pushed_;
     }
-    tell(setup_.stream, std::move(work));
+    issue(std::move(work));
   }
   // This pass is over here before the neighbours hear of it: they may start the next one.
   forward_issued_ = false;

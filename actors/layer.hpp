@@ -61,6 +61,8 @@ struct layer_setup {
   bool learns = false;                ///< ... and then for every clock's
   bool waits_for_taken = false;       ///< several replicas and micro-batches share gradient memory
   std::shared_ptr<gradient_sum> sum;  ///< null without learned parameters and in test nets
+  /// debug_info: run in the stream after each kernel of a training pass. Empty: nobody looks.
+  std::function<void(const pass_id&, bool backward)> inspect;
   std::function<std::vector<float>()> read_outputs;  ///< empty unless tops are net outputs
   std::uint32_t first_output = 0;
   port<issue_work> stream;
@@ -88,6 +90,7 @@ class layer : public actor<layer> {
 
  private:
   void enter(const pass_id& p);
+  void issue(issue_work work);
   void forward_if_ready();
   void backward_if_ready();
   [[nodiscard]] bool gradient_memory_free() const;

@@ -95,6 +95,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
   net_actors out;
   out.layers.resize(run_.replicas);
   out.sources.resize(run_.replicas);
+  const auto debug = training ? debug_of(c) : nullptr;
   for (std::uint32_t r = 0; r < run_.replicas; ++r) {
     for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
       const auto& from = c.graph.layers[l];
@@ -123,6 +124,10 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
               return passes_after(schedule, {0, self, micro, r});
             };
       }
+      if (debug != nullptr && r == 0)
+        s.inspect = [debug, l](const pass_id& p, bool backward) {
+          backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
+        };
       for (const auto& reader : c.readers)
         if (reader.layer == l) {
           s.first_output = static_cast<std::uint32_t>(reader.first);
@@ -163,6 +168,16 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
     }
   }
   return out;
+}
+
+/// As in Caffe the first worker alone speaks. Null where the solver does not ask for it.
+std::shared_ptr<debug_info> training_graph::debug_of(const compiled_net& train) const {
+  const auto& spec = spec_.solver.spec;
+  if (!spec.debug_info() || value(context_.self) != 0 || context_.display == nullptr)
+    return nullptr;
+  return std::make_shared<debug_info>(
+      debug_info_setup{&train.graph, train.replicas.front(), train.values,
+                       static_cast<std::uint64_t>(std::max(0, spec.display())), context_.display});
 }
 
 void training_graph::spawn_shard_and_solver() {

@@ -7,6 +7,7 @@
 #include "actors/checkpointer.hpp"
 #include "actors/compiled_run.hpp"
 #include "actors/data_source.hpp"
+#include "actors/debug_info.hpp"
 #include "actors/gradient_push.hpp"
 #include "actors/layer.hpp"
 #include "actors/server_shard.hpp"
@@ -71,6 +72,7 @@ class training_graph {
   void spawn_shard_and_solver();
   void connect_net(const compiled_net& n, const net_actors& a, bool training);
   void connect_pushes(const std::vector<port<send_frame>>& links);
+  [[nodiscard]] std::shared_ptr<debug_info> debug_of(const compiled_net& train) const;
   [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
   [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }

@@ -50,6 +50,7 @@ class relu_kernel final : public kernel {
 }  // namespace
 
 std::optional<following_relu> relu_in_place_after(const layer_context& c) {
+  if (c.state.options.keep_all_diffs) return std::nullopt;  // somebody looks at every blob
   const std::size_t blob = c.layer.tops[0];
   const auto next = consumer(c.state.graph, blob, c.index);
   if (!next) return std::nullopt;

@@ -87,8 +87,10 @@ class replica {
 };
 
 struct replica_options {
-  int threads = 1;              ///< of the lane; 1 unless the caller wants a thread team
-  bool keep_all_diffs = false;  ///< tests: every blob's diff can be read after backward
+  int threads = 1;  ///< of the lane; 1 unless the caller wants a thread team
+  /// Tests and debug_info: after each kernel the blobs are what its layer makes of them, and every diff can
+  /// be read. Costs speed, and may round differently.
+  bool keep_all_diffs = false;
 };
 
 class device {
