@@ -262,15 +262,16 @@ void hdf5_writer::write(const std::string& path, const shape& extents,
     refuse_to_write(path);
 }
 
-void hdf5_writer::write_integer(const std::string& path, std::int32_t value) {
+void hdf5_writer::write_integer(const std::string& path, std::int64_t value) {
   const silence quiet;
+  const bool fits = value == static_cast<std::int32_t>(value);
   const hsize_t one = 1;
   const auto space = hold<H5Sclose>(H5Screate_simple(1, &one, nullptr));
   const auto dataset =
-      hold<H5Dclose>(H5Dcreate2(file_.get(), path.c_str(), H5T_STD_I32LE, space.get(),
-                                with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
+      hold<H5Dclose>(H5Dcreate2(file_.get(), path.c_str(), fits ? H5T_STD_I32LE : H5T_STD_I64LE,
+                                space.get(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
   if (dataset.get() < 0 ||
-      H5Dwrite(dataset.get(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
+      H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
     refuse_to_write(path);
 }
 

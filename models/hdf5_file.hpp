@@ -78,7 +78,8 @@ class hdf5_writer {
   // the values are not as many as the shape says.
   void make_group(const std::string& path);
   void write(const std::string& path, const shape& extents, std::span<const float> values);
-  void write_integer(const std::string& path, std::int32_t value);  ///< shape {1}, as Caffe does
+  /// Shape {1} and 32 bits, as Caffe does; 64 bits for what needs them.
+  void write_integer(const std::string& path, std::int64_t value);
   void write_text(const std::string& path, const std::string& text);
 
   /// The bytes of the file.

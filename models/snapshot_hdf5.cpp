@@ -78,6 +78,13 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
   state.set_iter(integer("iter"));
   if (file.has("current_step")) state.set_current_step(integer("current_step"));
   if (file.has("learned_net")) state.set_learned_net(file.read_text("learned_net"));
+  const auto position = [&](const char* name) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(file.read_integer(name), 0));
+  };
+  if (file.has("poseidon/samples"))
+    state.mutable_poseidon()->set_samples(position("poseidon/samples"));
+  if (file.has("poseidon/test_phases"))
+    state.mutable_poseidon()->set_test_phases(position("poseidon/test_phases"));
   const auto names = file.list("history").datasets;
   for (std::size_t i = 0; i < names.size(); ++i) state.add_history();
   for (const auto& name : names)
@@ -112,6 +119,8 @@ std::vector<char> to_hdf5_state(const net& n, const solver_state& state) {
   file.write_integer("iter", message.iter());
   file.write_text("learned_net", message.learned_net());
   file.write_integer("current_step", message.current_step());
+  file.write_integer("poseidon/samples", static_cast<std::int64_t>(state.data.samples));
+  file.write_integer("poseidon/test_phases", static_cast<std::int64_t>(state.data.test_phases));
   file.make_group("history");
   std::size_t index = 0;
   for (const auto& slot : state.history)

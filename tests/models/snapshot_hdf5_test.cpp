@@ -112,7 +112,7 @@ TEST_CASE("hdf5 weights: a shared parameter is stored by its owner alone, and re
 TEST_CASE("hdf5 state: iteration, step, name of the weights and history come back") {
   const test::folder folder;
   const auto n = small_net();
-  solver_state state{42, 2, "snap/w.caffemodel.h5", {values_of(n), values_of(n)}};
+  solver_state state{42, 2, "snap/w.caffemodel.h5", {values_of(n), values_of(n)}, {1ull << 40, 7}};
   state.history[1][0][0] = 5;
   write_state(stem(folder), hdf5, n, state);
   const auto path = stem(folder) + ".solverstate.h5";
@@ -123,6 +123,8 @@ TEST_CASE("hdf5 state: iteration, step, name of the weights and history come bac
   CHECK(back.history == state.history);
   CHECK(read_resume_point(path).learned_net == "snap/w.caffemodel.h5");
   CHECK(hdf5_reader(path).shape_of("iter") == shape{1});
+  CHECK(read_resume_point(path).data.samples == 1ull << 40);
+  CHECK(read_resume_point(path).data.test_phases == 7);
   CHECK(has(message_of([&] { (void)read_solverstate(path, n, 1); }),
             "it has 6 history blobs, the net and its solver need 3"));
 }
