@@ -15,10 +15,15 @@ void checkpointer::on(const connect_checkpointer& m) {
   neighbours_ = m;
 }
 
+void checkpointer::detail(const std::string& step) const {
+  if (setup_.display) setup_.display->detail("checkpointer: " + step);
+}
+
 void checkpointer::on(const write_snapshot& m) {
   work_.emplace();
   work_->order = m;
   work_->values = setup_.store->copy(value(m.version));
+  detail("copied the parameters of version " + std::to_string(value(m.version)));
   if (!m.with_state) {
     copied();
     return;
@@ -28,6 +33,8 @@ void checkpointer::on(const write_snapshot& m) {
   for (auto& slot : work_->state.history)
     for (const auto& p : work_->values) slot.emplace_back(p.size());
   work_->missing = setup_.store->cut().chunks.size() * setup_.history_slots;
+  detail("waiting for " + std::to_string(work_->missing) +
+         " pieces of solver state from all shards");
   tell(neighbours_.own_shard, copy_history{m.version});
   for (const auto& link : neighbours_.links)
     tell(link, send_frame{frames::gather_history{m.version}, {}, 0});
@@ -55,15 +62,21 @@ std::string checkpointer::write(const work& w) const {
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
     const auto weights = stem.string() + ".caffemodel";
-    write_atomically(weights, to_caffemodel(*setup_.train, w.values));
+    write_file(weights, to_caffemodel(*setup_.train, w.values));
     if (!w.order.with_state) return {};
     auto state = w.state;
     state.learned_net = weights;
-    write_atomically(stem.string() + ".solverstate", to_solverstate(*setup_.train, state));
+    write_file(stem.string() + ".solverstate", to_solverstate(*setup_.train, state));
     return {};
   } catch (const std::exception& e) {
     return e.what();
   }
+}
+
+void checkpointer::write_file(const std::filesystem::path& path,
+                              const google::protobuf::Message& content) const {
+  write_atomically(path, content);
+  detail("wrote " + path.string() + ", " + std::to_string(content.ByteSizeLong()) + " bytes");
 }
 
 void checkpointer::on(const shut_down&) {

@@ -18,6 +18,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/parameter_store.hpp"
+#include "actors/progress.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/snapshot.hpp"
@@ -34,7 +35,8 @@ struct checkpointer_setup {
   const net* train = nullptr;  ///< outlives the actor
   std::shared_ptr<parameter_store> store;
   std::size_t history_slots = 1;
-  std::string prefix;  ///< snapshot_prefix of the solver
+  std::string prefix;                 ///< snapshot_prefix of the solver
+  std::shared_ptr<progress> display;  ///< hears each step; may be empty
 };
 
 struct connect_checkpointer {
@@ -66,6 +68,9 @@ class checkpointer : public actor<checkpointer> {
   };
   void copied();
   [[nodiscard]] std::string write(const work& w) const;
+  void write_file(const std::filesystem::path& path,
+                  const google::protobuf::Message& content) const;
+  void detail(const std::string& step) const;
 
   checkpointer_setup setup_;
   connect_checkpointer neighbours_;

@@ -155,4 +155,10 @@ std::shared_ptr<const image_store> open_images(const fs::path& path) {
   return std::make_shared<datum_store>(path);
 }
 
+std::shared_ptr<const image_store> opened_images::open(const fs::path& path) {
+  auto& store = by_path_[path];
+  if (!store) store = open_images(path);
+  return store;
+}
+
 }  // namespace poseidon

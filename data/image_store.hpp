@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,17 @@ class image_store {
 /// ("dir/train" of dir/train-images-idx3-ubyte.gz), a CIFAR-10 .bin file. Errors
 /// std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not read.
 [[nodiscard]] std::shared_ptr<const image_store> open_images(const std::filesystem::path& path);
+
+/// Opens each path once for as long as it lives: a packed file is not unpacked again for the next
+/// layer or net that reads it. One thread.
+class opened_images {
+ public:
+  /// Errors   as open_images().
+  [[nodiscard]] std::shared_ptr<const image_store> open(const std::filesystem::path& path);
+
+ private:
+  std::map<std::filesystem::path, std::shared_ptr<const image_store>> by_path_;
+};
 
 /// A pair of IDX files by name. Errors   as above; counts of images and labels that differ.
 [[nodiscard]] std::shared_ptr<const image_store> open_idx(const std::filesystem::path& images,

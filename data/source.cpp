@@ -73,7 +73,8 @@ std::shared_ptr<const sample_source> open_data(const ::caffe::LayerParameter& la
                           " mean_value. Keep one of the two.");
   std::shared_ptr<const image_store> images;
   try {
-    images = open_images(locate(source, options));
+    const auto path = locate(source, options);
+    images = options.opened ? options.opened->open(path) : open_images(path);
   } catch (const std::exception& e) {
     throw layer_error(layer, where, name_of("source", source) + e.what() + hint(source, options));
   }

@@ -14,6 +14,8 @@
 
 namespace poseidon {
 
+class opened_images;  // data/image_store.hpp
+
 /// One data layer's samples, already transformed. Thread-safe for concurrent fill().
 class sample_source {
  public:
@@ -33,7 +35,8 @@ struct source_options {
   std::filesystem::path directory;  ///< relative sources start here (Caffe: the working directory)
   std::filesystem::path data_root;  ///< if not empty, relative sources start here instead
   std::uint64_t seed = 0;
-  std::uint32_t layer = 0;  ///< place in the net, a key for augmentation
+  std::uint32_t layer = 0;                ///< place in the net, a key for augmentation
+  std::shared_ptr<opened_images> opened;  ///< shared by the sources of a run; may be empty
 };
 
 /// Opens the source of a Data (LMDB, or IDX: source is a "prefix" or an images file) or DummyData

@@ -1,16 +1,14 @@
 // tools/bench/net_bench.cpp
 // Asks    How many images per second does the bare sequence feed, forward, backward, add, update
-// reach?
-//         What actors add to it shows against this; PyTorch's step is measured by a script of the
-//         same form.
+//         reach? What actors add to it shows against this; PyTorch's step is measured by a script
+//         of the same form.
 // Nets    lenet (batch 64), cifar10_quick (batch 100), as BVLC Caffe's examples define them, or any
-// prototxt. Run     net_bench --net lenet --replicas 2 --seconds 8        one line of JSON
-//         net_bench --net lenet --profile                       and a table of CPU ms per layer on
-//         stderr
+//         prototxt.
+// Run     net_bench --net lenet --replicas 2 --seconds 8    one line of JSON
+//         net_bench --net lenet --profile                   and on stderr CPU ms per layer
 // Read    images_per_s is the median chunk, best the fastest, clean the median of chunks during
-// which other
-//         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the
-//         figure that a busy machine disturbs least.
+//         which other processes used less than 0.08 of a core; cpu_ms_per_image counts all threads
+//         and is the figure that a busy machine disturbs least.
 #include "cpu/cpu_device.hpp"
 #include "models/net_builder.hpp"
 #include "models/net_file.hpp"
