@@ -160,7 +160,7 @@ TEST_CASE("hdf5: what cannot be read is named with its file and the reason") {
   const test::folder folder;
   const auto n = small_net();
   write_weights(stem(folder), hdf5, n, values_of(n));
-  write_state(stem(folder), hdf5, n, {1, 0, "w", {values_of(n)}});
+  write_state(stem(folder), hdf5, n, {1, 0, "w", {values_of(n)}, {}});
   const auto weights = stem(folder) + ".caffemodel.h5", state = stem(folder) + ".solverstate.h5";
   const auto read = [](const std::filesystem::path& path) {
     return message_of([&] { (void)read_caffemodel(path); });
