@@ -20,6 +20,8 @@
 #include "messages/port.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
 #include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/sec.hpp>
@@ -173,8 +175,12 @@ handle<D> spawn(caf::actor_system& system, edge_book& book, thread_kind threads,
     book.bind(edges, a.id());
     return handle<D>{std::move(a)};
   };
-  return threads == thread_kind::own ? start.template operator()<caf::detached>()
-                                     : start.template operator()<caf::no_spawn_options>();
+  // In a simulation (tests/sim.hpp) nobody has a thread: each actor runs when the test says so.
+  const bool simulated = caf::get_or(system.config(), "scheduler.policy", caf::atom("sharing")) ==
+                         caf::atom("testing");
+  return threads == thread_kind::own && !simulated
+             ? start.template operator()<caf::detached>()
+             : start.template operator()<caf::no_spawn_options>();
 }
 
 /// Sends from outside the actor system (main, a signal thread, a test).

@@ -18,6 +18,11 @@ bool lists(const std::vector<std::string_view>& names, std::string_view name) {
 }
 }  // namespace
 
+std::string name_prefix(std::int32_t test_net) {
+  if (test_net < 0) return "";
+  return test_net == 0 ? "test " : "test " + std::to_string(test_net) + " ";
+}
+
 std::vector<actor_type> merged(std::vector<actor_type> types) {
   std::vector<actor_type> out;
   for (auto& t : types) {
@@ -126,9 +131,10 @@ class planner {
     runtime();
     for (std::size_t r = 0; r < size_.replicas; ++r) pass(train_, r, "", "");
     for (std::size_t t = 0; t < test_nets.size(); ++t) {
-      const auto id = t == 0 ? std::string("test") : "test " + std::to_string(t);
+      const auto prefix = name_prefix(static_cast<std::int32_t>(t));
+      const auto id = prefix.substr(0, prefix.size() - 1);
       group(id, "test net " + std::to_string(t));
-      for (std::size_t r = 0; r < size_.replicas; ++r) pass(test_nets[t], r, id + " ", id);
+      for (std::size_t r = 0; r < size_.replicas; ++r) pass(test_nets[t], r, prefix, id);
     }
     gradients(test_nets);
     return std::move(g_);

@@ -51,6 +51,10 @@ template <class... Actors>
       detail::message_names(static_cast<typename Actors::sends*>(nullptr))}...});
 }
 
+/// What the names of a net's actors begin with: "" for the train net (-1), "test " for the first
+/// test net, "test 1 " for the second.
+[[nodiscard]] std::string name_prefix(std::int32_t test_net);
+
 /// Mermaid text of who can send what to whom. Depends on the order of nothing but names.
 [[nodiscard]] std::string to_mermaid(std::vector<actor_type> types);
 

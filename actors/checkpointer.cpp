@@ -17,10 +17,15 @@ void checkpointer::on(const connect_checkpointer& m) {
   neighbours_ = m;
 }
 
+void checkpointer::detail(const std::string& step) const {
+  if (setup_.display) setup_.display->detail("checkpointer: " + step);
+}
+
 void checkpointer::on(const write_snapshot& m) {
   work_.emplace();
   work_->order = m;
   work_->values = setup_.store->copy(value(m.version));
+  detail("copied the parameters of version " + std::to_string(value(m.version)));
   if (!m.with_state) {
     copied();
     return;
@@ -34,6 +39,8 @@ void checkpointer::on(const write_snapshot& m) {
   for (auto& slot : work_->state.history)
     for (const auto& p : work_->values) slot.emplace_back(p.size());
   work_->missing = setup_.store->cut().chunks.size() * setup_.history_slots;
+  detail("waiting for " + std::to_string(work_->missing) +
+         " pieces of solver state from all shards");
   tell(neighbours_.own_shard, copy_history{m.version});
   for (const auto& link : neighbours_.links)
     tell(link, send_frame{frames::gather_history{m.version}, {}, 0});
@@ -65,10 +72,12 @@ std::string checkpointer::write(const work& w) {
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
     write_weights(stem, format, *setup_.train, w.values);
+    wrote(weights_path(stem, format));
     if (!w.order.with_state) return {};
     auto state = w.state;
     state.learned_net = weights_path(stem, format);
     write_state(stem, format, *setup_.train, state);
+    wrote(state_path(stem, format));
     keep_newest({weights_path(stem, format), state_path(stem, format)});
     return {};
   } catch (const std::exception& e) {
@@ -86,6 +95,12 @@ void checkpointer::keep_newest(std::vector<std::filesystem::path> files) {
     for (const auto& file : kept_.front()) std::filesystem::remove(file, ignored);
     kept_.pop_front();
   }
+}
+
+void checkpointer::wrote(const std::filesystem::path& path) const {
+  std::error_code ignored;
+  const auto bytes = std::filesystem::file_size(path, ignored);
+  detail("wrote " + path.string() + ", " + std::to_string(bytes) + " bytes");
 }
 
 void checkpointer::on(const shut_down&) {

@@ -18,6 +18,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/parameter_store.hpp"
+#include "actors/progress.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/snapshot.hpp"
@@ -39,6 +40,7 @@ struct checkpointer_setup {
   std::size_t history_slots = 1;
   ::caffe::SolverParameter
       solver;  ///< for snapshot_prefix and format, the learning rate's step, keep_snapshots
+  std::shared_ptr<progress> display;  ///< hears each step; may be empty
 };
 
 struct connect_checkpointer {
@@ -71,6 +73,8 @@ class checkpointer : public actor<checkpointer> {
   void copied();
   [[nodiscard]] std::string write(const work& w);
   void keep_newest(std::vector<std::filesystem::path> files);
+  void wrote(const std::filesystem::path& path) const;
+  void detail(const std::string& step) const;
 
   checkpointer_setup setup_;
   connect_checkpointer neighbours_;

@@ -1,5 +1,6 @@
 #include "actors/compiled_run.hpp"
 
+#include "data/image_store.hpp"
 #include "data/synthetic_source.hpp"
 #include "models/fillers.hpp"
 #include "models/snapshot.hpp"
@@ -16,11 +17,13 @@ namespace {
 // Larger unconsumed blobs (a label that nothing reads) are no values to print.
 constexpr std::int64_t longest_printed_output = 10;
 
-source_options options_for(const run_spec& run, const node_spec& node, ::caffe::Phase phase) {
+source_options options_for(const run_spec& run, const node_spec& node, ::caffe::Phase phase,
+                           std::shared_ptr<opened_images> opened) {
   source_options o;
   o.phase = phase;
   o.data_root = node.data_root;
   o.seed = run.seed;
+  o.opened = std::move(opened);
   if (run.solver.spec.poseidon().has_synthetic())
     o.synthetic = parse_sample_shape(run.solver.spec.poseidon().synthetic());
   return o;
@@ -176,7 +179,8 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   const auto& s = run.solver;
   out->micro_batches = static_cast<std::uint32_t>(std::max(1, s.spec.iter_size()));
 
-  const auto train_sources = options_for(run, node, ::caffe::TRAIN);
+  const auto opened = std::make_shared<opened_images>();
+  const auto train_sources = options_for(run, node, ::caffe::TRAIN, opened);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
   open_sources(out->train, train_sources);
   out->replicas = node.replicas != 0
@@ -203,7 +207,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
 
   for (std::size_t t = 0; t < s.test_nets.size(); ++t) {
     auto& test = out->tests.emplace_back();
-    const auto sources = options_for(run, node, ::caffe::TEST);
+    const auto sources = options_for(run, node, ::caffe::TEST, opened);
     test.graph = build(s.test_nets[t], s.test_states[t], sources, 1);
     open_sources(test, sources);
     list_outputs(test);

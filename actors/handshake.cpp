@@ -9,7 +9,6 @@
 #include <array>
 #include <cstring>
 #include <span>
-#include <thread>
 
 namespace poseidon {
 namespace {
@@ -63,6 +62,20 @@ std::string printable(std::span<const std::byte> bytes) {
   return s;
 }
 
+std::string describe(const hello& h) {
+  auto text = "protocol version " +
+              std::to_string(get<std::uint32_t>(std::span(h).subspan(at_version))) + ", build " +
+              printable(std::span(h).subspan(at_build, build_bytes));
+  if (h[at_token] == untold) return text;
+  return text + (h[at_token] == std::byte{0} ? ", no token" : ", a token");
+}
+
+std::string name_of(const link_identity& who) {
+  return (who.worker == no_worker ? std::string("a joining node")
+                                  : "worker " + std::to_string(value(who.worker))) +
+         ", which listens on " + who.listen_address;
+}
+
 class handshake {
  public:
   handshake(tcp_socket& s, handshake_role role, const handshake_options& o)
@@ -85,6 +98,9 @@ class handshake {
   [[noreturn]] void peer_refused();
   [[nodiscard]] const std::string& peer() const { return socket_.peer(); }
   [[nodiscard]] std::string versions() const;
+  void detail(const std::string& step) const {
+    if (options_.detail) options_.detail("handshake with " + peer() + ": " + step);
+  }
 
   tcp_socket& socket_;
   handshake_role role_;
@@ -101,11 +117,13 @@ link_identity handshake::run() {
     const auto who = receive_proof();
     const std::array<std::byte, 1> welcome{static_cast<std::byte>(part::welcome)};
     write(welcome);
+    detail("done, welcomed it");
     return who;
   }
   const auto who = receive_proof();
   send_proof();
   receive_part(part::welcome);
+  detail("done, it welcomed this node");
   return who;
 }
 
@@ -119,6 +137,7 @@ void handshake::exchange_hellos() {
   if (RAND_bytes(nonce, nonce_bytes) != 1)
     throw std::runtime_error("cannot get random bytes for a handshake: OpenSSL's generator failed");
   write(ours_);
+  detail("sent hello: " + describe(ours_));
   // In two steps, because another version's hello may go on differently after its version.
   read(std::span(theirs_).first(at_token));
   if (std::memcmp(theirs_.data(), magic.data(), magic.size()) != 0) {
@@ -134,6 +153,7 @@ void handshake::exchange_hellos() {
   read(std::span(theirs_).subspan(at_token));
   const auto here = ours_[at_token];
   const auto there = theirs_[at_token];
+  detail("got hello: " + describe(theirs_));
   if (here != there && there != untold) {
     refuse(
         refusal::token_missing,
@@ -188,6 +208,7 @@ void handshake::send_proof() {
   out[0] = static_cast<std::byte>(part::proof);
   std::copy(proof.begin(), proof.end(), std::copy(id.begin(), id.end(), out.begin() + 1));
   write(out);
+  detail("sent proof as " + name_of(self));
 }
 
 link_identity handshake::receive_proof() {
@@ -214,6 +235,7 @@ link_identity handshake::receive_proof() {
   } catch (const std::invalid_argument& e) {
     refuse(refusal::bad_identity, std::string("gives its own address wrongly: ") + e.what());
   }
+  detail("its proof is right: it is " + name_of(who));
   return who;
 }
 
@@ -254,6 +276,7 @@ void handshake::peer_refused() {
 }
 
 void handshake::refuse(refusal why, const std::string& text) {
+  detail("refused it, reason " + std::to_string(static_cast<unsigned>(why)));
   const std::array<std::byte, 2> out{static_cast<std::byte>(part::refused),
                                      static_cast<std::byte>(why)};
   try {
@@ -276,8 +299,9 @@ void handshake::refuse(refusal why, const std::string& text) {
 void handshake::read(std::span<std::byte> into) {
   std::optional<std::size_t> n;
   try {
-    n = socket_.read_exactly(into, deadline_);
+    n = socket_.read_exactly(into, deadline_, options_.stop.get());
   } catch (const socket_error& e) {
+    if (e.error == ECANCELED) throw;
     fail(refusal::closed, std::string("broke off the handshake: ") + std::strerror(e.error) + ".");
   }
   if (!n) {
@@ -325,19 +349,26 @@ void refuse_busy(tcp_socket& s) noexcept {
 
 link_connection dial(const host_port& to, const handshake_options& options, milliseconds patience) {
   const auto deadline = clock::now() + patience;
+  const auto detail = [&](const std::string& text) {
+    if (options.detail) options.detail("dial " + to_string(to) + ": " + text);
+  };
+  const auto stop = options.stop ? options.stop : std::make_shared<const wake_up>();
   for (auto pause = milliseconds{20};; pause = std::min(pause * 2, milliseconds{500})) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now());
     const bool last = left <= pause;
     try {
-      auto s = connect_to(to, std::max(left, milliseconds{1}));
+      auto s = connect_to(to, std::max(left, milliseconds{1}), stop.get());
+      detail("connected to " + s->peer());
       auto who = shake_hands(*s, handshake_role::dialer, options);
       return {std::move(s), std::move(who)};
     } catch (const socket_error& e) {
       if (last || e.error != ECONNREFUSED) throw;
+      detail("nobody listens there yet, " + std::to_string(left.count()) + " ms left");
     } catch (const handshake_error& e) {
       if (last || e.why != refusal::busy) throw;
+      detail("it is busy, " + std::to_string(left.count()) + " ms left");
     }
-    std::this_thread::sleep_for(pause);
+    if (stop->wait(pause)) throw socket_error("stopped dialing " + to_string(to), ECANCELED);
   }
 }
 

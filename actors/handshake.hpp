@@ -24,6 +24,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -44,8 +45,10 @@ struct handshake_options {
   std::string token;  ///< the cluster's secret; empty: none is configured here
   std::string build;  ///< this program's release, for error texts: "0.1.0"
   link_identity self;
-  std::chrono::milliseconds limit{5000};  ///< for the whole of it
-  std::uint32_t version = wire_version;   ///< tests set another
+  std::chrono::milliseconds limit{5000};           ///< for the whole of it
+  std::uint32_t version = wire_version;            ///< tests set another
+  std::shared_ptr<const wake_up> stop;             ///< ends waits of the dialing side; may be empty
+  std::function<void(const std::string&)> detail;  ///< told each step, by any thread; may be empty
 };
 
 enum class refusal : std::uint8_t {
@@ -85,7 +88,7 @@ struct link_connection {
 
 /// Connects and shakes hands, blocking. While nobody listens yet (or the other side is busy) it
 /// tries again until `patience` is over; whatever waiting cannot mend (wrong token, other version)
-/// ends it at once. Errors   socket_error, handshake_error.
+/// ends it at once. Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
 [[nodiscard]] link_connection dial(const host_port& to, const handshake_options& options,
                                    std::chrono::milliseconds patience);
 

@@ -118,6 +118,7 @@ network_link::network_link(actor_context context, std::shared_ptr<link_shared> s
       shared_(std::move(shared)),
       budget_(std::make_unique<budget>()),
       outbox_(std::make_unique<outbox>()),
+      stall_(shared_->options.stall_limit),
       last_write_(shared_->options.now()) {
   budget_->bytes_per_s = shared_->options.rate_mbit_s * 1e6 / 8;
 }
@@ -202,7 +203,7 @@ void network_link::write_outbox() {
   if (outbox_->left.empty()) {
     outbox_->left = std::span(outbox_->parts).first(outbox_->used_parts);
     outbox_->begin_ns = now_ns();
-    took_at_ = o.now();
+    stall_.offered(o.now());
   }
   const auto before = outbox_->left_bytes();
   try {
@@ -217,11 +218,11 @@ void network_link::write_outbox() {
     last_write_ = now;
     return written(outbox_->begin_ns);
   }
-  if (outbox_->left_bytes() < before) took_at_ = now;
-  if (now - took_at_ < o.stall_limit) return want_pump();
+  const auto stalled = stall_.after_write(now, before - outbox_->left_bytes());
+  if (!stalled) return want_pump();
   outbox_->clear();
-  break_off("it has taken nothing of what waits for it for " + seconds_text(now - took_at_) +
-            " (limit " + seconds_text(o.stall_limit) +
+  break_off("it has taken nothing of what waits for it for " + seconds_text(*stalled) + " (limit " +
+            seconds_text(o.stall_limit) +
             "), though it can be heard: its process is stuck, or the network carries one direction "
             "only");
 }

@@ -19,6 +19,7 @@
 #include "actors/actor.hpp"
 #include "actors/frame_queue.hpp"
 #include "actors/socket.hpp"
+#include "actors/stall_watch.hpp"
 #include "messages/link.hpp"
 
 #include <atomic>
@@ -185,6 +186,7 @@ class network_link : public actor<network_link> {
   frame_queue queue_;
   std::unique_ptr<budget> budget_;
   std::unique_ptr<outbox> outbox_;
+  stall_watch stall_;
   phase phase_ = phase::open;
   bool pumping_ = false;
   bool goodbye_put_ = false;  // in the outbox, or written
@@ -192,8 +194,6 @@ class network_link : public actor<network_link> {
   std::string own_fault_;  // why we ended it, if we did; goes before what the receiver saw of it
   std::optional<receiver_ended> peer_done_;  // it has said goodbye while we still flush
   std::chrono::steady_clock::time_point last_write_, goodbye_at_;
-  std::chrono::steady_clock::time_point
-      took_at_;  // when the peer took something, or was offered it
 };
 
 /// Spawns both halves; `name` is the graph's, say "network_link 2". Ends by close_link or by

@@ -1,5 +1,7 @@
 #include "actors/node.hpp"
 
+#include "actors/details.hpp"
+
 #include <algorithm>
 #include <csignal>
 
@@ -31,14 +33,18 @@ void node::on(const control_arrived& m) {
   if (const auto* v = std::get_if<frames::view>(&m.header)) {
     take_view(*v);
   } else if (const auto* f = std::get_if<frames::member_ready>(&m.header)) {
+    setup_.display->detail("membership: " + name_of(f->worker) + " is ready");
     if (coordinator_) tell<member_is_ready>(coordinator_, {f->worker});
   } else if (const auto* d = std::get_if<frames::worker_done>(&m.header)) {
+    setup_.display->detail("membership: " + name_of(d->worker) + " is done, at version " +
+                           std::to_string(value(d->version)));
     if (coordinator_) tell<member_is_done>(coordinator_, {d->worker});
   } else if (graph_ == nullptr) {
     return;  // the rest concerns a run that this node has not built
   } else if (std::holds_alternative<frames::start_training>(m.header)) {
     if (phase_ != phase::waiting) return;
     phase_ = phase::training;
+    setup_.display->detail("membership: all are ready, training begins");
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   } else if (const auto* r = std::get_if<frames::stop_requested>(&m.header)) {
     if (first) tell<stop_soon>(graph_->the_solver(), {r->reason});
@@ -60,6 +66,16 @@ void node::on(const stop_decided& m) {
 
 void node::on(const training_done& m) {
   if (phase_ != phase::training) return;
+  setup_.display->detail("membership: this node is done, at version " +
+                         std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
+                         " images");
+  if (!m.snapshot_error.empty()) {
+    // The others have trained as planned: this is no reason for them to fail.
+    result_.exit_code = 1;
+    result_.error = "the run ends without its last snapshot, of clock " +
+                    std::to_string(value(m.version)) + ": " + m.snapshot_error +
+                    " What was trained since the snapshot before it is lost.";
+  }
   if (value(self_) != 0)
     tell<send_frame>(links_.at(0), {frames::worker_done{self_, m.version}, {}, 0});
   else if (coordinator_)
@@ -91,6 +107,7 @@ void node::on(const interrupted& m) {
 
 void node::on(const link_lost& m) {
   if (phase_ == phase::ended) return;
+  setup_.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
   links_.erase(value(m.peer));
   if (phase_ == phase::failing) return;
   const bool has_reason = m.why.find(": ") != std::string::npos;
@@ -124,6 +141,7 @@ void node::fail(std::string text, int exit_code) {
   const bool was_training = phase_ == phase::training;
   result_.exit_code = exit_code;
   result_.error = std::move(text);
+  goodbye_ = result_.error;
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
   const bool lowest = links_.empty() || value(self_) < links_.begin()->first;
@@ -142,12 +160,22 @@ void node::on(const snapshot_written& m) {
   close(result_);
 }
 
+void node::describe_traffic() {
+  for (const auto& [worker, counters] : counters_)
+    setup_.display->detail(poseidon::describe_traffic(name_of(worker_id{worker}), *counters));
+}
+
+std::string node::name_of(worker_id w) const {
+  return value(w) < members_.size() ? peer_name(w, members_[value(w)])
+                                    : "worker " + std::to_string(value(w));
+}
+
 void node::close(node_result result) {
   if (phase_ == phase::ended) return;
+  describe_traffic();
   phase_ = phase::ended;
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
-  for (const auto& [worker, link] : links_)
-    tell<close_link>(link, {result.error.empty() ? goodbye_ : result.error});
+  for (const auto& [worker, link] : links_) tell<close_link>(link, {goodbye_});
   if (graph_ != nullptr)
     for (const auto& a : graph_->all()) tell<shut_down>(a, {});
   if (coordinator_) tell<shut_down>(coordinator_, {});

@@ -29,8 +29,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/coordinator.hpp"
-#include "actors/link_acceptor.hpp"
-#include "actors/network_link.hpp"
+#include "actors/node_network.hpp"
 #include "actors/run_spec.hpp"
 #include "actors/telemetry.hpp"
 #include "actors/training_graph.hpp"
@@ -64,6 +63,8 @@ struct node_setup {
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
   std::shared_ptr<progress> display;
+  std::shared_ptr<node_network> network = std::make_shared<node_network>();
+  std::shared_ptr<const wake_up> stop;  ///< set with `interrupted`: ends the waits of dialing
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<trace_log> trace;
   std::function<void(node_result)> ended;  ///< called once
@@ -104,15 +105,17 @@ class node : public actor<node> {
   void listen_for_nodes();
   void join_cluster();
   void take_view(const frames::view& v);
+  void describe_view(std::uint64_t epoch) const;
   void open(std::uint32_t worker, const link_connection& c);
   void build();
   void connect_if_complete();
   [[nodiscard]] std::shared_ptr<const link_binding> bound_to(std::uint32_t worker) const;
   [[nodiscard]] handshake_options shaking(link_identity self) const;
-  void start_acceptor(std::shared_ptr<tcp_listener> listener, link_identity self);
+  void start_acceptor(link_identity self);
   void give_first_values();
   void ready();
   void broadcast(const frame_header& header);
+  void describe_traffic();
   void an_actor_died(const caf::down_msg& m);
   void fail(std::string text, int exit_code);
   void close(node_result result);
@@ -128,6 +131,7 @@ class node : public actor<node> {
   std::vector<std::string> members_;    // by worker, once there is a view
   std::vector<link_connection> early_;  // joiners that dialled before this one had its view
   std::map<std::uint32_t, handle<network_link>> links_;
+  std::map<std::uint32_t, std::shared_ptr<const link_counters>> counters_;  // lost links' too
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
   handle<telemetry> telemetry_;

@@ -1,16 +1,14 @@
 // actors/node_forming.cpp - the first half of node: finding the others, building the graph, first values.
+#include "actors/details.hpp"
 #include "actors/node.hpp"
 #include "actors/peer_window.hpp"
 #include "actors/run_codec.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace poseidon {
 
 namespace {
-
-constexpr std::chrono::minutes dial_patience{1};
 
 std::string plural(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
@@ -40,6 +38,7 @@ void node::guarded(F&& f) {
   } catch (const handshake_error& e) {
     fail(e.what(), 2);
   } catch (const socket_error& e) {
+    if (e.error == ECANCELED) return;  // `interrupted` is the next message, and ends it
     fail(e.what(), 2);
   } catch (const std::exception& e) {
     fail(e.what(), 1);
@@ -67,20 +66,21 @@ handshake_options node::shaking(link_identity self) const {
   o.token = setup_.token;
   o.build = POSEIDON_VERSION;
   o.self = std::move(self);
+  o.stop = setup_.stop;
+  o.detail = [display = setup_.display](const std::string& step) { display->detail(step); };
   return o;
 }
 
-void node::start_acceptor(std::shared_ptr<tcp_listener> listener, link_identity self) {
+void node::start_acceptor(link_identity self) {
   const handle<node> me(this);
-  acceptor_ = poseidon::spawn<link_acceptor>(
-      system(), *setup_.edges, thread_kind::own, "link_acceptor", std::move(listener),
-      shaking(std::move(self)), port<link_accepted>(me), port<peer_refused>(me));
+  auto options = shaking(std::move(self));
+  options.stop = nullptr;  // its guests are not waited for by this actor
+  acceptor_ = setup_.network->accept(system(), *setup_.edges, std::move(options), me, me);
 }
 
 void node::listen_for_nodes() {
-  auto listener = std::make_shared<tcp_listener>(*setup_.listen);
   phase_ = phase::gathering;
-  address_ = to_string(host_port{setup_.listen->host, listener->port()});
+  address_ = to_string(setup_.network->listen(*setup_.listen));
   coordinator_ =
       poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
                                    coordinator_setup{setup_.run->workers, address_});
@@ -88,17 +88,16 @@ void node::listen_for_nodes() {
   tell<connect_coordinator>(coordinator_, {self, self, self});
   setup_.display->note("listening on " + address_ + "; waiting for " +
                        plural(setup_.run->workers - 1, "node"));
-  start_acceptor(std::move(listener), {address_, self_, 1});
+  start_acceptor({address_, self_, 1});
 }
 
 void node::join_cluster() {
   phase_ = phase::gathering;
   // It listens before it dials, because its address is part of what it says about itself.
-  auto listener = std::make_shared<tcp_listener>(host_port{"", 0});
-  address_ = to_string(host_port{"", listener->port()});
+  address_ = to_string(setup_.network->listen({"", 0}));
   setup_.display->note("joining " + to_string(*setup_.join));
-  const auto first = dial(*setup_.join, shaking({address_, no_worker, 0}), dial_patience);
-  start_acceptor(std::move(listener), {address_, no_worker, 0});
+  const auto first = setup_.network->dial(*setup_.join, shaking({address_, no_worker, 0}));
+  start_acceptor({address_, no_worker, 0});
   open(0, first);
   setup_.display->note("joined; waiting for the other nodes");
 }
@@ -114,6 +113,7 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   o.binding.routes.control = me;
   o.binding.routes.lost = me;
   o.rate_mbit_s = setup_.link_mbit_s;
+  counters_[worker] = o.counters;
   const auto name = "network_link " + std::to_string(worker);
   if (auto* out = setup_.trace->lane(name + " out")) {
     auto* in = setup_.trace->lane(name + " in");
@@ -126,7 +126,7 @@ void node::open(std::uint32_t worker, const link_connection& c) {
                     static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
     };
   }
-  links_[worker] = open_link(system(), *setup_.edges, name, std::move(o));
+  links_[worker] = setup_.network->open(system(), *setup_.edges, name, std::move(o));
 }
 
 void node::on(const link_accepted& m) {
@@ -138,11 +138,15 @@ void node::on(const link_accepted& m) {
     setup_.display->note("worker " + std::to_string(worker) + " joined from " +
                          m.connection.socket->peer());
     open(worker, m.connection);
+    setup_.display->detail("membership: " + std::to_string(worker + 1) + " of " +
+                           plural(setup_.run->workers, "node") + " are in; worker " +
+                           std::to_string(worker) + " listens on " + peer.listen_address);
     tell<member_joined>(coordinator_, {peer.listen_address});
   } else if (!first && members_.empty()) {
     early_.push_back(m.connection);
   } else if (peer.worker != no_worker && value(peer.worker) > value(self_) &&
              value(peer.worker) < members_.size() && !links_.contains(value(peer.worker))) {
+    setup_.display->detail("membership: " + name_of(peer.worker) + " has dialed this node");
     open(value(peer.worker), m.connection);
     guarded([this] { connect_if_complete(); });
   } else {
@@ -162,6 +166,7 @@ void node::on(const view_agreed& m) {
     members_ = m.members;
     auto view = view_of(*setup_.run);
     view.members = members_;
+    describe_view(view.epoch);
     for (const auto& [worker, link] : links_) {
       view.you = worker_id{worker};
       tell<send_frame>(link, {view, {}, 0});
@@ -170,17 +175,24 @@ void node::on(const view_agreed& m) {
   });
 }
 
+void node::describe_view(std::uint64_t epoch) const {
+  for (std::uint32_t w = 0; w < members_.size(); ++w)
+    setup_.display->detail("view " + std::to_string(epoch) + ": " + name_of(worker_id{w}) +
+                           (worker_id{w} == self_ ? ", this node" : ""));
+}
+
 void node::take_view(const frames::view& v) {
   if (phase_ != phase::gathering || setup_.run) return;
   guarded([&] {
     self_ = v.you;
     members_ = v.members;
+    describe_view(v.epoch);
     setup_.run = run_of(v);
     setup_.display->note("worker " + std::to_string(value(self_)) + " of " +
                          std::to_string(members_.size()));
     for (std::uint32_t w = 1; w < value(self_); ++w)
       open(w,
-           dial(parse_host_port(members_[w]), shaking({address_, self_, v.epoch}), dial_patience));
+           setup_.network->dial(parse_host_port(members_[w]), shaking({address_, self_, v.epoch})));
     for (const auto& c : std::exchange(early_, {})) on(link_accepted{c});
     build();
   });
@@ -191,6 +203,9 @@ void node::take_view(const frames::view& v) {
 void node::build() {
   phase_ = phase::building;
   compiled_ = compile_run(*setup_.run, setup_.node);
+  for (const auto& line : describe_run(*compiled_, *setup_.run)) setup_.display->detail(line);
+  for (const auto& line : describe_partition(*compiled_, setup_.run->workers))
+    setup_.display->detail(line);
   const auto& net = compiled_->train.graph;
   for (const auto& c : compiled_->store->cut().chunks)
     chunk_layers_->push_back(
@@ -246,6 +261,8 @@ void node::connect_if_complete() {
   }
   graph_->connect(ports);
   phase_ = phase::waiting;
+  setup_.display->detail("membership: links to " + plural(links_.size(), "node") +
+                         " and all actors stand; waiting for the others");
   if (value(self_) != 0)
     tell<send_frame>(links_.at(0), {frames::member_ready{self_}, {}, 0});
   else if (coordinator_)
@@ -257,6 +274,7 @@ void node::connect_if_complete() {
 /// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    setup_.display->detail("membership: all are ready; sending first values, training begins");
     give_first_values();
     broadcast(frames::start_training{});
     phase_ = phase::training;

@@ -8,7 +8,8 @@
 
 namespace poseidon {
 
-/// Called by worker 0's solver, one call at a time. Values are averaged over all workers.
+/// Called by the solver of worker 0 (values, averaged over all workers), by node, checkpointer and links'
+/// handshakes (lines), from several threads at the same time.
 class progress {
  public:
   virtual ~progress() = default;
@@ -25,6 +26,8 @@ class progress {
                       const std::vector<output_value>& outputs) = 0;
   virtual void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) = 0;
   virtual void note(const std::string& line) = 0;
+  /// What only somebody who looks for a fault in a cluster wants to read (--log-level debug).
+  virtual void detail(const std::string& line) { (void)line; }
 };
 
 }  // namespace poseidon

@@ -46,6 +46,8 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
 
   caf::actor_system_config config;
   config.set("scheduler.policy", caf::atom("sharing"));
+  const auto stop = std::make_shared<wake_up>();
+  setup.stop = stop;
   // Handlers take microseconds; a second worker on few cores mostly wakes and interrupts (a third fewer context
   // switches with one, measured with LeNet on two cores).
   config.set("scheduler.max-threads", std::size_t{1 + std::thread::hardware_concurrency() / 16});
@@ -60,7 +62,9 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   if (signals)
     signals([=](int signal) {
       const std::lock_guard lock(reachable->mutex);
-      if (reachable->to) tell_from_outside(reachable->to, interrupted{signal});
+      if (!reachable->to) return;
+      tell_from_outside(reachable->to, interrupted{signal});
+      stop->set();  // it may be waiting for an answer instead of looking at its mailbox
     });
   tell_from_outside(the_node, start_node{});
   result = ended.get_future().get();

@@ -22,8 +22,7 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // How much may lie in the kernel unsent. What lies there is beyond the reach of priorities, so
-// little: an urgent frame waits for it as well as for the piece being written. Less costs
-// throughput on loopback.
+// little: an urgent frame waits for it as well as for the piece being written.
 constexpr int unsent_bytes = 512 << 10;
 
 struct address_list {

@@ -173,8 +173,7 @@ void solver::start_test_passes(std::uint64_t replica) {
   const auto& n = nets_.tests[test_net_];
   const auto index = test_.start(replica);
   if (!index) return;
-  const auto phases = tested_phases_ * n.share.batches;
-  const auto first = (phases + n.share.batch(replica, *index)) * n.batch;
+  const auto first = n.share.first_sample(tested_phases_, replica, *index);
   for (const auto& source : n.sources[replica])
     tell(source, start_pass{{clock_id{clock_}, static_cast<std::uint32_t>(*index), first}});
 }
@@ -217,6 +216,7 @@ void solver::on(const snapshot_copied&) {
 
 void solver::on(const snapshot_written& m) {
   snapshot_pending_ = false;
+  snapshot_error_ = m.error;
   if (setup_.display) setup_.display->snapshot(value(m.version), m.path, m.error);
   if (phase_ == phase::finishing) finish();
 }
@@ -259,7 +259,7 @@ void solver::finish() {
   }
   if (snapshot_pending_) return;
   phase_ = phase::done;
-  tell(nets_.node_done, training_done{version_id{clock_}, images_});
+  tell(nets_.node_done, training_done{version_id{clock_}, images_, snapshot_error_});
 }
 
 void solver::on(const shut_down&) {

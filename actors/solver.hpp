@@ -24,6 +24,8 @@
 //          stop_decided, training_done, training_failed   to node
 // State    clock and micro-batch in work; outputs gathered so far; versions of the layers.
 // Fails    a loss that is not finite: training_failed naming the layer that made the first such value.
+//          A snapshot that cannot be written does not end training; if the last one cannot, training_done
+//          says so.
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/progress.hpp"
@@ -48,8 +50,7 @@ namespace poseidon {
 struct solver_net {
   std::vector<std::vector<port<start_pass>>> sources;  ///< [replica][data layer]
   std::vector<output_value> outputs;
-  test_share share;         ///< test nets
-  std::uint64_t batch = 0;  ///< test nets: samples per test batch
+  test_share share;  ///< test nets
 };
 
 struct solver_setup {
@@ -142,6 +143,7 @@ class solver : public actor<solver> {
 
   std::optional<std::uint64_t> snapshot_version_;  // the last one asked for
   bool snapshot_pending_ = false;                  // copied, not yet on disk
+  std::string snapshot_error_;                     // of the last one written
 };
 
 }  // namespace poseidon

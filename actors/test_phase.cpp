@@ -4,15 +4,6 @@
 
 namespace poseidon {
 
-std::uint64_t test_share::passes(std::uint64_t replica) const {
-  const auto first = self + workers * replica;
-  return batches <= first ? 0 : (batches - first - 1) / (workers * replicas) + 1;
-}
-
-std::uint64_t test_share::batch(std::uint64_t replica, std::uint64_t n) const {
-  return self + workers * (replica + replicas * n);
-}
-
 test_phase::test_phase(test_share share, std::size_t values_per_pass)
     : share_(share),
       values_per_pass_(values_per_pass),

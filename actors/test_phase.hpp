@@ -1,23 +1,15 @@
 // actors/test_phase.hpp
 //
-// One node's share of a test phase: which pass may start on which replica, what has come back. Test batch k
-// of a phase belongs to worker k % workers, and there to the replicas in turn. Pure bookkeeping.
+// A test phase on one node: which pass may start on which replica, what has come back. Which batches are
+// this node's: test_share (data/sample_schedule.hpp). Pure bookkeeping.
 #pragma once
+#include "data/sample_schedule.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace poseidon {
-
-struct test_share {
-  std::uint64_t batches = 0;  ///< of the whole phase, over all workers (test_iter)
-  std::uint64_t workers = 1, self = 0, replicas = 1;
-
-  /// Passes of one replica in each phase.
-  [[nodiscard]] std::uint64_t passes(std::uint64_t replica) const;
-  /// Test batch of the whole phase that is pass `n` of this replica, n < passes(replica).
-  [[nodiscard]] std::uint64_t batch(std::uint64_t replica, std::uint64_t n) const;
-};
 
 class test_phase {
  public:

@@ -1,5 +1,6 @@
 #include "actors/training_graph.hpp"
 
+#include "actors/actor_graph.hpp"
 #include "data/sample_schedule.hpp"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ const training_graph::push_entry* training_graph::push_of(std::string_view train
 
 training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32_t test_net) {
   const bool training = test_net < 0;
-  const std::string prefix = training ? "" : "test ";
+  const auto prefix = name_prefix(test_net);
   net_actors out;
   out.layers.resize(run_.replicas);
   out.sources.resize(run_.replicas);
@@ -156,11 +157,9 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
         };
       } else {
         const auto share = solver_view(c, out).share;
-        s.first_sample = [share, r, batch = c.batch,
-                          before = spec_.data.test_phases](std::uint64_t n) -> std::uint64_t {
+        s.first_sample = [share, r, before = spec_.data.test_phases](std::uint64_t n) {
           const auto passes = share.passes(r);
-          if (passes == 0) return 0;
-          return ((before + n / passes) * share.batches + share.batch(r, n % passes)) * batch;
+          return passes == 0 ? 0 : share.first_sample(before + n / passes, r, n % passes);
         };
       }
       out.sources[r].push_back(start<data_source>(
@@ -206,6 +205,7 @@ void training_graph::spawn_shard_and_solver() {
   snapshots.store = run_.store;
   snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
   snapshots.solver = spec_.solver.spec;
+  snapshots.display = context_.display;
   checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
 
   solver_setup s;
@@ -233,11 +233,10 @@ solver_net training_graph::solver_view(const compiled_net& c, const net_actors& 
   for (const auto& of_replica : a.sources)
     out.sources.emplace_back(of_replica.begin(), of_replica.end());
   out.outputs = c.outputs;
-  out.batch = c.batch;
   for (std::size_t t = 0; t < run_.tests.size(); ++t)
     if (&run_.tests[t] == &c)
       out.share = {static_cast<std::uint64_t>(spec_.solver.spec.test_iter(static_cast<int>(t))),
-                   spec_.workers, value(context_.self), run_.replicas};
+                   spec_.workers, value(context_.self), run_.replicas, c.batch};
   return out;
 }
 

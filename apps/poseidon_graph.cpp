@@ -2,6 +2,7 @@
 #include "actors/actor_graph.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
+#include "apps/run_app.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -62,13 +63,5 @@ int run(int argc, char** argv) {
 }  // namespace poseidon::app
 
 int main(int argc, char** argv) {
-  try {
-    return poseidon::app::run(argc, argv);
-  } catch (const std::invalid_argument& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
+  return poseidon::app::run_app(argc, argv, poseidon::app::run);
 }

@@ -4,6 +4,7 @@
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
@@ -94,13 +95,5 @@ int run(int argc, char** argv) {
 }  // namespace poseidon::app
 
 int main(int argc, char** argv) {
-  try {
-    return poseidon::app::run(argc, argv);
-  } catch (const std::invalid_argument& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
+  return poseidon::app::run_app(argc, argv, poseidon::app::run);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace poseidon::cpu {
 namespace {
@@ -24,10 +25,11 @@ struct arrays {
   float* second;
 };
 
-/// The loop that all rules share: scale, regularise, then rule(w, g, h1, h2) -> what to take from
-/// w.
+/// The loop that all rules share: scale, regularise, then rule(g, h1) or rule(g, h1, h2) -> what to
+/// take from w. Without h2 `second` is null and not looked at.
 template <bool L1, class Rule>
 void for_each(const arrays& a, const rule_step& step, Rule rule) {
+  constexpr bool two_histories = std::is_invocable_v<Rule, float, float&, float&>;
   const float scale = step.scale;
   const float decay = step.decay;
 #pragma GCC ivdep
@@ -39,27 +41,11 @@ void for_each(const arrays& a, const rule_step& step, Rule rule) {
     } else {
       g += decay * w;
     }
-    float h2 = a.second[i];
-    a.fresh[i] = w - rule(g, a.first[i], h2);
-    a.second[i] = h2;
-  }
-}
-
-/// As above for rules with one history array: `second` is null.
-template <bool L1, class Rule>
-void for_each_single(const arrays& a, const rule_step& step, Rule rule) {
-  const float scale = step.scale;
-  const float decay = step.decay;
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < a.size; ++i) {
-    const float w = a.values[i];
-    float g = a.gradient[i] * scale;
-    if constexpr (L1) {
-      g += decay * (w > 0 ? 1.0f : w < 0 ? -1.0f : 0.0f);
+    if constexpr (two_histories) {
+      a.fresh[i] = w - rule(g, a.first[i], a.second[i]);
     } else {
-      g += decay * w;
+      a.fresh[i] = w - rule(g, a.first[i]);
     }
-    a.fresh[i] = w - rule(g, a.first[i]);
   }
 }
 
@@ -70,21 +56,21 @@ void apply(const solver_rule& rule, const rule_step& step, const arrays& a) {
   const float delta = rule.delta;
   switch (rule.kind) {
     case rule_kind::sgd:
-      return for_each_single<L1>(a, step, [=](float g, float& h) { return h = rate * g + mu * h; });
+      return for_each<L1>(a, step, [=](float g, float& h) { return h = rate * g + mu * h; });
     case rule_kind::nesterov:
-      return for_each_single<L1>(a, step, [=](float g, float& h) {
+      return for_each<L1>(a, step, [=](float g, float& h) {
         const float before = h;
         h = rate * g + mu * before;
         return (1.0f + mu) * h - mu * before;
       });
     case rule_kind::adagrad:
-      return for_each_single<L1>(a, step, [=](float g, float& h) {
+      return for_each<L1>(a, step, [=](float g, float& h) {
         h = g * g + h;
         return rate * (g / (std::sqrt(h) + delta));
       });
     case rule_kind::rmsprop: {
       const float keep = rule.rms_decay;
-      return for_each_single<L1>(a, step, [=](float g, float& h) {
+      return for_each<L1>(a, step, [=](float g, float& h) {
         h = (1.0f - keep) * (g * g) + keep * h;
         return rate * (g / (std::sqrt(h) + delta));
       });

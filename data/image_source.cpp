@@ -114,8 +114,10 @@ std::shared_ptr<const sample_source> open_data(const ::caffe::LayerParameter& la
   if (source.empty()) throw layer_error(layer, where, "has no data_param.source.");
   auto mean = mean_of_layer(layer, where, options);
   const auto colour = colour_of(layer, where);
-  auto images = named(layer, where, options, "source", source,
-                      [&] { return open_images(locate(source, options), colour); });
+  auto images = named(layer, where, options, "source", source, [&] {
+    const auto path = locate(source, options);
+    return options.opened ? options.opened->open(path, colour) : open_images(path, colour);
+  });
   auto transform =
       transform_of(layer, where, options, source, std::move(mean), images->image_shape());
   return std::make_shared<image_source>(std::move(images), std::move(transform),

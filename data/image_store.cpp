@@ -136,4 +136,11 @@ void require_shape(const image& one, const shape& expected) {
                            to_string(expected) + "; all records of a source have one shape");
 }
 
+std::shared_ptr<const image_store> opened_images::open(const fs::path& path,
+                                                       picture_colour colour) {
+  auto& store = opened_[{path, colour}];
+  if (!store) store = open_images(path, colour);
+  return store;
+}
+
 }  // namespace poseidon

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,19 @@ class image_store {
 /// The shape that all of a source's images need to have.
 /// Errors   std::runtime_error "is 1x2x3, the first record is 1x2x2; ...".
 void require_shape(const image& one, const shape& expected);
+
+/// Opens each path, for one colour, once for as long as it lives: a packed file is not unpacked again for the next
+/// layer or net that reads it. One thread.
+class opened_images {
+ public:
+  /// Errors   as open_images().
+  [[nodiscard]] std::shared_ptr<const image_store> open(const std::filesystem::path& path,
+                                                        picture_colour colour);
+
+ private:
+  std::map<std::pair<std::filesystem::path, picture_colour>, std::shared_ptr<const image_store>>
+      opened_;
+};
 
 /// A pair of IDX files by name. Errors   as above; counts of images and labels that differ.
 [[nodiscard]] std::shared_ptr<const image_store> open_idx(const std::filesystem::path& images,

@@ -30,19 +30,18 @@ std::uint64_t passes_after(const sample_schedule& s, const train_pass& p) {
   return one_sample_each.samples_per_clock() - 1 - place;
 }
 
-std::uint64_t first_test_sample(const test_schedule& s, std::uint64_t t, std::uint64_t k) {
-  require_below("test batch", k, s.batches);
-  return (t * s.batches + k) * s.batch;
+std::uint64_t test_share::passes(std::uint64_t replica) const {
+  const auto first = self + workers * replica;
+  return batches <= first ? 0 : (batches - first - 1) / (workers * replicas) + 1;
 }
 
-std::uint64_t test_worker(const test_schedule& s, std::uint64_t k) {
-  require_below("test batch", k, s.batches);
-  return k % s.workers;
+std::uint64_t test_share::batch(std::uint64_t replica, std::uint64_t n) const {
+  return self + workers * (replica + replicas * n);
 }
 
-std::uint64_t test_batches_of(const test_schedule& s, std::uint64_t worker) {
-  require_below("worker", worker, s.workers);
-  return worker >= s.batches ? 0 : (s.batches - worker - 1) / s.workers + 1;
+std::uint64_t test_share::first_sample(std::uint64_t phase, std::uint64_t replica,
+                                       std::uint64_t n) const {
+  return (phase * batches + batch(replica, n)) * batch_size;
 }
 
 }  // namespace poseidon

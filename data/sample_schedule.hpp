@@ -36,22 +36,22 @@ struct train_pass {
 /// in which gradients are added.
 [[nodiscard]] std::uint64_t passes_after(const sample_schedule& s, const train_pass& p);
 
-struct test_schedule {
-  std::uint64_t workers = 1;
-  std::uint64_t batches = 1;  ///< T, test_iter
-  std::uint64_t batch = 1;    ///< b
+/// One node's part of each test phase: batch k of T belongs to worker k % P, and there to the
+/// replicas in turn. A pass is one batch on one replica.
+struct test_share {
+  std::uint64_t batches = 0;  ///< T, test_iter: of the whole phase, over all workers
+  std::uint64_t workers = 1, self = 0, replicas = 1;
+  std::uint64_t batch_size = 1;  ///< b, samples
+
+  /// Passes of one replica in each phase.
+  [[nodiscard]] std::uint64_t passes(std::uint64_t replica) const;
+  /// Batch of the whole phase that is pass `n` of this replica, n < passes(replica).
+  [[nodiscard]] std::uint64_t batch(std::uint64_t replica, std::uint64_t n) const;
+  /// First sample of that pass in the t-th phase: (t * T + k) * b. The test net reads on from where
+  /// its last phase stopped, as in Caffe.
+  [[nodiscard]] std::uint64_t first_sample(std::uint64_t phase, std::uint64_t replica,
+                                           std::uint64_t n) const;
 };
-
-/// Batch `k` (below T) of the t-th test phase: (t * T + k) * b. The test net reads on from where
-/// its last test stopped, as in Caffe.
-[[nodiscard]] std::uint64_t first_test_sample(const test_schedule& s, std::uint64_t t,
-                                              std::uint64_t k);
-
-/// Who runs batch k of a test phase: worker k % P.
-[[nodiscard]] std::uint64_t test_worker(const test_schedule& s, std::uint64_t k);
-
-/// How many batches of a test phase a worker runs: its k are worker, worker + P, worker + 2P, ...
-[[nodiscard]] std::uint64_t test_batches_of(const test_schedule& s, std::uint64_t worker);
 
 /// Where in the source a global sample lies. Reading goes on at the start in the middle of a batch.
 [[nodiscard]] constexpr std::uint64_t epoch_position(std::uint64_t sample, std::uint64_t size) {

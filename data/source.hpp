@@ -17,6 +17,8 @@
 
 namespace poseidon {
 
+class opened_images;  // data/image_store.hpp
+
 /// One data layer's samples, already transformed. Thread-safe for concurrent fill().
 class sample_source {
  public:
@@ -46,6 +48,7 @@ struct source_options {
   /// Random samples of this shape (empty: as the layer says) instead of what the layer reads.
   std::optional<shape> synthetic;
   std::map<std::string, std::shared_ptr<const memory_samples>> memory;  ///< by layer name
+  std::shared_ptr<opened_images> opened;  ///< shared by the sources of a run; may be empty
 };
 
 /// Opens the source of a Data (LMDB, LevelDB, or IDX: source is a "prefix" or an images file),

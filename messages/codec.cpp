@@ -44,10 +44,6 @@ void write(wire::View::Builder w, const frames::view& v) {
   auto members = w.initMembers(static_cast<unsigned>(v.members.size()));
   for (unsigned i = 0; i < members.size(); ++i) members.set(i, text_of(v.members[i]));
   w.setSolver(bytes_of(v.solver));
-  w.setTrainNet(bytes_of(v.train_net));
-  auto nets = w.initTestNets(static_cast<unsigned>(v.test_nets.size()));
-  for (unsigned i = 0; i < nets.size(); ++i) nets.set(i, bytes_of(v.test_nets[i]));
-  w.setSpecDirectory(text_of(v.spec_directory));
   w.setSeed(v.seed);
   w.setFirstClock(value(v.first_clock));
   w.setFirstSample(v.first_sample);
@@ -144,12 +140,7 @@ frame_header read(wire::View::Reader r) {
                     "less than the number of members, " + std::to_string(members.size()));
   }
   for (const auto m : members) v.members.push_back(text("view", "member", m));
-  const auto nets = r.getTestNets();
-  at_most("view", "number of test nets", nets.size(), max_test_nets);
-  for (const auto n : nets) v.test_nets.push_back(blob(n));
   v.solver = blob(r.getSolver());
-  v.train_net = blob(r.getTrainNet());
-  v.spec_directory = text("view", "spec directory", r.getSpecDirectory());
   v.seed = r.getSeed();
   v.first_clock = clock_id{r.getFirstClock()};
   v.first_sample = r.getFirstSample();

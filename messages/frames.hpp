@@ -29,15 +29,12 @@ namespace frames {
 struct heartbeat {};
 
 /// The first node to each other one, once all have joined: who takes part and what is trained.
-/// Texts are protobuf binaries, so a joiner needs no files but its data.
+/// A joiner needs no files but its data.
 struct view {
   std::uint64_t epoch = 0;
-  worker_id you{};                     ///< the receiver's own id
-  std::vector<std::string> members;    ///< by worker: "host:port" where that node accepts links
-  std::string solver;                  ///< caffe::SolverParameter, serialised
-  std::string train_net;               ///< caffe::NetParameter, upgraded, not yet filtered by phase
-  std::vector<std::string> test_nets;  ///< the same, one per test net
-  std::string spec_directory;          ///< relative sources in the nets are relative to this folder
+  worker_id you{};                   ///< the receiver's own id
+  std::vector<std::string> members;  ///< by worker: "host:port" where that node accepts links
+  std::string solver;                ///< caffe::SolverParameter, serialised, its nets inside
   std::uint64_t seed = 0;
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample

@@ -142,6 +142,8 @@ struct finish_after {
 struct training_done {
   version_id version{};
   std::uint64_t images = 0;
+  std::string
+      snapshot_error;  ///< why the last snapshot is not there; empty: it is, or none was due
 };
 
 /// solver -> node: training cannot go on (NaN, a broken source). One line for the user and an exit code.

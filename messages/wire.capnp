@@ -53,10 +53,10 @@ struct View {
   epoch @0 :UInt64;
   you @1 :UInt32;             # the receiver's own worker id, less than the number of members
   members @2 :List(Text);     # by worker: "host:port" where that node accepts links
-  solver @3 :Data;            # caffe.SolverParameter, protobuf binary
-  trainNet @4 :Data;          # caffe.NetParameter, upgraded, not yet filtered by phase
-  testNets @5 :List(Data);    # the same, one per test net, in the solver's order
-  specDirectory @6 :Text;     # relative sources in the nets are relative to this folder
+  solver @3 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
+  obsoleteTrainNet @4 :Data;  # the nets travel in the solver
+  obsoleteTestNets @5 :List(Data);
+  obsoleteSpecDirectory @6 :Text;
   seed @7 :UInt64;
   firstClock @8 :UInt64;
   firstSample @9 :UInt64;     # global index of the first clock's first sample

@@ -27,6 +27,17 @@ std::string duration(double seconds) {
   return text;
 }
 
+/// UTC, so that the lines of several machines can be put in order: "07:58:03.120".
+std::string time_of_day() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count() % 86'400'000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%02d:%02d:%02d.%03d", static_cast<int>(ms / 3'600'000),
+                static_cast<int>(ms / 60'000 % 60), static_cast<int>(ms / 1000 % 60),
+                static_cast<int>(ms % 1000));
+  return text;
+}
+
 bool is_terminal() {
   const char* term = std::getenv("TERM");
   return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::string(term) != "dumb";
@@ -51,6 +62,13 @@ void console::line(const std::string& text) {
   live_shown_ = false;
   std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);
+}
+
+void console::complain(const std::string& text) {
+  if (live_shown_) std::fputs("\r\033[K", stdout);
+  live_shown_ = false;
+  std::fflush(stdout);
+  std::fputs((text + "\n").c_str(), stderr);
 }
 
 void console::live(const std::string& text) {
@@ -105,12 +123,18 @@ void console::snapshot(std::uint64_t clock, const std::string& path, const std::
   if (error.empty())
     line("snapshot " + path);
   else
-    line("snapshot of clock " + std::to_string(clock) + " failed: " + error);
+    complain("snapshot of clock " + std::to_string(clock) + " failed: " + error +
+             " The one before it is untouched.");
 }
 
 void console::note(const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (level_ != verbosity::quiet) line(text);
+}
+
+void console::detail(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (level_ == verbosity::debug) line("debug " + time_of_day() + " " + text);
 }
 
 }  // namespace poseidon::app

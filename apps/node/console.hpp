@@ -23,9 +23,11 @@ class console : public progress {
               const std::vector<output_value>& outputs) override;
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
   void note(const std::string& line) override;
+  void detail(const std::string& line) override;
 
  private:
   void line(const std::string& text);
+  void complain(const std::string& text);  // on standard error, at every level
   void live(const std::string& text);
   [[nodiscard]] double rate(std::uint64_t images);
 

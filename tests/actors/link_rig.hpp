@@ -165,7 +165,6 @@ struct end_options {
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds heartbeat{250};
-  std::chrono::milliseconds stall_limit{10000};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;
   bool clips = false;
@@ -202,7 +201,6 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;
   l.heartbeat = o.heartbeat;
-  l.stall_limit = o.stall_limit;
   l.now = o.now;
   l.rate_mbit_s = o.rate_mbit_s;
   l.pool_bytes = o.pool_bytes;

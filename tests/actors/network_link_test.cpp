@@ -325,40 +325,6 @@ TEST_CASE(
   CHECK(l.why.find(" s (limit 10.0 s), though it can be heard") != std::string::npos);
 }
 
-TEST_CASE("network_link: a peer that takes what waits, slowly, is not given up") {
-  end_options o;
-  o.values = (2 << 20) / 4;
-  o.chunks = 8;
-  o.stall_limit = 5s;
-  const auto looks = std::make_shared<std::atomic<int>>(0);
-  const auto seconds = std::make_shared<std::atomic<int>>(0);
-  o.now = [=] {
-    ++*looks;
-    return std::chrono::steady_clock::time_point(std::chrono::seconds(*seconds));
-  };
-  link_and_puppet t(o);
-  for (unsigned i = 0; i < o.chunks; ++i)
-    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, i);
-  t.end.tell(close_link{"done"});
-  // Writes are of 256 KiB. A second passes with each 16 KiB that the peer reads, so every write takes
-  // longer than the limit, but something goes all the time. When the link has looked at the time, it
-  // has tried to write: that is after 100 ms at the latest if the peer takes nothing.
-  const auto far = std::chrono::steady_clock::now() + test::patience;
-  std::vector<std::byte> some(16 << 10);
-  std::size_t read = 0;
-  for (int i = 0; i < 32; ++i) {
-    read += t.puppet->read_exactly(some, far).value_or(0);
-    ++*seconds;
-    for (const int before = *looks; *looks == before && t.end.lost->size() == 0;)
-      std::this_thread::yield();
-  }
-  CHECK(t.end.lost->size() == 0);
-  while (t.puppet->read_exactly(some, far).value_or(0) == some.size()) read += some.size();
-  CHECK(read + some.size() > o.chunks * 4 * o.values);
-  t.puppet->shutdown();
-  CHECK(t.lost().on_purpose);
-}
-
 TEST_CASE("network_link: events of a direction follow each other or lie within each other") {
   end_options o;
   o.values = piece_bytes / 4 + 100;  // two pieces: a more urgent frame goes between them

@@ -81,8 +81,7 @@ struct solver_rig {
         net.sources.push_back({probes.back().in});
       }
       net.outputs = {{"accuracy", 0}, {"loss", 2}};
-      net.share = {static_cast<std::uint64_t>(s.spec.test_iter(t)), o.workers, 0, o.replicas};
-      net.batch = 5;
+      net.share = {static_cast<std::uint64_t>(s.spec.test_iter(t)), o.workers, 0, o.replicas, 5};
     }
     m.checkpointer = checkpointer.in;
     m.node_stop = stop.in;

@@ -6,22 +6,6 @@
 
 using namespace poseidon;
 
-TEST_CASE("test_share: every test batch is done once, by any number of workers and replicas") {
-  for (const std::uint64_t batches : {0u, 1u, 5u, 8u, 100u})
-    for (const std::uint64_t workers : {1u, 2u, 3u, 4u})
-      for (const std::uint64_t replicas : {1u, 2u, 3u}) {
-        std::multiset<std::uint64_t> done;
-        for (std::uint64_t w = 0; w < workers; ++w) {
-          const test_share share{batches, workers, w, replicas};
-          for (std::uint64_t r = 0; r < replicas; ++r)
-            for (std::uint64_t n = 0; n < share.passes(r); ++n) done.insert(share.batch(r, n));
-        }
-        CHECK(done.size() == batches);
-        if (batches > 0) CHECK(*done.rbegin() == batches - 1);
-        CHECK(std::set<std::uint64_t>(done.begin(), done.end()).size() == batches);
-      }
-}
-
 TEST_CASE(
     "test_phase: at most two passes of a replica are in flight, and the next waits for the issue") {
   test_phase phase({5, 1, 0, 1}, 1);

@@ -1,10 +1,27 @@
 # tests/cluster/failures_test.py - wrong use, bad files, bad peers and dying nodes: the message, the exit code, no half files.
 import signal
 import socket
+import struct
 import unittest
 
 import cluster
 import small_run
+
+
+HELLO_BYTES = 80  # actors/handshake.hpp: "POSEIDON", version, token set, zeros, build, random bytes
+
+
+def hello_from(peer):
+    return peer.recv(HELLO_BYTES, socket.MSG_WAITALL)
+
+
+def version_of(hello):
+    assert hello[:8] == b"POSEIDON" and len(hello) == HELLO_BYTES, hello
+    return struct.unpack_from("<I", hello, 8)[0]
+
+
+def hello_of(version):
+    return b"POSEIDON" + struct.pack("<I", version) + bytes(HELLO_BYTES - 12)
 
 
 class Failures(unittest.TestCase):
@@ -77,6 +94,61 @@ class Failures(unittest.TestCase):
             first.wait_for("refused")
         self.ends(0, "--join", address)
         self.assertEqual(first.wait(), 0, first)
+
+    def test_a_node_does_not_join_a_cluster_of_another_version(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            node = self.cluster.node("--join", f"127.0.0.1:{listener.getsockname()[1]}")
+            peer, _ = listener.accept()
+            with peer:
+                peer.settimeout(30)
+                hello = hello_from(peer)
+                newer = version_of(hello) + 6
+                peer.sendall(hello_of(newer) + b"and whatever that version says next")
+                self.assertEqual(node.wait(), 2, node)
+        self.assertEqual(len(node.errors), 1, node.output)
+        self.assertRegex(node.errors[0], rf"^127\.0\.0\.1:\d+ speaks protocol version {newer}, this node speaks version "
+                                         rf"{version_of(hello)} \(build [\d.]+\)\. Run the same release")
+
+    def test_a_node_of_another_version_is_refused_with_both_versions_and_does_no_harm(self):
+        solver = small_run.solver(self.folder, "s", iterations=3)
+        first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2)
+        address = first.wait_for(cluster.LISTENING)[1]
+        with socket.create_connection(("127.0.0.1", int(address.split(":")[1]))) as peer:
+            peer.settimeout(30)
+            ours = version_of(hello_from(peer))
+            peer.sendall(hello_of(ours + 6))
+            self.assertEqual(peer.recv(2, socket.MSG_WAITALL), bytes([3, 3]))  # refused: other_version
+            first.wait_for(rf"^refused: 127\.0\.0\.1:\d+ speaks protocol version {ours + 6}, "
+                           rf"this node speaks version {ours} \(build")
+        self.ends(0, "--join", address)
+        self.assertEqual(first.wait(), 0, first)
+
+    def test_a_node_that_is_told_why_it_is_refused_says_so(self):
+        # An acceptor that speaks our version, so that the refusal is heard and not concluded.
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            node = self.cluster.node("--join", f"127.0.0.1:{listener.getsockname()[1]}")
+            peer, _ = listener.accept()
+            with peer:
+                peer.settimeout(30)
+                peer.sendall(hello_of(version_of(hello_from(peer))) + bytes([3, 3]))
+                self.assertEqual(node.wait(), 2, node)
+        self.assertRegex(node.errors[0], r"refused this node: it speaks protocol version \d+, this node speaks version \d+")
+
+    def test_ctrl_c_is_heard_while_a_node_dials(self):
+        # Less than the minute for which it would go on; the exit code tells that it did not give up by itself.
+        with socket.socket() as nobody:  # bound, not listening: refuses connections, and nobody else gets the port
+            nobody.bind(("127.0.0.1", 0))
+            node = self.cluster.node("--join", f"127.0.0.1:{nobody.getsockname()[1]}", "--log-level", "debug")
+            node.wait_for("nobody listens there yet")
+            node.signal(signal.SIGINT)
+            self.assertEqual(node.wait(20), 130, node)
+
+    def test_ctrl_c_is_heard_during_a_handshake_with_a_silent_peer(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            node = self.cluster.node("--join", f"127.0.0.1:{silent.getsockname()[1]}", "--log-level", "debug")
+            node.wait_for("sent hello")
+            node.signal(signal.SIGTERM)
+            self.assertEqual(node.wait(20), 143, node)
 
     def test_a_diverging_run_names_the_layer_and_leaves_the_last_snapshot(self):
         solver = small_run.solver(self.folder, "s", iterations=200, lr=1e18, more="snapshot: 1000")

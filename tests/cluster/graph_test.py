@@ -15,7 +15,8 @@ layer { name: "scores" type: "InnerProduct" bottom: "hidden" top: "scores" inner
 layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
 """
-SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 4\ntest_iter: 8\ntest_interval: 2\n' \
+SOLVER = 'train_net: "{0}/net.prototxt"\ntest_net: "{0}/net.prototxt"\ntest_net: "{0}/net.prototxt"\nbase_lr: 0.1\n' \
+         'lr_policy: "fixed"\nmax_iter: 4\ntest_iter: 8\ntest_iter: 8\ntest_interval: 2\n' \
          'snapshot_prefix: "{0}/small"\n'
 DATAFLOW = {"start_pass", "batch_ready", "bottom_ready", "top_diff_ready", "issue_work", "work_done", "outputs_ready",
             "pass_issued", "backward_done", "gradient_arrived", "parameters_fresh", "layer_fresh"}
@@ -37,6 +38,8 @@ class Graph(unittest.TestCase):
             run, plan = json.loads(measured.read_text()), json.loads(planned.read_text())
 
             names = {node["id"]: node["name"] for node in plan["nodes"]}
+            self.assertEqual(len(names), len(set(names.values())), "a name for two actors")
+            self.assertIn("test 1 layer hidden [0]", names.values())
             self.assertEqual({actor["name"] for actor in run["actors"]}, set(names.values()))
             edges = {(names[e["src"]], e["message"], names[e["dst"]]) for e in plan["edges"]}
             flowed = {(e["from"], e["message"], e["to"]) for e in run["edges"] if e["message"] in DATAFLOW}

@@ -67,8 +67,8 @@ def images(folder, count=192):
 
 
 def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, norm=False, parameter=False,
-           more="", text=NET, rule='lr_policy: "fixed" momentum: 0.9'):
-    """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N."""
+           more="", text=NET, rule='lr_policy: "fixed" momentum: 0.9', prefix=None):
+    """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N, or prefix_iter_N."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
     net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes,
@@ -76,7 +76,7 @@ def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes
     path = folder / f"{name}.prototxt"
     path.write_text(f'net: "{net}" base_lr: {lr} {rule} weight_decay: 0.0005 '
                     f'max_iter: {iterations} iter_size: {iter_size} display: 1 random_seed: 5 '
-                    f'snapshot_prefix: "{folder / name}" {more}\n')
+                    f'snapshot_prefix: "{prefix or folder / name}" {more}\n')
     return path
 
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace poseidon;
 
@@ -63,20 +64,38 @@ TEST_CASE("sample_schedule: two replicas of one node read what two nodes read") 
       CHECK(first_sample({1, 1, 2, 32}, {c, 0, 0, r}) == first_sample({2, 1, 1, 32}, {c, r, 0, 0}));
 }
 
-TEST_CASE("sample_schedule: test batches are dealt to workers without overlap and phases read on") {
-  for (const std::uint64_t p : {1, 2, 3, 7})
-    for (const std::uint64_t batches : {1, 5, 100}) {
-      const test_schedule s{p, batches, 10};
-      std::map<std::uint64_t, std::uint64_t> by_worker;
-      std::uint64_t next = 0;
-      for (std::uint64_t t = 0; t < 3; ++t)
-        for (std::uint64_t k = 0; k < batches; ++k) {
-          CHECK(first_test_sample(s, t, k) == next);
-          next += 10;
-          if (t == 0) ++by_worker[test_worker(s, k)];
+TEST_CASE("test_share: every test batch is done once, by any number of workers and replicas") {
+  for (const std::uint64_t batches : {0u, 1u, 5u, 8u, 100u})
+    for (const std::uint64_t workers : {1u, 2u, 3u, 4u})
+      for (const std::uint64_t replicas : {1u, 2u, 3u}) {
+        std::multiset<std::uint64_t> done;
+        for (std::uint64_t w = 0; w < workers; ++w) {
+          const test_share share{batches, workers, w, replicas};
+          for (std::uint64_t r = 0; r < replicas; ++r)
+            for (std::uint64_t n = 0; n < share.passes(r); ++n) done.insert(share.batch(r, n));
         }
-      for (std::uint64_t w = 0; w < p; ++w) CHECK(test_batches_of(s, w) == by_worker[w]);
+        CHECK(done.size() == batches);
+        if (batches > 0) CHECK(*done.rbegin() == batches - 1);
+        CHECK(std::set<std::uint64_t>(done.begin(), done.end()).size() == batches);
+      }
+}
+
+TEST_CASE("test_share: each phase reads on from where the one before it stopped") {
+  const std::uint64_t batches = 5, size = 10;
+  std::set<std::uint64_t> firsts;
+  for (std::uint64_t phase = 0; phase < 3; ++phase)
+    for (std::uint64_t worker = 0; worker < 2; ++worker) {
+      const test_share share{batches, 2, worker, 2, size};
+      for (std::uint64_t r = 0; r < 2; ++r)
+        for (std::uint64_t n = 0; n < share.passes(r); ++n) {
+          const auto first = share.first_sample(phase, r, n);
+          CHECK(first / (batches * size) == phase);
+          firsts.insert(first);
+        }
     }
+  CHECK(firsts.size() == 3 * batches);
+  CHECK(*firsts.begin() == 0);
+  CHECK(*firsts.rbegin() == 3 * batches * size - size);
 }
 
 TEST_CASE("sample_schedule: a resumed run goes on where it stopped, on any number of nodes") {
@@ -99,7 +118,6 @@ TEST_CASE(
   CHECK_THROWS_WITH((void)first_sample(s, {0, 0, 3, 0}),
                     "micro-batch 3 is beyond the schedule's 3");
   CHECK_THROWS_WITH((void)first_sample(s, {0, 0, 0, 1}), "replica 1 is beyond the schedule's 1");
-  CHECK_THROWS((void)first_test_sample({1, 4, 1}, 0, 4));
 }
 
 TEST_CASE("sample_schedule: passes_after counts down to 0 in the order of the samples") {

@@ -1,6 +1,7 @@
 #include "data/source.hpp"
 
 #include "data/batch_pool.hpp"
+#include "data/image_store.hpp"
 #include "data/mean_file.hpp"
 #include "tests/data/made_files.hpp"
 
@@ -41,6 +42,19 @@ TEST_CASE("source: relative names start at the net's folder, or at the data root
 TEST_CASE("source: without any folder, relative names start at the working directory") {
   const auto text = complaint([] { (void)open_source(data_layer("no/db"), here(), {}); });
   CHECK_MESSAGE(has(text, std::filesystem::current_path().string()), text);
+}
+
+TEST_CASE("source: sources that share what is opened read a file once, others each for itself") {
+  temporary_folder folder;
+  const auto images = folder / "x-images-idx3-ubyte";
+  write_file(images, idx_images(4, 2, 2));
+  write_file(folder / "x-labels-idx1-ubyte", idx_labels(4));
+  source_options shared;
+  shared.opened = std::make_shared<opened_images>();
+  CHECK(open_source(data_layer(images.string()), here(), shared)->size() == 4);
+  write_file(images, "no images any more");
+  CHECK(open_source(data_layer(images.string()), here(), shared)->size() == 4);
+  CHECK_THROWS_AS((void)open_source(data_layer(images.string()), here(), {}), spec_error);
 }
 
 TEST_CASE("source: every mistake names file, line and layer") {

@@ -1,9 +1,10 @@
 // tools/bench/fill_batch_bench.cpp
 // Asks    How much CPU time does it take to deliver one LeNet batch, 64 images of 28x28, from an
-// LMDB? Checks  the batch against a second source on the same LMDB before timing. Run
-// fill_batch_bench LMDB [MEAN.binaryproto] Read    microseconds of this thread's CPU time per
-// batch: median and MAD of 9 repetitions of 500 batches,
-//         for scale alone, crop + mirror, and (if given) the mean image.
+//         LMDB?
+// Checks  the batch against a second source on the same LMDB before timing.
+// Run     fill_batch_bench LMDB [MEAN.binaryproto]
+// Read    microseconds of this thread's CPU time per batch: median and MAD of 9 repetitions of 500
+//         batches, for scale alone, crop + mirror, and (if given) the mean image.
 #include "data/batch_pool.hpp"
 #include "data/source.hpp"
 

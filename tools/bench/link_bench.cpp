@@ -1,10 +1,12 @@
 // tools/bench/link_bench.cpp
 // Asks    How many bytes per second, and CPU seconds per GB, does a pair of network_links move over
-// loopback? Shapes  Chunks of 1 MiB and 64 KiB, from one process to another, one way or both ways
-// at once. Checks  the bytes of the last chunk received, and that every chunk came once. Run
-// tools/bench/link (interleaves it with iperf3) or link_bench --chunk 1048576 --bytes 4e9 [--both]
+//         loopback?
+// Shapes  Chunks of 1 MiB and 64 KiB, from one process to another, one way or both ways at once.
+// Checks  the bytes of the last chunk received, and that every chunk came once.
+// Run     tools/bench/link (interleaves it with iperf3), or
+//         link_bench --chunk 1048576 --bytes 4e9 [--both]
 // Read    one line of JSON: bytes_per_s is one direction's; cpu_s_per_gb counts both processes and
-// all bytes.
+//         all bytes.
 #include "actors/network_link.hpp"
 
 #include <caf/actor_system_config.hpp>

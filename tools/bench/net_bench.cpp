@@ -8,6 +8,7 @@
 //         net_bench --net lenet --profile                       and a table of CPU ms per layer on stderr
 // Reads   images_per_s is the median chunk, best the fastest, clean the median of chunks during which other
 //         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the figure that
+//         a busy machine disturbs least.
 #include "apps/bare/bare_run.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/solver_file.hpp"

@@ -1,0 +1,91 @@
+#include "actors/details.hpp"
+
+#include "data/source.hpp"
+#include "models/solver_rule.hpp"
+
+#include <cstdio>
+
+namespace poseidon {
+
+namespace {
+
+std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// The folder or file that a data layer names; nothing for layers that make their data up.
+std::string source_of(const ::caffe::LayerParameter& l) {
+  return l.has_data_param() ? " of " + l.data_param().source() : "";
+}
+
+void describe_net(const compiled_net& c, const std::string& what, std::uint32_t replicas,
+                  std::vector<std::string>& lines) {
+  lines.push_back("net: " + what + " \"" + c.graph.name + "\", " +
+                  counted(c.graph.layers.size(), "layer") + ", " +
+                  counted(c.graph.parameters.size(), "parameter") + ", " +
+                  counted(replicas, "replica") + " of batch " + std::to_string(c.batch));
+  for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
+    const auto& layer = c.graph.layers[c.data_layers[d]];
+    std::string shapes;
+    for (const auto& s : c.sources[d]->sample_shapes())
+      shapes += (shapes.empty() ? "" : " and ") + (s.empty() ? "one value" : to_string(s));
+    lines.push_back("data_source " + layer.name + ": " + std::to_string(c.sources[d]->size()) +
+                    " samples" + source_of(layer.spec) + ", each " + shapes);
+  }
+}
+
+}  // namespace
+
+std::string megabytes(std::uint64_t bytes) {
+  char text[32];
+  if (bytes < 1'000'000)
+    std::snprintf(text, sizeof text, "%.1f kB", static_cast<double>(bytes) / 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec) {
+  std::vector<std::string> lines;
+  describe_net(run.train, "train", run.replicas, lines);
+  for (std::size_t t = 0; t < run.tests.size(); ++t)
+    describe_net(run.tests[t], "test " + std::to_string(t), run.replicas, lines);
+  lines.push_back(
+      "solver: rule " + spec.solver.spec.type() + ", clocks " + std::to_string(spec.first_clock) +
+      " to " + std::to_string(spec.solver.spec.max_iter()) + ", " +
+      counted(run.micro_batches, "micro-batch") + " a clock, seed " + std::to_string(spec.seed));
+  return lines;
+}
+
+std::vector<std::string> describe_partition(const compiled_run& run, std::size_t workers) {
+  std::vector<std::string> lines;
+  const auto& net = run.train.graph;
+  const auto& cut = run.store->cut();
+  for (std::size_t p = 0; p < net.parameters.size(); ++p) {
+    std::vector<std::size_t> owned(workers);
+    for (const auto id : cut.by_parameter[p]) ++owned[cut.chunks[id].owner];
+    std::string by_worker;
+    for (const auto n : owned) by_worker += " " + std::to_string(n);
+    lines.push_back("route " + net.layers[net.parameters[p].layer].name + "/" +
+                    std::to_string(net.parameters[p].slot) + ": " +
+                    to_string(net.parameters[p].shape) +
+                    (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
+                    counted(cut.by_parameter[p].size(), "chunk") + ", by worker:" + by_worker);
+  }
+  for (std::size_t w = 0; w < workers; ++w) {
+    std::uint64_t bytes = 0;
+    for (const auto id : cut.by_owner[w]) bytes += sizeof(float) * cut.chunks[id].count;
+    lines.push_back("server_shard of worker " + std::to_string(w) + ": " +
+                    counted(cut.by_owner[w].size(), "chunk") + " of " +
+                    std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
+  }
+  return lines;
+}
+
+std::string describe_traffic(const std::string& peer, const link_counters& c) {
+  return "link to " + peer + ": " + megabytes(c.bytes_out) + " in " + std::to_string(c.frames_out) +
+         " frames out, " + megabytes(c.bytes_in) + " in " + std::to_string(c.frames_in) +
+         " frames in";
+}
+
+}  // namespace poseidon
