@@ -151,6 +151,12 @@ exponential resolve_exp(const ::caffe::ExpParameter& p) {
   return {log_base * p.scale(), std::exp(log_base * p.shift())};
 }
 
+/// -1 stands for e.
+void check_base(const layer_context& c, float base) {
+  if (base == -1 || base > 0) return;
+  c.refuse("base is " + std::to_string(base) + ", it must be above 0, or -1 for e.");
+}
+
 }  // namespace
 
 std::unique_ptr<kernel> make_elementwise(const layer_context& c) {
@@ -165,9 +171,13 @@ std::unique_ptr<kernel> make_elementwise(const layer_context& c) {
     const auto& p = spec.power_param();
     return make(c, power{p.power(), p.scale(), p.shift()});
   }
-  if (type == "Exp") return make(c, resolve_exp(spec.exp_param()));
+  if (type == "Exp") {
+    check_base(c, spec.exp_param().base());
+    return make(c, resolve_exp(spec.exp_param()));
+  }
   if (type == "Log") {
     const auto& p = spec.log_param();
+    check_base(c, p.base());
     return make(c,
                 logarithm{p.scale(), p.shift(), p.base() == -1 ? 1.0f : 1.0f / std::log(p.base())});
   }

@@ -137,6 +137,7 @@ std::unique_ptr<kernel> make_filter(const layer_context&);
 std::unique_ptr<kernel> make_hinge_loss(const layer_context&);
 std::unique_ptr<kernel> make_im2col(const layer_context&);
 std::unique_ptr<kernel> make_infogain_loss(const layer_context&);
+std::unique_ptr<kernel> make_lstm_unit(const layer_context&);
 std::unique_ptr<kernel> make_multinomial_logistic_loss(const layer_context&);
 std::unique_ptr<kernel> make_mvn(const layer_context&);
 std::unique_ptr<kernel> make_parameter(const layer_context&);

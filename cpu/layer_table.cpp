@@ -36,6 +36,7 @@ constexpr layer_type table[] = {
     {"InnerProduct", make_inner_product, layout_habit::plain},
     {"Input", make_source, layout_habit::plain},
     {"LRN", make_lrn, layout_habit::follows},
+    {"LSTMUnit", make_lstm_unit, layout_habit::plain},
     {"Log", make_elementwise, layout_habit::plain},
     {"MVN", make_mvn, layout_habit::plain},
     {"MemoryData", make_source, layout_habit::plain},

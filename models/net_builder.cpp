@@ -222,7 +222,7 @@ void net_assembly::add(int index) {
   if (type.rule == nullptr && !type.source)
     throw unsupported_layer(
         layer.where,
-        "layer \"" + layer.name + "\" (" + layer.type + "): this type of Caffe's is not built yet.",
+        "layer \"" + layer.name + "\" (" + layer.type + "): Poseidon has no layers of this type.",
         layer.type);
   connect_bottoms(layer);
   for (const auto blob : layer.bottoms) q.bottoms.push_back(net_.blobs[blob].shape);

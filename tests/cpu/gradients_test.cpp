@@ -294,3 +294,22 @@ TEST_CASE("LRN: equals the naive loop for blocked layouts too") {
     CHECK(deviation(r.data("z"), reference::lrn_across(2, channels, 9, 5, 0.1, 0.75, 1, y)) < 1e-5);
   }
 }
+
+TEST_CASE("gradients: LSTMUnit, where a sequence goes on and where it begins") {
+  for (const std::string top : {"c", "h"}) {
+    hand_net h;
+    h.all_diffs = true;
+    h.input("before", {1, 3, 2});
+    h.input("x", {1, 3, 8});
+    h.input("label", {1, 3});
+    h.layer(
+        "name: 'u' type: 'LSTMUnit' bottom: 'before' bottom: 'x' bottom: 'label' top: 'c' top: 'h'",
+        {{1, 3, 2}, {1, 3, 2}});
+    running_net r(h.n, {1, true});
+    r.set("before", noise(6, 1));
+    r.set("x", noise(24, 2));
+    r.set("label", {1, 0, 1});
+    CHECK(worst_gradient(r, "x", top, 1e-2f) < 5e-3);
+    CHECK(worst_gradient(r, "before", top, 1e-2f) < 5e-3);
+  }
+}

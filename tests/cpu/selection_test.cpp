@@ -94,3 +94,12 @@ TEST_CASE("losses whose labels are all ignored are zero, not infinite") {
     CHECK(r.diff("x") == std::vector<float>(6, 0.0f));
   }
 }
+
+TEST_CASE("Exp and Log: a base that has no powers is refused") {
+  for (const std::string layer :
+       {"type: 'Exp' exp_param { base: 0 }", "type: 'Log' log_param { base: -2 }"}) {
+    CAPTURE(layer);
+    CHECK_THROWS_WITH_AS(of(layer, {1}, {1}, {1}),
+                         doctest::Contains("it must be above 0, or -1 for e"), spec_error);
+  }
+}

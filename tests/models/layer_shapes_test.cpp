@@ -128,6 +128,6 @@ TEST_CASE(
   } catch (const unsupported_layer& e) {
     CHECK(e.type == "LSTM");
     CHECK(std::string(e.what()) ==
-          "net.prototxt:3: layer \"r\" (LSTM): this type of Caffe's is not built yet.");
+          "net.prototxt:3: layer \"r\" (LSTM): Poseidon has no layers of this type.");
   }
 }
