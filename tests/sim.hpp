@@ -40,6 +40,8 @@ class listener : public actor<listener<M>> {
   listener(actor_context context, std::shared_ptr<std::vector<M>> got)
       : actor<listener<M>>(context), got_(std::move(got)) {}
   void on(const M& m) { got_->push_back(m); }
+  /// What was kept may hold ports to actors that hold this one: nobody would ever be released.
+  void on_exit() override { got_.reset(); }
 
  private:
   std::shared_ptr<std::vector<M>> got_;
