@@ -197,8 +197,8 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     out->train.batch /= out->replicas;
   }
   list_outputs(out->train);
-  out->store = std::make_shared<parameter_store>(out->train.graph,
-                                                 make_partition(out->train.graph, run.workers));
+  out->store = std::make_shared<parameter_store>(
+      out->train.graph, make_partition(out->train.graph, run.workers), run.workers);
   replica_options train_options;
   train_options.keep_all_diffs = s.spec.debug_info();
   compile(out->train, *out->store, {}, *node.compute, out->replicas, train_options);

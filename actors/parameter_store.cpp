@@ -4,8 +4,11 @@
 
 namespace poseidon {
 
-parameter_store::parameter_store(const net& n, partition cut)
-    : cut_(std::move(cut)), current_(n.parameters.size()), applied_(cut_.chunks.size()) {
+parameter_store::parameter_store(const net& n, partition cut, std::size_t workers)
+    : cut_(std::move(cut)),
+      buffers_(workers > 1 ? 2 : 1),
+      current_(n.parameters.size()),
+      applied_(cut_.chunks.size()) {
   for (const auto& p : n.parameters) {
     for (auto& half : buffers_) half.emplace_back(static_cast<std::size_t>(count(p.shape)));
     views_.push_back(std::make_unique<parameter_values>());
@@ -14,13 +17,17 @@ parameter_store::parameter_store(const net& n, partition cut)
   }
 }
 
+std::size_t parameter_store::other_half(std::size_t parameter) const {
+  return buffers_.size() - 1 - current_[parameter];
+}
+
 std::span<float> parameter_store::landing(std::size_t chunk) {
   const auto& c = cut_.chunks[chunk];
-  return std::span(buffers_[1 - current_[c.parameter]][c.parameter]).subspan(c.offset, c.count);
+  return std::span(buffers_[other_half(c.parameter)][c.parameter]).subspan(c.offset, c.count);
 }
 
 void parameter_store::publish(std::size_t parameter, std::uint64_t version) {
-  current_[parameter].store(1 - current_[parameter]);
+  current_[parameter].store(other_half(parameter));
   views_[parameter]->values.store(buffers_[current_[parameter]][parameter].data(),
                                   std::memory_order_relaxed);
   views_[parameter]->version.store(version, std::memory_order_release);
@@ -51,13 +58,11 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   parameter_arrays out;
   for (std::size_t p = 0; p < current_.size(); ++p) {
     const auto have = version(p);
-    if (have != wanted && have != wanted + 1)
+    if (have != wanted && (have != wanted + 1 || buffers_.size() == 1))
       throw std::runtime_error("parameter " + names_[p] + " stands at version " +
                                std::to_string(have) + ", version " + std::to_string(wanted) +
                                " is wanted");
-    const int now = current_[p];
-    const int half = have == wanted ? now : 1 - now;
-    out.push_back(buffers_[half][p]);
+    out.push_back(buffers_[have == wanted ? current_[p].load() : other_half(p)][p]);
   }
   return out;
 }

@@ -1,9 +1,13 @@
 // actors/parameter_store.hpp
 //
-// The parameters of one node, in host memory, shared by its replicas and test nets: two buffers each. One
-// is current and only read; fresh chunks land in the other, straight from the socket or from the local
-// shard, and publish() swaps the two when all chunks of a version are in. So kernels never see half an
-// update, and the version before stays whole until the next one begins to land.
+// The parameters of one node, in host memory, shared by its replicas, its test nets and its shard: two buffers
+// each. One is current and only read; fresh chunks land in the other, straight from the socket or from the
+// shard's solver rule, and publish() swaps the two when all chunks of a version are in. So kernels never see
+// half an update, and the version before stays whole until the next one begins to land: by then every worker
+// has told its gradient of the version between, so nobody reads the old one and no link still sends it.
+//
+// A worker that is alone needs one buffer: a parameter is updated when the last backward pass that reads it
+// is over and before the next forward pass begins.
 //
 // Threads: landing() buffers are written by link receivers and the shard, each chunk by one of them;
 // publish() is called by the parameter's gradient_push; kernels read view() from streams; the shard says
@@ -25,11 +29,12 @@ namespace poseidon {
 
 class parameter_store {
  public:
-  parameter_store(const net& n, partition cut);
+  /// `workers`: of the cluster.
+  parameter_store(const net& n, partition cut, std::size_t workers);
 
   [[nodiscard]] const partition& cut() const { return cut_; }
 
-  /// Where the next version of a chunk goes.
+  /// Where the next version of a chunk goes; with one worker, current_chunk itself.
   [[nodiscard]] std::span<float> landing(std::size_t chunk);
 
   /// The landed chunks of `parameter` become its current values, numbered `version`.
@@ -48,14 +53,16 @@ class parameter_store {
   void set_applied(std::size_t chunk, std::uint64_t version);
   [[nodiscard]] std::uint64_t applied(std::size_t chunk) const;
 
-  /// Copies of all parameters at `version`, whether current or one behind.
+  /// Copies of all parameters at `version`, whether current or, with several workers, one behind.
   /// Errors   std::runtime_error naming the parameter whose version is neither.
   [[nodiscard]] parameter_arrays copy(std::uint64_t version) const;
 
  private:
+  [[nodiscard]] std::size_t other_half(std::size_t parameter) const;
+
   partition cut_;
-  std::vector<std::vector<float>> buffers_[2];
-  std::vector<std::atomic<int>> current_;  // which half; swapped by publish()
+  std::vector<std::vector<std::vector<float>>> buffers_;  // one or two halves, then by parameter
+  std::vector<std::atomic<std::size_t>> current_;         // which half; swapped by publish()
   std::vector<std::unique_ptr<parameter_values>> views_;
   std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk
   std::vector<std::string> names_;

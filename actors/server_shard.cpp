@@ -15,8 +15,9 @@ std::span<const float> floats(const payload& p) {
   return {reinterpret_cast<const float*>(p.bytes.data()), p.bytes.size() / sizeof(float)};
 }
 
-payload payload_of(const std::shared_ptr<const std::vector<float>>& values) {
-  return {values, std::as_bytes(std::span<const float>(*values))};
+payload copy_of(const std::vector<float>& values) {
+  const auto copied = std::make_shared<const std::vector<float>>(values);
+  return {copied, std::as_bytes(std::span(*copied))};
 }
 
 }  // namespace
@@ -28,8 +29,6 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
   for (const auto id : cut.by_owner[value(setup_.self)]) {
     const auto& c = cut.chunks[id];
     auto& o = chunks_[static_cast<std::uint32_t>(id)];
-    o.values = std::make_shared<std::vector<float>>(c.count);
-    o.spare = std::make_shared<std::vector<float>>(c.count);
     o.history.assign(history_count(setup_.rule.kind), std::vector<float>(c.count, 0.0f));
     largest = std::max(largest, c.count);
   }
@@ -49,8 +48,6 @@ server_shard::owned& server_shard::at(chunk_id id) {
 
 void server_shard::on(const install_chunk& m) {
   auto& o = at(m.chunk);
-  const auto from = setup_.store->current_chunk(value(m.chunk));
-  std::copy(from.begin(), from.end(), o.values->begin());
   o.version = value(m.version);
   setup_.store->set_applied(value(m.chunk), o.version);
   o.installed = true;
@@ -152,14 +149,13 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto& p = setup_.parameters[c.parameter];
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
-  // A link that still sends the version before keeps its buffer; then this version gets a new one.
-  if (o.spare.use_count() != 1) o.spare = std::make_shared<std::vector<float>>(c.count);
+  const auto values = setup_.store->current_chunk(value(id));
+  const auto fresh = setup_.store->landing(value(id));
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
   if (p.keeps)
-    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, *o.values, *o.spare);
+    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
   else
-    setup_.arithmetic->update(setup_.rule, step, summed, *o.values, *o.spare, history);
-  std::swap(o.values, o.spare);
+    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history);
   ++o.version;
   setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
@@ -171,13 +167,11 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
 void server_shard::broadcast(chunk_id id, const owned& o) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
+  const payload fresh{setup_.store, std::as_bytes(setup_.store->landing(value(id)))};
   for (const auto& link : neighbours_.links)
     tell(link,
-         send_frame{frames::fresh_parameters{id, version}, payload_of(o.values),
-                    setup_.priorities[c.parameter]},
+         send_frame{frames::fresh_parameters{id, version}, fresh, setup_.priorities[c.parameter]},
          c.count * sizeof(float));
-  const auto to = setup_.store->landing(value(id));
-  std::copy(o.values->begin(), o.values->end(), to.begin());
   tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
 }
 
@@ -185,8 +179,7 @@ template <class F>
 void server_shard::for_each_history(F&& f) {
   for (auto& [id, o] : chunks_)
     for (std::uint32_t slot = 0; slot < o.history.size(); ++slot)
-      f(chunk_id{id}, slot, version_id{o.version},
-        payload_of(std::make_shared<const std::vector<float>>(o.history[slot])));
+      f(chunk_id{id}, slot, version_id{o.version}, copy_of(o.history[slot]));
 }
 
 void server_shard::on(const copy_history&) {

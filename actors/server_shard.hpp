@@ -1,6 +1,6 @@
 // actors/server_shard.hpp
 //
-// Owns chunks of the parameters and their solver state. When a chunk has the gradients of all workers for
+// Owns the solver state of chunks of the parameters, whose values lie in the parameter store. When a chunk has the gradients of all workers for
 // its clock, it adds them in worker order, applies the solver rule once and sends the fresh chunk to
 // everyone. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
 // summed chunks wait until every shard has told the squares of its own (gradient_clip.hpp).
@@ -15,7 +15,7 @@
 // Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
 //          chunk_landed      to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
-// State    per chunk: version, values, solver state, gradients that wait for the others;
+// State    per chunk: version, solver state, gradients that wait for the others;
 //          with clip_gradients also the sum that waits for the norm.
 // Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
 //          peer's frame with such numbers has already ended its link: peer_window.hpp).
@@ -84,7 +84,6 @@ class server_shard : public actor<server_shard> {
   struct owned {
     bool installed = false;
     std::uint64_t version = 0;
-    std::shared_ptr<std::vector<float>> values, spare;  // spare: the version before, if unread
     std::vector<std::vector<float>> history;
     std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
     std::optional<std::vector<float>> held;                 // summed, waits for the norm

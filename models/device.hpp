@@ -117,7 +117,8 @@ class device {
                       std::span<const float> gradient, std::span<const float> values,
                       std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
 
-  /// One clock of one chunk of a running statistic: fresh = keeps * values + change. Any thread.
+  /// One clock of one chunk of a running statistic: fresh = keeps * values + change; they may be the same
+  /// memory. Any thread.
   virtual void keep(float keeps, std::span<const float> change, std::span<const float> values,
                     std::span<float> fresh) const = 0;
 };

@@ -56,7 +56,7 @@ inline std::shared_ptr<parameter_store> one_parameter_store(std::int64_t values,
     cut.by_parameter[0].push_back(id);
     cut.by_owner[id % owners].push_back(id);
   }
-  return std::make_shared<parameter_store>(one_parameter_net(values), std::move(cut));
+  return std::make_shared<parameter_store>(one_parameter_net(values), std::move(cut), 2);
 }
 
 inline payload payload_of(std::vector<float> values) {

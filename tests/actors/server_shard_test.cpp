@@ -44,7 +44,9 @@ struct shard_of_two {
     sim.tell(shard, gradient_arrived{worker_id{worker}, c0, clock_id{clock},
                                      test::payload_of(std::move(values))});
     sim.settle();
+    for (; published < gather.got->size(); ++published) store->publish(0, published + 1);
   }
+  std::size_t published = 0;
 };
 
 }  // namespace
@@ -59,7 +61,7 @@ TEST_CASE("server_shard: a chunk is updated when, and only when, every worker's 
   CHECK(t.gather.got->front().version == version_id{1});
   // Averaged over the workers: w' = 0 - 1 * (sum / 2).
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{-2, -2, -4});
-  const auto landed = t.store->landing(0);
+  const auto landed = t.store->current(0);
   CHECK(std::vector<float>(landed.begin(), landed.end()) == std::vector<float>{-2, -2, -4});
 }
 
@@ -103,14 +105,30 @@ TEST_CASE("server_shard: a gradient of the next clock waits for the clock before
 }
 
 TEST_CASE(
-    "server_shard: fresh values that a link still sends are not overwritten by the next update") {
+    "server_shard: what a link sends is the store's memory, whole until the update after next") {
   shard_of_two t;
-  for (std::uint64_t clock = 0; clock < 3; ++clock)
-    for (unsigned worker : {0u, 1u}) t.gradient(worker, clock, {1, 1, 1});
-  REQUIRE(t.link.got->size() == 3);
+  const auto clock = [&](std::uint64_t number) {
+    for (unsigned worker : {0u, 1u}) t.gradient(worker, number, {1, 1, 1});
+  };
+  clock(0);
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(t.link.got->front().data.bytes.data() ==
+        static_cast<const void*>(t.store->current(0).data()));
+  // Version 3 takes every worker's gradient of version 2, so nobody is still sent version 1 then.
+  clock(1);
+  REQUIRE(t.link.got->size() == 2);
   CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
   CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
-  CHECK(test::values_of((*t.link.got)[2].data) == std::vector<float>{-3, -3, -3});
+}
+
+TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no version before") {
+  parameter_store store(test::one_parameter_net(3), test::one_parameter_store(3, 3, 1)->cut(), 1);
+  CHECK(store.landing(0).data() == store.current(0).data());
+  store.landing(0)[1] = 7;
+  store.publish(0, 5);
+  CHECK(store.current(0)[1] == 7);
+  CHECK(store.copy(5)[0] == std::vector<float>{0, 7, 0});
+  CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
 }
 
 TEST_CASE(
@@ -161,6 +179,7 @@ TEST_CASE(
   CHECK(test::values_of((*link.got)[1].data)[0] ==
         doctest::Approx(-3 * 2.5 / std::sqrt(34.0)).epsilon(1e-6));
   link.got->clear();
+  store->publish(0, 1);
   gradient(2, 1, 0);
   gradient(0, 1, 0.5f);
   CHECK(link.got->size() == 1);  // squares

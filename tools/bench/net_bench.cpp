@@ -6,7 +6,7 @@
 // Checks  nothing: results are checked by tests.
 // Run     net_bench --net lenet --replicas 2 --seconds 8        one line of JSON
 //         net_bench --net lenet --profile                       and a table of CPU ms per layer on stderr
-// Reads   images_per_s is the median chunk, best the fastest, clean the median of chunks during which other
+// Reads   images_per_s is the median chunk, rates all of them, best the fastest, clean the median of chunks during which other
 //         processes used less than 0.08 of a core; cpu_ms_per_image counts all threads and is the figure that
 //         a busy machine disturbs least.
 #include "apps/bare/bare_run.hpp"
@@ -56,6 +56,7 @@ struct settings {
   bool random_images = false;
   int batch = 0, replicas = 1;
   double seconds = 8, chunk = 0.5, clean = 0.08;
+  std::uint64_t iterations = 0, every = 0;
   bool profile = false;
 };
 
@@ -86,6 +87,12 @@ double median(std::vector<double> v) {
   if (v.empty()) return -1;
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
+}
+
+std::string listed(const std::vector<double>& values) {
+  std::string text;
+  for (const auto v : values) text += (text.empty() ? "" : ", ") + std::to_string(v);
+  return text;
 }
 
 double loss_of(const app::bare_run& run) {
@@ -122,12 +129,15 @@ void measure(const settings& s) {
   app::bare_run run(spec, node, {});
   const double images = static_cast<double>(run.compiled().train.batch * run.compiled().replicas);
 
-  run.iterate(3);
-  double start = now();
-  run.iterate(1);
-  const double per = now() - start;
-  const auto per_chunk = static_cast<std::uint64_t>(std::max(1.0, s.chunk / per + 0.5));
-  const auto iterations = static_cast<std::uint64_t>(std::max(3.0, s.seconds / per));
+  auto iterations = s.iterations, per_chunk = s.every;
+  if (iterations == 0) {
+    run.iterate(3);
+    const double begin = now();
+    run.iterate(1);
+    const double per = now() - begin;
+    per_chunk = static_cast<std::uint64_t>(std::max(1.0, s.chunk / per + 0.5));
+    iterations = static_cast<std::uint64_t>(std::max(3.0, s.seconds / per));
+  }
   run.timed = s.profile;
   run.reset_times();
   std::vector<double> rates, clean, cpu;
@@ -135,7 +145,7 @@ void measure(const settings& s) {
   std::uint64_t done = 0;
   for (; done < iterations; done += per_chunk) {
     const double cpu_before = process_cpu(), machine_before = machine_cpu();
-    start = now();
+    const double start = now();
     run.iterate(per_chunk);
     const double wall = now() - start, own = process_cpu() - cpu_before;
     const double other = std::max(0.0, (machine_cpu() - machine_before - own) / wall);
@@ -148,12 +158,12 @@ void measure(const settings& s) {
       "{\"framework\": \"poseidon\", \"net\": \"%s\", \"batch\": %.0f, \"threads\": %d, "
       "\"replicas\": %d, \"iters\": %llu, \"images_per_s\": %.2f, \"best\": %.2f, \"clean\": %.2f, "
       "\"clean_chunks\": %zu, \"chunks\": %zu, \"other_cpu\": %.2f, \"cpu_ms_per_image\": %.4f, "
-      "\"loss\": %.4f, \"params\": %zu}\n",
+      "\"loss\": %.4f, \"params\": %zu, \"rates\": [%s]}\n",
       run.compiled().train.graph.name.c_str(), images, s.replicas, s.replicas,
       static_cast<unsigned long long>(done), median(rates),
       *std::max_element(rates.begin(), rates.end()), median(clean), clean.size(), rates.size(),
       other_sum / static_cast<double>(rates.size()), median(cpu), loss_of(run),
-      values_of(run.compiled().train.graph));
+      values_of(run.compiled().train.graph), listed(rates).c_str());
   if (s.profile) print_times(run, static_cast<double>(done));
 }
 
@@ -172,6 +182,12 @@ int main(int argc, char** argv) {
   app.add_option("--replicas", s.replicas, "lanes that share the batch")
       ->check(CLI::PositiveNumber);
   app.add_option("--seconds", s.seconds, "how long to measure");
+  auto* every = app.add_option("--every", s.every, "iterations of a chunk");
+  app.add_option(
+         "--iterations", s.iterations,
+         "train these instead, in chunks from the first iteration on: kernels that skip zeros "
+         "have another speed when training has gone on")
+      ->needs(every);
   app.add_flag("--profile", s.profile, "CPU ms per layer of the first lane, on stderr");
   CLI11_PARSE(app, argc, argv);
   s.random_images = synthetic->count() > 0;
