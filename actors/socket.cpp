@@ -25,6 +25,10 @@ using std::chrono::milliseconds;
 // little: an urgent frame waits for it as well as for the piece being written.
 constexpr int unsent_bytes = 512 << 10;
 
+// A reader sleeps until so much is there, if it has room for it. The kernel wakes it earlier when the window
+// is about to close, so a small receive buffer is no deadlock.
+constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 256 << 10;
+
 struct address_list {
   addrinfo* first = nullptr;
   address_list() = default;
@@ -265,6 +269,13 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
     const auto t = timeval_of(limit);
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     read_limit_ = limit;
+  }
+  const auto first = parts.empty() ? 0 : parts.front().iov_len;
+  const int wakes_for =
+      first < worth_waiting_for ? 1 : static_cast<int>(std::min(first, most_waited_for));
+  if (wakes_for != wakes_for_) {
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
+    wakes_for_ = wakes_for;
   }
   for (;;) {
     msghdr m{};
