@@ -1,5 +1,6 @@
 #include "cpu/max_pool.hpp"
 
+#include <algorithm>
 #include <cfloat>
 #include <cstring>
 #include <immintrin.h>
@@ -14,7 +15,7 @@ void store_bytes(std::uint8_t* to, __m256i v) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), b);
 }
 
-/// One window of eight channels. KernelW > 0 fixes the window's size, so that the taps unroll.
+/// One window of eight channels; its size is fixed, so that the taps unroll.
 template <int Block, int Kernel>
 void whole_window(const float* x, std::size_t row_step, float* y, std::uint8_t* choice) {
   __m256 best = _mm256_loadu_ps(x);
@@ -52,28 +53,61 @@ void cut_window(const pool_shape& s, const pool_window& w, const float* plane, f
   store_bytes(choice, _mm256_castps_si256(at));
 }
 
+/// `count` windows of sixteen channels, one after the other in a row of windows.
+template <int Kernel>
+__attribute__((target("avx512f"))) void whole_windows_wide(const float* x, std::size_t row_step,
+                                                           std::size_t step, int count, float* y,
+                                                           std::uint8_t* choice) {
+  for (int i = 0; i < count; ++i, x += step, y += 16, choice += 16) {
+    __m512 best = _mm512_loadu_ps(x);
+    __m512i at = _mm512_setzero_si512();
+#pragma GCC unroll 9
+    for (int tap = 1; tap < Kernel * Kernel; ++tap) {
+      const __m512 v = _mm512_loadu_ps(x + (tap / Kernel) * row_step + (tap % Kernel) * 16);
+      const __mmask16 greater = _mm512_cmp_ps_mask(v, best, _CMP_GT_OQ);
+      best = _mm512_mask_mov_ps(best, greater, v);
+      at = _mm512_mask_mov_epi32(at, greater, _mm512_set1_epi32(tap));
+    }
+    _mm512_storeu_ps(y, best);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(choice), _mm512_cvtepi32_epi8(at));
+  }
+}
+
+template <int Block, int Kernel>
+void whole_windows(const float* x, std::size_t row_step, std::size_t step, int count, float* y,
+                   std::uint8_t* choice) {
+  static const bool wide = __builtin_cpu_supports("avx512f");
+  if constexpr (Block == 16)
+    if (wide) return whole_windows_wide<Kernel>(x, row_step, step, count, y, choice);
+  for (int i = 0; i < count; ++i, x += step, y += Block, choice += Block)
+    for (int lane = 0; lane < Block; lane += 8)
+      whole_window<Block, Kernel>(x + lane, row_step, y + lane, choice + lane);
+}
+
+/// Kernel > 0: the size of square windows; those that lie in the image have loops of their own.
 template <int Block, int Kernel>
 void forward_planes(const pool_shape& s, std::size_t planes, const float* x, float* y,
                     std::uint8_t* choice) {
   const std::size_t row_step = static_cast<std::size_t>(s.width) * Block;
   for (std::size_t p = 0; p < planes; ++p, x += s.in_plane() * Block) {
     for (int row = 0; row < s.out_height; ++row) {
-      for (int column = 0; column < s.out_width; ++column, y += Block, choice += Block) {
-        const int h = row * s.stride_h - s.pad_h;
+      const int h = row * s.stride_h - s.pad_h;
+      const bool whole_rows = Kernel > 0 && h >= 0 && h + Kernel <= s.height;
+      for (int column = 0, done = 0; column < s.out_width;
+           column += done, y += done * Block, choice += done * Block) {
         const int w = column * s.stride_w - s.pad_w;
-        const bool whole =
-            Kernel > 0 && h >= 0 && w >= 0 && h + Kernel <= s.height && w + Kernel <= s.width;
-        for (int lane = 0; lane < Block; lane += 8) {
-          if constexpr (Kernel > 0) {
-            if (whole) {
-              whole_window<Block, Kernel>(
-                  x + h * row_step + static_cast<std::size_t>(w) * Block + lane, row_step, y + lane,
-                  choice + lane);
-              continue;
-            }
+        done = 1;
+        if constexpr (Kernel > 0) {
+          if (whole_rows && w >= 0 && w + Kernel <= s.width) {
+            done = std::min((s.width - Kernel - w) / s.stride_w + 1, s.out_width - column);
+            whole_windows<Block, Kernel>(x + h * row_step + static_cast<std::size_t>(w) * Block,
+                                         row_step, static_cast<std::size_t>(s.stride_w) * Block,
+                                         done, y, choice);
+            continue;
           }
-          cut_window<Block>(s, window_at(s, row, column), x + lane, y + lane, choice + lane);
         }
+        for (int lane = 0; lane < Block; lane += 8)
+          cut_window<Block>(s, window_at(s, row, column), x + lane, y + lane, choice + lane);
       }
     }
   }
