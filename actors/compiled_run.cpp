@@ -218,16 +218,15 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   return out;
 }
 
-parameter_arrays initial_values(const net& train, std::uint64_t seed,
-                                const std::vector<std::filesystem::path>& weights) {
-  parameter_arrays values;
+void write_first_values(const net& train, std::uint64_t seed,
+                        const std::vector<std::filesystem::path>& weights, parameter_store& store) {
+  std::vector<std::span<float>> values;
   for (std::size_t p = 0; p < train.parameters.size(); ++p) {
-    auto& v = values.emplace_back(static_cast<std::size_t>(count(train.parameters[p].shape)));
-    fill(train.parameters[p], static_cast<std::uint32_t>(p), seed, v);
+    values.push_back(store.landing_of(p));
+    fill(train.parameters[p], static_cast<std::uint32_t>(p), seed, values.back());
   }
   for (const auto& file : weights)
     copy_weights(read_caffemodel(file), file.string(), train, values);
-  return values;
 }
 
 }  // namespace poseidon

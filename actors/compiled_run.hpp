@@ -58,8 +58,9 @@ struct compiled_run {
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);
 
 /// The first values: fillers, then the layers of each file of `weights` by name, one file after the other.
-/// Returns  one array per train parameter.
-[[nodiscard]] parameter_arrays initial_values(const net& train, std::uint64_t seed,
-                                              const std::vector<std::filesystem::path>& weights);
+/// Writes   every parameter's landing place in the store, from where publish() makes them current.
+/// Errors   spec_error for a file that does not fit; nothing is to be published then.
+void write_first_values(const net& train, std::uint64_t seed,
+                        const std::vector<std::filesystem::path>& weights, parameter_store& store);
 
 }  // namespace poseidon

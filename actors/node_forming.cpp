@@ -284,8 +284,7 @@ void node::on(const everyone_ready&) {
 
 void node::give_first_values() {
   const auto& net = compiled_->train.graph;
-  const auto values =
-      std::make_shared<parameter_arrays>(initial_values(net, setup_.run->seed, setup_.weights));
+  write_first_values(net, setup_.run->seed, setup_.weights, *compiled_->store);
   std::vector<std::shared_ptr<parameter_arrays>> history;
   if (!setup_.resume.empty()) {
     const auto slots = history_count(rule_of(setup_.run->solver.spec).kind);
@@ -309,12 +308,10 @@ void node::give_first_values() {
         tell<send_frame>(links_.at(static_cast<std::uint32_t>(c.owner)),
                          {frames::install_history{chunk, slot}, data, 0}, data.bytes.size());
     }
-    const auto data = part(values);
+    const payload data{compiled_->store, std::as_bytes(compiled_->store->landing(id))};
     for (const auto& [worker, link] : links_)
       tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0},
                        data.bytes.size());
-    const auto from = (*values)[c.parameter].begin() + static_cast<std::ptrdiff_t>(c.offset);
-    std::copy_n(from, c.count, compiled_->store->landing(id).begin());
     tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
   }
 }

@@ -23,7 +23,11 @@ std::size_t parameter_store::other_half(std::size_t parameter) const {
 
 std::span<float> parameter_store::landing(std::size_t chunk) {
   const auto& c = cut_.chunks[chunk];
-  return std::span(buffers_[other_half(c.parameter)][c.parameter]).subspan(c.offset, c.count);
+  return landing_of(c.parameter).subspan(c.offset, c.count);
+}
+
+std::span<float> parameter_store::landing_of(std::size_t parameter) {
+  return buffers_[other_half(parameter)][parameter];
 }
 
 void parameter_store::publish(std::size_t parameter, std::uint64_t version) {

@@ -36,6 +36,8 @@ class parameter_store {
 
   /// Where the next version of a chunk goes; with one worker, current_chunk itself.
   [[nodiscard]] std::span<float> landing(std::size_t chunk);
+  /// The same for all chunks of a parameter, which lie one after the other.
+  [[nodiscard]] std::span<float> landing_of(std::size_t parameter);
 
   /// The landed chunks of `parameter` become its current values, numbered `version`.
   void publish(std::size_t parameter, std::uint64_t version);

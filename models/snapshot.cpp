@@ -27,11 +27,11 @@ bool same_shape(const ::caffe::BlobProto& blob, const shape& wanted) {
   return shape_of(blob) == (is_legacy(blob) ? four : wanted);
 }
 
-void copy_values(const ::caffe::BlobProto& blob, std::vector<float>& to) {
+void copy_values(const ::caffe::BlobProto& blob, std::span<float> to) {
   if (blob.double_data_size() > 0)
-    to.assign(blob.double_data().begin(), blob.double_data().end());
+    std::copy(blob.double_data().begin(), blob.double_data().end(), to.begin());
   else
-    to.assign(blob.data().begin(), blob.data().end());
+    std::copy(blob.data().begin(), blob.data().end(), to.begin());
 }
 
 std::size_t values_in(const ::caffe::BlobProto& blob) {
@@ -101,10 +101,12 @@ shape shape_of(const ::caffe::BlobProto& blob) {
   return net;
 }
 
-std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
-                                      const std::string& file_name, const net& n,
-                                      parameter_arrays& values) {
-  values.resize(n.parameters.size());
+namespace {
+
+/// `place(parameter)` is where its values go; asked for only when they fit.
+template <class Place>
+std::vector<std::string> copy_weights_to(const ::caffe::NetParameter& from,
+                                         const std::string& file_name, const net& n, Place place) {
   std::vector<std::string> copied;
   for (const auto& source : from.layer()) {
     const auto target = std::find_if(n.layers.begin(), n.layers.end(), [&](const net_layer& layer) {
@@ -132,11 +134,29 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
       check_blob(blob, target->parameter_shapes[slot],
                  needs == 1 ? whose : whose + " blob " + std::to_string(slot),
                  " Rename the layer in the net to train it from scratch.");
-      copy_values(blob, values[target->parameters[slot]]);
+      copy_values(blob, place(target->parameters[slot]));
     }
     if (needs > 0) copied.push_back(source.name());
   }
   return copied;
+}
+
+}  // namespace
+
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      std::span<const std::span<float>> values) {
+  return copy_weights_to(from, file_name, n, [&](std::size_t p) { return values[p]; });
+}
+
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      parameter_arrays& values) {
+  values.resize(n.parameters.size());
+  return copy_weights_to(from, file_name, n, [&](std::size_t p) {
+    values[p].resize(static_cast<std::size_t>(count(n.parameters[p].shape)));
+    return std::span(values[p]);
+  });
 }
 
 ::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values) {
@@ -195,7 +215,9 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
     const auto& parameter = n.parameters[i % parameters];
     check_blob(blob, parameter.shape,
                path.string() + ": history of parameter \"" + parameter.name + "\"", "");
-    copy_values(blob, state.history[i / parameters][i % parameters]);
+    auto& to = state.history[i / parameters][i % parameters];
+    to.resize(values_in(blob));
+    copy_values(blob, to);
   }
   return state;
 }

@@ -23,13 +23,17 @@ using parameter_arrays = std::vector<std::vector<float>>;
 /// Errors   spec_error: missing, truncated (with the bytes there and needed), not a net.
 [[nodiscard]] ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path);
 
-/// Copies weights by layer name into `values` (by index into n.parameters), as Caffe's
+/// Copies weights by layer name into `values` (by index into n.parameters, each of its size), as Caffe's
 /// CopyTrainedLayersFrom: layers missing on either side are skipped, and so are shared parameters
 /// that a file leaves to their owner (HDF5).
 ///
 /// Errors   spec_error: another number of blobs or another shape in a layer of the same name, both
 ///          given.
 /// Returns  the names of the layers that were copied.
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      std::span<const std::span<float>> values);
+/// The same for arrays, which take the size of what is copied.
 std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
                                       const std::string& file_name, const net& n,
                                       parameter_arrays& values);

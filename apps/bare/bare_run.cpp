@@ -43,7 +43,8 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
   const auto& n = run_->train.graph;
   std::vector<std::filesystem::path> files;
   if (!weights.empty()) files.push_back(weights);
-  install(initial_values(n, spec_.seed, files));
+  write_first_values(n, spec_.seed, files, *run_->store);
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) run_->store->publish(p, 0);
   for (const auto& p : n.parameters)
     history_.emplace_back(history_count(rule_.kind),
                           std::vector<float>(static_cast<std::size_t>(count(p.shape))));
@@ -60,17 +61,6 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
   fed_.resize(run_->replicas);
   for (auto& f : fed_) f.resize(run_->train.sources.size());
   reset_times();
-}
-
-void bare_run::install(const parameter_arrays& values) {
-  auto& store = *run_->store;
-  for (std::size_t c = 0; c < store.cut().chunks.size(); ++c) {
-    const auto& chunk = store.cut().chunks[c];
-    const auto to = store.landing(c);
-    std::copy_n(values[chunk.parameter].begin() + static_cast<std::ptrdiff_t>(chunk.offset),
-                chunk.count, to.begin());
-  }
-  for (std::size_t p = 0; p < values.size(); ++p) store.publish(p, 0);
 }
 
 void bare_run::reset_times() {

@@ -42,7 +42,6 @@ class bare_run {
   void reset_times();
 
  private:
-  void install(const parameter_arrays& values);
   void lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all);
   void forward(std::uint32_t replica, const pass& p);
   void backward(std::uint32_t replica, const pass& p);
