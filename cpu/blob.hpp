@@ -12,7 +12,8 @@ struct cpu_blob {
   float* home = nullptr;      ///< what data is, where nothing else is handed on; may be null
   float* data =
       nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
-  float* diff = nullptr;  ///< null where no layer needs it
+  float* diff = nullptr;          ///< null where no layer needs it
+  std::uint64_t conversions = 0;  ///< by views, so far
 
   /// Zeros, for good.
   void take_own_data() {
@@ -38,13 +39,18 @@ class view {
   [[nodiscard]] bool converts() const { return own_.size() != 0; }
   /// Memory in the wanted layout with the blob's current values.
   [[nodiscard]] float* load() {
-    if (converts()) relayout(*blob_->extents, blob_->form, blobs_memory(), form_, own_.data());
+    if (converts()) {
+      relayout(*blob_->extents, blob_->form, blobs_memory(), form_, own_.data());
+      ++blob_->conversions;
+    }
     return memory();
   }
   /// Memory in the wanted layout to write into; store() hands it on.
   [[nodiscard]] float* memory() { return converts() ? own_.data() : blobs_memory(); }
   void store() {
-    if (converts()) relayout(*blob_->extents, form_, own_.data(), blob_->form, blobs_memory());
+    if (!converts()) return;
+    relayout(*blob_->extents, form_, own_.data(), blob_->form, blobs_memory());
+    ++blob_->conversions;
   }
 
  private:

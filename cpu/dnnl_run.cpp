@@ -30,6 +30,7 @@ void dnnl_step::run() {
   }
   primitive_.execute(run_->stream(), arguments_);
   run_->stream().wait();
+  if (reordered_bytes_ > 0) run_->count_reorder(reordered_bytes_);
 }
 
 dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to) {
@@ -38,6 +39,7 @@ dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to
   dnnl_step step(run, dnnl::reorder(d), d);
   step.bind(DNNL_ARG_FROM, from);
   step.bind(DNNL_ARG_TO, to);
+  step.counts_as_reorder(to.get_size());
   return step;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
+#include "models/device.hpp"
 
 #include <dnnl.hpp>
 
@@ -30,12 +31,15 @@ class dnnl_run {
   void allocate() { scratch_ = buffer(scratch_bytes_ / sizeof(float) + 1); }
   [[nodiscard]] float* scratch() { return scratch_.data(); }
   [[nodiscard]] dnnl::stream& stream() { return stream_; }
+  [[nodiscard]] const reorder_count& reorders() const { return reorders_; }
+  void count_reorder(std::size_t bytes) { ++reorders_.copies, reorders_.bytes += bytes; }
 
  private:
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   std::size_t scratch_bytes_ = 0;
   buffer scratch_;
+  reorder_count reorders_;
 };
 
 /// A primitive with its arguments; run() executes it and returns when it is done.
@@ -53,12 +57,15 @@ class dnnl_step {
   void bind(int id, const dnnl_desc& d);
   void point(int id, const float* at);
   void run();
+  /// run() counts so many bytes as reordered.
+  void counts_as_reorder(std::size_t bytes) { reordered_bytes_ = bytes; }
 
  private:
   dnnl_run* run_ = nullptr;
   dnnl::primitive primitive_;
   dnnl_desc scratch_;
   dnnl_arguments arguments_;
+  std::size_t reordered_bytes_ = 0;
 };
 
 /// A copy between two oneDNN layouts; nothing at all where they are the same (made() is false).

@@ -51,6 +51,14 @@ class cpu_replica final : public replica {
     return {g.data(), g.size()};
   }
 
+  reorder_count reorders() const override {
+    auto sum = state_.dnnl.reorders();
+    for (const auto& b : state_.blobs) {
+      sum.copies += b.conversions;
+      sum.bytes += b.conversions * b.values() * sizeof(float);
+    }
+    return sum;
+  }
   shape extents(std::size_t blob) const override { return state_.extents.at(blob); }
 
   void read_data(std::size_t blob, std::span<float> to) const override {

@@ -61,6 +61,11 @@ struct parameter_values {
   std::atomic<std::uint64_t> version{0};
 };
 
+/// Copies of values from one memory layout to another, which a net whose layers agree does without.
+struct reorder_count {
+  std::uint64_t copies = 0, bytes = 0;
+};
+
 /// One copy of a net on one device.
 class replica {
  public:
@@ -80,6 +85,9 @@ class replica {
   virtual void write_data(std::size_t blob, std::span<const float> from) = 0;
   virtual void read_diff(std::size_t blob, std::span<float> to) const = 0;
   virtual void write_diff(std::size_t blob, std::span<const float> from) = 0;
+
+  /// What its kernels have reordered so far: blobs, and parameters that a kernel wants packed.
+  [[nodiscard]] virtual reorder_count reorders() const { return {}; }
 
   /// Name of the first layer in net order that has a NaN or an infinity in a parameter or a top.
   /// Fusion may let a kernel stand for several layers; the name is then that of the first of them.

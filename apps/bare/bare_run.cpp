@@ -111,6 +111,17 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
   }
 }
 
+reorder_count bare_run::reorders_if_timed(std::uint32_t replica) const {
+  return timed && replica == 0 ? run_->train.replicas[0]->reorders() : reorder_count{};
+}
+
+void bare_run::add_reorders(std::uint32_t replica, const reorder_count& before, layer_seconds& to) {
+  if (!timed || replica != 0) return;
+  const auto after = run_->train.replicas[0]->reorders();
+  to.reorders.copies += after.copies - before.copies;
+  to.reorders.bytes += after.bytes - before.bytes;
+}
+
 void bare_run::forward(std::uint32_t replica, const pass& p) {
   auto& net = run_->train;
   for (std::size_t d = 0; d < net.data_layers.size(); ++d) {
@@ -120,7 +131,9 @@ void bare_run::forward(std::uint32_t replica, const pass& p) {
   }
   for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
     const stopwatch watch(timed && replica == 0 ? &times_[l].forward : nullptr);
+    const auto before = reorders_if_timed(replica);
     net.replicas[replica]->at(l).forward(p);
+    add_reorders(replica, before, times_[l]);
   }
 }
 
@@ -129,7 +142,9 @@ void bare_run::backward(std::uint32_t replica, const pass& p) {
   for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
     if (!runs_backward(net.graph, net.graph.layers[l])) continue;
     const stopwatch watch(timed && replica == 0 ? &times_[l].backward : nullptr);
+    const auto before = reorders_if_timed(replica);
     net.replicas[replica]->at(l).backward(p);
+    add_reorders(replica, before, times_[l]);
   }
 }
 

@@ -20,6 +20,7 @@ namespace poseidon::app {
 /// CPU seconds of the first replica's thread in one layer, since the last reset_times().
 struct layer_seconds {
   double forward = 0, backward = 0;
+  reorder_count reorders;  ///< forward and backward
 };
 
 class bare_run {
@@ -43,6 +44,8 @@ class bare_run {
 
  private:
   void lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all);
+  [[nodiscard]] reorder_count reorders_if_timed(std::uint32_t replica) const;
+  void add_reorders(std::uint32_t replica, const reorder_count& before, layer_seconds& to);
   void forward(std::uint32_t replica, const pass& p);
   void backward(std::uint32_t replica, const pass& p);
   void update(std::uint32_t replica, std::uint64_t iteration);

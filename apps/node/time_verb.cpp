@@ -61,12 +61,20 @@ std::string rate(std::uint64_t flops, double seconds) {
   return text;
 }
 
+std::string megabytes(std::uint64_t bytes) {
+  if (bytes == 0) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", 1e-6 * static_cast<double>(bytes));
+  return std::string(text) + " MB";
+}
+
 void print(const row& r, double all) {
   const auto total = r.seconds.forward + r.seconds.backward;
-  std::printf("%-24.24s %-16.16s %10.3f %8s %10.3f %8s %6.1f %%\n", r.name.c_str(), r.type.c_str(),
-              1e3 * r.seconds.forward, rate(r.flops.forward, r.seconds.forward).c_str(),
-              1e3 * r.seconds.backward, rate(r.flops.backward, r.seconds.backward).c_str(),
-              all > 0 ? 100 * total / all : 0);
+  std::printf("%-24.24s %-16.16s %10.3f %8s %10.3f %8s %9s %6.1f %%\n", r.name.c_str(),
+              r.type.c_str(), 1e3 * r.seconds.forward,
+              rate(r.flops.forward, r.seconds.forward).c_str(), 1e3 * r.seconds.backward,
+              rate(r.flops.backward, r.seconds.backward).c_str(),
+              megabytes(r.seconds.reorders.bytes).c_str(), all > 0 ? 100 * total / all : 0);
 }
 
 double peak_megabytes() {
@@ -84,26 +92,36 @@ void report(const bare_run& run, std::uint64_t iterations, double wall) {
     const auto& layer = net.graph.layers[l];
     rows.push_back({layer.name,
                     layer.type,
-                    {run.times()[l].forward / n, run.times()[l].backward / n},
+                    {run.times()[l].forward / n,
+                     run.times()[l].backward / n,
+                     {run.times()[l].reorders.copies / iterations,
+                      run.times()[l].reorders.bytes / iterations}},
                     flops_of(net.graph, l)});
     sum.seconds.forward += rows.back().seconds.forward;
     sum.seconds.backward += rows.back().seconds.backward;
+    sum.seconds.reorders.copies += rows.back().seconds.reorders.copies;
+    sum.seconds.reorders.bytes += rows.back().seconds.reorders.bytes;
     sum.flops.forward += rows.back().flops.forward;
     sum.flops.backward += rows.back().flops.backward;
   }
   const auto update = run.update_seconds() / n;
   const auto all = sum.seconds.forward + sum.seconds.backward + update;
-  std::printf("%-24s %-16s %10s %8s %10s %8s %8s\n", "layer", "type", "forward ms", "GFLOP/s",
-              "backw. ms", "GFLOP/s", "share");
+  std::printf("%-24s %-16s %10s %8s %10s %8s %9s %8s\n", "layer", "type", "forward ms", "GFLOP/s",
+              "backw. ms", "GFLOP/s", "reorders", "share");
   for (const auto& r : rows) print(r, all);
   print(sum, all);
-  if (net.graph.phase == ::caffe::TRAIN) print({"update", "", {0, update}, {}}, all);
+  if (net.graph.phase == ::caffe::TRAIN) print({"update", "", {0, update, {}}, {}}, all);
+  std::printf(
+      "\nreorders: %llu copies of blobs and weights between memory layouts per iteration, %.2f "
+      "MB\n",
+      static_cast<unsigned long long>(sum.seconds.reorders.copies),
+      1e-6 * static_cast<double>(sum.seconds.reorders.bytes));
   std::uint64_t parameters = 0;
   for (const auto& p : net.graph.parameters)
     parameters += static_cast<std::uint64_t>(count(p.shape));
   const auto images = static_cast<double>(net.batch * run.compiled().replicas);
   std::printf(
-      "\niteration %.3f ms, %.1f images/s, %.3f GFLOP per image; %llu parameters; peak memory %.0f "
+      "iteration %.3f ms, %.1f images/s, %.3f GFLOP per image; %llu parameters; peak memory %.0f "
       "MB\n",
       1e3 * wall / n, images * n / wall,
       1e-9 * static_cast<double>(sum.flops.forward + sum.flops.backward) /

@@ -36,6 +36,7 @@ class Verbs(unittest.TestCase):
             for layer in ("data", "scores", "loss", "all layers"):
                 self.assertRegex(done.stdout, rf"(?m)^{layer} .* [\d.]+ %$")
             self.assertEqual("\nupdate " in done.stdout, backward, done.stdout)
+            self.assertRegex(done.stdout, r"(?m)^reorders: \d+ copies .* per iteration, [\d.]+ MB$")
             self.assertRegex(done.stdout, r"images/s, 0\.000 GFLOP per image; 28 parameters; peak memory \d+ MB")
 
     def test_time_feeds_random_images_where_there_is_no_data(self):

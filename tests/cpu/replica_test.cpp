@@ -118,6 +118,29 @@ TEST_CASE("replica: keeping every diff changes no result beyond rounding") {
   }
 }
 
+TEST_CASE(
+    "replica: what is copied between memory layouts is counted, and is the same in every pass") {
+  const hand_net h = small_net(4);
+  running_net a(h.n);
+  give_input(a, 4);
+  const auto none = a.r->reorders();
+  CHECK(none.copies == 0);
+  a.forward();
+  const auto one = a.r->reorders();
+  // At least ip1's input: pool2 leaves it in the layout of convolutions.
+  CHECK(one.copies >= 1);
+  CHECK(one.bytes >= 4 * 144 * sizeof(float));
+  a.forward();  // with the same weights, which are packed already
+  CHECK(a.r->reorders().copies - one.copies <= one.copies);
+
+  hand_net plain;
+  plain.input("x", {2, 3});
+  plain.layer("name: 'r' type: 'ReLU' bottom: 'x' top: 'y'", {{2, 3}});
+  running_net b(plain.n);
+  b.forward();
+  CHECK(b.r->reorders().copies == 0);
+}
+
 TEST_CASE("replica: a batch is fed without copying, and one of the wrong size is refused") {
   const hand_net h = small_net(2);
   running_net r(h.n);
