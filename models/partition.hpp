@@ -26,8 +26,9 @@ struct partition {
 
 /// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for small nets, so that every
 /// shard gets a share) and gives them to `shards` owners, largest first to the least loaded; ties
-/// by lower index, so that the answer depends on nothing but the arguments.
-[[nodiscard]] partition make_partition(const net& n, std::size_t shards);
+/// by lower index, so that the answer depends on nothing but the arguments. `scale` shrinks the largest chunk as
+/// the blobs of `n` have been shrunk (byte_scale.hpp).
+[[nodiscard]] partition make_partition(const net& n, std::size_t shards, double scale = 1);
 
 /// The layer whose place decides how urgent a parameter is: the first in net order that uses it.
 [[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);
