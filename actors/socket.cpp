@@ -277,11 +277,14 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
     wakes_for_ = wakes_for;
   }
+  // poll, not the read itself, waits for so much: a read would take what is there and then sleep until as
+  // much again has come, which is more than the peer has to send.
+  if (wakes_for > 1) (void)wait_for(fd_, POLLIN, clock::now() + limit, nullptr);
   for (;;) {
     msghdr m{};
     m.msg_iov = parts.data();
     m.msg_iovlen = parts.size();
-    const auto n = ::recvmsg(fd_, &m, 0);
+    const auto n = ::recvmsg(fd_, &m, wakes_for > 1 ? MSG_DONTWAIT : 0);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
     if (errno != EINTR)

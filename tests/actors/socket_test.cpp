@@ -3,10 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <future>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace poseidon {
@@ -112,6 +116,45 @@ TEST_CASE("socket: a gathered write of 8 MiB in odd parts arrives in order") {
   CHECK(b->read_exactly(got, std::chrono::steady_clock::now() + 60s) == data.size());
   writer.join();
   CHECK(got == data);
+}
+
+/// Waits until a thread of this process sleeps, or is gone.
+void wait_until_asleep(const std::atomic<pid_t>& thread) {
+  for (;; std::this_thread::yield()) {
+    std::string stat;
+    if (thread == 0) continue;
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    if (!std::getline(file, stat)) return;
+    const auto name_end = stat.rfind(')');
+    if (name_end != std::string::npos && stat.substr(name_end + 2, 1) == "S") return;
+  }
+}
+
+TEST_CASE(
+    "socket: a piece whose second half comes while its first is waited with is read at once") {
+  auto [a, b] = connected();
+  const std::vector<std::byte> first(60'000), second(20'000);
+  std::atomic<pid_t> reading = 0;
+  a->write(first);
+  auto reader = std::async(std::launch::async, [&, b = b] {
+    reading = ::gettid();
+    std::vector<std::byte> piece(80'000);
+    iovec part{piece.data(), piece.size()};
+    return b->read_some(std::span(&part, 1), 1h).value_or(0);
+  });
+  wait_until_asleep(reading);  // with what is there, or without having touched it
+  a->write(second);
+  CHECK(reader.wait_for(60s) == std::future_status::ready);
+  b->shutdown();
+  CHECK(reader.get() == first.size() + second.size());  // nobody was woken for a part of it
+}
+
+TEST_CASE("socket: what is less than a piece is read when the limit has passed") {
+  auto [a, b] = connected();
+  a->write(std::vector<std::byte>(30'000));
+  std::vector<std::byte> piece(80'000);
+  iovec part{piece.data(), piece.size()};
+  CHECK(b->read_some(std::span(&part, 1), 1ms).value_or(0) > 0);
 }
 
 TEST_CASE("socket: reading ends with nothing at the deadline and with 0 when the peer has closed") {
