@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 SUBNET = "10.87.0"
+SWITCH_BUFFER = 1 << 20  # bytes per port, of the network that is meant
 
 
 class LabError(Exception):
@@ -99,18 +100,16 @@ class Lab:
         for ns in [self.name(h) for h in range(self.hosts)] + [self.hub]:
             run("ip", "netns", "del", ns, check=False)
 
-    def shape(self, bits_per_s):
-        """Every link, both directions; None takes the limits away."""
+    def shape(self, bits_per_s, scale=1.0):
+        """Every link, both directions. `scale` is that of rate and bytes: queues shrink alike, or they would hold
+        what is urgent for 1 / scale as long as those of the network that is meant."""
         for host in range(self.hosts):
             for ns, device in ((self.name(host), "eth0"), (self.hub, f"h{host}")):
-                if bits_per_s is None:
-                    run("tc", "-n", ns, "qdisc", "del", "dev", device, "root", check=False)
-                    continue
                 # A millisecond of it, but never less than one offloaded packet, which would be cut into frames at
                 # ten times the cost.
                 burst = max(72000, int(bits_per_s / 8000))
                 run("tc", "-n", ns, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{bits_per_s:.0f}bit",
-                    "burst", burst, "limit", max(1 << 20, 2 * burst))
+                    "burst", burst, "limit", max(int(SWITCH_BUFFER * scale), 2 * burst))
 
     def bytes(self, host):
         """(sent, received) at the host's interface since it is there. An offloaded packet counts one header."""
