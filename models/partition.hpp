@@ -24,6 +24,9 @@ struct partition {
   std::vector<std::vector<std::size_t>> by_owner;      ///< chunk ids
 };
 
+/// Every shard owns as much of each parameter of more than a few thousand values as the others, because all
+/// nodes send a layer at the same moment, and what one shard owned alone would wait for that node's link.
+///
 /// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for small nets, so that every
 /// shard gets a share) and gives them to `shards` owners, largest first to the least loaded; ties
 /// by lower index, so that the answer depends on nothing but the arguments. `scale` shrinks the largest chunk as
