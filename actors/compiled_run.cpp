@@ -1,7 +1,9 @@
 #include "actors/compiled_run.hpp"
 
+#include "data/empty_source.hpp"
 #include "data/image_store.hpp"
 #include "data/synthetic_source.hpp"
+#include "models/byte_scale.hpp"
 #include "models/fillers.hpp"
 #include "models/snapshot.hpp"
 
@@ -38,13 +40,13 @@ net build(const net_file& file, const net_state& state, const source_options& so
   return build_net(file, options);
 }
 
-void open_sources(compiled_net& c, source_options options) {
+void open_sources(compiled_net& c, source_options options, bool looked_at) {
   for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
     const auto& layer = c.graph.layers[l];
     if (!is_source(layer)) continue;
     options.layer = static_cast<std::uint32_t>(l);
     c.data_layers.push_back(l);
-    c.sources.push_back(open_source(layer.spec, layer.where, options));
+    c.sources.push_back(looked_at ? open_source(layer.spec, layer.where, options) : open_empty());
     c.batch = static_cast<std::uint64_t>(c.graph.blobs[layer.tops.front()].shape.front());
   }
   if (c.data_layers.empty())
@@ -122,6 +124,16 @@ void compile(compiled_net& c, const parameter_store& store,
     c.replicas.push_back(compute.make_replica(c.graph, c.values, options));
 }
 
+/// Nodes that sleep and nodes that compute would train each other's models wrong.
+void check_device(const run_spec& run, const device& compute) {
+  const bool replays = run.solver.spec.poseidon().has_replay();
+  if (replays == !compute.computes()) return;
+  throw spec_error(
+      "this run " + std::string(replays ? "replays a profile" : "trains") +
+      ", and this node's --devices is \"" + compute.describe() + "\". Give " +
+      (replays ? "--devices replay:PROFILE on every node." : "every node a device that computes."));
+}
+
 const net_layer* hdf5_output_of(const net& n) {
   for (const auto& layer : n.layers)
     if (layer.type == "HDF5Output") return &layer;
@@ -177,12 +189,14 @@ std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
 std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node) {
   auto out = std::make_unique<compiled_run>();
   const auto& s = run.solver;
+  check_device(run, *node.compute);
+  const auto& scales = s.spec.poseidon().replay();
   out->micro_batches = static_cast<std::uint32_t>(std::max(1, s.spec.iter_size()));
 
   const auto opened = std::make_shared<opened_images>();
   const auto train_sources = options_for(run, node, ::caffe::TRAIN, opened);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
-  open_sources(out->train, train_sources);
+  open_sources(out->train, train_sources, node.compute->computes());
   out->replicas = node.replicas != 0
                       ? node.replicas
                       : default_replicas(out->train.batch, std::thread::hardware_concurrency());
@@ -197,10 +211,13 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     out->train.batch /= out->replicas;
   }
   list_outputs(out->train);
+  if (!node.compute->computes()) scale_parameters(out->train.graph, scales.byte_scale());
   out->store = std::make_shared<parameter_store>(
-      out->train.graph, make_partition(out->train.graph, run.workers), run.workers);
+      out->train.graph, make_partition(out->train.graph, run.workers, scales.byte_scale()),
+      run.workers);
   replica_options train_options;
   train_options.keep_all_diffs = s.spec.debug_info();
+  train_options.time_scale = scales.time_scale();
   compile(out->train, *out->store, {}, *node.compute, out->replicas, train_options);
 
   out->tests.reserve(s.test_nets.size());  // replicas keep pointers into their net
@@ -209,7 +226,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     auto& test = out->tests.emplace_back();
     const auto sources = options_for(run, node, ::caffe::TEST, opened);
     test.graph = build(s.test_nets[t], s.test_states[t], sources, 1);
-    open_sources(test, sources);
+    open_sources(test, sources, node.compute->computes());
     list_outputs(test);
     match_parameters(test, out->train.graph);
     compile(test, *out->store, test.to_train, *node.compute, out->replicas);

@@ -30,7 +30,8 @@ void describe_net(const compiled_net& c, const std::string& what, std::uint32_t 
     for (const auto& s : c.sources[d]->sample_shapes())
       shapes += (shapes.empty() ? "" : " and ") + (s.empty() ? "one value" : to_string(s));
     lines.push_back("data_source " + layer.name + ": " + std::to_string(c.sources[d]->size()) +
-                    " samples" + source_of(layer.spec) + ", each " + shapes);
+                    " samples" + source_of(layer.spec) +
+                    (shapes.empty() ? ", not looked at" : ", each " + shapes));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "actors/layer.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/trace.hpp"
 
 namespace poseidon {
 
@@ -51,7 +52,7 @@ void layer::on(const parameters_fresh& m) {
 
 pass layer::compute_pass() const {
   const auto after = setup_.passes_after ? setup_.passes_after(pass_.index) : 0;
-  return {value(pass_.clock), pass_.first_sample, setup_.seed, after};
+  return {value(pass_.clock), pass_.first_sample, setup_.seed, after, now_ns()};
 }
 
 void layer::forward_if_ready() {

@@ -94,7 +94,7 @@ class layer : public actor<layer> {
   void forward_if_ready();
   void backward_if_ready();
   [[nodiscard]] bool gradient_memory_free() const;
-  [[nodiscard]] pass compute_pass() const;
+  [[nodiscard]] pass compute_pass() const;  // issued now
 
   layer_setup setup_;
   connect_layer neighbours_;

@@ -151,10 +151,6 @@ void link_receiver::receive_piece() {
   const auto p = decode_preamble(start);
   auto expected = p.checksum;
   if (p.header_words > 0) {
-    if (open_.size() == max_open_frames) {
-      throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
-                      "at most " + std::to_string(max_open_frames));
-    }
     open_.push_back(begin_frame(p.header_words * std::size_t{8}, p.checksum));
     expected = open_.back().head.payload_checksum;
   } else if (open_.empty()) {
@@ -181,6 +177,10 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   open_frame f;
   f.start_ns = now_ns();
   f.head = decode_header(header_);
+  // One that is whole in its first piece (a heartbeat, the smallest of chunks) never lies open.
+  if (open_.size() == max_open_frames && f.head.payload_bytes > piece_bytes)
+    throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
+                    "at most " + std::to_string(max_open_frames));
   f.binding = shared_->binding();
   check_frame(f.head, *f.binding);
   if (f.binding->gate) f.binding->gate->admit(f.head.header);

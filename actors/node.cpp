@@ -145,7 +145,11 @@ void node::fail(std::string text, int exit_code) {
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
   const bool lowest = links_.empty() || value(self_) < links_.begin()->first;
-  if (exit_code == 3 && was_training && lowest && whole_version() > setup_.run->first_clock) {
+  const auto worth = [this] {
+    return !setup_.run->solver.spec.poseidon().has_replay() &&
+           whole_version() > setup_.run->first_clock;
+  };
+  if (exit_code == 3 && was_training && lowest && worth()) {
     phase_ = phase::failing;
     const handle<node> self(this);
     tell<write_snapshot>(graph_->checkpoints(),

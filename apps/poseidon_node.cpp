@@ -9,6 +9,7 @@
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
 #include "models/words.hpp"
+#include "replay/replay_device.hpp"
 
 #include <cstdio>
 
@@ -16,12 +17,29 @@ namespace poseidon::app {
 
 namespace {
 
+/// What is left of a run whose kernels sleep: no data, no tests, no files.
+void make_replay(solver_file& solver, const node_options& o) {
+  auto& spec = solver.spec;
+  auto& scales = *spec.mutable_poseidon()->mutable_replay();
+  scales.set_time_scale(o.time_scale);
+  scales.set_byte_scale(o.byte_scale);
+  spec.clear_test_iter();
+  spec.clear_test_interval();
+  spec.set_snapshot(0);
+  spec.set_snapshot_after_train(false);
+  spec.set_debug_info(false);
+  solver.test_nets.clear();
+  solver.test_states.clear();
+  solver.weights.clear();
+}
+
 run_spec read_run(const node_options& o) {
   run_spec run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;
-  if (o.synthetic) {
-    run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
+  if (!o.replay.empty()) make_replay(run.solver, o);
+  if (o.synthetic || !o.replay.empty()) {
+    run.solver.spec.mutable_poseidon()->set_synthetic(o.synthetic.value_or(""));
     run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
@@ -53,6 +71,8 @@ node_setup setup_of(const node_options& o) {
     s.resume = o.snapshot;
   }
   s.node.compute = make_cpu_device();
+  if (!o.replay.empty())
+    s.node.compute = make_replay_device(read_profile(o.replay), s.node.compute);
   s.node.replicas = o.replicas;
   s.node.data_root = o.data_root;
   s.listen = o.listen;

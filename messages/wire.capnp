@@ -12,7 +12,7 @@ $Cxx.namespace("poseidon::wire");
 #             payload    raw bytes, never part of the Cap'n Proto message: min(262144, what is left)
 #           A piece with header words starts a frame. One with none continues the frame that was started
 #           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
-#           most 8 frames are open at a time.
+#           most 8 frames are open at a time, and beside them one that its first piece completes.
 # Checksums The preamble's is over the header, so that nothing is read to a place that a damaged header
 #           names; the header holds that of the payload in its own piece. In a piece without a header the
 #           preamble's is over the payload.

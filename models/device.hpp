@@ -33,6 +33,9 @@ struct pass {
   /// Passes of this clock that come after this one, over all micro-batches, replicas and workers in
   /// the order in which their gradients are added.
   std::uint64_t passes_after = 0;
+  /// When the layer gave this kernel to its stream (steady clock); 0: nobody says. A kernel whose turn came
+  /// later than that began at once, however late its thread woke up. Only replay/ asks.
+  std::int64_t issued_ns = 0;
 };
 
 /// One layer of one replica. Called by one thread at a time, always the same replica's stream.
@@ -99,12 +102,17 @@ struct replica_options {
   /// Tests and debug_info: after each kernel the blobs are what its layer makes of them, and every diff can
   /// be read. Costs speed, and may round differently.
   bool keep_all_diffs = false;
+  double time_scale =
+      1;  ///< devices that do not compute: how much longer than recorded kernels take
 };
 
 class device {
  public:
   virtual ~device() = default;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu: 2 cores, AVX2, oneDNN 2.6.3"
+
+  /// False for replay/: kernels only take time, look at no data, and do not mind the shapes of parameters.
+  [[nodiscard]] virtual bool computes() const { return true; }
 
   /// Compiles `n`. `n` and what `parameters` point to outlive the replica; they are by index into
   /// n.parameters.

@@ -8,20 +8,24 @@ namespace poseidon {
 
 namespace {
 
-/// Values per chunk: four chunks per shard if the net is small, never so few that the headers
-/// outweigh them.
-std::size_t chunk_values(std::size_t values, std::size_t shards) {
-  constexpr std::size_t largest = max_chunk_bytes / sizeof(float);
-  constexpr std::size_t smallest = 4096;
+constexpr std::size_t smallest = 4096;  // values: with fewer the headers outweigh them
+
+/// Values per chunk: four chunks per shard if the net is small.
+std::size_t chunk_values(std::size_t values, std::size_t shards, double scale) {
+  const auto largest = std::max(
+      smallest,
+      static_cast<std::size_t>(scale * static_cast<double>(max_chunk_bytes / sizeof(float))));
   if (shards == 1) return largest;
   return std::clamp(values / (4 * shards), smallest, largest);
 }
 
 /// Equal pieces on multiples of a cache line, so that two owners never write to one line.
-void cut(std::size_t parameter, std::size_t values, std::size_t at_most,
+void cut(std::size_t parameter, std::size_t values, std::size_t at_most, std::size_t shards,
          std::vector<chunk>& chunks) {
   constexpr std::size_t line = 64 / sizeof(float);
-  const auto pieces = (values + at_most - 1) / at_most;
+  auto pieces = (values + at_most - 1) / at_most;
+  // As many for each shard: all nodes send a layer at the same time, and one owner's link would carry it alone.
+  if (values >= smallest * shards) pieces = (pieces + shards - 1) / shards * shards;
   auto piece = (values + pieces - 1) / pieces;
   piece = std::min(at_most, (piece + line - 1) / line * line);
   for (std::size_t offset = 0; offset < values; offset += piece)
@@ -40,7 +44,7 @@ std::size_t first_use(const net& n, std::size_t parameter) {
                               std::to_string(n.parameters.size()));
 }
 
-partition make_partition(const net& n, std::size_t shards) {
+partition make_partition(const net& n, std::size_t shards, double scale) {
   if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");
   const auto values = [&](std::size_t p) {
     return static_cast<std::size_t>(count(n.parameters[p].shape));
@@ -52,7 +56,7 @@ partition make_partition(const net& n, std::size_t shards) {
   result.by_parameter.resize(n.parameters.size());
   result.by_owner.resize(shards);
   for (std::size_t p = 0; p < n.parameters.size(); ++p)
-    if (values(p) > 0) cut(p, values(p), chunk_values(total, shards), result.chunks);
+    if (values(p) > 0) cut(p, values(p), chunk_values(total, shards, scale), shards, result.chunks);
 
   std::vector<std::size_t> by_size(result.chunks.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});

@@ -24,10 +24,14 @@ struct partition {
   std::vector<std::vector<std::size_t>> by_owner;      ///< chunk ids
 };
 
+/// Every shard owns as much of each parameter of more than a few thousand values as the others, because all
+/// nodes send a layer at the same moment, and what one shard owned alone would wait for that node's link.
+///
 /// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for small nets, so that every
 /// shard gets a share) and gives them to `shards` owners, largest first to the least loaded; ties
-/// by lower index, so that the answer depends on nothing but the arguments.
-[[nodiscard]] partition make_partition(const net& n, std::size_t shards);
+/// by lower index, so that the answer depends on nothing but the arguments. `scale` shrinks the largest chunk as
+/// the blobs of `n` have been shrunk (byte_scale.hpp).
+[[nodiscard]] partition make_partition(const net& n, std::size_t shards, double scale = 1);
 
 /// The layer whose place decides how urgent a parameter is: the first in net order that uses it.
 [[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);

@@ -15,8 +15,18 @@ std::uint32_t parse_devices(const std::string& text) {
     } catch (const std::exception&) {
     }
   }
-  throw spec_error("--devices " + text +
-                   ": expected cpu, or cpu:R with R replicas from 1 to 1024.");
+  throw spec_error(
+      "--devices " + text +
+      ": expected cpu, or cpu:R with R replicas from 1 to 1024; to train also replay:FILE.");
+}
+
+std::optional<std::string> replay_profile(const std::string& text) {
+  if (text.rfind("replay", 0) != 0) return std::nullopt;
+  if (text.size() < 8 || text[6] != ':')
+    throw spec_error("--devices " + text +
+                     ": which profile? Give --devices replay:FILE, a file that poseidon-node time "
+                     "--profile-out writes; models/zoo has some.");
+  return text.substr(7);
 }
 
 bool parsed(CLI::App& app, int argc, char** argv) {

@@ -1,6 +1,7 @@
 // apps/node/devices.hpp - what poseidon-node's verbs share in reading their command lines.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -15,6 +16,10 @@ inline constexpr const char* devices_help =
 /// Replicas; 0 for "cpu", which chooses for the net and the cores.
 /// Errors   spec_error for anything but cpu and cpu:R.
 [[nodiscard]] std::uint32_t parse_devices(const std::string& text);
+
+/// The file of replay:FILE; nothing for other devices.
+/// Errors   spec_error: replay without a file.
+[[nodiscard]] std::optional<std::string> replay_profile(const std::string& text);
 
 /// Reads the command line. False after --help and --version, which have been printed.
 /// Errors   spec_error with one line that names the program's --help.

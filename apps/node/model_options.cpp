@@ -1,5 +1,6 @@
 #include "apps/node/verbs.hpp"
 #include "cpu/cpu_device.hpp"
+#include "data/synthetic_source.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -27,7 +28,9 @@ void fill_weights(net_file& file) {
 
 }  // namespace
 
-bare_run make_model_run(const model_options& o, ::caffe::Phase phase) {
+namespace {
+
+run_spec model_spec(const model_options& o, ::caffe::Phase phase) {
   run_spec run;
   run.solver.train_net = read_net(o.model);
   run.solver.train_state.phase = phase;
@@ -42,11 +45,30 @@ bare_run make_model_run(const model_options& o, ::caffe::Phase phase) {
     run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
   else if (has_input(run.solver.train_net))  // nothing else feeds them here
     run.solver.spec.mutable_poseidon()->set_synthetic("");
+  return run;
+}
+
+}  // namespace
+
+bare_run make_model_run(const model_options& o, ::caffe::Phase phase) {
   node_spec node;
   node.compute = make_cpu_device();
   node.replicas = o.replicas;
   node.data_root = o.data_root;
-  return {run, node, o.weights};
+  return {model_spec(o, phase), node, o.weights};
+}
+
+net make_model_net(const model_options& o, ::caffe::Phase phase) {
+  const auto run = model_spec(o, phase);
+  source_options sources;
+  sources.phase = phase;
+  sources.data_root = o.data_root;
+  if (run.solver.spec.poseidon().has_synthetic())
+    sources.synthetic = parse_sample_shape(run.solver.spec.poseidon().synthetic());
+  build_options options;
+  options.state = run.solver.train_state;
+  options.sources = shapes_from_sources(sources);
+  return build_net(run.solver.train_net, options);
 }
 
 }  // namespace poseidon::app

@@ -69,6 +69,20 @@ void check(const node_options& o) {
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(
         "--weights and --snapshot exclude each other: a snapshot names its own weights.");
+  if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
+    throw spec_error(
+        "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
+}
+
+/// One scale for the whole cluster: the first node's, which travels to the others.
+void check_scales(const node_options& o, bool given) {
+  if (!given) return;
+  if (o.replay.empty())
+    throw spec_error("--time-scale and --byte-scale belong to --devices replay:FILE.");
+  if (o.join)
+    throw spec_error(
+        "--join goes with neither --time-scale nor --byte-scale: those of the first node hold for "
+        "all.");
 }
 
 }  // namespace
@@ -86,7 +100,9 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
       ->check(CLI::Range(1, 4096));
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
-  app.add_option("--devices", devices, devices_help);
+  app.add_option("--devices", devices,
+                 std::string(devices_help) +
+                     ", or replay:FILE: layers take the times of a profile, nothing is computed");
   app.add_option("--weights", o.weights,
                  ".caffemodel to start from, copied by layer name; several with commas");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
@@ -105,12 +121,26 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--seed", o.seed, "overrides the solver's random_seed");
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")
       ->check(CLI::PositiveNumber);
+  app.add_option("--time-scale", o.time_scale,
+                 "with --devices replay: how much longer than recorded each layer takes")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--byte-scale", o.byte_scale,
+         "with --devices replay: the share of each learned blob's values that is there, for "
+         "links that are slower alike")
+      ->check(CLI::Range(1e-6, 1.0));
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));
   if (!parsed(app, argc, argv)) return std::nullopt;
   if (!listen.empty()) o.listen = parse_host_port(listen);
   if (!join.empty()) o.join = parse_host_port(join);
-  o.replicas = parse_devices(devices);
+  if (const auto profile = replay_profile(devices)) {
+    o.replay = *profile;
+    o.replicas = 1;
+  } else {
+    o.replicas = parse_devices(devices);
+  }
+  check_scales(o, app.count("--time-scale") + app.count("--byte-scale") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   o.seed_given = app.count("--seed") > 0;
   if (!o.token_file.empty()) o.token = read_token(o.token_file);

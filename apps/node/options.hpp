@@ -19,6 +19,8 @@ struct node_options {
   std::string token;
   std::optional<std::uint32_t> keep_snapshots;
   std::string log_level = "info";
+  std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
+  double time_scale = 1, byte_scale = 1;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0;
   std::uint64_t seed = 0;

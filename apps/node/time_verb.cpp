@@ -2,7 +2,9 @@
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/atomic_file.hpp"
 #include "models/cost.hpp"
+#include "models/profile.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -18,6 +20,8 @@ struct time_options {
   model_options model;
   std::string devices = "cpu", phase = "TRAIN";
   std::uint64_t iterations = 50;
+  std::string profile_out, profile_note;
+  double images_per_s = 0;  ///< 0: measured
 };
 
 /// False after --help.
@@ -42,9 +46,23 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--level", o.model.level, "for the net's include and exclude rules");
   app.add_option("--stage", o.model.stages,
                  "for the net's include and exclude rules; comma separated");
+  app.add_option("--profile-out", o.profile_out,
+                 "writes the layers' times for --devices replay:FILE; phase TRAIN");
+  app.add_option("--images-s", o.images_per_s,
+                 "with --profile-out: measures nothing, but spreads this throughput of a whole "
+                 "device over the layers by their flops")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--profile-note", o.profile_note,
+                 "with --profile-out: what the file says about where its times come from");
   if (!parsed(app, argc, argv)) return false;
   if (app.count("--synthetic") > 0) o.model.synthetic = synthetic;
   o.model.replicas = parse_devices(o.devices);
+  if (o.profile_out.empty() && (o.images_per_s > 0 || !o.profile_note.empty()))
+    throw spec_error(
+        "--images-s and --profile-note say what --profile-out writes. Give --profile-out FILE.");
+  if (!o.profile_out.empty() && o.phase != "TRAIN")
+    throw spec_error("--profile-out wants --phase TRAIN, not " + o.phase +
+                     ": a profile holds forward and backward times.");
   return true;
 }
 
@@ -129,11 +147,48 @@ void report(const bare_run& run, std::uint64_t iterations, double wall) {
       static_cast<unsigned long long>(parameters), peak_megabytes());
 }
 
+void write_profile(const time_options& o, profile p) {
+  if (!o.profile_note.empty()) p.measured = o.profile_note;
+  const auto text = text_of(p);
+  write_atomically(o.profile_out, std::span(text.data(), text.size()));
+  std::printf("profile %s: batch %llu, %zu layers with times\n", o.profile_out.c_str(),
+              static_cast<unsigned long long>(p.batch), p.layers.size());
+}
+
+/// Replicas work side by side: the times of one are those of the node for the whole batch.
+profile measured_profile(const bare_run& run, std::uint64_t iterations) {
+  const auto& net = run.compiled().train;
+  profile p;
+  p.net = net.graph.name;
+  p.measured = make_cpu_device()->describe() + ", " + std::to_string(run.compiled().replicas) +
+               " replicas, CPU time of the first over " + std::to_string(iterations) +
+               " iterations";
+  p.batch = net.batch * run.compiled().replicas;
+  const auto ms = 1e3 / static_cast<double>(iterations);
+  for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
+    p.layers.push_back(
+        {net.graph.layers[l].name, ms * run.times()[l].forward, ms * run.times()[l].backward, {}});
+  return p;
+}
+
+int assume(const time_options& o) {
+  const auto net = make_model_net(o.model, ::caffe::TRAIN);
+  std::uint64_t batch = 0;
+  for (const auto& layer : net.layers)
+    if (is_source(layer))
+      batch = static_cast<std::uint64_t>(net.blobs[layer.tops.front()].shape.front());
+  char note[80];
+  std::snprintf(note, sizeof note, "%g images/s, spread by flops", o.images_per_s);
+  write_profile(o, spread_over_flops(net, batch, o.images_per_s, note));
+  return 0;
+}
+
 }  // namespace
 
 int time_verb(int argc, char** argv) {
   time_options o;
   if (!read(o, argc, argv)) return 0;
+  if (o.images_per_s > 0) return assume(o);
   const auto phase = o.phase == "TRAIN" ? ::caffe::TRAIN : ::caffe::TEST;
   auto run = make_model_run(o.model, phase);
   const auto& net = run.compiled().train;
@@ -153,6 +208,7 @@ int time_verb(int argc, char** argv) {
   run.iterate(o.iterations);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   report(run, o.iterations, wall.count());
+  if (!o.profile_out.empty()) write_profile(o, measured_profile(run, o.iterations));
   return 0;
 }
 

@@ -21,4 +21,7 @@ struct model_options {
 };
 [[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase);
 
+/// The same net with its shapes, but nothing compiled and no data opened that --synthetic can stand for.
+[[nodiscard]] net make_model_net(const model_options& o, ::caffe::Phase phase);
+
 }  // namespace poseidon::app

@@ -1,5 +1,6 @@
 #include "actors/layer.hpp"
 
+#include "actors/trace.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
@@ -12,8 +13,15 @@ namespace {
 
 struct recording_kernel : kernel {
   std::string log;
-  void forward(const pass& p) override { log += "f" + std::to_string(p.clock); }
-  void backward(const pass& p) override { log += "b" + std::to_string(p.clock); }
+  std::int64_t issued_ns = 0;  // of the last pass
+  void forward(const pass& p) override {
+    log += "f" + std::to_string(p.clock);
+    issued_ns = p.issued_ns;
+  }
+  void backward(const pass& p) override {
+    log += "b" + std::to_string(p.clock);
+    issued_ns = p.issued_ns;
+  }
 };
 
 /// One layer with a parameter between one producer and one consumer.
@@ -115,4 +123,21 @@ TEST_CASE("layer: clock c+1 may begin while parameters of clock c still travel, 
   CHECK(t.stream.got->size() == 2);
   t.tell(parameters_fresh{version_id{1}});
   CHECK(t.stream.got->size() == 3);
+}
+
+TEST_CASE("layer: a kernel is told when it was issued, however late the stream runs it") {
+  middle_layer t;
+  const auto before = now_ns();
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  const auto between = now_ns();
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  const auto after = now_ns();
+  REQUIRE(t.stream.got->size() == 2);
+  (*t.stream.got)[0].run();
+  CHECK(t.kernel.issued_ns >= before);
+  CHECK(t.kernel.issued_ns <= between);
+  (*t.stream.got)[1].run();
+  CHECK(t.kernel.issued_ns >= between);
+  CHECK(t.kernel.issued_ns <= after);
 }

@@ -508,6 +508,20 @@ TEST_CASE(
   CHECK(t.end.gradients->size() == 1);
 }
 
+TEST_CASE(
+    "network_link: with eight frames begun, one that a single piece completes still gets through") {
+  end_options o;
+  o.values = piece_bytes / 2;  // two pieces
+  o.chunks = 16;
+  link_and_puppet t(o);
+  const std::vector<std::byte> piece(piece_bytes);
+  for (unsigned i = 0; i < max_open_frames; ++i)
+    t.puppet->write(
+        piece_with_header(frames::push_gradient{chunk_id{i}, clock_id{0}}, piece, 2 * piece_bytes));
+  t.puppet->write(piece_with_header(frames::stop_requested{"enough"}, {}, 0));
+  CHECK(t.end.control->wait_for(1).size() == 1);
+}
+
 TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {
   end_options o;
   o.values = piece_bytes / 2;  // two pieces

@@ -49,6 +49,21 @@ class Verbs(unittest.TestCase):
         deploy = node("time", "--model", f"{lenet}/deploy.prototxt", "--iterations", 1, "--phase", "TEST")
         self.assertRegex(deploy.stdout, r"(?m)^prob +Softmax", deploy.stderr)
 
+    def test_time_writes_a_profile_measured_or_from_a_throughput(self):
+        measured, assumed = self.cluster.folder / "measured", self.cluster.folder / "assumed"
+        done = node("time", "--model", self.net, "--iterations", 2, "--devices", "cpu:1", "--profile-out", measured)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = measured.read_text()
+        self.assertIn("\nbatch: 8\n", text)
+        self.assertRegex(text, r'(?m)^layer \{ name: "scores" forward_ms: [\d.e-]+ backward_ms: [\d.e-]+ \}$')
+        done = node("time", "--model", self.net, "--images-s", 4, "--profile-out", assumed)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # The only layer with products; its input wants no diff, so backward is as long as forward.
+        self.assertIn('layer { name: "scores" forward_ms: 1000 backward_ms: 1000 }', assumed.read_text())
+        alone = node("time", "--model", self.net, "--images-s", 4)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("Give --profile-out FILE", alone.stderr)
+
     def test_test_averages_the_outputs_of_a_trained_model(self):
         solver = self.cluster.folder / "solver.prototxt"
         solver.write_text(SOLVER.format(self.cluster.folder))

@@ -103,3 +103,25 @@ TEST_CASE(
   CHECK(n.layers[first_use(n, 7)].name == "ip2");
   CHECK_THROWS_AS((void)first_use(n, 8), std::invalid_argument);
 }
+
+TEST_CASE("partition: every shard owns as much of each parameter that is worth cutting") {
+  // All nodes send a layer at the same moment: an owner of all of it would be sent to by everybody alone.
+  const auto n = test::build(
+      test::input("x", {2, 50}) +
+      test::layer("a", "InnerProduct", "x", "a", "inner_product_param { num_output: 2000 }") +
+      test::layer("b", "InnerProduct", "a", "b", "inner_product_param { num_output: 5000 }") +
+      test::layer("loss", "Reduction", "b", "loss", "loss_weight: 1"));
+  for (const std::size_t shards : {2, 3, 4, 7}) {
+    INFO(shards);
+    const auto p = make_partition(n, shards);
+    for (const std::size_t parameter : {0, 2}) {  // 2000 x 50, and 5000 x 2000
+      std::vector<std::size_t> owned(shards);
+      for (const auto id : p.by_parameter[parameter])
+        owned[p.chunks[id].owner] += p.chunks[id].count;
+      const auto [least, most] = std::minmax_element(owned.begin(), owned.end());
+      CHECK(*least > 0);
+      CHECK(*most - *least <= *most / 100);
+    }
+    CHECK(p.by_parameter[1].size() == 1);  // 2000 biases are not worth it
+  }
+}

@@ -1,0 +1,137 @@
+#include "replay/replay_device.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace poseidon {
+namespace {
+
+using replay::sleep_clock;
+
+/// When the last kernel of the replica's one stream has ended.
+struct stream_time {
+  std::shared_ptr<sleep_clock> clock;
+  std::int64_t free_ns = 0;
+
+  void take(std::int64_t duration_ns, const pass& p) {
+    const auto issued = p.issued_ns != 0 ? p.issued_ns : clock->now_ns();
+    free_ns = std::max(free_ns, issued) + duration_ns;
+    if (duration_ns > 0) clock->sleep_until(free_ns);
+  }
+};
+
+class sleeping_kernel final : public kernel {
+ public:
+  sleeping_kernel(std::int64_t forward_ns, std::int64_t backward_ns, stream_time& stream)
+      : forward_ns_(forward_ns), backward_ns_(backward_ns), stream_(stream) {}
+
+  void feed(const batch&) override {}
+  void forward(const pass& p) override { stream_.take(forward_ns_, p); }
+  void backward(const pass& p) override { stream_.take(backward_ns_, p); }
+
+ private:
+  std::int64_t forward_ns_, backward_ns_;
+  stream_time& stream_;
+};
+
+class replay_replica final : public replica {
+ public:
+  replay_replica(const net& n, const std::vector<pass_ms>& times, double time_scale,
+                 std::shared_ptr<sleep_clock> clock)
+      : net_(n), stream_{std::move(clock)} {
+    const auto ns = [time_scale](double ms) { return std::llround(1e6 * time_scale * ms); };
+    kernels_.reserve(times.size());
+    for (const auto& t : times) kernels_.emplace_back(ns(t.forward), ns(t.backward), stream_);
+    if (n.phase != ::caffe::TRAIN) return;
+    for (const auto& p : n.parameters) {
+      auto& g = gradients_.emplace_back(static_cast<std::size_t>(count(p.shape)));
+      // Of either sign and never long the same, so that a value that is lost or counted twice shows.
+      for (std::size_t i = 0; i < g.size(); ++i) g[i] = (static_cast<float>(i % 5) - 2) * 0x1p-10f;
+    }
+  }
+
+  kernel& at(std::size_t layer) override { return kernels_.at(layer); }
+  std::span<float> gradient(std::size_t parameter) override {
+    if (gradients_.empty()) return {};
+    return gradients_.at(parameter);
+  }
+  shape extents(std::size_t blob) const override { return net_.blobs.at(blob).shape; }
+  void read_data(std::size_t, std::span<float> to) const override {
+    std::fill(to.begin(), to.end(), 1.0f);
+  }
+  void write_data(std::size_t, std::span<const float>) override {}
+  void read_diff(std::size_t, std::span<float> to) const override {
+    std::fill(to.begin(), to.end(), 0.0f);
+  }
+  void write_diff(std::size_t, std::span<const float>) override {}
+  std::optional<std::string> first_nonfinite() const override { return std::nullopt; }
+
+ private:
+  const net& net_;
+  stream_time stream_;
+  std::vector<sleeping_kernel> kernels_;
+  std::vector<std::vector<float>> gradients_;
+};
+
+std::uint64_t batch_of(const net& n) {
+  for (const auto& layer : n.layers)
+    if (is_source(layer) && !layer.tops.empty() && !n.blobs[layer.tops[0]].shape.empty())
+      return static_cast<std::uint64_t>(n.blobs[layer.tops[0]].shape[0]);
+  throw spec_error("net \"" + n.name + "\" has no data layer, so its times cannot be told.");
+}
+
+class replay_device final : public device {
+ public:
+  replay_device(profile times, std::shared_ptr<device> arithmetic,
+                std::shared_ptr<sleep_clock> clock)
+      : times_(std::move(times)), arithmetic_(std::move(arithmetic)), clock_(std::move(clock)) {}
+
+  std::string describe() const override {
+    return "replay: " + times_.net + ", " + times_.measured + "; sums and updates on " +
+           arithmetic_->describe();
+  }
+  bool computes() const override { return false; }
+
+  std::unique_ptr<replica> make_replica(const net& n,
+                                        std::span<const parameter_values* const> /*parameters*/,
+                                        replica_options options) override {
+    if (!std::isfinite(options.time_scale) || options.time_scale <= 0)
+      throw spec_error("time_scale is " + std::to_string(options.time_scale) +
+                       ", it has to be above 0: how much longer than recorded a layer takes.");
+    return std::make_unique<replay_replica>(n, times_on(times_, n, batch_of(n)), options.time_scale,
+                                            clock_);
+  }
+  bool supports(std::string_view) const override { return true; }
+
+  void enter_thread(int threads) override {
+    arithmetic_->enter_thread(threads);
+    clock_->enter_thread();
+  }
+  void add(std::span<float> into, std::span<const float> x) const override {
+    arithmetic_->add(into, x);
+  }
+  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
+              std::span<const float> values, std::span<float> fresh,
+              std::span<const std::span<float>> history) const override {
+    arithmetic_->update(rule, step, gradient, values, fresh, history);
+  }
+  void keep(float keeps, std::span<const float> change, std::span<const float> values,
+            std::span<float> fresh) const override {
+    arithmetic_->keep(keeps, change, values, fresh);
+  }
+
+ private:
+  profile times_;
+  std::shared_ptr<device> arithmetic_;
+  std::shared_ptr<sleep_clock> clock_;
+};
+
+}  // namespace
+
+std::shared_ptr<device> make_replay_device(profile times, std::shared_ptr<device> arithmetic,
+                                           std::shared_ptr<replay::sleep_clock> clock) {
+  return std::make_shared<replay_device>(std::move(times), std::move(arithmetic), std::move(clock));
+}
+
+}  // namespace poseidon

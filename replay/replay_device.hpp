@@ -1,0 +1,28 @@
+// replay/replay_device.hpp
+//
+// A device that does not compute: each kernel takes the time that a profile gives its layer, asleep, and
+// everything around it (actors, links, shards, bytes) is real. Several nodes with the layer times of fast GPUs
+// then fit on a few cores, and on links that are shaped one can see what training would take on that cluster.
+//
+// A kernel ends at an absolute moment: duration + the later of when it was issued and when the kernel before
+// it ended, as on a GPU whose queue is never late. So neither a late wake-up nor a late thread adds up.
+//
+// Gradients are there, finite and the same in every pass; outputs are 1; data is not looked at. Sums and solver
+// updates are another device's, really computed.
+#pragma once
+#include "models/device.hpp"
+#include "models/profile.hpp"
+#include "replay/sleep_clock.hpp"
+
+#include <memory>
+
+namespace poseidon {
+
+/// `arithmetic` adds, updates and keeps. make_replica() takes the profile's times, in proportion to the batch of
+/// the net and to replica_options::time_scale, and does not mind nets with scaled parameters.
+/// Errors   make_replica(): spec_error for a profile of another net, or a time_scale that is not above 0.
+[[nodiscard]] std::shared_ptr<device> make_replay_device(
+    profile times, std::shared_ptr<device> arithmetic,
+    std::shared_ptr<replay::sleep_clock> clock = replay::make_sleep_clock());
+
+}  // namespace poseidon

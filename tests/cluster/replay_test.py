@@ -1,0 +1,103 @@
+# tests/cluster/replay_test.py - --devices replay: kernels sleep, everything else is real: actors, links, shards, bytes.
+import math
+import unittest
+
+import cluster
+
+ITERATIONS = 5
+INPUTS, HIDDEN, CLASSES = 400, 500, 1000
+# ip2 is the larger; the label layer's shapes need no data.
+NET = f"""
+name: "two"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ crop_size: 20 force_gray: true }}
+  data_param {{ source: "nowhere" batch_size: 8 }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {HIDDEN} }} }}
+layer {{ name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {CLASSES} }} }}
+layer {{ name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy" include {{ phase: TEST }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
+"""
+PARAMETERS = [INPUTS * HIDDEN, HIDDEN, HIDDEN * CLASSES, CLASSES]
+PROFILE = """
+net: "two" measured: "made up" batch: 4
+layer { name: "ip1" forward_ms: 1 backward_ms: 2 }
+layer { name: "ip2" forward_ms: 2 backward_ms: 4 }
+"""
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        self.c = cluster.Cluster()
+        self.c.__enter__()
+        self.addCleanup(self.c.__exit__, None, None, None)
+        (self.c.folder / "net.prototxt").write_text(NET)
+        self.profile = self.c.folder / "two.profile"
+        self.profile.write_text(PROFILE)
+        self.solver = self.c.folder / "solver.prototxt"
+        self.solver.write_text(f'net: "{self.c.folder}/net.prototxt" base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 '
+                               f'max_iter: {ITERATIONS} display: 1 test_iter: 3 test_interval: 2 snapshot: 1 '
+                               f'snapshot_prefix: "{self.c.folder}/replay"\n')
+
+    def start(self, first_options, joiner_options, trace=None):
+        first = self.c.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", 2, *first_options,
+                            *(["--trace", trace] if trace else []))
+        address = first.wait_for(cluster.LISTENING)[1]
+        return first, self.c.node("--join", address, *joiner_options)
+
+    def test_two_nodes_train_to_the_end_and_move_the_scaled_bytes_layer_by_layer(self):
+        scale = 0.1
+        trace_file = self.c.folder / "trace.json"
+        replay = ["--devices", f"replay:{self.profile}"]
+        first, second = self.start([*replay, "--byte-scale", scale], replay, trace_file)
+        self.assertEqual([first.wait(), second.wait()], [0, 0], first)
+        self.assertIn(f"clock {ITERATIONS - 1}/{ITERATIONS}: loss 1", first.output)
+        self.assertNotIn("test clock", first.output)
+        self.assertFalse(list(self.c.folder.glob("replay*model")))
+
+        trace = cluster.Trace(trace_file)
+        floats = sum(max(1, math.floor(scale * p + 0.5)) for p in PARAMETERS)
+        for clock in range(ITERATIONS):
+            # Of every value the gradient goes out where the other node owns it, and comes in where this one does.
+            def moved(lane, phase, number):
+                return sum(e["args"]["bytes"] for e in trace.find(cat=phase, lane=lane, clock=number))
+            out = moved("network_link 1 out", "push", clock)
+            into = moved("network_link 1 in", "receive", clock)
+            self.assertEqual(out + into, 4 * floats)
+            self.assertEqual(moved("network_link 1 in", "pull", clock + 1), out)
+            self.assertEqual(moved("network_link 1 out", "send", clock + 1), into)
+            kernels = [(e["name"], e["cat"]) for e in trace.find(lane="^stream", clock=clock)
+                       if e["name"] in ("ip1", "ip2")]
+            self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
+
+    def test_nodes_that_sleep_and_nodes_that_compute_do_not_train_together(self):
+        first, second = self.start(["--devices", f"replay:{self.profile}"], [])
+        self.assertEqual(second.wait(), 2)
+        self.assertIn("this run replays a profile, and this node's --devices is \"cpu: ", second.output)
+        self.assertIn("Give --devices replay:PROFILE on every node.", second.output)
+        self.assertNotEqual(first.wait(), 0)
+
+    def test_a_profile_of_another_net_is_refused_with_line_and_nearest_name(self):
+        self.profile.write_text(PROFILE.replace("ip2", "ipp2"))
+        node = self.c.node("--solver", self.solver, "--devices", f"replay:{self.profile}")
+        self.assertEqual(node.wait(), 2)
+        self.assertIn(f'{self.profile}:4: layer "ipp2" has times, but the net "two" has no layer of that name. '
+                      'Did you mean "ip2"?', node.output)
+
+    def test_mistakes_on_the_command_line_say_what_to_do(self):
+        replay = ["--devices", f"replay:{self.profile}"]
+        for options, text in [
+                (["--solver", self.solver, "--devices", "replay"], "--devices replay: which profile?"),
+                (["--solver", self.solver, "--byte-scale", 0.1], "belong to --devices replay:FILE"),
+                (["--solver", self.solver, *replay, "--byte-scale", 2], "--byte-scale"),
+                (["--solver", self.solver, *replay, "--time-scale", 0], "--time-scale"),
+                (["--solver", self.solver, *replay, "--weights", "w"], "it trains no model"),
+                (["--join", "127.0.0.1:1", *replay, "--time-scale", 2], "those of the first node hold for all"),
+                (["--solver", self.solver, "--devices", "replay:nowhere"], "nowhere: there is no such file")]:
+            node = self.c.node(*options)
+            self.assertEqual(node.wait(), 2, options)
+            self.assertIn(text, node.output)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
