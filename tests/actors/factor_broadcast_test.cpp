@@ -128,10 +128,10 @@ TEST_CASE("factor_broadcast: rows are added in worker order, whatever order they
   // (1e8 + 1) - 1e8 is 0 in float32, 1e8 - 1e8 + 1 is 1: the order shows.
   broadcast_of t(3);
   t.first_values();
-  t.arrived(2, 5, 1, {-1e8f, 0});
-  t.arrived(0, 5, 1, {1e8f, 0});
-  t.packed(5, 1, {1, 0});
-  CHECK(t.weights() == std::vector<float>{0, 0});
+  t.arrived(2, 5, 1, {-1e8f, 1});
+  t.arrived(0, 5, 1, {1e8f, 1e8f});
+  t.packed(5, 1, {1, -1e8f});
+  CHECK(t.weights() == std::vector<float>{0, -1});
 }
 
 TEST_CASE("factor_broadcast: factors of a peer that is a clock ahead wait, and are not lost") {

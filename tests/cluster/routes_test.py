@@ -133,6 +133,10 @@ class Routes(unittest.TestCase):
         self.close(self.train(2, "ps", devices="cpu:2", batch=32, iter_size=2, text=LENET5),
                    self.train(2, "sfb", devices="cpu:2", batch=32, iter_size=2, text=LENET5))
 
+    def test_factors_of_several_frames_arrive_whole(self):
+        options = {"batch": 64, "iter_size": 12, "iterations": 3, "text": ONE_LAYER}  # v: 2.4 MB
+        self.close(self.train(2, "ps", **options), self.train(2, "sfb", **options))
+
     def test_every_solver_keeps_its_state_where_the_update_is_made(self):
         for rule in ('type: "Nesterov" lr_policy: "fixed" momentum: 0.9', 'type: "Adam" lr_policy: "fixed" momentum: 0.9'):
             with self.subTest(rule):
