@@ -171,6 +171,9 @@ class planner {
       const auto coordinator = add("coordinator", "coordinator", "control");
       edge(node_, coordinator, "member_joined", kind::control);
       edge(coordinator, node_, "view_agreed", kind::control);
+      const auto selector = add("protocol_selector", "protocol_selector", "control");
+      edge(node_, selector, "choose_routes", kind::control);
+      edge(selector, node_, "routes_chosen", kind::control);
     }
     const auto acceptor = add("link_acceptor", "link_acceptor", "links");
     edge(acceptor, node_, "link_accepted", kind::control);
@@ -256,48 +259,13 @@ class planner {
     edge(me, solver_, "pass_issued", kind::control);
   }
 
-  // gradient_push per group of layers that share parameters, in most nets one layer: from the layers out to
-  // the shards and back.
+  // gradient_push or factor_broadcast per group of layers that share parameters, in most nets one layer: from the
+  // layers out to the shards or the other nodes, and back.
   void gradients(std::span<const net> test_nets) {
     for (const auto& group : parameter_groups(train_)) {
-      const auto first = group.layers.front();
-      const auto me = add("gradient_push " + train_.layers[first].name, "gradient_push",
-                          g_.actors[layers_[0][first]].group);
-      g_.actors[me].card = g_.actors[layers_[0][first]].card;
-      std::vector<std::uint64_t> bytes_to(size_.nodes, 0);
-      std::uint64_t bytes = 0;
-      for (const auto p : group.frozen) g_.actors[me].params += count(train_.parameters[p].shape);
-      for (const auto p : group.learned) {
-        g_.actors[me].params += count(train_.parameters[p].shape);
-        for (const auto c : partition_.by_parameter[p]) {
-          bytes_to[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
-          bytes += partition_.chunks[c].count * sizeof(float);
-        }
-      }
-      for (std::size_t r = 0; r < size_.replicas; ++r) {
-        for (const auto l : group.writers)
-          edge(layers_[r][l], me, "backward_done", kind::grad, bytes);
-        for (const auto l : group.layers)
-          edge(me, layers_[r][l], "parameters_fresh", kind::pull, bytes);
-      }
-      // Test nets use the same values: each of their layers by the name under which training has it.
-      for (std::size_t t = 0; t < test_layers_.size(); ++t) {
-        const auto& used = test_nets[t / size_.replicas].layers;
-        for (std::size_t l = 0; l < used.size(); ++l)
-          if (!used[l].parameters.empty() && is_in(group, used[l].name))
-            edge(me, test_layers_[t][l], "parameters_fresh", kind::pull);
-      }
-      for (std::size_t w = 0; w < size_.nodes; ++w) {
-        if (bytes_to[w] == 0) continue;
-        if (w == size_.worker) {
-          edge(me, shard_, "install_chunk", kind::control);
-          edge(me, shard_, "gradient_arrived", kind::push, bytes_to[w]);
-          edge(shard_, me, "chunk_landed", kind::pull, bytes_to[w]);
-        } else {
-          edge(me, links_[w], "send_frame", kind::push, bytes_to[w]);
-          edge(receivers_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
-        }
-      }
+      const bool factors = !group.learned.empty() && on_factors(partition_, group.learned.front());
+      const auto me = exchange(group, factors, test_nets);
+      factors ? broadcast(group, me) : push(group, me);
       if (!group.learned.empty()) edge(me, solver_, "layer_fresh", kind::control);
     }
     // What the others push to this node's shard, and what goes back to them.
@@ -306,6 +274,67 @@ class planner {
       edge(receivers_[w], shard_, "gradient_arrived", kind::net, g_.actors[shard_].chunk_bytes);
       edge(shard_, links_[w], "send_frame", kind::net, g_.actors[shard_].chunk_bytes);
     }
+  }
+
+  // The actor, and its edges to and from layers.
+  std::size_t exchange(const parameter_group& group, bool factors, std::span<const net> test_nets) {
+    const auto first = group.layers.front();
+    const std::string kind_of_actor = factors ? "factor_broadcast" : "gradient_push";
+    const auto me = add(kind_of_actor + " " + train_.layers[first].name, kind_of_actor,
+                        g_.actors[layers_[0][first]].group);
+    g_.actors[me].card = g_.actors[layers_[0][first]].card;
+    std::uint64_t bytes = 0;
+    for (const auto p : group.frozen) g_.actors[me].params += count(train_.parameters[p].shape);
+    for (const auto p : group.learned) {
+      g_.actors[me].params += count(train_.parameters[p].shape);
+      for (const auto c : partition_.by_parameter[p])
+        bytes += partition_.chunks[c].count * sizeof(float);
+    }
+    const auto grad_bytes = factors ? factors_of(train_, first).values() * sizeof(float) : bytes;
+    for (std::size_t r = 0; r < size_.replicas; ++r) {
+      for (const auto l : group.writers)
+        edge(layers_[r][l], me, "backward_done", kind::grad, grad_bytes);
+      for (const auto l : group.layers)
+        edge(me, layers_[r][l], "parameters_fresh", kind::pull, bytes);
+    }
+    // Test nets use the same values: each of their layers by the name under which training has it.
+    for (std::size_t t = 0; t < test_layers_.size(); ++t) {
+      const auto& used = test_nets[t / size_.replicas].layers;
+      for (std::size_t l = 0; l < used.size(); ++l)
+        if (!used[l].parameters.empty() && is_in(group, used[l].name))
+          edge(me, test_layers_[t][l], "parameters_fresh", kind::pull);
+    }
+    return me;
+  }
+
+  void push(const parameter_group& group, std::size_t me) {
+    std::vector<std::uint64_t> bytes_to(size_.nodes, 0);
+    for (const auto p : group.learned)
+      for (const auto c : partition_.by_parameter[p])
+        bytes_to[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
+    for (std::size_t w = 0; w < size_.nodes; ++w) {
+      if (bytes_to[w] == 0) continue;
+      if (w == size_.worker) {
+        edge(me, shard_, "install_chunk", kind::control);
+        edge(me, shard_, "gradient_arrived", kind::push, bytes_to[w]);
+        edge(shard_, me, "chunk_landed", kind::pull, bytes_to[w]);
+      } else {
+        edge(me, links_[w], "send_frame", kind::push, bytes_to[w]);
+        edge(receivers_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
+      }
+    }
+  }
+
+  void broadcast(const parameter_group& group, std::size_t me) {
+    const auto bytes =
+        size_.replicas * factors_of(train_, group.layers.front()).values() * sizeof(float);
+    for (std::size_t w = 0; w < size_.nodes; ++w) {
+      if (w == size_.worker) continue;
+      edge(me, links_[w], "send_frame", kind::push, bytes);
+      edge(receivers_[w], me, "factors_landed", kind::pull, bytes);
+    }
+    edge(checkpointer_, me, "copy_history", kind::control);
+    edge(me, checkpointer_, "history_arrived", kind::control);
   }
 
   [[nodiscard]] bool is_in(const parameter_group& group, const std::string& layer) const {

@@ -114,6 +114,7 @@ class dot_writer {
       if (a.card.empty() || is_test(a)) continue;
       cards_.insert(a.card);
       pushes_ += a.kind == "gradient_push" ? 1 : 0;
+      broadcasts_ += a.kind == "factor_broadcast" ? 1 : 0;
     }
     for (const auto& a : g.actors) links_ += a.kind == "network_link" && !is_half(a) ? 1 : 0;
   }
@@ -199,7 +200,7 @@ class dot_writer {
         rows += "<tr><td align=\"left\">" + font(faint, 10, "+") + " <b>" + html(layer_of(a)) +
                 "</b>  " + font(faint, 10, html(a.type)) + "</td></tr>";
       } else {
-        const bool push = a.kind == "gradient_push";
+        const bool push = a.kind == "gradient_push" || a.kind == "factor_broadcast";
         rows += std::string("<tr><td align=\"left\" bgcolor=\"") + (push ? "#fdecc8" : "#dcebf8") +
                 "\">" +
                 font(ink, 9,
@@ -231,7 +232,10 @@ class dot_writer {
 
   void bus() {
     out_ += "  " + quoted("bus") + " [label=" +
-            table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>",
+            table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>" +
+                      (broadcasts_ == 0 ? ""
+                                        : "<tr><td>" + std::to_string(broadcasts_) +
+                                              " &times; factor_broadcast</td></tr>"),
                   "#fdecc8") +
             "];\n";
     out_ += "  " + quoted("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
@@ -342,7 +346,7 @@ class dot_writer {
 
   const actor_graph& g_;
   std::set<std::string> cards_;
-  std::size_t pushes_ = 0, links_ = 0;
+  std::size_t pushes_ = 0, broadcasts_ = 0, links_ = 0;
   std::string out_;
 };
 

@@ -39,9 +39,9 @@ void checkpointer::on(const write_snapshot& m) {
   for (auto& slot : work_->state.history)
     for (const auto& p : work_->values) slot.emplace_back(p.size());
   work_->missing = setup_.store->cut().chunks.size() * setup_.history_slots;
-  detail("waiting for " + std::to_string(work_->missing) +
-         " pieces of solver state from all shards");
+  detail("waiting for " + std::to_string(work_->missing) + " pieces of solver state");
   tell(neighbours_.own_shard, copy_history{m.version});
+  for (const auto& broadcast : neighbours_.own_broadcasts) tell(broadcast, copy_history{m.version});
   for (const auto& link : neighbours_.links)
     tell(link, send_frame{frames::gather_history{m.version}, {}, 0});
 }

@@ -6,9 +6,9 @@
 //
 // Accepts  connect_checkpointer  from node
 //          write_snapshot   from solver, node
-//          history_arrived  from server_shard, network_link   each chunk and slot once
+//          history_arrived  from server_shard, factor_broadcast, network_link   each chunk and slot once
 //          shut_down        from node
-// Sends    copy_history     to the own server_shard
+// Sends    copy_history     to the own server_shard and factor_broadcasts
 //          send_frame       to network_link   gather_history
 //          snapshot_copied  to solver
 //          snapshot_written to solver, node
@@ -46,6 +46,7 @@ struct checkpointer_setup {
 struct connect_checkpointer {
   std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;
+  std::vector<port<copy_history>> own_broadcasts;
 };
 
 /// "<prefix>_iter_<n>", as Caffe names its snapshots; suffixes are added to it.
@@ -62,6 +63,11 @@ class checkpointer : public actor<checkpointer> {
   void on(const write_snapshot& m);
   void on(const history_arrived& m);
   void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override {
+    neighbours_ = {};
+    work_.reset();
+  }
 
  private:
   struct work {

@@ -44,6 +44,7 @@ struct compiled_run {
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
+  std::vector<bool> by_factors;  ///< by layer of the train net: route factor_broadcast
 };
 
 /// The values of one layer's outputs after a forward pass of `copy`.
@@ -51,8 +52,13 @@ struct compiled_run {
                                               const layer_outputs& reader);
 
 /// Opens the data, builds the nets, compiles the replicas.
-/// Errors   spec_error for what the user's files say; std::runtime_error for what the device refuses.
+/// Errors   spec_error for what the user's files say, and for routes that do not fit the net;
+///          std::runtime_error for what the device refuses.
 [[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node);
+
+/// The train net as one replica would have it: what routes are chosen by. Opens sources for their shapes alone.
+/// Errors   spec_error, as compile_run.
+[[nodiscard]] net resolve_train_net(const run_spec& run, const node_spec& node);
 
 /// Replicas for a batch on this many cores: as many as divide it and leave each at least 8 samples.
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);

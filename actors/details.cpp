@@ -63,14 +63,18 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
   const auto& net = run.train.graph;
   const auto& cut = run.store->cut();
   for (std::size_t p = 0; p < net.parameters.size(); ++p) {
+    const auto line = "route " + net.layers[net.parameters[p].layer].name + "/" +
+                      std::to_string(net.parameters[p].slot) + ": " +
+                      to_string(net.parameters[p].shape);
+    if (on_factors(cut, p)) {
+      lines.push_back(line + ", factor_broadcast");
+      continue;
+    }
     std::vector<std::size_t> owned(workers);
     for (const auto id : cut.by_parameter[p]) ++owned[cut.chunks[id].owner];
     std::string by_worker;
     for (const auto n : owned) by_worker += " " + std::to_string(n);
-    lines.push_back("route " + net.layers[net.parameters[p].layer].name + "/" +
-                    std::to_string(net.parameters[p].slot) + ": " +
-                    to_string(net.parameters[p].shape) +
-                    (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
+    lines.push_back(line + (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
                     counted(cut.by_parameter[p].size(), "chunk") + ", by worker:" + by_worker);
   }
   for (std::size_t w = 0; w < workers; ++w) {

@@ -5,12 +5,14 @@
 #include "actors/checkpointer.hpp"
 #include "actors/coordinator.hpp"
 #include "actors/data_source.hpp"
+#include "actors/factor_broadcast.hpp"
 #include "actors/gradient_push.hpp"
 #include "actors/layer.hpp"
 #include "actors/link_acceptor.hpp"
 #include "actors/link_receiver.hpp"
 #include "actors/network_link.hpp"
 #include "actors/node.hpp"
+#include "actors/protocol_selector.hpp"
 #include "actors/server_shard.hpp"
 #include "actors/solver.hpp"
 #include "actors/stream.hpp"
@@ -18,8 +20,8 @@
 
 namespace poseidon {
 
-using every_actor =
-    actor_list<checkpointer, coordinator, data_source, gradient_push, layer, link_acceptor,
-               link_receiver, network_link, node, server_shard, solver, stream, telemetry>;
+using every_actor = actor_list<checkpointer, coordinator, data_source, factor_broadcast,
+                               gradient_push, layer, link_acceptor, link_receiver, network_link,
+                               node, protocol_selector, server_shard, solver, stream, telemetry>;
 
 }  // namespace poseidon

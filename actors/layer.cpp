@@ -98,7 +98,7 @@ bool layer::gradient_memory_free() const {
 
 void layer::backward_if_ready() {
   if (!forward_issued_ || top_diffs_here_ < neighbours_.consumers.size()) return;
-  const bool pushes = setup_.training && setup_.sum != nullptr;
+  const bool pushes = setup_.training && setup_.contribute != nullptr;
   if (pushes && !gradient_memory_free()) return;
 
   if (setup_.training && (setup_.runs_backward || pushes)) {
@@ -109,10 +109,10 @@ void layer::backward_if_ready() {
     work.phase = "backward";
     // A layer that no loss reaches has nothing to compute; its gradient is zero, and stays so.
     auto* computes = setup_.runs_backward ? setup_.compute : nullptr;
-    work.run = [computes, p = compute_pass(), sum = pushes ? setup_.sum : nullptr,
-                index = pass_.index] {
+    work.run = [computes, p = compute_pass(), id = pass_,
+                contribute = pushes ? setup_.contribute : nullptr] {
       if (computes != nullptr) computes->backward(p);
-      if (sum != nullptr) sum->contribute(index);
+      if (contribute) contribute(id);
     };
     if (pushes) {
       work.reply = handle<layer>(this);

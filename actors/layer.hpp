@@ -14,13 +14,13 @@
 //          bottom_ready      from layer          once per bottom and pass
 //          top_diff_ready    from layer          once per consumed top and pass
 //          work_done         from stream         for what it asked to be told
-//          parameters_fresh  from gradient_push  versions rising by one
+//          parameters_fresh  from gradient_push or factor_broadcast   versions rising by one
 //          gradient_taken    from gradient_push  only with several replicas and micro-batches
 //          shut_down         from node
 // Sends    issue_work        to stream
 //          bottom_ready      to the consumers of its tops
 //          top_diff_ready    to the producers of its bottoms
-//          backward_done     to gradient_push    its gradient of a pass is complete
+//          backward_done     to gradient_push or factor_broadcast   its gradient of a pass is complete
 //          outputs_ready     to solver           values of net outputs among its tops
 //          pass_issued       to solver           data layers: the token has come back
 // State    the one pass it is in, what that pass still misses, the newest parameter version.
@@ -28,10 +28,10 @@
 // Source   Zhang et al., arXiv:1512.06216, section 4 (wait-free backpropagation).
 #pragma once
 #include "actors/actor.hpp"
-#include "actors/gradient_sum.hpp"
 #include "messages/training.hpp"
 #include "models/device.hpp"
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -57,10 +57,12 @@ struct layer_setup {
   std::int32_t test_net = -1;  ///< which one, if not training
   bool is_source = false;      ///< a data layer
   bool runs_backward = false;
-  bool has_parameters = false;        ///< waits for their first values ...
-  bool learns = false;                ///< ... and then for every clock's
-  bool waits_for_taken = false;       ///< several replicas and micro-batches share gradient memory
-  std::shared_ptr<gradient_sum> sum;  ///< null without learned parameters and in test nets
+  bool has_parameters = false;   ///< waits for their first values ...
+  bool learns = false;           ///< ... and then for every clock's
+  bool waits_for_taken = false;  ///< several replicas and micro-batches share gradient memory
+  /// Run in the stream right after backward(): adds the gradient to the node's, or packs its factors. Empty
+  /// without learned parameters and in test nets.
+  std::function<void(const pass_id&)> contribute;
   /// debug_info: run in the stream after each kernel of a training pass. Empty: nobody looks.
   std::function<void(const pass_id&, bool backward)> inspect;
   std::function<std::vector<float>()> read_outputs;  ///< empty unless tops are net outputs

@@ -44,6 +44,28 @@ void check_squares(const decoded_header& h, const link_limits& limits) {
                     std::to_string(square_sum::bytes));
 }
 
+void check_factors(const decoded_header& h, const link_limits& limits, const frames::factors& f) {
+  const auto layer = value(f.layer);
+  const auto of_layer = [&](const char* field) {
+    return std::string(field) + " of layer " + std::to_string(layer);
+  };
+  if (layer >= limits.factors.size() || limits.factors[layer].rows == 0)
+    throw bad_frame("factors", "layer", std::to_string(layer),
+                    "one whose route is factor_broadcast");
+  auto shape = limits.factors[layer];
+  if (f.rows == 0 || f.rows > shape.rows)
+    throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows),
+                    "1 to " + std::to_string(shape.rows));
+  shape.rows = f.rows;
+  const auto values = f.first < shape.values() ? factor_piece(shape, f.first) : 0;
+  if (values == 0)
+    throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
+                    "less than " + std::to_string(shape.values()));
+  if (h.payload_bytes != sizeof(float) * values)
+    throw bad_frame("factors", of_layer("payload size"), std::to_string(h.payload_bytes),
+                    std::to_string(sizeof(float) * values));
+}
+
 void check_slot(std::string_view kind, const link_limits& limits, std::uint32_t slot) {
   if (slot < limits.history_slots) return;
   throw bad_frame(kind, "slot", std::to_string(slot),
@@ -63,6 +85,8 @@ void check_frame(const decoded_header& h, const link_binding& run) {
         if constexpr (requires { f.chunk; }) check_chunk(h, run.limits, f.chunk);
         if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::gradient_squares>)
           check_squares(h, run.limits);
+        if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::factors>)
+          check_factors(h, run.limits, f);
         if constexpr (requires { f.slot; }) check_slot(kind, run.limits, f.slot);
         if constexpr (requires { f.worker; }) {
           if (f.worker != run.peer && run.peer != no_worker) {
@@ -185,11 +209,16 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   check_frame(f.head, *f.binding);
   if (f.binding->gate) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes == 0) return f;
-  if (const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header)) {
-    if (!f.binding->landing) throw bad_frame("fresh_parameters", "time", "now", "after the view");
-    f.place = f.binding->landing->place(fresh->chunk, fresh->version);
+  const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header);
+  const auto* factors = std::get_if<frames::factors>(&f.head.header);
+  if (fresh != nullptr || factors != nullptr) {
+    const auto kind = kind_name(f.head.header);
+    auto& landing = f.binding->landing;
+    if (!landing) throw bad_frame(kind, "time", "now", "after the view");
+    f.place = fresh != nullptr ? landing->place(fresh->chunk, fresh->version)
+                               : landing->place_factors(f.binding->peer, *factors);
     if (f.place.size() != f.head.payload_bytes) {
-      throw bad_frame("fresh_parameters", "payload size", std::to_string(f.head.payload_bytes),
+      throw bad_frame(kind, "payload size", std::to_string(f.head.payload_bytes),
                       std::to_string(f.place.size()));
     }
     return f;
@@ -224,9 +253,13 @@ void link_receiver::deliver(open_frame f) {
     tell(to.shard_squares, squares_arrived{from, s->clock, std::move(values)}, bytes);
   } else if (const auto* p = std::get_if<frames::fresh_parameters>(&f.head.header)) {
     if (to.gather) tell(to.gather(p->chunk), chunk_landed{p->chunk, p->version}, bytes);
+  } else if (const auto* u = std::get_if<frames::factors>(&f.head.header)) {
+    if (to.factors)
+      tell(to.factors(u->layer), factors_landed{from, u->clock, u->rows, u->first}, bytes);
   } else if (const auto* i = std::get_if<frames::install_history>(&f.head.header)) {
-    tell(to.history_shard,
-         history_arrived{from, i->chunk, i->slot, version_id{}, std::move(values)}, bytes);
+    if (to.history_owner)
+      tell(to.history_owner(i->chunk),
+           history_arrived{from, i->chunk, i->slot, version_id{}, std::move(values)}, bytes);
   } else if (const auto* h = std::get_if<frames::history>(&f.head.header)) {
     tell(to.history_checkpointer,
          history_arrived{from, h->chunk, h->slot, h->version, std::move(values)}, bytes);

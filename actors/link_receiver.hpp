@@ -4,7 +4,8 @@
 // the payload straight to where it belongs, tells whom it concerns, until the connection ends.
 //
 // Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is over
-// Sends    gradient_arrived, squares_arrived, chunk_landed, history_arrived, control_arrived   along link_routes
+// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived
+//                            along link_routes
 //          receiver_ended    to network_link, last
 // State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
 // Fails    a bad frame, silence, the connection's end: all become receiver_ended with a line for the user.
@@ -69,7 +70,7 @@ class link_receiver : public actor<link_receiver> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<begin_receiving>;
   using sends = messages<control_arrived, gradient_arrived, squares_arrived, chunk_landed,
-                         history_arrived, receiver_ended>;
+                         factors_landed, history_arrived, receiver_ended>;
 
   link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
                 port<receiver_ended> link);

@@ -37,6 +37,7 @@ link_event describe(const frame_header& h) {
   std::visit(
       [&e](const auto& f) {
         if constexpr (requires { f.chunk; }) e.chunk = f.chunk;
+        if constexpr (requires { f.layer; }) e.layer = f.layer;
         if constexpr (requires { f.clock; }) e.number = value(f.clock);
         if constexpr (requires { f.version; }) e.number = value(f.version);
       },

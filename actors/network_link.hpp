@@ -21,6 +21,7 @@
 #include "actors/socket.hpp"
 #include "actors/stall_watch.hpp"
 #include "messages/link.hpp"
+#include "models/factors.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -42,6 +43,7 @@ struct link_limits {
   std::vector<std::uint32_t> chunk_values;  ///< float32 by chunk id
   std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
   bool clips = false;                       ///< the run has clip_gradients
+  std::vector<factor_shape> factors;        ///< by layer: of one node, rows 0 where it sends none
 };
 
 /// Whom the receiver tells. An empty port: such frames are dropped.
@@ -49,9 +51,10 @@ struct link_routes {
   port<gradient_arrived> shard;
   port<squares_arrived> shard_squares;
   std::function<port<chunk_landed>(chunk_id)> gather;
+  std::function<port<factors_landed>(layer_id)> factors;
   port<control_arrived> control;
-  port<history_arrived> history_shard;         ///< install_history
-  port<history_arrived> history_checkpointer;  ///< history
+  std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
+  port<history_arrived> history_checkpointer;                    ///< history
   port<link_lost> lost;
 };
 
@@ -63,6 +66,9 @@ class landing {
   /// chunk_landed. Until that message it holds a mixture, for good if the link is lost meanwhile.
   /// Errors   bad_frame if this version cannot be due: ends the link, nothing is written.
   virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
+  /// The same for the values of a frame of factors; the receiver then tells factors_landed. Empty: this node
+  /// takes none.
+  virtual std::span<std::byte> place_factors(worker_id, const frames::factors&) { return {}; }
 };
 
 /// What the run lets a peer say now, beyond what check_frame() knows. Called by the receiver's thread with
@@ -96,7 +102,8 @@ struct link_event {
   worker_id peer{};
   std::string_view kind;
   std::optional<chunk_id> chunk;
-  std::uint64_t number = 0;   ///< clock or version; 0 where there is none
+  std::optional<layer_id> layer;  ///< of factors
+  std::uint64_t number = 0;       ///< clock or version; 0 where there is none
   std::int64_t start_ns = 0;  ///< the first byte is about to be written, the header has been read
   std::int64_t end_ns = 0;    ///< the last byte is in the kernel, has been read and verified
   // Where several frames go in one write, its time is shared out by bytes. So the events of one

@@ -183,6 +183,7 @@ void node::close(node_result result) {
   if (graph_ != nullptr)
     for (const auto& a : graph_->all()) tell<shut_down>(a, {});
   if (coordinator_) tell<shut_down>(coordinator_, {});
+  if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
   result.compiled = std::move(compiled_);
   setup_.ended(std::move(result));
@@ -192,6 +193,7 @@ void node::close(node_result result) {
   early_.clear();
   acceptor_ = {};
   coordinator_ = {};
+  selector_ = {};
   telemetry_ = {};
   quit();
 }

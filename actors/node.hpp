@@ -3,7 +3,8 @@
 // One process's part of a run: finds the others, builds the actor graph from the run's specification and
 // the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
 //
-//   worker 0:  start -> gathering until N nodes are in -> building -> waiting until all are ready -> training
+//   worker 0:  start -> routes chosen -> gathering until N nodes are in -> building -> waiting until all are ready
+//              -> training
 //   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
 //   then       training -> [done here] -> done everywhere -> ended
 //   or         anything -> failing [snapshot of what is whole] -> ended
@@ -11,15 +12,17 @@
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (worker 0)
+//          routes_chosen      from protocol_selector (worker 0 of several)
 //          control_arrived, link_lost    from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
+//          choose_routes      to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
-//          chunk_landed       to gradient_push    the first values
-//          history_arrived    to server_shard     the solver state of a resumed run
+//          chunk_landed       to gradient_push, factor_broadcast   the first values
+//          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
 //          shut_down          to everybody else
@@ -30,6 +33,7 @@
 #include "actors/actor.hpp"
 #include "actors/coordinator.hpp"
 #include "actors/node_network.hpp"
+#include "actors/protocol_selector.hpp"
 #include "actors/run_spec.hpp"
 #include "actors/telemetry.hpp"
 #include "actors/training_graph.hpp"
@@ -58,7 +62,9 @@ struct node_setup {
   std::optional<host_port> listen;  ///< worker 0 of several nodes
   std::optional<host_port> join;
   std::string token;
-  double link_mbit_s = 0;                      ///< 0: unlimited
+  double link_mbit_s = 0;  ///< 0: unlimited
+  route_wish routes;       ///< worker 0 of several nodes
+  double node_mbit_s = 0;  ///< its links together, for choosing routes; 0: not known
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
@@ -73,16 +79,17 @@ struct node_setup {
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts = messages<start_node, link_accepted, peer_refused, view_agreed, everyone_ready,
-                           everyone_done, control_arrived, link_lost, stop_decided, training_done,
-                           training_failed, snapshot_written, interrupted>;
-  using sends =
-      messages<connect_coordinator, member_joined, member_is_ready, member_is_done, send_frame,
-               bind_link, close_link, begin_training, stop_soon, finish_after, control_arrived,
-               chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
+  using accepts = messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed,
+                           everyone_ready, everyone_done, control_arrived, link_lost, stop_decided,
+                           training_done, training_failed, snapshot_written, interrupted>;
+  using sends = messages<choose_routes, connect_coordinator, member_joined, member_is_ready,
+                         member_is_done, send_frame, bind_link, close_link, begin_training,
+                         stop_soon, finish_after, control_arrived, chunk_landed, history_arrived,
+                         write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
+  void on(const routes_chosen& m);
   void on(const link_accepted& m);
   void on(const peer_refused& m);
   void on(const view_agreed& m);
@@ -102,6 +109,7 @@ class node : public actor<node> {
 
   template <class F>
   void guarded(F&& f);
+  void choose();
   void listen_for_nodes();
   void join_cluster();
   void take_view(const frames::view& v);
@@ -134,9 +142,12 @@ class node : public actor<node> {
   std::map<std::uint32_t, std::shared_ptr<const link_counters>> counters_;  // lost links' too
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
+  handle<protocol_selector> selector_;
   handle<telemetry> telemetry_;
   /// By chunk, for the links' trace; filled before the first chunk travels.
   std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =
+      std::make_shared<std::vector<std::string_view>>();
+  std::shared_ptr<std::vector<std::string_view>> layer_names_ =
       std::make_shared<std::vector<std::string_view>>();
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;

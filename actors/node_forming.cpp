@@ -14,16 +14,22 @@ std::string plural(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-/// Lands a peer's fresh chunks in the parameter store.
+/// Lands a peer's fresh chunks in the parameter store, and its factors in their layer's.
 class store_landing : public landing {
  public:
-  explicit store_landing(std::shared_ptr<parameter_store> store) : store_(std::move(store)) {}
+  store_landing(std::shared_ptr<parameter_store> store, factor_stores factors)
+      : store_(std::move(store)), factors_(std::move(factors)) {}
   std::span<std::byte> place(chunk_id chunk, version_id) override {
     return std::as_writable_bytes(store_->landing(value(chunk)));
+  }
+  std::span<std::byte> place_factors(worker_id from, const frames::factors& f) override {
+    return std::as_writable_bytes(
+        factors_.at(value(f.layer))->piece(f.clock, from, f.rows, f.first));
   }
 
  private:
   std::shared_ptr<parameter_store> store_;
+  factor_stores factors_;
 };
 
 }  // namespace
@@ -55,9 +61,28 @@ void node::on(const start_node&) {
     }
     self_ = worker_id{0};
     if (setup_.run->workers > 1)
-      listen_for_nodes();
+      choose();
     else
       build();
+  });
+}
+
+/// Before anybody can join: what the net cannot do is said while there is nobody to wait.
+void node::choose() {
+  selector_ = poseidon::spawn<protocol_selector>(
+      system(), *setup_.edges, thread_kind::own, "protocol_selector",
+      protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.node_mbit_s, false});
+  monitor(selector_.untyped());
+  tell<choose_routes>(selector_, {handle<node>(this)});
+}
+
+void node::on(const routes_chosen& m) {
+  if (phase_ != phase::starting) return;
+  guarded([&] {
+    if (!m.error.empty()) throw spec_error(m.error);
+    for (const auto& note : m.notes) setup_.display->note(note);
+    setup_.run->routes = m.routes;
+    listen_for_nodes();
   });
 }
 
@@ -117,7 +142,11 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   const auto name = "network_link " + std::to_string(worker);
   if (auto* out = setup_.trace->lane(name + " out")) {
     auto* in = setup_.trace->lane(name + " in");
-    o.trace = [out, in, layers = chunk_layers_](const link_event& e) {
+    o.trace = [out, in, layers = chunk_layers_, named = layer_names_](const link_event& e) {
+      if (e.layer && value(*e.layer) < named->size())
+        (e.sent ? out : in)
+            ->record({(*named)[value(*e.layer)], e.sent ? "broadcast" : "collect", e.start_ns,
+                      e.end_ns, e.number, -1, e.bytes});
       if (!e.chunk || value(*e.chunk) >= layers->size()) return;
       const bool gradient = e.kind == "push_gradient";
       const auto phase = e.sent ? (gradient ? "push" : "send") : (gradient ? "receive" : "pull");
@@ -210,6 +239,7 @@ void node::build() {
   for (const auto& c : compiled_->store->cut().chunks)
     chunk_layers_->push_back(
         setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
+  for (const auto& layer : net.layers) layer_names_->push_back(setup_.trace->keep(layer.name));
   const handle<node> self(this);
   graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
                                                           self_, setup_.display, self, self, self},
@@ -230,20 +260,30 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->limits.history_slots =
       static_cast<std::uint32_t>(history_count(rule_of(setup_.run->solver.spec).kind));
   std::vector<port<chunk_landed>> gather;
+  std::vector<port<history_arrived>> owners;
   for (const auto& c : compiled_->store->cut().chunks) {
     b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
     gather.push_back(graph_->gather(c.parameter));
+    owners.push_back(graph_->history_owner(c.parameter));
+  }
+  std::map<std::uint32_t, port<factors_landed>> broadcasts;
+  b->limits.factors.resize(compiled_->train.graph.layers.size());
+  for (const auto& [layer, store] : graph_->factors()) {
+    b->limits.factors[layer] = store->of_node();
+    broadcasts[layer] = graph_->broadcast(layer_id{layer});
   }
   b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
   b->routes.shard = graph_->shard();
   b->routes.shard_squares = graph_->shard();
-  b->routes.history_shard = graph_->shard();
+  b->routes.history_owner = [owners](chunk_id id) { return owners[value(id)]; };
   b->routes.history_checkpointer = graph_->checkpoints();
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
+  b->routes.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
   b->routes.control = me;
   b->routes.lost = me;
-  b->landing = std::make_shared<store_landing>(compiled_->store);
-  peer_window_setup window{self_, b->peer, clock_id{setup_.run->first_clock}, {}, compiled_->store};
+  b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
+  peer_window_setup window{self_, b->peer,          clock_id{setup_.run->first_clock},
+                           {},    compiled_->store, graph_->factors()};
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
     window.learned.push_back(is_updated(net, p));
@@ -302,11 +342,13 @@ void node::give_first_values() {
     // The solver state first: a shard must have it before a clock's gradients can be complete.
     for (std::uint32_t slot = 0; slot < history.size(); ++slot) {
       const auto data = part(history[slot]);
-      if (c.owner == 0)
-        tell<history_arrived>(graph_->shard(), {self_, chunk, slot, version, data});
-      else
-        tell<send_frame>(links_.at(static_cast<std::uint32_t>(c.owner)),
-                         {frames::install_history{chunk, slot}, data, 0}, data.bytes.size());
+      if (c.owner == 0 || c.owner == every_worker)
+        tell<history_arrived>(graph_->history_owner(c.parameter),
+                              {self_, chunk, slot, version, data});
+      for (const auto& [worker, link] : links_)
+        if (c.owner == worker || c.owner == every_worker)
+          tell<send_frame>(link, {frames::install_history{chunk, slot}, data, 0},
+                           data.bytes.size());
     }
     const payload data{compiled_->store, std::as_bytes(compiled_->store->landing(id))};
     for (const auto& [worker, link] : links_)

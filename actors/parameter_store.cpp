@@ -9,6 +9,7 @@ parameter_store::parameter_store(const net& n, partition cut, std::size_t worker
       buffers_(workers > 1 ? 2 : 1),
       current_(n.parameters.size()),
       applied_(cut_.chunks.size()) {
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) updated_.push_back(is_updated(n, p));
   for (const auto& p : n.parameters) {
     for (auto& half : buffers_) half.emplace_back(static_cast<std::size_t>(count(p.shape)));
     views_.push_back(std::make_unique<parameter_values>());
@@ -61,7 +62,7 @@ std::uint64_t parameter_store::applied(std::size_t chunk) const {
 parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   parameter_arrays out;
   for (std::size_t p = 0; p < current_.size(); ++p) {
-    const auto have = version(p);
+    const auto have = updated_[p] ? version(p) : wanted;
     if (have != wanted && (have != wanted + 1 || buffers_.size() == 1))
       throw std::runtime_error("parameter " + names_[p] + " stands at version " +
                                std::to_string(have) + ", version " + std::to_string(wanted) +

@@ -55,7 +55,8 @@ class parameter_store {
   void set_applied(std::size_t chunk, std::uint64_t version);
   [[nodiscard]] std::uint64_t applied(std::size_t chunk) const;
 
-  /// Copies of all parameters at `version`, whether current or, with several workers, one behind.
+  /// Copies of all parameters at `version`, whether current or, with several workers, one behind; those that no
+  /// update changes have one version for good.
   /// Errors   std::runtime_error naming the parameter whose version is neither.
   [[nodiscard]] parameter_arrays copy(std::uint64_t version) const;
 
@@ -68,6 +69,7 @@ class parameter_store {
   std::vector<std::unique_ptr<parameter_values>> views_;
   std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk
   std::vector<std::string> names_;
+  std::vector<bool> updated_;  // by parameter
 };
 
 }  // namespace poseidon

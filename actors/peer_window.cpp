@@ -33,6 +33,7 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
   // Worker 0 gives everybody the first values; every version after it comes from the chunk's owner.
   next_version_.assign(chunks, value(setup_.peer) == 0 ? first : first + 1);
   next_squares_ = first;
+  for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
 }
 
 void peer_window::admit(const frame_header& h) {
@@ -49,6 +50,9 @@ const chunk& peer_window::at(chunk_id id) const {
 
 void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
   if (at(id).owner == value(owner)) return;
+  if (at(id).owner == every_worker)
+    throw bad_frame(kind, of_chunk("route", id), std::string(to_string(route::factor_broadcast)),
+                    std::string(to_string(route::parameter_server)));
   throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(at(id).owner),
                   "worker " + std::to_string(value(owner)));
 }
@@ -86,7 +90,7 @@ void peer_window::take(const frames::fresh_parameters& f) {
 void peer_window::take(const frames::install_history& f) {
   if (value(setup_.peer) != 0)
     throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
-  require_owner("install_history", f.chunk, setup_.self);
+  if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
   const auto now = setup_.store->applied(value(f.chunk));
   if (now > value(setup_.first_clock))
     throw bad_frame("install_history", of_chunk("time", f.chunk), "version " + std::to_string(now),
@@ -95,6 +99,30 @@ void peer_window::take(const frames::install_history& f) {
 
 void peer_window::take(const frames::history& f) {
   require_owner("history", f.chunk, setup_.peer);
+}
+
+void peer_window::take(const frames::factors& f) {
+  const auto of_layer = [&](const char* field) {
+    return std::string(field) + " of layer " + std::to_string(value(f.layer));
+  };
+  const auto store = setup_.factors.find(value(f.layer));
+  if (store == setup_.factors.end())
+    throw bad_frame("factors", of_layer("route"), std::string(to_string(route::factor_broadcast)),
+                    std::string(to_string(route::parameter_server)));
+  auto& next = next_factors_.at(value(f.layer));
+  auto shape = store->second->of_node();
+  shape.rows = f.rows;
+  auto clock = next.clock;
+  // The peer computes a clock with this node's factors of the clock before.
+  require_turn("factors", of_layer("clock"), value(f.clock), clock, store->second->sent());
+  if (f.first != next.first)
+    throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
+                    std::to_string(next.first));
+  if (f.first > 0 && f.rows != next.rows)
+    throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows), std::to_string(next.rows));
+  next.rows = f.rows;
+  next.first += factor_piece(shape, f.first);
+  if (next.first == shape.values()) next = {clock};
 }
 
 }  // namespace poseidon

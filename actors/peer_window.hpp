@@ -4,6 +4,7 @@
 // before what it rests on. A frame outside ends the link (network_link.hpp), so that nothing behind the link
 // has to doubt what it is told. One per link; called by its receiver's thread.
 #pragma once
+#include "actors/factor_store.hpp"
 #include "actors/network_link.hpp"
 #include "actors/parameter_store.hpp"
 
@@ -18,6 +19,7 @@ struct peer_window_setup {
   clock_id first_clock{};     ///< of the run
   std::vector<bool> learned;  ///< by parameter
   std::shared_ptr<const parameter_store> store;
+  factor_stores factors;
 };
 
 class peer_window : public frame_gate {
@@ -35,12 +37,18 @@ class peer_window : public frame_gate {
   void take(const frames::fresh_parameters& f);
   void take(const frames::install_history& f);
   void take(const frames::history& f);
+  void take(const frames::factors& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 
   peer_window_setup setup_;
   std::vector<std::uint64_t> next_gradient_, next_version_;  // by chunk
   std::uint64_t next_squares_;
+  struct factor_turn {
+    std::uint64_t clock = 0, first = 0;
+    std::uint32_t rows = 0;  // of the clock, once a frame of it is there
+  };
+  std::map<std::uint32_t, factor_turn> next_factors_;  // by layer
 };
 
 }  // namespace poseidon

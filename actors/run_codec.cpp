@@ -10,6 +10,7 @@ frames::view view_of(const run_spec& run) {
   v.first_clock = clock_id{run.first_clock};
   v.first_sample = run.data.samples;
   v.test_phases = run.data.test_phases;
+  for (const auto r : run.routes) v.routes.push_back(static_cast<std::uint8_t>(r));
   return v;
 }
 
@@ -26,6 +27,7 @@ run_spec run_of(const frames::view& v) {
   run.first_clock = value(v.first_clock);
   run.data = {v.first_sample, v.test_phases};
   run.workers = v.members.size();
+  for (const auto r : v.routes) run.routes.push_back(static_cast<route>(r));
   return run;
 }
 

@@ -1,6 +1,7 @@
 // actors/run_spec.hpp - what is trained, the same on every node, and how this node takes part in it.
 #pragma once
 #include "models/device.hpp"
+#include "models/routes.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
 
@@ -18,6 +19,7 @@ struct run_spec {
   std::uint64_t first_clock = 0;
   data_position data;  ///< where the first clock begins in the data
   std::size_t workers = 1;
+  parameter_routes routes;  ///< chosen by worker 0
 };
 
 /// This node's own.

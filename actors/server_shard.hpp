@@ -79,6 +79,8 @@ class server_shard : public actor<server_shard> {
   void on(const copy_history& m);
   void on(const control_arrived& m);
   void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override { neighbours_ = {}; }
 
  private:
   struct owned {

@@ -56,30 +56,78 @@ void training_graph::spawn_pushes() {
   for (auto& group : parameter_groups(n)) {
     for (const auto p : group.learned) push_of_parameter_[p] = pushes_.size();
     for (const auto p : group.frozen) push_of_parameter_[p] = pushes_.size();
-    std::vector<std::vector<std::span<float>>> parts;
-    for (const auto& r : run_.train.replicas) {
-      auto& part = parts.emplace_back();
-      for (const auto p : group.learned) part.push_back(r->gradient(p));
-    }
-    const auto& first = n.layers[group.layers.front()].name;
     auto& entry = pushes_.emplace_back();
-    entry.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
-                                               group.writers.size());
-    gradient_push_setup s;
-    s.layer = layer_id{static_cast<std::uint32_t>(group.layers.front())};
-    s.name = context_.trace.keep(first);
-    s.self = context_.self;
-    s.contributions = group.writers.size() * run_.replicas;
-    s.micro_batches = run_.micro_batches;
-    s.tells_taken = run_.replicas > 1 && run_.micro_batches > 1;
-    s.parameters = group.learned;
-    s.frozen = group.frozen;
-    s.sum = entry.sum;
-    s.store = run_.store;
-    s.trace = lane("gradient_push " + first);
-    entry.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
     entry.group = std::move(group);
+    run_.by_factors[entry.group.layers.front()] ? spawn_broadcast(entry) : spawn_push(entry);
   }
+}
+
+void training_graph::spawn_push(push_entry& e) {
+  const auto& first = run_.train.graph.layers[e.group.layers.front()].name;
+  std::vector<std::vector<std::span<float>>> parts;
+  for (const auto& r : run_.train.replicas) {
+    auto& part = parts.emplace_back();
+    for (const auto p : e.group.learned) part.push_back(r->gradient(p));
+  }
+  e.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
+                                         e.group.writers.size());
+  gradient_push_setup s;
+  s.layer = layer_id{static_cast<std::uint32_t>(e.group.layers.front())};
+  s.name = context_.trace.keep(first);
+  s.self = context_.self;
+  s.contributions = e.group.writers.size() * run_.replicas;
+  s.micro_batches = run_.micro_batches;
+  s.tells_taken = run_.replicas > 1 && run_.micro_batches > 1;
+  s.parameters = e.group.learned;
+  s.frozen = e.group.frozen;
+  s.sum = e.sum;
+  s.store = run_.store;
+  s.trace = lane("gradient_push " + first);
+  e.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
+}
+
+void training_graph::spawn_broadcast(push_entry& e) {
+  const auto& n = run_.train.graph;
+  const auto l = e.group.layers.front();
+  const auto& name = n.layers[l].name;
+  const auto layer = static_cast<std::uint32_t>(l);
+  factor_broadcast_setup s;
+  s.layer = layer_id{layer};
+  s.name = context_.trace.keep(name);
+  s.self = context_.self;
+  s.workers = spec_.workers;
+  s.passes = std::size_t{run_.micro_batches} * run_.replicas;
+  s.scale = scale();
+  s.solver = spec_.solver.spec;
+  s.rule = rule_of(spec_.solver.spec);
+  s.parameters = e.group.learned;
+  s.frozen = e.group.frozen;
+  s.of_net = n.parameters;
+  s.arithmetic = node_.compute;
+  s.store = run_.store;
+  s.factors = std::make_shared<factor_store>(factors_of(n, l), s.passes, spec_.workers,
+                                             clock_id{spec_.first_clock});
+  factors_[layer] = s.factors;
+  s.trace = lane("factor_broadcast " + name);
+  e.broadcast = start<factor_broadcast>(thread_kind::own, "factor_broadcast " + name, std::move(s));
+}
+
+/// What a replica's stream does after the backward kernel of a layer that writes a gradient.
+std::function<void(const pass_id&)> training_graph::contribution(const push_entry& e,
+                                                                 std::size_t layer,
+                                                                 std::uint32_t replica) const {
+  if (e.sum) return [sum = e.sum](const pass_id& p) { sum->contribute(p.index); };
+  return
+      [store = factors_.at(static_cast<std::uint32_t>(layer)), self = context_.self, replica,
+       replicas = run_.replicas, k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
+        const auto [u, v] = store->pass(p.clock, self, std::size_t{p.index} * replicas + replica);
+        k->factors(u, v);
+      };
+}
+
+/// A sum over all passes of a clock becomes their average.
+float training_graph::scale() const {
+  return 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
 }
 
 /// Null for layers without parameters. Test nets find theirs by the layer's name.
@@ -117,8 +165,11 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.outputs = solver_;
       s.issued = solver_;
       if (training) {
-        if (push != nullptr && contains(push->group.writers, l)) s.sum = push->sum;
-        s.waits_for_taken = run_.replicas > 1 && run_.micro_batches > 1;
+        if (push != nullptr && contains(push->group.writers, l))
+          s.contribute = contribution(*push, l, r);
+        // Each pass's factors have a place of their own.
+        s.waits_for_taken =
+            run_.replicas > 1 && run_.micro_batches > 1 && push != nullptr && push->sum != nullptr;
         s.passes_after =
             [schedule = sample_schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch},
              self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
@@ -186,7 +237,7 @@ void training_graph::spawn_shard_and_solver() {
   shard.workers = spec_.workers;
   shard.replicas = run_.replicas;
   shard.passes = spec_.workers * run_.replicas * run_.micro_batches;
-  shard.scale = 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
+  shard.scale = scale();
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);
   shard.parameters = n.parameters;
@@ -255,7 +306,8 @@ void training_graph::connect_net(const compiled_net& c, const net_actors& a, boo
         if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
       if (training)
         for (const auto& e : pushes_)
-          if (contains(e.group.writers, l)) m.push = e.push;
+          if (contains(e.group.writers, l))
+            m.push = e.broadcast ? port<backward_done>(e.broadcast) : port<backward_done>(e.push);
       tell_from_outside(a.layers[r][l], m);
     }
     for (std::size_t d = 0; d < c.data_layers.size(); ++d)
@@ -263,23 +315,36 @@ void training_graph::connect_net(const compiled_net& c, const net_actors& a, boo
   }
 }
 
+/// Layers of training and of test nets, of every replica.
+std::vector<port<parameters_fresh>> training_graph::readers_of(const push_entry& e) const {
+  std::vector<port<parameters_fresh>> out;
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (const auto l : e.group.layers) out.push_back(train_.layers[r][l]);
+    for (std::size_t t = 0; t < tests_.size(); ++t) {
+      const auto& layers = run_.tests[t].graph.layers;
+      for (std::size_t l = 0; l < layers.size(); ++l)
+        if (!layers[l].parameters.empty() && push_of(layers[l].name) == &e)
+          out.push_back(tests_[t].layers[r][l]);
+    }
+  }
+  return out;
+}
+
 void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) {
   for (const auto& e : pushes_) {
+    if (e.broadcast) {
+      tell_from_outside(e.broadcast,
+                        connect_factor_broadcast{links, readers_of(e), solver_, checkpointer_});
+      continue;
+    }
     connect_gradient_push m;
     m.links = links;
     m.own_shard = shard_;
     m.own_shard_install = shard_;
+    m.layers = readers_of(e);
     m.solver = solver_;
-    for (std::uint32_t r = 0; r < run_.replicas; ++r) {
-      for (const auto l : e.group.layers) m.layers.push_back(train_.layers[r][l]);
+    for (std::uint32_t r = 0; r < run_.replicas; ++r)
       for (const auto l : e.group.writers) m.layers_taken.push_back(train_.layers[r][l]);
-      for (std::size_t t = 0; t < tests_.size(); ++t) {
-        const auto& layers = run_.tests[t].graph.layers;
-        for (std::size_t l = 0; l < layers.size(); ++l)
-          if (!layers[l].parameters.empty() && push_of(layers[l].name) == &e)
-            m.layers.push_back(tests_[t].layers[r][l]);
-      }
-    }
     tell_from_outside(e.push, m);
   }
 }
@@ -291,7 +356,10 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
     shard.gather.push_back(gather(p));
   shard.checkpointer = checkpointer_;
   tell_from_outside(shard_, shard);
-  tell_from_outside(checkpointer_, connect_checkpointer{links, shard_});
+  connect_checkpointer snapshots{links, shard_, {}};
+  for (const auto& e : pushes_)
+    if (e.broadcast) snapshots.own_broadcasts.push_back(e.broadcast);
+  tell_from_outside(checkpointer_, snapshots);
   connect_pushes(links);
   connect_net(run_.train, train_, true);
   for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
@@ -311,7 +379,19 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
 }
 
 port<chunk_landed> training_graph::gather(std::size_t parameter) const {
-  return pushes_[push_of_parameter_[parameter]].push;
+  const auto& e = pushes_[push_of_parameter_[parameter]];
+  return e.broadcast ? port<chunk_landed>(e.broadcast) : port<chunk_landed>(e.push);
+}
+
+port<history_arrived> training_graph::history_owner(std::size_t parameter) const {
+  if (!on_factors(run_.store->cut(), parameter)) return shard_;
+  return pushes_[push_of_parameter_[parameter]].broadcast;
+}
+
+port<factors_landed> training_graph::broadcast(layer_id layer) const {
+  for (const auto& e : pushes_)
+    if (e.broadcast && e.group.layers.front() == value(layer)) return e.broadcast;
+  return {};
 }
 
 }  // namespace poseidon

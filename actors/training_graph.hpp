@@ -8,6 +8,7 @@
 #include "actors/compiled_run.hpp"
 #include "actors/data_source.hpp"
 #include "actors/debug_info.hpp"
+#include "actors/factor_broadcast.hpp"
 #include "actors/gradient_push.hpp"
 #include "actors/layer.hpp"
 #include "actors/server_shard.hpp"
@@ -44,8 +45,13 @@ class training_graph {
   /// Tells everybody its neighbours. `links` by worker, empty at self.
   void connect(const std::vector<port<send_frame>>& links);
 
-  /// The port that gathers a chunk: the gradient_push of the parameter's group.
+  /// The port that gathers a chunk: the gradient_push or factor_broadcast of the parameter's group.
   [[nodiscard]] port<chunk_landed> gather(std::size_t parameter) const;
+  /// Who keeps a parameter's solver state on this node: the shard, or its factor_broadcast.
+  [[nodiscard]] port<history_arrived> history_owner(std::size_t parameter) const;
+  /// Empty for a layer that broadcasts none.
+  [[nodiscard]] port<factors_landed> broadcast(layer_id layer) const;
+  [[nodiscard]] const factor_stores& factors() const { return factors_; }
   [[nodiscard]] const handle<solver>& the_solver() const { return solver_; }
   [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
   [[nodiscard]] const handle<checkpointer>& checkpoints() const { return checkpointer_; }
@@ -59,19 +65,28 @@ class training_graph {
     std::vector<std::vector<handle<layer>>> layers;         // [replica][layer]
     std::vector<std::vector<handle<data_source>>> sources;  // [replica][data layer]
   };
+  /// What exchanges a group's gradient: one of the two.
   struct push_entry {
     parameter_group group;
-    std::shared_ptr<gradient_sum> sum;
     handle<gradient_push> push;
+    handle<factor_broadcast> broadcast;
+    std::shared_ptr<gradient_sum> sum;  ///< with a push
   };
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
   void spawn_pushes();
+  void spawn_push(push_entry& e);
+  void spawn_broadcast(push_entry& e);
   net_actors spawn_net(compiled_net& n, std::int32_t test_net);
   void spawn_shard_and_solver();
   void connect_net(const compiled_net& n, const net_actors& a, bool training);
   void connect_pushes(const std::vector<port<send_frame>>& links);
+  [[nodiscard]] std::vector<port<parameters_fresh>> readers_of(const push_entry& e) const;
+  [[nodiscard]] std::function<void(const pass_id&)> contribution(const push_entry& e,
+                                                                 std::size_t layer,
+                                                                 std::uint32_t replica) const;
+  [[nodiscard]] float scale() const;
   [[nodiscard]] std::shared_ptr<debug_info> debug_of(const compiled_net& train) const;
   [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
@@ -88,6 +103,7 @@ class training_graph {
   std::vector<handle<stream>> streams_;
   std::vector<push_entry> pushes_;
   std::vector<std::size_t> push_of_parameter_;
+  factor_stores factors_;
   net_actors train_;
   std::vector<net_actors> tests_;
   std::vector<port<shut_down>> all_;

@@ -37,6 +37,9 @@ int run(int argc, char** argv) {
   app.add_option("--devices", devices, "cpu, or cpu:R for R replicas on each node");
   app.add_option("--input", input, "shape of a sample, like 1x28x28, instead of asking the data");
   app.add_option("--data-root", o.data_root, "folder from which relative data sources start");
+  app.add_option(
+      "--routes", o.routes,
+      "how gradients travel between nodes: ps, sfb, or a file as poseidon-node takes it");
   app.add_option("-o,--output", output, "x.dot, x.svg or x.json; - for DOT on standard output");
   app.add_flag("--types", types, "print the graph of actor classes instead");
   try {

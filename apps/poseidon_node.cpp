@@ -59,6 +59,29 @@ std::filesystem::path weights_beside(const std::filesystem::path& state,
   return moved && std::filesystem::exists(beside, ignored) ? beside : named;
 }
 
+/// What is known of the rate of a node's links together.
+double node_mbit_s(const node_options& o) {
+  if (o.link_rate_mbit_s > 0) return o.link_rate_mbit_s;
+  return o.link_mbit_s * static_cast<double>(o.nodes - 1);
+}
+
+int explain_routes(const node_options& o) {
+  protocol_selector_setup s;
+  s.run = read_run(o);
+  s.node = {make_cpu_device(), o.replicas, o.data_root};
+  s.wish = parse_routes(o.routes);
+  s.link_mbit_s = node_mbit_s(o);
+  s.explain = true;
+  const auto plan = plan_routes(s);
+  if (o.explain_routes == "json") {
+    std::fputs(routes_json(plan.decisions, plan.rates).c_str(), stdout);
+    return 0;
+  }
+  std::fputs(routes_table(plan.decisions, plan.rates).c_str(), stdout);
+  for (const auto& note : plan.notes) std::printf("%s\n", note.c_str());
+  return 0;
+}
+
 node_setup setup_of(const node_options& o) {
   node_setup s;
   if (!o.join) s.run = read_run(o);
@@ -79,6 +102,8 @@ node_setup setup_of(const node_options& o) {
   s.join = o.join;
   s.token = o.token;
   s.link_mbit_s = o.link_mbit_s;
+  s.routes = parse_routes(o.routes);
+  s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
   s.graph_file = o.graph;
   s.display = std::make_shared<console>(verbosity_of(o.log_level));
@@ -88,6 +113,7 @@ node_setup setup_of(const node_options& o) {
 int train_verb(int argc, char** argv) {
   const auto options = parse_options(argc, argv);
   if (!options) return 0;  // --help, --version
+  if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
   const auto result =
       run_node(setup_of(*options), [&](auto tell) { signals.run(std::move(tell)); });

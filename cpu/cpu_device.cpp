@@ -1,5 +1,6 @@
 #include "cpu/cpu_device.hpp"
 
+#include "cpu/factors.hpp"
 #include "cpu/replica.hpp"
 #include "cpu/solver_update.hpp"
 
@@ -70,6 +71,11 @@ class cpu_device final : public device {
   void keep(float keeps, std::span<const float> change, std::span<const float> values,
             std::span<float> fresh) const override {
     cpu::keep(keeps, change, values, fresh);
+  }
+
+  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
+               std::span<float> weights, std::span<float> bias) const override {
+    cpu::rebuild(shape, u, v, weights, bias);
   }
 };
 

@@ -9,31 +9,13 @@
 #include "cpu/dnnl_run.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
+#include "cpu/matrix.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace poseidon::cpu {
 namespace {
-
-struct matrix {
-  const float* values;
-  bool transposed;
-  std::size_t row_length;  ///< as it lies in memory
-};
-
-/// c [rows, columns] = a b, all row-major; `inner` is the length of the sums.
-void multiply(std::size_t rows, std::size_t columns, std::size_t inner, const matrix& a,
-              const matrix& b, float* c) {
-  const auto as = [](std::size_t v) { return static_cast<dnnl::memory::dim>(v); };
-  const dnnl::status s = dnnl::sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', as(rows),
-                                     as(columns), as(inner), 1.0f, a.values, as(a.row_length),
-                                     b.values, as(b.row_length), 0.0f, c, as(columns));
-  if (s != dnnl::status::success) {
-    throw std::runtime_error("matrix product " + std::to_string(rows) + "x" +
-                             std::to_string(columns) + "x" + std::to_string(inner) +
-                             " failed in oneDNN, status " + std::to_string(static_cast<int>(s)));
-  }
-}
 
 constexpr std::size_t worth_a_matmul = 16;  // rows; below it sgemm reads the weights no slower
 
@@ -122,17 +104,25 @@ class inner_product_kernel final : public kernel {
       weight_gradient_.end();
     }
     if (bias_gradient_.wanted()) {
-      float* db = bias_gradient_.begin();
-      for (std::size_t i = 0; i < out_; ++i) db[i] = 0;
-      for (std::size_t n = 0; n < rows_; ++n) {
-        for (std::size_t i = 0; i < out_; ++i) db[i] += dy[n * out_ + i];
-      }
+      sum_rows(rows_, out_, dy, bias_gradient_.begin());
       bias_gradient_.end();
     }
     if (!dx_.exists()) return;
     const matrix w{weights_.values(), transposed_, transposed_ ? out_ : in_};
     multiply(rows_, in_, out_, {dy, false, out_}, w, dx_.memory());
     dx_.store();
+  }
+
+  void factors(std::span<float> u, std::span<float> v) override {
+    // A Filter may have made the batch smaller: rows of zeros add nothing to a gradient.
+    const auto copy = [](const float* from, std::size_t values, std::span<float> to) {
+      if (values > to.size())
+        throw std::invalid_argument("factors of " + std::to_string(values) +
+                                    " values do not fit into " + std::to_string(to.size()));
+      std::fill(std::copy_n(from, values, to.begin()), to.end(), 0.0f);
+    };
+    copy(dy_.memory(), rows_ * out_, u);  // as backward() loaded it
+    copy(x_.memory(), rows_ * in_, v);
   }
 
  private:

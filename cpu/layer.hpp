@@ -41,6 +41,9 @@ struct replica_state {
   /// By layer: of a Scale that takes its values from the BatchNorm before it.
   std::vector<std::shared_ptr<scaled_normalization>> normalizations;
 
+  [[nodiscard]] bool by_factors(std::size_t layer) const {
+    return layer < options.by_factors.size() && options.by_factors[layer];
+  }
   [[nodiscard]] bool has_backward() const {
     return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
   }

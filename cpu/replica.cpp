@@ -30,7 +30,8 @@ class cpu_replica final : public replica {
     allocate_blobs(state_);
     if (state_.has_backward()) {
       for (const net_parameter& p : n.parameters)
-        state_.gradients.emplace_back(static_cast<std::size_t>(count(p.shape)));
+        state_.gradients.emplace_back(
+            state_.by_factors(p.layer) ? 0 : static_cast<std::size_t>(count(p.shape)));
       state_.shared.resize(n.parameters.size());
     }
     for (std::size_t i = 0; i < layers; ++i) {
@@ -184,7 +185,9 @@ parameter_reader layer_context::parameter(std::size_t slot) const {
 }
 
 gradient_slot layer_context::gradient(std::size_t slot) const {
-  if (!state.has_backward() || slot >= layer.parameters.size() || !layer.learn.at(slot)) return {};
+  if (!state.has_backward() || slot >= layer.parameters.size() || !layer.learn.at(slot) ||
+      state.by_factors(index))
+    return {};
   const std::size_t p = layer.parameters[slot];
   const std::span<float> total{state.gradients[p].data(), state.gradients[p].size()};
   std::size_t writers = 0, mine = 0;  // counted from the net's end

@@ -36,6 +36,12 @@ class resizing_kernel final : public kernel {
     }
   }
 
+  void factors(std::span<float> u, std::span<float> v) override {
+    if (!is_empty_) return inner_->factors(u, v);
+    std::fill(u.begin(), u.end(), 0.0f);
+    std::fill(v.begin(), v.end(), 0.0f);
+  }
+
  private:
   [[nodiscard]] std::vector<shape> bottom_shapes() const {
     std::vector<shape> all;

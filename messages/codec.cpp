@@ -48,6 +48,8 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setFirstClock(value(v.first_clock));
   w.setFirstSample(v.first_sample);
   w.setTestPhases(v.test_phases);
+  auto routes = w.initRoutes(static_cast<unsigned>(v.routes.size()));
+  for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, v.routes[i]);
 }
 
 void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
@@ -109,6 +111,13 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                  [&](const frames::gradient_squares& f) {
                    frame.initGradientSquares().setClock(value(f.clock));
                  },
+                 [&](const frames::factors& f) {
+                   auto w = frame.initFactors();
+                   w.setLayer(value(f.layer));
+                   w.setClock(value(f.clock));
+                   w.setRows(f.rows);
+                   w.setFirst(f.first);
+                 },
              },
              h);
 }
@@ -145,6 +154,12 @@ frame_header read(wire::View::Reader r) {
   v.first_clock = clock_id{r.getFirstClock()};
   v.first_sample = r.getFirstSample();
   v.test_phases = r.getTestPhases();
+  const auto routes = r.getRoutes();
+  at_most("view", "number of routes", routes.size(), max_parameters);
+  for (const auto route : routes) {
+    at_most("view", "route", route, 1);
+    v.routes.push_back(route);
+  }
   return v;
 }
 
@@ -209,6 +224,11 @@ frame_header read(wire::Frame::Reader frame) {
     }
     case wire::Frame::GRADIENT_SQUARES:
       return frames::gradient_squares{clock_id{frame.getGradientSquares().getClock()}};
+    case wire::Frame::FACTORS: {
+      const auto r = frame.getFactors();
+      return frames::factors{layer_id{r.getLayer()}, clock_id{r.getClock()}, r.getRows(),
+                             r.getFirst()};
+    }
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -257,7 +277,8 @@ std::string_view kind_name(const frame_header& h) {
       "start_training",  "push_gradient",  "fresh_parameters",
       "install_history", "gather_history", "history",
       "worker_report",   "stop_requested", "stop_after",
-      "goodbye",         "worker_done",    "gradient_squares"};
+      "goodbye",         "worker_done",    "gradient_squares",
+      "factors"};
   return names[h.index()];
 }
 
@@ -266,7 +287,8 @@ bool has_payload(const frame_header& h) {
          std::holds_alternative<frames::fresh_parameters>(h) ||
          std::holds_alternative<frames::install_history>(h) ||
          std::holds_alternative<frames::history>(h) ||
-         std::holds_alternative<frames::gradient_squares>(h);
+         std::holds_alternative<frames::gradient_squares>(h) ||
+         std::holds_alternative<frames::factors>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

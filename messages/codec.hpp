@@ -18,7 +18,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 1;   ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 2;   ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
@@ -30,6 +30,7 @@ inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
+inline constexpr std::size_t max_parameters = 65536;  ///< whose routes a view can tell
 inline constexpr std::size_t max_text_bytes =
     4096;  ///< reasons, addresses, folders; longer ones are cut
 

@@ -39,6 +39,8 @@ struct view {
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
   std::uint64_t test_phases = 0;   ///< that a run before this one has done
+  /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast; empty: all 0.
+  std::vector<std::uint8_t> routes;
 };
 
 /// Each node to the first: links to all members are up and the actors wait.
@@ -60,6 +62,15 @@ struct push_gradient {
 /// summed gradients. Payload: models/square_sum.hpp, 4096 bytes.
 struct gradient_squares {
   clock_id clock{};
+};
+
+/// factor_broadcast to that of every other node. Payload: values `first` and following of u, then v, of this clock
+/// (models/factors.hpp), float32.
+struct factors {
+  layer_id layer{};
+  clock_id clock{};
+  std::uint32_t rows = 0;  ///< of u and of v
+  std::uint64_t first = 0;
 };
 
 /// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values.
@@ -122,6 +133,6 @@ using frame_header =
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
-                 frames::gradient_squares>;
+                 frames::gradient_squares, frames::factors>;
 
 }  // namespace poseidon

@@ -35,6 +35,15 @@ struct squares_arrived {
   payload values;
 };
 
+/// From a network_link to the layer's factor_broadcast: the values of that frame have been read to their place
+/// in the layer's factor_store.
+struct factors_landed {
+  worker_id from{};
+  clock_id clock{};
+  std::uint32_t rows = 0;
+  std::uint64_t first = 0;
+};
+
 /// From a network_link: fresh values have been read to their place in this node's parameter store.
 struct chunk_landed {
   chunk_id chunk{};
@@ -69,6 +78,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)

@@ -45,6 +45,7 @@ struct Frame {
     goodbye @15 :Goodbye;
     workerDone @16 :WorkerDone;
     gradientSquares @17 :GradientSquares;
+    factors @18 :Factors;
   }
 }
 
@@ -61,6 +62,7 @@ struct View {
   firstClock @8 :UInt64;
   firstSample @9 :UInt64;     # global index of the first clock's first sample
   testPhases @10 :UInt64;     # that a run before this one has done
+  routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
 }
 
 # Each node to the first: links to all members are up and the actors wait.
@@ -79,6 +81,17 @@ struct WorkerDone {
 struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
+}
+
+# factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors
+# of a clock are u [rows, outputs], then v [rows, inputs], row-major float32; rows are those of its
+# micro-batches, each with its replicas' one after the other. Payload: values `first` and following of these,
+# 524288 of them or as many as there are to the end of u or of v. In rising order of `first`, none twice.
+struct Factors {
+  layer @0 :UInt32;           # place in the train net, automatic Split layers counted
+  clock @1 :UInt64;
+  rows @2 :UInt32;            # the same in all frames of a layer and clock
+  first @3 :UInt64;
 }
 
 # A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values.

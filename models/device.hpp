@@ -5,6 +5,7 @@
 // oneDNN or CUDA. Layouts, fusion, scratch memory and primitive caches are the replica's own business:
 // outside it every value is float32 in Caffe's layout (row-major, NCHW, weights [out,in,...]).
 #pragma once
+#include "models/factors.hpp"
 #include "models/net.hpp"
 #include "models/solver_rule.hpp"
 
@@ -54,6 +55,11 @@ class kernel {
   /// parameters. The gradient of a parameter that several layers share is there when all of them have
   /// run, in whatever order: the same bits for every order.
   virtual void backward(const pass& p) = 0;
+
+  /// InnerProduct layers of replica_options::by_factors only, right after backward() of the same pass: copies
+  /// the factors of its weight gradient, u [rows, outputs] and v [rows, inputs] (models/factors.hpp). Where
+  /// the pass has fewer rows than the net says, the rest is zero.
+  virtual void factors(std::span<float> u, std::span<float> v);
 };
 
 /// Values of one parameter as its owner keeps them; read by every replica of the node.
@@ -104,6 +110,9 @@ struct replica_options {
   bool keep_all_diffs = false;
   double time_scale =
       1;  ///< devices that do not compute: how much longer than recorded kernels take
+  /// By layer, or empty: layers whose backward() leaves the gradients of their parameters to whoever asks for
+  /// factors(). They have no gradient().
+  std::vector<bool> by_factors = {};
 };
 
 class device {
@@ -137,6 +146,12 @@ class device {
   /// memory. Any thread.
   virtual void keep(float keeps, std::span<const float> change, std::span<const float> values,
                     std::span<float> fresh) const = 0;
+
+  /// The gradient of an inner product from its factors: see models/factors.hpp. Overwrites `weights` and `bias`
+  /// (empty: there is none). Any thread that has entered; the bits depend on its number of threads.
+  virtual void rebuild(const factor_shape& shape, std::span<const float> u,
+                       std::span<const float> v, std::span<float> weights,
+                       std::span<float> bias) const = 0;
 };
 
 }  // namespace poseidon

@@ -44,19 +44,29 @@ std::size_t first_use(const net& n, std::size_t parameter) {
                               std::to_string(n.parameters.size()));
 }
 
-partition make_partition(const net& n, std::size_t shards, double scale) {
+bool on_factors(const partition& cut, std::size_t parameter) {
+  const auto& chunks = cut.by_parameter[parameter];
+  return !chunks.empty() && cut.chunks[chunks.front()].owner == every_worker;
+}
+
+partition make_partition(const net& n, std::size_t shards, const parameter_routes& routes,
+                         double scale) {
   if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");
   const auto values = [&](std::size_t p) {
     return static_cast<std::size_t>(count(n.parameters[p].shape));
   };
   std::size_t total = 0;
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) total += values(p);
+  for (std::size_t p = 0; p < n.parameters.size(); ++p)
+    if (!on_factors(routes, p)) total += values(p);
 
   partition result;
   result.by_parameter.resize(n.parameters.size());
   result.by_owner.resize(shards);
   for (std::size_t p = 0; p < n.parameters.size(); ++p)
-    if (values(p) > 0) cut(p, values(p), chunk_values(total, shards, scale), shards, result.chunks);
+    if (values(p) > 0)
+      cut(p, values(p),
+          on_factors(routes, p) ? chunk_values(0, 1, scale) : chunk_values(total, shards, scale),
+          on_factors(routes, p) ? 1 : shards, result.chunks);
 
   std::vector<std::size_t> by_size(result.chunks.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
@@ -65,13 +75,18 @@ partition make_partition(const net& n, std::size_t shards, double scale) {
   });
   std::vector<std::size_t> load(shards, 0);
   for (const auto id : by_size) {
+    if (on_factors(routes, result.chunks[id].parameter)) {
+      result.chunks[id].owner = every_worker;
+      continue;
+    }
     const auto least = std::min_element(load.begin(), load.end());
     result.chunks[id].owner = static_cast<std::size_t>(least - load.begin());
     *least += result.chunks[id].count;
   }
   for (std::size_t id = 0; id < result.chunks.size(); ++id) {
     result.by_parameter[result.chunks[id].parameter].push_back(id);
-    result.by_owner[result.chunks[id].owner].push_back(id);
+    if (result.chunks[id].owner != every_worker)
+      result.by_owner[result.chunks[id].owner].push_back(id);
   }
   return result;
 }

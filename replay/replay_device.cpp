@@ -120,6 +120,10 @@ class replay_device final : public device {
             std::span<float> fresh) const override {
     arithmetic_->keep(keeps, change, values, fresh);
   }
+  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
+               std::span<float> weights, std::span<float> bias) const override {
+    arithmetic_->rebuild(shape, u, v, weights, bias);
+  }
 
  private:
   profile times_;

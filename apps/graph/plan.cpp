@@ -93,15 +93,25 @@ shape parse_shape(const std::string& text) {
 actor_graph plan_of(const graph_options& o) {
   net train;
   std::vector<net> tests;
+  ::caffe::SolverParameter rules;
   if (is_solver(o.spec)) {
     const auto solver = read_solver(o.spec);
+    rules = solver.spec;
     train = resolve(solver.train_net, solver.train_state, o);
     for (std::size_t t = 0; t < solver.test_nets.size(); ++t)
       tests.push_back(resolve(solver.test_nets[t], solver.test_states[t], o));
   } else {
     train = resolve(read_net(o.spec), {}, o);
   }
-  return plan_graph(train, make_partition(train, o.nodes), {o.nodes, o.replicas, o.worker}, tests);
+  parameter_routes routes;
+  const auto wish = parse_routes(o.routes);
+  if (wish.what == route_wish::kind::automatic)
+    throw spec_error(
+        "--routes auto times the machine that trains, and nothing is drawn by that. Give ps, sfb, "
+        "or a file; poseidon-node --explain-routes says what auto would choose.");
+  if (o.nodes > 1) routes = routes_of(train, wished_layers(train, wish, rules));
+  return plan_graph(train, make_partition(train, o.nodes, routes), {o.nodes, o.replicas, o.worker},
+                    tests);
 }
 
 }  // namespace poseidon::app

@@ -12,6 +12,7 @@ struct graph_options {
   std::size_t nodes = 1, replicas = 1, worker = 0;
   shape input;  ///< of one sample, where its source cannot be opened; empty: none given
   std::filesystem::path data_root;  ///< see source_options
+  std::string routes = "ps";        ///< of several nodes; as poseidon-node takes them
 };
 
 /// R of "cpu:R"; 1 for "cpu".

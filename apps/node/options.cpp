@@ -45,15 +45,22 @@ void check(const node_options& o) {
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join &&
-      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic))
+  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
+                 o.synthetic || o.routes != "auto" || o.link_rate_mbit_s > 0))
     throw spec_error(
-        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic: those "
-        "belong to the first node.");
+        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
+        "--link-rate: those belong to the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
         "node. --help shows examples.");
+  if (!o.explain_routes.empty()) {
+    if (o.join || o.nodes < 2)
+      throw spec_error(
+          "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
+          "node.");
+    return;
+  }
   if (o.nodes > 1 && !o.listen)
     throw spec_error("--nodes " + std::to_string(o.nodes) +
                      " needs --listen HOST:PORT, the address "
@@ -89,7 +96,7 @@ void check_scales(const node_options& o, bool given) {
 
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
-  std::string listen, join, synthetic, devices = "cpu";
+  std::string listen, join, synthetic, explain, devices = "cpu";
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
@@ -129,6 +136,17 @@ std::optional<node_options> parse_options(int argc, char** argv) {
          "with --devices replay: the share of each learned blob's values that is there, for "
          "links that are slower alike")
       ->check(CLI::Range(1e-6, 1.0));
+  app.add_option("--routes", o.routes,
+                 "how gradients travel: auto, ps (parameter server), sfb (factors of every "
+                 "InnerProduct that can), or a file of lines `layer ps|sfb`");
+  app.add_option("--link-rate", o.link_rate_mbit_s,
+                 "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--explain-routes", explain,
+                 "print what each route of each InnerProduct would cost --nodes N, and which is "
+                 "chosen; =json for programs. Trains nothing")
+      ->expected(0, 1)
+      ->check(CLI::IsMember({"table", "json"}));
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));
   if (!parsed(app, argc, argv)) return std::nullopt;
@@ -142,6 +160,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   }
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
+  if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;
   o.seed_given = app.count("--seed") > 0;
   if (!o.token_file.empty()) o.token = read_token(o.token_file);
   check(o);

@@ -23,6 +23,9 @@ struct node_options {
   double time_scale = 1, byte_scale = 1;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0;
+  std::string routes = "auto";
+  double link_rate_mbit_s = 0;  ///< 0: not known
+  std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;
   bool seed_given = false;
 };

@@ -32,6 +32,18 @@ class plain_arithmetic : public device {
             std::span<float> fresh) const override {
     for (std::size_t i = 0; i < values.size(); ++i) fresh[i] = keeps * values[i] + change[i];
   }
+  void rebuild(const factor_shape& s, std::span<const float> u, std::span<const float> v,
+               std::span<float> weights, std::span<float> bias) const override {
+    for (std::size_t o = 0; o < s.outputs; ++o)
+      for (std::size_t i = 0; i < s.inputs; ++i) {
+        auto& sum = weights[s.transposed ? i * s.outputs + o : o * s.inputs + i] = 0;
+        for (std::size_t r = 0; r < s.rows; ++r) sum += u[r * s.outputs + o] * v[r * s.inputs + i];
+      }
+    for (std::size_t o = 0; o < bias.size(); ++o) {
+      bias[o] = 0;
+      for (std::size_t r = 0; r < s.rows; ++r) bias[o] += u[r * s.outputs + o];
+    }
+  }
 };
 
 /// One parameter of `values` values, cut into chunks of at most `chunk`, dealt to `owners` in turn.

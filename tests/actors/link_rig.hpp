@@ -127,10 +127,17 @@ class store : public landing {
                       std::to_string(value(due)));
     return std::as_writable_bytes(std::span(values_[value(chunk)]));
   }
+  /// For one piece.
+  std::span<std::byte> place_factors(worker_id, const frames::factors& f) override {
+    factors_.resize(1000);
+    return std::as_writable_bytes(std::span(factors_).first(f.rows * 3));
+  }
+  [[nodiscard]] const std::vector<float>& factors() const { return factors_; }
   [[nodiscard]] const std::vector<float>& at(std::size_t chunk) const { return values_[chunk]; }
   version_id due{0};
 
  private:
+  std::vector<float> factors_;
   std::vector<std::vector<float>> values_;
 };
 
@@ -140,6 +147,7 @@ struct link_end {
   std::shared_ptr<inbox<gradient_arrived>> gradients;
   std::shared_ptr<inbox<squares_arrived>> squares;
   std::shared_ptr<inbox<chunk_landed>> landed;
+  std::shared_ptr<inbox<factors_landed>> factors;
   std::shared_ptr<inbox<control_arrived>> control;
   std::shared_ptr<inbox<history_arrived>> installed, gathered;
   std::shared_ptr<inbox<link_lost>> lost;
@@ -168,6 +176,7 @@ struct end_options {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;
   bool clips = false;
+  std::vector<factor_shape> factors;
   std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
@@ -182,8 +191,13 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   port<chunk_landed> gather;
   std::tie(gather, e.landed) = rig.listen<chunk_landed>();
   r.gather = [gather](chunk_id) { return gather; };
+  port<factors_landed> broadcast;
+  std::tie(broadcast, e.factors) = rig.listen<factors_landed>();
+  r.factors = [broadcast](layer_id) { return broadcast; };
   std::tie(r.control, e.control) = rig.listen<control_arrived>();
-  std::tie(r.history_shard, e.installed) = rig.listen<history_arrived>();
+  port<history_arrived> owner;
+  std::tie(owner, e.installed) = rig.listen<history_arrived>();
+  r.history_owner = [owner](chunk_id) { return owner; };
   std::tie(r.history_checkpointer, e.gathered) = rig.listen<history_arrived>();
   std::tie(r.lost, e.lost) = rig.listen<link_lost>();
   e.events = std::make_shared<inbox<link_event>>();
@@ -196,6 +210,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.peer = o.peer;
   l.binding.limits.workers = 2;
   l.binding.limits.clips = o.clips;
+  l.binding.limits.factors = o.factors;
   l.binding.gate = o.gate;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;

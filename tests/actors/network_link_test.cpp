@@ -481,7 +481,7 @@ TEST_CASE(
   end_options o;
   o.chunks = 2;
   o.gate = std::make_shared<peer_window>(
-      peer_window_setup{worker_id{0}, worker_id{1}, clock_id{5}, {true}, store});
+      peer_window_setup{worker_id{0}, worker_id{1}, clock_id{5}, {true}, store, {}});
   std::uint64_t clock = 0;
   std::string expected;
   SUBCASE("too old") {
@@ -520,6 +520,47 @@ TEST_CASE(
         piece_with_header(frames::push_gradient{chunk_id{i}, clock_id{0}}, piece, 2 * piece_bytes));
   t.puppet->write(piece_with_header(frames::stop_requested{"enough"}, {}, 0));
   CHECK(t.end.control->wait_for(1).size() == 1);
+}
+
+TEST_CASE("network_link: factors are read to their place, and wrong ones end the link by name") {
+  end_options o;
+  o.factors = {{}, {}, factor_shape{4, 3, 2}};
+  link_and_puppet t(o);
+  std::vector<std::byte> bytes(4 * 12, std::byte{1});
+  const auto send = [&](std::uint32_t layer, std::uint32_t rows, std::uint64_t first) {
+    t.puppet->write(piece_with_header(frames::factors{layer_id{layer}, clock_id{9}, rows, first},
+                                      bytes, static_cast<std::uint32_t>(bytes.size())));
+  };
+  send(2, 4, 0);
+  const auto got = t.end.factors->wait_for(1);
+  REQUIRE(got.size() == 1);
+  CHECK(got[0].from == worker_id{1});
+  CHECK(got[0].clock == clock_id{9});
+  CHECK(got[0].rows == 4);
+  const auto& read = t.end.parameters->factors();
+  CHECK(std::equal(bytes.begin(), bytes.end(), std::as_bytes(std::span(read)).begin()));
+  std::string expected;
+  SUBCASE("layer") {
+    send(1, 4, 0), expected = "layer is 1, expected one whose route is factor_broadcast";
+  }
+  SUBCASE("no such layer") {
+    send(77, 4, 0), expected = "layer is 77, expected one whose route is factor_broadcast";
+  }
+  SUBCASE("rows") {
+    send(2, 5, 0), expected = "rows of layer 2 is 5, expected 1 to 4";
+  }
+  SUBCASE("no rows") {
+    send(2, 0, 0), expected = "rows of layer 2 is 0, expected 1 to 4";
+  }
+  SUBCASE("behind the end") {
+    send(2, 4, 1ull << 63),
+        expected = "first value of layer 2 is 9223372036854775808, expected less than 20";
+  }
+  SUBCASE("size") {
+    send(2, 4, 12), expected = "payload size of layer 2 is 48, expected 32";
+  }
+  CHECK(t.lost().why.find("worker 1 (10.0.0.8:7600) sent a bad frame: factors: " + expected) == 0);
+  CHECK(t.end.factors->size() == 1);
 }
 
 TEST_CASE("network_link: a peer that begins frames without ending them is cut off at the ninth") {

@@ -16,8 +16,8 @@ struct window_on {
   std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 1, 3);
   peer_window window;
 
-  explicit window_on(unsigned peer)
-      : window({worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store}) {
+  explicit window_on(unsigned peer, factor_stores factors = {})
+      : window({worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, std::move(factors)}) {
     store->publish(0, 5);
     store->set_applied(1, 5);
   }
@@ -59,7 +59,7 @@ TEST_CASE("peer_window: a peer may push before this node's shard has its first v
 TEST_CASE("peer_window: gradients go to the owner of the chunk, and only of what is learned") {
   window_on t(2);
   CHECK(t.gradient(0, 5) == "push_gradient: owner of chunk 0 is worker 0, expected worker 1");
-  peer_window frozen({worker_id{1}, worker_id{2}, clock_id{5}, {false}, t.store});
+  peer_window frozen({worker_id{1}, worker_id{2}, clock_id{5}, {false}, t.store, {}});
   CHECK_THROWS_WITH(frozen.admit(frames::push_gradient{chunk_id{1}, clock_id{5}}),
                     "push_gradient: lr_mult of chunk 1 is not 0, expected 0, it is frozen");
 }
@@ -108,4 +108,42 @@ TEST_CASE(
   CHECK(other.refused(frames::history{chunk_id{2}, 0, version_id{6}}).empty());
   CHECK(other.refused(frames::history{chunk_id{1}, 0, version_id{6}}) ==
         "history: owner of chunk 1 is worker 1, expected worker 2");
+}
+
+TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {
+  const auto store = std::make_shared<factor_store>(factor_shape{4, 3, 2}, 1, 3, clock_id{5});
+  window_on t(2, {{7, store}});
+  const auto factors = [&](std::uint64_t clock, std::uint64_t first, std::uint32_t rows = 4) {
+    return t.refused(frames::factors{layer_id{7}, clock_id{clock}, rows, first});
+  };
+  CHECK(factors(4, 0) == "factors: clock of layer 7 is 4, expected 5");
+  CHECK(factors(6, 0) == "factors: clock of layer 7 is 6, expected 5");
+  CHECK(factors(5, 12) == "factors: first value of layer 7 is 12, expected 0");
+  CHECK(factors(5, 0).empty());
+  CHECK(factors(5, 0) == "factors: first value of layer 7 is 0, expected 12");
+  CHECK(factors(5, 12, 3) == "factors: rows of layer 7 is 3, expected 4");
+  CHECK(factors(5, 12).empty());
+  CHECK(factors(5, 0) == "factors: clock of layer 7 is 5, expected 6");
+  CHECK(factors(6, 0) == "factors: clock of layer 7 is 6, expected at most 5 so far");
+  store->set_sent(clock_id{6});
+  CHECK(factors(6, 0, 2).empty());  // fewer rows: a shorter u
+  CHECK(factors(6, 6, 2).empty());
+  CHECK(t.refused(frames::factors{layer_id{8}, clock_id{5}, 4, 0}) ==
+        "factors: route of layer 8 is factor_broadcast, expected parameter_server");
+}
+
+TEST_CASE("peer_window: chunks of the factor route have first values and solver state, no more") {
+  partition cut;
+  cut.chunks = {{0, 0, 3, every_worker}};
+  cut.by_parameter = {{0}};
+  cut.by_owner.resize(3);
+  const auto store = std::make_shared<parameter_store>(test::one_parameter_net(3), cut, 3);
+  window_on t(0);
+  t.window = peer_window({worker_id{1}, worker_id{0}, clock_id{5}, {true}, store, {}});
+  const std::string wrong = " of chunk 0 is factor_broadcast, expected parameter_server";
+  CHECK(t.gradient(0, 5) == "push_gradient: route" + wrong);
+  CHECK(t.refused(frames::install_history{chunk_id{0}, 0}).empty());
+  CHECK(t.fresh(0, 5).empty());
+  CHECK(t.fresh(0, 6) == "fresh_parameters: route" + wrong);
+  CHECK(t.refused(frames::history{chunk_id{0}, 0, version_id{6}}) == "history: route" + wrong);
 }

@@ -131,6 +131,17 @@ TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no versio
   CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
 }
 
+TEST_CASE("parameter_store: a frozen parameter is in the copy of every version") {
+  auto n = test::one_parameter_net(3);
+  n.parameters[0].lr_mult = 0;
+  for (const std::size_t workers : {1u, 2u}) {
+    parameter_store store(n, test::one_parameter_store(3, 3, 1)->cut(), workers);
+    store.landing(0)[1] = 7;
+    store.publish(0, 5);
+    CHECK(store.copy(50)[0] == std::vector<float>{0, 7, 0});
+  }
+}
+
 TEST_CASE(
     "server_shard: with clip_gradients nothing moves before every shard has told its squares") {
   // One parameter in four chunks of one value, dealt to two shards of two workers.

@@ -163,9 +163,10 @@ class Cluster:
         """poseidon-node with these options."""
         return self.start(BIN / "poseidon-node", *options, name=name or f"node{len(self.nodes)}", cwd=cwd)
 
-    def first_and_others(self, solver, count, *options):
-        """A listening node on a free port of loopback and count - 1 joiners, all with `options`."""
-        first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options)
+    def first_and_others(self, solver, count, *options, first=()):
+        """A listening node on a free port of loopback and count - 1 joiners, all with `options`; `first` is what
+        the listening one gets besides."""
+        first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options, *first)
         address = first.wait_for(LISTENING)[1]
         return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]
 

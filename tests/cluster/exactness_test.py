@@ -20,7 +20,7 @@ class Exactness(unittest.TestCase):
         if nodes == 1:
             self.cluster.node("--solver", path, "--devices", devices)
         else:
-            self.cluster.first_and_others(path, nodes, "--devices", devices)
+            self.cluster.first_and_others(path, nodes, "--devices", devices, first=["--routes", "ps"])
         for node in self.cluster.nodes[before:]:
             self.assertEqual(node.wait(), 0, node)
         return small_run.snapshot(self.cluster.folder, name, ITERATIONS)
@@ -95,7 +95,7 @@ class Exactness(unittest.TestCase):
             self.cluster.node("--solver", path, "--devices", devices, "--snapshot", state)
         else:
             first = self.cluster.node("--solver", path, "--devices", devices, "--snapshot", state,
-                                      "--listen", "127.0.0.1:0", "--nodes", nodes)
+                                      "--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", "ps")
             address = first.wait_for(cluster.LISTENING)[1]
             for _ in range(nodes - 1):
                 self.cluster.node("--join", address, "--devices", devices)

@@ -52,7 +52,7 @@ class Formats(unittest.TestCase):
         if nodes == 1:
             self.cluster.node("--solver", path, *options)
         else:
-            self.cluster.first_and_others(path, nodes, *options)
+            self.cluster.first_and_others(path, nodes, *options, first=["--routes", "ps"])
         for node in self.cluster.nodes[before:]:
             self.assertEqual(node.wait(), 0, node.output)
         return small_run.snapshot(self.folder, name, 8)

@@ -25,7 +25,7 @@ class LogLevel(unittest.TestCase):
         """Of the first node and the joiner."""
         with cluster.Cluster() as c:
             solver = small_run.solver(c.folder, "s", iterations=4)
-            nodes = c.first_and_others(solver, 2, "--devices", "cpu:1", "--log-level", level)
+            nodes = c.first_and_others(solver, 2, "--devices", "cpu:1", "--log-level", level, first=["--routes", "ps"])
             self.assertEqual(c.wait_all(), [0, 0], nodes[0])
             return [node.lines for node in nodes]
 

@@ -14,7 +14,7 @@ class WaitFree(unittest.TestCase):
             solver = small_run.solver(c.folder, "s", iterations=ITERATIONS, hidden=1024, classes=1000, batch=64)
             trace_file = c.folder / "trace.json"
             first = c.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1",
-                           "--link-mbit", 2000, "--trace", trace_file)
+                           "--link-mbit", 2000, "--routes", "ps", "--trace", trace_file)
             address = first.wait_for(cluster.LISTENING)[1]
             second = c.node("--join", address, "--devices", "cpu:1", "--link-mbit", 2000)
             self.assertEqual([first.wait(), second.wait()], [0, 0], first)

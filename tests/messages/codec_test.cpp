@@ -38,6 +38,7 @@ std::vector<frame_header> one_of_each() {
   v.first_clock = clock_id{10'000'000'000};
   v.first_sample = 1ull << 50;
   v.test_phases = 20;
+  v.routes = {0, 1, 1};
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
@@ -52,7 +53,8 @@ std::vector<frame_header> one_of_each() {
           frames::stop_after{clock_id{41}, "reason"},
           frames::goodbye{""},
           frames::worker_done{worker_id{3}, version_id{40}},
-          frames::gradient_squares{clock_id{1ull << 40}}};
+          frames::gradient_squares{clock_id{1ull << 40}},
+          frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33}};
 }
 
 template <class F>
@@ -88,6 +90,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.first_clock == sent.first_clock);
   CHECK(v.first_sample == sent.first_sample);
   CHECK(v.test_phases == sent.test_phases);
+  CHECK(v.routes == sent.routes);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);
@@ -131,8 +134,9 @@ TEST_CASE("codec: a kind that this build does not know is named") {
     try {
       (void)decode_header(changed);
     } catch (const bad_frame& e) {
-      seen = std::string(e.what()) ==
-             "frame: kind is 99, expected at most 14 (the peer may be a newer build)";
+      seen = std::string(e.what()) == "frame: kind is 99, expected at most " +
+                                          std::to_string(std::variant_size_v<frame_header> - 1) +
+                                          " (the peer may be a newer build)";
     }
   }
   CHECK(seen);

@@ -56,7 +56,7 @@ TEST_CASE("byte_scale: chunks shrink with the blobs, so that as many of them tra
   const auto whole = make_partition(two_layers(), 2);
   auto n = two_layers();
   scale_parameters(n, 0.1);
-  const auto scaled = make_partition(n, 2, 0.1);
+  const auto scaled = make_partition(n, 2, {}, 0.1);
   CHECK(scaled.by_parameter[0].size() == whole.by_parameter[0].size());
   CHECK(make_partition(n, 2).by_parameter[0].size() >= whole.by_parameter[0].size());
   const auto longest = [](const partition& p) {
@@ -65,5 +65,6 @@ TEST_CASE("byte_scale: chunks shrink with the blobs, so that as many of them tra
         ->count;
   };
   CHECK(longest(scaled) <= longest(whole) / 9);
-  CHECK(longest(make_partition(n, 2, 1e-6)) >= 4000);  // headers must not outweigh what they head
+  CHECK(longest(make_partition(n, 2, {}, 1e-6)) >=
+        4000);  // headers must not outweigh what they head
 }

@@ -44,6 +44,10 @@ struct plain_arithmetic : device {
             std::span<float> fresh) const override {
     fresh[0] = 8;
   }
+  void rebuild(const factor_shape&, std::span<const float>, std::span<const float>,
+               std::span<float> weights, std::span<float>) const override {
+    weights[0] = 9;
+  }
 };
 
 /// data (0) -> ip1 (1) -> loss; batch 4. ip1 takes 1 ms forward and 2 ms backward at batch 2.
@@ -162,6 +166,8 @@ TEST_CASE(
   CHECK(a[0] == 7);
   r.dev->keep(1, b, b, a);
   CHECK(a[0] == 8);
+  r.dev->rebuild({}, b, b, a, {});
+  CHECK(a[0] == 9);
 }
 
 TEST_CASE("replay: a time scale that is not above 0 is refused") {

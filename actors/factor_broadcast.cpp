@@ -1,0 +1,165 @@
+#include "actors/factor_broadcast.hpp"
+
+#include "actors/logic_bug.hpp"
+#include "models/solver_file.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace poseidon {
+
+factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
+    : actor(context), setup_(std::move(setup)) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) {
+    std::size_t values = 0;
+    for (const auto id : cut.by_parameter[p]) {
+      const auto count = cut.chunks[id].count;
+      history_[id].assign(history_count(setup_.rule.kind), std::vector<float>(count));
+      values += count;
+    }
+    gradients_.emplace_back(values);
+    chunks_missing_ += cut.by_parameter[p].size();
+  }
+  for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
+}
+
+void factor_broadcast::on(const connect_factor_broadcast& m) {
+  neighbours_ = m;
+}
+
+// -- factors out, factors in ----------------------------------------------------------------------------
+
+factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
+  if (chunks_missing_ == 0 && value(clock) < version_)
+    throw logic_bug("factors of a clock that is over", value(clock), version_);
+  auto& c = clocks_[value(clock)];
+  c.landed.resize(setup_.workers);
+  return c;
+}
+
+void factor_broadcast::on(const backward_done& m) {
+  auto& packed = at(m.pass.clock).landed[value(setup_.self)];
+  if (++packed == setup_.passes) send(m.pass.clock);
+  take_if_complete(m.pass.clock, setup_.self, packed, setup_.passes);
+}
+
+void factor_broadcast::send(clock_id clock) {
+  sent_at_ns_ = setup_.trace != nullptr ? now_ns() : 0;
+  const auto& shape = setup_.factors->of_node();
+  const auto rows = static_cast<std::uint32_t>(shape.rows);
+  // The forward order is the order in which the next iteration needs the parameters.
+  const auto priority = 1 + value(setup_.layer);
+  setup_.factors->set_sent(clock_id{value(clock) + 1});
+  for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
+    const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
+                                                                             shape.rows, first))};
+    for (const auto& link : neighbours_.links)
+      tell(link, send_frame{frames::factors{setup_.layer, clock, rows, first}, values, priority},
+           values.bytes.size());
+  }
+}
+
+void factor_broadcast::on(const factors_landed& m) {
+  auto sent = setup_.factors->of_node();
+  sent.rows = m.rows;
+  auto& landed = at(m.clock).landed.at(value(m.from));
+  landed += factor_piece(sent, m.first);
+  if (landed == sent.values()) setup_.factors->clear_behind(m.clock, m.from, m.rows);
+  take_if_complete(m.clock, m.from, landed, sent.values());
+}
+
+void factor_broadcast::take_if_complete(clock_id clock, worker_id worker, std::size_t landed,
+                                        std::size_t whole) {
+  if (landed < whole) return;
+  auto& c = at(clock);
+  if (landed > whole || ++c.complete > setup_.workers)
+    throw logic_bug("factors twice of worker " + std::to_string(value(worker)), landed, whole);
+  update_if_complete();
+}
+
+// -- updates --------------------------------------------------------------------------------------------
+
+void factor_broadcast::update_if_complete() {
+  if (chunks_missing_ > 0) return;
+  const auto it = clocks_.find(version_);
+  if (it == clocks_.end() || it->second.complete < setup_.workers) return;
+  clocks_.erase(it);
+  if (!std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  rebuild();
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
+    update(setup_.parameters[i], gradients_[i]);
+  ++version_;
+  if (setup_.trace != nullptr) {
+    setup_.trace->record({setup_.name, "exchange", sent_at_ns_, begin, version_ - 1});
+    setup_.trace->record({setup_.name, "rebuild", begin, now_ns(), version_ - 1});
+  }
+  publish();
+}
+
+void factor_broadcast::rebuild() {
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
+  setup_.arithmetic->rebuild(setup_.factors->of_all(), u, v, gradients_[0], bias);
+}
+
+void factor_broadcast::update(std::size_t parameter, std::span<const float> gradient) {
+  const auto step = step_of(setup_.solver, setup_.of_net[parameter], version_, setup_.scale);
+  const auto& cut = setup_.store->cut();
+  for (const auto id : cut.by_parameter[parameter]) {
+    const auto& c = cut.chunks[id];
+    auto& slots = history_.at(id);
+    const std::vector<std::span<float>> history(slots.begin(), slots.end());
+    setup_.arithmetic->update(setup_.rule, step, gradient.subspan(c.offset, c.count),
+                              setup_.store->current_chunk(id), setup_.store->landing(id), history);
+  }
+}
+
+void factor_broadcast::publish() {
+  const auto version = version_id{version_};
+  for (const auto p : setup_.parameters) {
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      setup_.store->set_applied(id, version_);
+    setup_.store->publish(p, version_);
+  }
+  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version});
+  tell(neighbours_.solver, layer_fresh{setup_.layer, version});
+}
+
+// -- first values, solver state -------------------------------------------------------------------------
+
+void factor_broadcast::on(const chunk_landed& m) {
+  if (chunks_missing_ == 0)
+    throw logic_bug("first values after the first clock", value(m.version), version_);
+  if (--chunks_missing_ > 0) return;
+  version_ = value(m.version);
+  for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
+  publish();
+  update_if_complete();
+}
+
+void factor_broadcast::on(const history_arrived& m) {
+  const auto* from = reinterpret_cast<const float*>(m.values.bytes.data());
+  auto& to = history_.at(value(m.chunk)).at(m.slot);
+  std::copy_n(from, to.size(), to.begin());
+}
+
+void factor_broadcast::on(const copy_history&) {
+  for (const auto& [id, slots] : history_)
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+      const auto copied = std::make_shared<const std::vector<float>>(slots[slot]);
+      tell(neighbours_.checkpointer, history_arrived{setup_.self,
+                                                     chunk_id{static_cast<std::uint32_t>(id)},
+                                                     slot,
+                                                     version_id{version_},
+                                                     {copied, std::as_bytes(std::span(*copied))}});
+    }
+}
+
+void factor_broadcast::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

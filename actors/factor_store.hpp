@@ -1,0 +1,69 @@
+// actors/factor_store.hpp
+//
+// The factors of one layer: those of all workers for two clocks, u [workers * rows, outputs] and
+// v [workers * rows, inputs], each in one piece and in worker order, so that one matrix product takes them all. The
+// streams pack this node's own into their place, links read the others' straight into theirs, and what is sent to the
+// peers is this memory: nothing is copied.
+//
+// Two clocks are enough. A peer is one clock ahead at most: it computes clock c + 1 with this node's factors of c.
+// And this node packs clock c + 2 over its own of clock c when it has everybody's of c + 1, which nobody sends
+// before he has read this node's of c.
+//
+// Threads: own() and link receivers' places are each written by one thread; factor_broadcast reads a clock when all of
+// it is there, and says sent(), which link receivers ask for.
+#pragma once
+#include "messages/ids.hpp"
+#include "models/factors.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace poseidon {
+
+struct factor_spans {
+  std::span<float> u, v;
+};
+
+class factor_store {
+ public:
+  /// `pass`: of one micro-batch and replica; `passes` of them make a node's clock.
+  factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers, clock_id first);
+
+  [[nodiscard]] const factor_shape& of_node() const { return node_; }
+  [[nodiscard]] factor_shape of_all() const;  ///< what the product is over
+
+  /// The place of pass `index` of a worker, counted over micro-batches, then replicas.
+  [[nodiscard]] factor_spans pass(clock_id clock, worker_id worker, std::size_t index);
+  /// The place of the frame of a worker with `rows` rows that begins with value `first`.
+  [[nodiscard]] std::span<float> piece(clock_id clock, worker_id worker, std::size_t rows,
+                                       std::size_t first);
+  /// A worker that has sent fewer rows than there is room for: the others become zero and add nothing.
+  void clear_behind(clock_id clock, worker_id worker, std::size_t rows);
+  [[nodiscard]] factor_spans all(clock_id clock);
+
+  /// This node's factors of all clocks before `next` are on their way. Said before anybody can have them, so
+  /// that a peer who speaks of a later clock is wrong.
+  void set_sent(clock_id next) { sent_.store(value(next), std::memory_order_release); }
+  [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_acquire); }
+
+ private:
+  struct half {
+    std::vector<float> u, v;
+  };
+  factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
+
+  factor_shape pass_, node_;
+  std::size_t workers_;
+  std::array<half, 2> halves_;  // by clock modulo 2
+  std::atomic<std::uint64_t> sent_;
+};
+
+/// Of a node, by layer; those on the factor route.
+using factor_stores = std::map<std::uint32_t, std::shared_ptr<factor_store>>;
+
+}  // namespace poseidon
