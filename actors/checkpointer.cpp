@@ -1,5 +1,6 @@
 #include "actors/checkpointer.hpp"
 
+#include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
 #include <algorithm>
@@ -49,9 +50,9 @@ void checkpointer::on(const write_snapshot& m) {
 void checkpointer::on(const history_arrived& m) {
   if (!work_ || work_->missing == 0) return;  // of a snapshot given up when a peer was lost
   const auto& c = setup_.store->cut().chunks[value(m.chunk)];
-  const auto* from = reinterpret_cast<const float*>(m.values.bytes.data());
   auto& to = work_->state.history.at(m.slot)[c.parameter];
-  std::copy(from, from + c.count, to.begin() + static_cast<std::ptrdiff_t>(c.offset));
+  std::copy_n(floats(m.values).begin(), c.count,
+              to.begin() + static_cast<std::ptrdiff_t>(c.offset));
   if (--work_->missing == 0) copied();
 }
 

@@ -188,19 +188,21 @@ std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
 
 namespace {
 
-/// What worker 0 has chosen has to be possible here too: with another build it might not be.
-void require_routes(const net& n, const run_spec& run) {
+/// The layers that broadcast factors. What worker 0 has chosen has to be possible here too: with another
+/// build it might not be.
+std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
   if (!run.routes.empty() && run.routes.size() != n.parameters.size())
     throw spec_error("worker 0 has chosen routes for " + std::to_string(run.routes.size()) +
                      " parameters, the net \"" + n.name + "\" has " +
                      std::to_string(n.parameters.size()) +
                      " here. Is its program of another version?");
-  const auto chosen = factor_layers(n, run.routes);
+  auto chosen = factor_layers(n, run.routes);
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (chosen[l])
       if (const auto why = why_no_factors(n, l, run.solver.spec); !why.empty())
         throw spec_error("layer \"" + n.layers[l].name + "\" cannot broadcast factors: " + why +
                          ".");
+  return chosen;
 }
 
 }  // namespace
@@ -236,12 +238,11 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     out->train.batch /= out->replicas;
   }
   list_outputs(out->train);
-  require_routes(out->train.graph, run);
+  out->by_factors = chosen_layers(out->train.graph, run);
   if (!node.compute->computes()) scale_parameters(out->train.graph, scales.byte_scale());
   out->store = std::make_shared<parameter_store>(
       out->train.graph,
       make_partition(out->train.graph, run.workers, run.routes, scales.byte_scale()), run.workers);
-  out->by_factors = factor_layers(out->train.graph, run.routes);
   replica_options train_options;
   train_options.by_factors = out->by_factors;
   train_options.keep_all_diffs = s.spec.debug_info();

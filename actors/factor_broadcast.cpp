@@ -1,6 +1,7 @@
 #include "actors/factor_broadcast.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
 #include <algorithm>
@@ -140,21 +141,16 @@ void factor_broadcast::on(const chunk_landed& m) {
 }
 
 void factor_broadcast::on(const history_arrived& m) {
-  const auto* from = reinterpret_cast<const float*>(m.values.bytes.data());
   auto& to = history_.at(value(m.chunk)).at(m.slot);
-  std::copy_n(from, to.size(), to.begin());
+  std::copy_n(floats(m.values).begin(), to.size(), to.begin());
 }
 
 void factor_broadcast::on(const copy_history&) {
   for (const auto& [id, slots] : history_)
-    for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
-      const auto copied = std::make_shared<const std::vector<float>>(slots[slot]);
-      tell(neighbours_.checkpointer, history_arrived{setup_.self,
-                                                     chunk_id{static_cast<std::uint32_t>(id)},
-                                                     slot,
-                                                     version_id{version_},
-                                                     {copied, std::as_bytes(std::span(*copied))}});
-    }
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+      tell(neighbours_.checkpointer,
+           history_arrived{setup_.self, chunk_id{static_cast<std::uint32_t>(id)}, slot,
+                           version_id{version_}, payload_of(slots[slot])});
 }
 
 void factor_broadcast::on(const shut_down&) {

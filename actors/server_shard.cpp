@@ -1,6 +1,7 @@
 #include "actors/server_shard.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
 #include <algorithm>
@@ -8,19 +9,6 @@
 #include <utility>
 
 namespace poseidon {
-
-namespace {
-
-std::span<const float> floats(const payload& p) {
-  return {reinterpret_cast<const float*>(p.bytes.data()), p.bytes.size() / sizeof(float)};
-}
-
-payload copy_of(const std::vector<float>& values) {
-  const auto copied = std::make_shared<const std::vector<float>>(values);
-  return {copied, std::as_bytes(std::span(*copied))};
-}
-
-}  // namespace
 
 server_shard::server_shard(actor_context context, server_shard_setup setup)
     : actor(context), setup_(std::move(setup)) {
@@ -179,7 +167,7 @@ template <class F>
 void server_shard::for_each_history(F&& f) {
   for (auto& [id, o] : chunks_)
     for (std::uint32_t slot = 0; slot < o.history.size(); ++slot)
-      f(chunk_id{id}, slot, version_id{o.version}, copy_of(o.history[slot]));
+      f(chunk_id{id}, slot, version_id{o.version}, payload_of(o.history[slot]));
 }
 
 void server_shard::on(const copy_history&) {

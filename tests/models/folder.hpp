@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace test {
+namespace poseidon::test {
 
 class folder {
  public:
@@ -33,4 +33,4 @@ class folder {
   std::filesystem::path path_;
 };
 
-}  // namespace test
+}  // namespace poseidon::test

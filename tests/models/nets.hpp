@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace test {
+namespace poseidon::test {
 
 /// The folder of Caffe's reference results; empty where it is not there.
 inline std::filesystem::path oracle() {
@@ -70,4 +70,4 @@ inline poseidon::shape top_of(const poseidon::net& n, const std::string& name,
   return n.blobs.at(named(n, name).tops.at(top)).shape;
 }
 
-}  // namespace test
+}  // namespace poseidon::test

@@ -3,6 +3,7 @@
 
 #include "models/byte_scale.hpp"
 #include "tests/models/nets.hpp"
+#include "tests/plain_arithmetic.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,17 +26,8 @@ struct test_clock : replay::sleep_clock {
   void enter_thread() override {}
 };
 
-struct plain_arithmetic : device {
-  std::string describe() const override { return "plain"; }
-  std::unique_ptr<replica> make_replica(const net&, std::span<const parameter_values* const>,
-                                        replica_options) override {
-    return nullptr;
-  }
-  bool supports(std::string_view) const override { return false; }
-  void enter_thread(int) override {}
-  void add(std::span<float> into, std::span<const float> x) const override {
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] += x[i];
-  }
+/// Each call leaves a number of its own.
+struct marking_arithmetic : test::plain_arithmetic {
   void update(const solver_rule&, const rule_step&, std::span<const float>, std::span<const float>,
               std::span<float> fresh, std::span<const std::span<float>>) const override {
     fresh[0] = 7;
@@ -62,7 +54,7 @@ struct rig {
       parse_profile("net: \"n\" measured: \"m\" batch: 2 layer { name: \"ip1\" forward_ms: 1 "
                     "backward_ms: 2 }",
                     "p"),
-      std::make_shared<plain_arithmetic>(), clock);
+      std::make_shared<marking_arithmetic>(), clock);
   std::unique_ptr<replica> make(double time_scale = 1) {
     replica_options o;
     o.time_scale = time_scale;

@@ -1,0 +1,48 @@
+// tests/plain_arithmetic.hpp - a device without layers, whose sums and updates can be done in one's head.
+#pragma once
+#include "models/device.hpp"
+
+#include <memory>
+
+namespace poseidon::test {
+
+/// update(): fresh = values - rate * scale * gradient; history counts the updates.
+class plain_arithmetic : public device {
+ public:
+  std::string describe() const override { return "plain"; }
+  std::unique_ptr<replica> make_replica(const net&, std::span<const parameter_values* const>,
+                                        replica_options) override {
+    return nullptr;
+  }
+  bool supports(std::string_view) const override { return false; }
+  void enter_thread(int) override {}
+  void add(std::span<float> into, std::span<const float> x) const override {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] += x[i];
+  }
+  void update(const solver_rule&, const rule_step& step, std::span<const float> gradient,
+              std::span<const float> values, std::span<float> fresh,
+              std::span<const std::span<float>> history) const override {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      fresh[i] = values[i] - step.rate * step.scale * gradient[i];
+      history[0][i] += 1;
+    }
+  }
+  void keep(float keeps, std::span<const float> change, std::span<const float> values,
+            std::span<float> fresh) const override {
+    for (std::size_t i = 0; i < values.size(); ++i) fresh[i] = keeps * values[i] + change[i];
+  }
+  void rebuild(const factor_shape& s, std::span<const float> u, std::span<const float> v,
+               std::span<float> weights, std::span<float> bias) const override {
+    for (std::size_t o = 0; o < s.outputs; ++o)
+      for (std::size_t i = 0; i < s.inputs; ++i) {
+        auto& sum = weights[s.transposed ? i * s.outputs + o : o * s.inputs + i] = 0;
+        for (std::size_t r = 0; r < s.rows; ++r) sum += u[r * s.outputs + o] * v[r * s.inputs + i];
+      }
+    for (std::size_t o = 0; o < bias.size(); ++o) {
+      bias[o] = 0;
+      for (std::size_t r = 0; r < s.rows; ++r) bias[o] += u[r * s.outputs + o];
+    }
+  }
+};
+
+}  // namespace poseidon::test
