@@ -98,14 +98,14 @@ void check_frame(const decoded_header& h, const link_binding& run) {
       h.header);
 }
 
-void stream_reader::read(std::span<std::byte> into) {
+void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
   const auto have = std::min(end_ - begin_, into.size());
   if (have > 0) std::memcpy(into.data(), ahead_.data() + begin_, have);
   begin_ += have;
   into = into.subspan(have);
   while (!into.empty()) {
     std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
-    const auto got = socket_.read_some(parts, limit_);
+    const auto got = socket_.read_some(parts, limit_, into.size() + beyond);
     if (!got) throw silent{};
     if (*got == 0) throw ended{};
     heard_ = std::chrono::steady_clock::now();
@@ -182,7 +182,7 @@ void link_receiver::receive_piece() {
   }
   auto& f = open_.back();
   const auto piece = f.place.subspan(f.filled, std::min(piece_bytes, f.place.size() - f.filled));
-  stream_.read(piece);
+  stream_.read(piece, f.place.size() - f.filled - piece.size());
   f.filled += piece.size();
   if (const auto sum = crc32c(piece); sum != expected)
     throw bad_frame(kind_name(f.head.header), "payload checksum", hex(sum), hex(expected));

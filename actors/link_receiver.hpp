@@ -51,7 +51,8 @@ class stream_reader {
 
   struct silent {};  ///< thrown: nothing came for the silence limit
   struct ended {};   ///< thrown: the peer has closed
-  void read(std::span<std::byte> into);
+  /// `beyond`: of the frame that `into` belongs to, behind it.
+  void read(std::span<std::byte> into, std::size_t beyond = 0);
   /// When the last byte came.
   [[nodiscard]] std::chrono::steady_clock::time_point heard() const { return heard_; }
   [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }

@@ -25,9 +25,9 @@ using std::chrono::milliseconds;
 // little: an urgent frame waits for it as well as for the piece being written.
 constexpr int unsent_bytes = 512 << 10;
 
-// A reader sleeps until so much is there, if it has room for it. The kernel wakes it earlier when the window
-// is about to close, so a small receive buffer is no deadlock.
-constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 256 << 10;
+// A reader sleeps until so much is there: what comes in a tenth of a millisecond. The kernel wakes it earlier when the
+// window is about to close, so a small receive buffer is no deadlock.
+constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 1 << 20;
 
 struct address_list {
   addrinfo* first = nullptr;
@@ -152,47 +152,6 @@ std::string listen_advice(int error, const host_port& at) {
 
 }  // namespace
 
-// ---- addresses
-
-host_port parse_host_port(std::string_view text) {
-  const auto bad = [&](const char* why) {
-    return std::invalid_argument(
-        "address \"" + std::string(text) + "\": " + why +
-        ". Write host:port, for example 10.0.0.7:7600, head:7600 or [fe80::1]:7600.");
-  };
-  const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos) throw bad("the port is missing");
-  auto host = text.substr(0, colon);
-  const auto digits = text.substr(colon + 1);
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() ||
-      port > 65535)
-    throw bad("the port is not a number from 0 to 65535");
-  if (host.starts_with('[')) {
-    if (!host.ends_with(']') || host.size() < 3) throw bad("the bracket is not closed");
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    throw bad("an IPv6 address needs brackets");
-  }
-  return {std::string(host), static_cast<std::uint16_t>(port)};
-}
-
-std::string to_string(const host_port& a) {
-  const bool v6 = a.host.find(':') != std::string::npos;
-  return (v6 ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
-}
-
-bool is_loopback(const host_port& a) {
-  in_addr v4{};
-  if (::inet_pton(AF_INET, a.host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return a.host == "::1" || a.host == "localhost";
-}
-
-bool is_any_address(const host_port& a) {
-  return a.host.empty() || a.host == "*" || a.host == "0.0.0.0" || a.host == "::";
-}
-
 // ---- ending waits
 
 wake_up::wake_up() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -262,7 +221,8 @@ void tcp_socket::write(std::span<const std::byte> bytes) {
   write(std::span(&one, 1));
 }
 
-std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, milliseconds limit) {
+std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, milliseconds limit,
+                                                 std::size_t surely) {
   limit = std::max(limit, milliseconds{1});  // 0 would be for ever
   if (limit !=
       read_limit_) {  // kept by the kernel: one call per read instead of a poll before each
@@ -270,26 +230,48 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     read_limit_ = limit;
   }
-  const auto first = parts.empty() ? 0 : parts.front().iov_len;
-  const int wakes_for =
-      first < worth_waiting_for ? 1 : static_cast<int>(std::min(first, most_waited_for));
-  if (wakes_for != wakes_for_) {
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
-    wakes_for_ = wakes_for;
+  const auto read = [&](int flags) {
+    for (;;) {
+      msghdr m{};
+      m.msg_iov = parts.data();
+      m.msg_iovlen = parts.size();
+      const auto n = ::recvmsg(fd_, &m, flags);
+      if (n >= 0 || errno != EINTR) return n;
+    }
+  };
+  const bool much = surely >= worth_waiting_for;
+  auto n = much ? read(MSG_DONTWAIT) : -1;
+  if (n < 0 && (!much || errno == EAGAIN || errno == EWOULDBLOCK)) {
+    const int wakes_for = much ? static_cast<int>(std::min(surely, inflow_.worth_a_wake())) : 1;
+    if (wakes_for != wakes_for_) {
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
+      wakes_for_ = wakes_for;
+    }
+    // poll, not the read itself, waits for so much: a read would take what is there and then sleep until as
+    // much again has come, which is more than the peer has to send.
+    if (much) (void)wait_for(fd_, POLLIN, clock::now() + limit, nullptr);
+    n = read(much ? MSG_DONTWAIT : 0);
   }
-  // poll, not the read itself, waits for so much: a read would take what is there and then sleep until as
-  // much again has come, which is more than the peer has to send.
-  if (wakes_for > 1) (void)wait_for(fd_, POLLIN, clock::now() + limit, nullptr);
-  for (;;) {
-    msghdr m{};
-    m.msg_iov = parts.data();
-    m.msg_iovlen = parts.size();
-    const auto n = ::recvmsg(fd_, &m, wakes_for > 1 ? MSG_DONTWAIT : 0);
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
-    if (errno != EINTR)
-      throw socket_error("cannot read from " + peer_ + ": " + cause(errno), errno);
+  if (n >= 0) {
+    inflow_.add(static_cast<std::size_t>(n), clock::now());
+    return static_cast<std::size_t>(n);
   }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+  throw socket_error("cannot read from " + peer_ + ": " + cause(errno), errno);
+}
+
+void tcp_socket::inflow::add(std::size_t bytes, clock::time_point now) {
+  bytes_ += bytes;
+  if (now - since_ < window) return;
+  rate_ = static_cast<double>(bytes_) / std::chrono::duration<double>(now - since_).count();
+  since_ = now;
+  bytes_ = 0;
+}
+
+std::size_t tcp_socket::inflow::worth_a_wake() const {
+  constexpr double patience_s = 100e-6;
+  return std::clamp(static_cast<std::size_t>(rate_ * patience_s), worth_waiting_for,
+                    most_waited_for);
 }
 
 std::optional<std::size_t> tcp_socket::read_exactly(std::span<std::byte> bytes,

@@ -1,6 +1,8 @@
 // actors/socket.hpp - TCP as the links need it: blocking, gathered, and stoppable from another
 // thread.
 #pragma once
+#include "actors/host_port.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +15,6 @@
 #include <sys/uio.h>
 
 namespace poseidon {
-
-/// "head:7600", "10.0.0.7:7600", "[fe80::1]:7600", ":7600" (every address of this machine).
-struct host_port {
-  std::string host;  ///< without brackets; may be empty
-  std::uint16_t port = 0;
-};
-/// Errors   std::invalid_argument with the text and what an address looks like.
-[[nodiscard]] host_port parse_host_port(std::string_view text);
-[[nodiscard]] std::string to_string(const host_port& a);  ///< with brackets around an IPv6 host
-/// Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
-[[nodiscard]] bool is_loopback(const host_port& a);
-/// Whether it stands for every address of the machine: "", 0.0.0.0, ::, *.
-[[nodiscard]] bool is_any_address(const host_port& a);
 
 /// What went wrong with a socket, as a line for the user.
 struct socket_error : std::runtime_error {
@@ -75,10 +64,11 @@ class tcp_socket {
 
   /// Reads what is there into `parts`, at least a byte, blocking at most `limit`. 0: the peer has
   /// closed. Returns nothing if the limit has passed. Errors   socket_error.
-  /// Sleeps until the first part is full, as far as it is big and the limit allows: a thread that is woken
-  /// for every segment spends more time being woken than copying.
+  /// `surely`: so many bytes will come, whatever else does. If they are many it sleeps until those of a tenth of a
+  /// millisecond are there: a thread that is woken for every segment spends more time being woken than copying.
   [[nodiscard]] std::optional<std::size_t> read_some(std::span<iovec> parts,
-                                                     std::chrono::milliseconds limit);
+                                                     std::chrono::milliseconds limit,
+                                                     std::size_t surely = 1);
   /// Reads exactly `bytes`, all of it before `deadline`. 0 or fewer bytes than asked: the peer has
   /// closed; nothing: the deadline has passed. `stop` ends it. Errors   socket_error, ECANCELED
   /// if stopped.
@@ -92,10 +82,24 @@ class tcp_socket {
   [[nodiscard]] int descriptor() const { return fd_; }
 
  private:
+  /// How fast bytes come, over the last few milliseconds.
+  class inflow {
+   public:
+    void add(std::size_t bytes, std::chrono::steady_clock::time_point now);
+    [[nodiscard]] std::size_t worth_a_wake() const;
+
+   private:
+    static constexpr std::chrono::milliseconds window{2};
+    std::size_t bytes_ = 0;
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+    double rate_ = 0;  // bytes/s
+  };
+
   int fd_;
   std::string peer_;
   std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
   int wakes_for_ = 1;                         // bytes; the same
+  inflow inflow_;                             // the same
 };
 
 /// Connects, waiting at most `limit`; `stop` ends the wait. (Looking up a name is the system's, and is

@@ -130,8 +130,7 @@ void wait_until_asleep(const std::atomic<pid_t>& thread) {
   }
 }
 
-TEST_CASE(
-    "socket: a piece whose second half comes while its first is waited with is read at once") {
+TEST_CASE("socket: a piece whose second part comes while a reader sleeps for it is read at once") {
   auto [a, b] = connected();
   const std::vector<std::byte> first(60'000), second(20'000);
   std::atomic<pid_t> reading = 0;
@@ -139,22 +138,34 @@ TEST_CASE(
   auto reader = std::async(std::launch::async, [&, b = b] {
     reading = ::gettid();
     std::vector<std::byte> piece(80'000);
-    iovec part{piece.data(), piece.size()};
-    return b->read_some(std::span(&part, 1), 1h).value_or(0);
+    std::size_t have = 0;
+    while (have < piece.size()) {
+      iovec part{piece.data() + have, piece.size() - have};
+      const auto n = b->read_some(std::span(&part, 1), 1h, piece.size() - have).value_or(0);
+      if (n == 0) break;
+      have += n;
+    }
+    return have;
   });
-  wait_until_asleep(reading);  // with what is there, or without having touched it
+  wait_until_asleep(reading);  // with what was there in its hands
   a->write(second);
   CHECK(reader.wait_for(60s) == std::future_status::ready);
   b->shutdown();
-  CHECK(reader.get() == first.size() + second.size());  // nobody was woken for a part of it
+  CHECK(reader.get() == first.size() + second.size());
 }
 
-TEST_CASE("socket: what is less than a piece is read when the limit has passed") {
+TEST_CASE("socket: less than what a reader sleeps for is read when the limit has passed") {
   auto [a, b] = connected();
-  a->write(std::vector<std::byte>(30'000));
   std::vector<std::byte> piece(80'000);
   iovec part{piece.data(), piece.size()};
-  CHECK(b->read_some(std::span(&part, 1), 1ms).value_or(0) > 0);
+  std::atomic<pid_t> reading = 0;
+  auto reader = std::async(std::launch::async, [&, b = b] {
+    reading = ::gettid();
+    return b->read_some(std::span(&part, 1), 300ms, piece.size()).value_or(0);
+  });
+  wait_until_asleep(reading);
+  a->write(std::vector<std::byte>(10'000));  // less than it is woken for
+  CHECK(reader.get() > 0);
 }
 
 TEST_CASE("socket: reading ends with nothing at the deadline and with 0 when the peer has closed") {
