@@ -171,9 +171,10 @@ class planner {
       const auto coordinator = add("coordinator", "coordinator", "control");
       edge(node_, coordinator, "member_joined", kind::control);
       edge(coordinator, node_, "view_agreed", kind::control);
-      const auto selector = add("protocol_selector", "protocol_selector", "control");
-      edge(node_, selector, "choose_routes", kind::control);
-      edge(selector, node_, "routes_chosen", kind::control);
+      selector_ = add("protocol_selector", "protocol_selector", "control");
+      for (const auto* message : {"choose_routes", "measure_links", "probe_answered"})
+        edge(node_, selector_, message, kind::control);
+      edge(selector_, node_, "routes_chosen", kind::control);
     }
     const auto acceptor = add("link_acceptor", "link_acceptor", "links");
     edge(acceptor, node_, "link_accepted", kind::control);
@@ -185,6 +186,7 @@ class planner {
       links_[w] = add(name, "network_link", "links");
       receivers_[w] = add(name + " in", "network_link", "links");
       edge(node_, links_[w], "send_frame", kind::control);
+      if (size_.worker == 0) edge(selector_, links_[w], "send_frame", kind::control);
       edge(solver_, links_[w], "send_frame", kind::control);
       edge(links_[w], node_, "link_lost", kind::control);
       edge(receivers_[w], node_, "control_arrived", kind::control);
@@ -378,7 +380,7 @@ class planner {
   const partition& partition_;
   cluster_size size_;
   actor_graph g_;
-  std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0;
+  std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0, selector_ = 0;
   std::vector<std::size_t> streams_, links_, receivers_;        // links: by worker
   std::vector<std::vector<std::size_t>> layers_, test_layers_;  // by (net and) replica, then layer
 };

@@ -16,10 +16,12 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
       const auto count = cut.chunks[id].count;
-      history_[id].assign(history_count(setup_.rule.kind), std::vector<float>(count));
+      // A device that does not compute makes no updates: its factors are bytes, and a time.
+      history_[id].assign(history_count(setup_.rule.kind),
+                          std::vector<float>(computes() ? count : 0));
       values += count;
     }
-    gradients_.emplace_back(values);
+    gradients_.emplace_back(computes() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }
   for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
@@ -46,7 +48,8 @@ void factor_broadcast::on(const backward_done& m) {
 }
 
 void factor_broadcast::send(clock_id clock) {
-  sent_at_ns_ = setup_.trace != nullptr ? now_ns() : 0;
+  sent_at_ns_ = now_ns();
+  setup_.overlap->began(sent_at_ns_);
   const auto& shape = setup_.factors->of_node();
   const auto rows = static_cast<std::uint32_t>(shape.rows);
   // The forward order is the order in which the next iteration needs the parameters.
@@ -87,14 +90,17 @@ void factor_broadcast::update_if_complete() {
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
   clocks_.erase(it);
   if (!std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
-  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto begin = now_ns();
   rebuild();
-  for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
-    update(setup_.parameters[i], gradients_[i]);
+  if (computes())
+    for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
+      update(setup_.parameters[i], gradients_[i]);
   ++version_;
+  const auto end = now_ns();
+  setup_.overlap->ended(end);
   if (setup_.trace != nullptr) {
     setup_.trace->record({setup_.name, "exchange", sent_at_ns_, begin, version_ - 1});
-    setup_.trace->record({setup_.name, "rebuild", begin, now_ns(), version_ - 1});
+    setup_.trace->record({setup_.name, "rebuild", begin, end, version_ - 1});
   }
   publish();
 }
@@ -102,7 +108,7 @@ void factor_broadcast::update_if_complete() {
 void factor_broadcast::rebuild() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
-  setup_.arithmetic->rebuild(setup_.factors->of_all(), u, v, gradients_[0], bias);
+  setup_.arithmetic->rebuild(setup_.product, u, v, gradients_[0], bias);
 }
 
 void factor_broadcast::update(std::size_t parameter, std::span<const float> gradient) {

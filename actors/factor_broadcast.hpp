@@ -25,6 +25,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/factor_store.hpp"
+#include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/trace.hpp"
 #include "messages/link.hpp"
@@ -55,6 +56,9 @@ struct factor_broadcast_setup {
   std::shared_ptr<device> arithmetic;
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<factor_store> factors;
+  /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
+  factor_shape product;
+  std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };
 
@@ -89,6 +93,7 @@ class factor_broadcast : public actor<factor_broadcast> {
     std::vector<std::size_t> landed;  // by worker: values, the own in passes
     std::size_t complete = 0;         // workers
   };
+  [[nodiscard]] bool computes() const { return setup_.arithmetic->computes(); }
   clock_state& at(clock_id clock);
   void send(clock_id clock);
   void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);

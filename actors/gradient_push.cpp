@@ -26,7 +26,8 @@ void gradient_push::on(const backward_done& m) {
 }
 
 void gradient_push::push(const pass_id& p) {
-  pushed_at_ns_ = setup_.trace != nullptr ? now_ns() : 0;
+  pushed_at_ns_ = now_ns();
+  setup_.overlap->began(pushed_at_ns_);
   const auto& cut = setup_.store->cut();
   // The forward order is the order in which the next iteration needs the parameters back.
   const auto priority = 1 + value(setup_.layer);
@@ -60,8 +61,12 @@ void gradient_push::on(const chunk_landed& m) {
 void gradient_push::publish(std::uint64_t version) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) setup_.store->publish(p, version);
-  if (setup_.trace != nullptr && pushed_at_ns_ != 0)
-    setup_.trace->record({setup_.name, "exchange", pushed_at_ns_, now_ns(), version - 1});
+  if (pushed_at_ns_ != 0) {  // not for the first values
+    const auto now = now_ns();
+    setup_.overlap->ended(now);
+    if (setup_.trace != nullptr)
+      setup_.trace->record({setup_.name, "exchange", pushed_at_ns_, now, version - 1});
+  }
   if (!installed_) {
     installed_ = true;
     for (const auto p : setup_.frozen) setup_.store->publish(p, version);

@@ -22,6 +22,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/gradient_sum.hpp"
+#include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/trace.hpp"
 #include "messages/link.hpp"
@@ -45,6 +46,7 @@ struct gradient_push_setup {
   std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
   std::shared_ptr<gradient_sum> sum;
   std::shared_ptr<parameter_store> store;
+  std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };
 

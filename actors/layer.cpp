@@ -3,6 +3,8 @@
 #include "actors/logic_bug.hpp"
 #include "actors/trace.hpp"
 
+#include <utility>
+
 namespace poseidon {
 
 layer::layer(actor_context context, layer_setup setup) : actor(context), setup_(std::move(setup)) {}
@@ -59,10 +61,14 @@ void layer::forward_if_ready() {
   const auto bottoms = setup_.is_source ? 1 : neighbours_.producers.size();
   if (forward_issued_ || bottoms_here_ < bottoms || bottoms == 0) return;
   if (setup_.has_parameters && !any_version_) return;
-  if (setup_.learns && value(fresh_) < value(pass_.clock)) return;
+  if (setup_.learns && value(fresh_) < value(pass_.clock)) {
+    if (waits_since_ns_ == 0) waits_since_ns_ = now_ns();
+    return;
+  }
   forward_issued_ = true;
 
   issue_work work;
+  work.waited_since_ns = std::exchange(waits_since_ns_, 0);
   if (setup_.is_source) {
     // The batch before is let go by the stream, not here: its last use may still be in the queue.
     work.run = [k = setup_.compute, p = compute_pass(), now = batch_,

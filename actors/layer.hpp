@@ -105,6 +105,7 @@ class layer : public actor<layer> {
   std::size_t bottoms_here_ = 0;
   std::size_t top_diffs_here_ = 0;
   bool forward_issued_ = false;
+  std::int64_t waits_since_ns_ = 0;  // only fresh parameters are missing
   std::shared_ptr<const batch> batch_, batch_before_;
   version_id fresh_{};
   bool any_version_ = false;

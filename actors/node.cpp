@@ -39,6 +39,12 @@ void node::on(const control_arrived& m) {
     setup_.display->detail("membership: " + name_of(d->worker) + " is done, at version " +
                            std::to_string(value(d->version)));
     if (coordinator_) tell<member_is_done>(coordinator_, {d->worker});
+  } else if (const auto* p = std::get_if<frames::probe>(&m.header)) {
+    const auto back = links_.find(value(m.from));
+    if (p->last && back != links_.end())
+      tell<send_frame>(back->second, {frames::probe_heard{p->round}, {}, 0});
+  } else if (const auto* h = std::get_if<frames::probe_heard>(&m.header)) {
+    if (selector_) tell<probe_answered>(selector_, {m.from, h->round});
   } else if (graph_ == nullptr) {
     return;  // the rest concerns a run that this node has not built
   } else if (std::holds_alternative<frames::start_training>(m.header)) {

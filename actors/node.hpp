@@ -3,8 +3,8 @@
 // One process's part of a run: finds the others, builds the actor graph from the run's specification and
 // the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
 //
-//   worker 0:  start -> routes chosen -> gathering until N nodes are in -> building -> waiting until all are ready
-//              -> training
+//   worker 0:  start -> routes chosen, as far as they can be -> gathering until N nodes are in -> [links timed,
+//              routes chosen] -> building -> waiting until all are ready -> training
 //   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
 //   then       training -> [done here] -> done everywhere -> ended
 //   or         anything -> failing [snapshot of what is whole] -> ended
@@ -18,7 +18,7 @@
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          choose_routes      to protocol_selector
+//          choose_routes, measure_links, probe_answered   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
@@ -82,10 +82,10 @@ class node : public actor<node> {
   using accepts = messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed,
                            everyone_ready, everyone_done, control_arrived, link_lost, stop_decided,
                            training_done, training_failed, snapshot_written, interrupted>;
-  using sends = messages<choose_routes, connect_coordinator, member_joined, member_is_ready,
-                         member_is_done, send_frame, bind_link, close_link, begin_training,
-                         stop_soon, finish_after, control_arrived, chunk_landed, history_arrived,
-                         write_snapshot, stop_accepting, shut_down>;
+  using sends = messages<choose_routes, measure_links, probe_answered, connect_coordinator,
+                         member_joined, member_is_ready, member_is_done, send_frame, bind_link,
+                         close_link, begin_training, stop_soon, finish_after, control_arrived,
+                         chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
@@ -112,6 +112,7 @@ class node : public actor<node> {
   void choose();
   void listen_for_nodes();
   void join_cluster();
+  void tell_view();
   void take_view(const frames::view& v);
   void describe_view(std::uint64_t epoch) const;
   void open(std::uint32_t worker, const link_connection& c);
@@ -143,6 +144,7 @@ class node : public actor<node> {
   handle<link_acceptor> acceptor_;
   handle<coordinator> coordinator_;
   handle<protocol_selector> selector_;
+  bool routes_need_rate_ = false;
   handle<telemetry> telemetry_;
   /// By chunk, for the links' trace; filled before the first chunk travels.
   std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =

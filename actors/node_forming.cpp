@@ -77,12 +77,18 @@ void node::choose() {
 }
 
 void node::on(const routes_chosen& m) {
-  if (phase_ != phase::starting) return;
   guarded([&] {
     if (!m.error.empty()) throw spec_error(m.error);
-    for (const auto& note : m.notes) setup_.display->note(note);
-    setup_.run->routes = m.routes;
-    listen_for_nodes();
+    if (m.needs_rate) {
+      routes_need_rate_ = true;
+    } else {
+      for (const auto& note : m.notes) setup_.display->note(note);
+      setup_.run->routes = m.routes;
+    }
+    if (phase_ == phase::starting)
+      listen_for_nodes();
+    else if (phase_ == phase::gathering)
+      tell_view();
   });
 }
 
@@ -191,17 +197,23 @@ void node::on(const peer_refused& m) {
 }
 
 void node::on(const view_agreed& m) {
-  guarded([&] {
-    members_ = m.members;
-    auto view = view_of(*setup_.run);
-    view.members = members_;
-    describe_view(view.epoch);
-    for (const auto& [worker, link] : links_) {
-      view.you = worker_id{worker};
-      tell<send_frame>(link, {view, {}, 0});
-    }
-    build();
-  });
+  members_ = m.members;
+  if (!routes_need_rate_) return guarded([this] { tell_view(); });
+  setup_.display->detail("routes: timing the links to " + plural(links_.size(), "node"));
+  std::vector<port<send_frame>> links;
+  for (const auto& [worker, link] : links_) links.push_back(link);
+  tell<measure_links>(selector_, {std::move(links)});
+}
+
+void node::tell_view() {
+  auto view = view_of(*setup_.run);
+  view.members = members_;
+  describe_view(view.epoch);
+  for (const auto& [worker, link] : links_) {
+    view.you = worker_id{worker};
+    tell<send_frame>(link, {view, {}, 0});
+  }
+  build();
 }
 
 void node::describe_view(std::uint64_t epoch) const {

@@ -20,6 +20,8 @@ class progress {
     std::vector<double> outputs;  ///< by output value of the train net
     double learning_rate = 0;
     std::uint64_t images = 0;  ///< trained by all workers since the run began
+    /// Summed over workers, since the run began: some layer's update was under way; for that streams stood still.
+    std::uint64_t communication_ns = 0, exposed_ns = 0;
   };
   virtual void trained(const iteration& i, const std::vector<output_value>& outputs) = 0;
   virtual void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -16,15 +17,15 @@ constexpr double assumed_link_mbit_s = 1000;
 constexpr int repetitions = 3;
 constexpr double most_flop = 2e8;  // of a product that is timed: a few milliseconds
 
+/// The first run, and with `more` the best of those, for which code and memory are warm.
 template <class F>
-double best_seconds(F&& run) {
-  run();  // code and memory get warm
-  double best = 1e9;
-  for (int i = 0; i < repetitions; ++i) {
+double best_seconds(int more, F&& run) {
+  double best = 0;
+  for (int i = 0; i <= more; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     run();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    best = i < 2 ? took.count() : std::min(best, took.count());
   }
   return std::max(best, 1e-9);
 }
@@ -38,7 +39,7 @@ double flop_of(const factor_shape& s) {
 
 double device_probe::product_s(const factor_shape& wanted) {
   auto s = wanted;
-  while (flop_of(s) > most_flop) {
+  while (device_->computes() && flop_of(s) > most_flop) {
     auto& largest =
         std::max({std::ref(s.rows), std::ref(s.outputs), std::ref(s.inputs)}, [](auto a, auto b) {
           return a.get() < b.get();
@@ -50,61 +51,94 @@ double device_probe::product_s(const factor_shape& wanted) {
   if (known == flop_s_.end()) {
     const std::vector<float> u(s.u_values(), 0.5f), v(s.rows * s.inputs, 0.25f);
     std::vector<float> gradient(s.outputs * s.inputs);
-    const auto seconds = best_seconds([&] { device_->rebuild(s, u, v, gradient, {}); });
+    const auto seconds = best_seconds(device_->computes() ? repetitions : 0,
+                                      [&] { device_->rebuild(s, u, v, gradient, {}); });
     known = flop_s_.emplace(key, flop_of(s) / seconds).first;
   }
   return flop_of(wanted) / known->second;
 }
 
+double device_probe::flop_s() {
+  factor_shape s{128, 1024, 1024};
+  auto seconds = product_s(s);
+  // What sleeps wakes up late; of some milliseconds that is little.
+  for (; !device_->computes() && seconds < 0.005; seconds = product_s(s)) s.rows *= 4;
+  return flop_of(s) / seconds;
+}
+
 double device_probe::update_s_value(const solver_rule& rule) {
+  if (update_s_value_) return *update_s_value_;
   constexpr std::size_t values = std::size_t{1} << 18;  // no cache holds all of it
   const std::vector<float> gradient(values, 1.0f), now(values, 1.0f);
   std::vector<float> fresh(values);
   std::vector<std::vector<float>> slots(history_count(rule.kind), std::vector<float>(values, 1.0f));
   const std::vector<std::span<float>> history(slots.begin(), slots.end());
-  return best_seconds([&] { device_->update(rule, {}, gradient, now, fresh, history); }) /
-         static_cast<double>(values);
+  update_s_value_ =
+      best_seconds(repetitions, [&] { device_->update(rule, {}, gradient, now, fresh, history); }) /
+      static_cast<double>(values);
+  return *update_s_value_;
 }
 
 double device_probe::add_s_value() {
+  if (add_s_value_) return *add_s_value_;
   std::vector<float> into(std::size_t{1} << 18);
   const std::vector<float> x(into.size(), 1.0f);
-  return best_seconds([&] { device_->add(into, x); }) / static_cast<double>(into.size());
+  add_s_value_ =
+      best_seconds(repetitions, [&] { device_->add(into, x); }) / static_cast<double>(into.size());
+  return *add_s_value_;
 }
 
-route_plan plan_routes(const protocol_selector_setup& s) {
+namespace {
+
+/// What this device and its links do in a second. `probe` is used as long as product_s is.
+route_rates rates_of(const protocol_selector_setup& s, const net& n, device_probe& probe) {
+  s.node.compute->enter_thread(1);
+  const bool computes = s.node.compute->computes();
+  const auto& solver = s.run.solver.spec;
+  route_rates r;
+  r.workers = s.run.workers;
+  r.link_mbit_s = s.link_mbit_s > 0 ? s.link_mbit_s : assumed_link_mbit_s;
+  r.cores = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t batch = 1;
+  for (const auto& layer : n.layers)
+    if (is_source(layer)) {
+      batch = static_cast<std::uint64_t>(n.blobs[layer.tops.front()].shape.front());
+      break;
+    }
+  r.lanes = s.node.replicas != 0 ? s.node.replicas
+                                 : default_replicas(batch, std::thread::hardware_concurrency());
+  r.product_s = [&probe](const factor_shape& shape) { return probe.product_s(shape); };
+  r.flop_s = probe.flop_s();
+  if (computes) {
+    r.update_s_value = probe.update_s_value(rule_of(solver));
+    r.add_s_value = probe.add_s_value();
+    return r;
+  }
+  // Links and kernels stand for others; sums and updates are small change on what computes like that.
+  const auto& replay = solver.poseidon().replay();
+  r.link_mbit_s /= replay.byte_scale();
+  r.flop_s /= replay.time_scale();
+  r.product_s = [&probe, scale = replay.time_scale()](const factor_shape& shape) {
+    return scale * probe.product_s(shape);
+  };
+  return r;
+}
+
+}  // namespace
+
+route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const auto n = resolve_train_net(s.run, s.node);
   const auto& solver = s.run.solver.spec;
   const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
   route_plan plan;
-  // A device that does not compute has the sizes of blobs, scaled perhaps, but no factors of them.
-  const bool computes = s.node.compute->computes();
-  if (!computes && s.wish.what != route_wish::kind::automatic &&
-      s.wish.what != route_wish::kind::server)
-    throw spec_error(
-        "--routes: a replayed net has no factors, only times and sizes. Use --routes ps, or none.");
   auto chosen = wished_layers(n, s.wish, solver);
   const bool automatic = s.wish.what == route_wish::kind::automatic;
-  if (computes && (automatic || s.explain)) {
-    const auto loads = route_loads(n, micro_batches, solver);
-    device_probe probe(s.node.compute);
-    s.node.compute->enter_thread(1);
-    auto& r = plan.rates;
-    r.workers = s.run.workers;
-    r.link_mbit_s = s.link_mbit_s > 0 ? s.link_mbit_s : assumed_link_mbit_s;
-    r.cores = std::max(1u, std::thread::hardware_concurrency());
-    std::uint64_t batch = 1;
-    for (const auto& layer : n.layers)
-      if (is_source(layer)) {
-        batch = static_cast<std::uint64_t>(n.blobs[layer.tops.front()].shape.front());
-        break;
-      }
-    r.lanes = s.node.replicas != 0 ? s.node.replicas
-                                   : default_replicas(batch, std::thread::hardware_concurrency());
-    r.product_s = [&](const factor_shape& shape) { return probe.product_s(shape); };
-    r.flop_s = flop_of({128, 256, 256}) / probe.product_s({128, 256, 256});
-    r.update_s_value = probe.update_s_value(rule_of(solver));
-    r.add_s_value = probe.add_s_value();
+  const auto loads = route_loads(n, micro_batches, solver);
+  const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
+    return load.factors.rows > 0 && load.refusal.empty();
+  });
+  if (s.node.compute->rebuilds() && ((automatic && choice) || s.explain)) {
+    auto& r = plan.rates = rates_of(s, n, probe);
     plan.decisions = decide_routes(loads, r);
     r.product_s = nullptr;  // the probe ends here
     for (auto& d : plan.decisions) {
@@ -115,11 +149,7 @@ route_plan plan_routes(const protocol_selector_setup& s) {
         if (d.load.refusal.empty()) d.why = "as --routes says";
       }
     }
-    const bool choice = std::any_of(plan.decisions.begin(), plan.decisions.end(),
-                                    [](const auto& d) { return d.load.refusal.empty(); });
-    if (automatic && choice && s.link_mbit_s <= 0)
-      plan.notes.push_back(
-          "routes: the links' rate is not known; 1000 Mbit/s is assumed (--link-rate says better)");
+    plan.rate_assumed = automatic && choice && s.link_mbit_s <= 0;
   }
   std::vector<std::string> names;
   for (std::size_t l = 0; l < n.layers.size(); ++l)
@@ -132,15 +162,58 @@ route_plan plan_routes(const protocol_selector_setup& s) {
 }
 
 protocol_selector::protocol_selector(actor_context context, protocol_selector_setup setup)
-    : actor(context), setup_(std::move(setup)) {}
+    : actor(context), setup_(std::move(setup)), device_(setup_.node.compute) {}
+
+void protocol_selector::plan() {
+  routes_chosen answer;
+  try {
+    auto plan = plan_routes(setup_, device_);
+    answer.needs_rate = plan.rate_assumed;
+    answer.routes = std::move(plan.routes);
+    answer.notes = std::move(plan.notes);
+    if (probe_)
+      answer.notes.insert(answer.notes.begin(),
+                          "routes: this node's links carry " +
+                              std::to_string(std::lround(setup_.link_mbit_s)) +
+                              " Mbit/s together, as measured");
+  } catch (const std::exception& e) {
+    answer.error = e.what();
+  }
+  tell(reply_, std::move(answer));
+}
 
 void protocol_selector::on(const choose_routes& m) {
-  try {
-    auto plan = plan_routes(setup_);
-    tell(m.reply, routes_chosen{std::move(plan.routes), std::move(plan.notes), {}});
-  } catch (const std::exception& e) {
-    tell(m.reply, routes_chosen{{}, {}, e.what()});
+  reply_ = m.reply;
+  plan();
+}
+
+void protocol_selector::on(const measure_links& m) {
+  links_ = m.links;
+  probe_.emplace(links_.size());
+  send(probe_->begin(std::chrono::steady_clock::now()));
+}
+
+void protocol_selector::send(const link_probe::round& r) {
+  static constexpr std::size_t frame = std::size_t{1} << 20;
+  const auto bytes = std::make_shared<std::vector<std::byte>>(std::min(frame, r.bytes));
+  // Frame by frame over all links, so that none is done before the others begin.
+  for (std::size_t sent = 0; sent < r.bytes; sent += frame) {
+    const auto part = std::span<const std::byte>(*bytes).first(std::min(frame, r.bytes - sent));
+    for (const auto& link : links_)
+      tell(link,
+           send_frame{frames::probe{r.number, sent + part.size() == r.bytes}, {bytes, part}, 0},
+           part.size());
   }
+}
+
+void protocol_selector::on(const probe_answered& m) {
+  if (!probe_ || setup_.link_mbit_s > 0) return;
+  if (const auto next = probe_->heard(m.from, m.round, std::chrono::steady_clock::now()))
+    return send(*next);
+  if (probe_->mbit_s() <= 0) return;
+  setup_.link_mbit_s = probe_->mbit_s();
+  links_.clear();
+  plan();
 }
 
 void protocol_selector::on(const shut_down&) {

@@ -2,29 +2,39 @@
 //
 // Chooses by which route each parameter's gradient goes: parameter server or factor broadcast (models/routes.hpp). One
 // per cluster, on worker 0, before the others are told what is trained; the choice is part of the view, so all nodes
-// train with the same one from the first clock on.
+// train with the same one from the first clock on. Where it has to choose and nobody has told it the links' rate, it
+// chooses when all nodes are in, after it has timed the links.
 //
-// Accepts  choose_routes   from node   once
+//   chosen <--choose_routes-- idle --choose_routes, rate unknown--> waiting --measure_links--> timing --all heard--> chosen
+//
+// Accepts  choose_routes   from node   once, before anybody can join
+//          measure_links   from node   once, if it was told that the rate is missing
+//          probe_answered  from node   what a peer says to a round of probes
 //          shut_down       from node
 // Sends    routes_chosen   to node
-// State    none.
+//          send_frame      to network_link   probes
+// State    the plan's setup, the timings of this device, the round of probes under way.
 // Fails    never by exception: what --routes asks for and the net cannot do is part of the answer.
 // Detached: it opens data sources for the shapes of their samples, and times this device.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/link_probe.hpp"
 #include "actors/run_spec.hpp"
+#include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/route_choice.hpp"
 
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace poseidon {
 
 struct routes_chosen {
+  bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
   parameter_routes routes;
   std::vector<std::string> notes;  ///< for the user
   std::string error;               ///< empty: none
@@ -33,6 +43,17 @@ struct routes_chosen {
 /// node -> protocol_selector
 struct choose_routes {
   port<routes_chosen> reply;
+};
+
+/// node -> protocol_selector: links to all other nodes, which do nothing yet.
+struct measure_links {
+  std::vector<port<send_frame>> links;
+};
+
+/// node -> protocol_selector
+struct probe_answered {
+  worker_id from{};
+  std::uint32_t round = 0;
 };
 
 struct protocol_selector_setup {
@@ -49,12 +70,14 @@ class device_probe {
   explicit device_probe(std::shared_ptr<const device> d) : device_(std::move(d)) {}
   /// Seconds of this thread; from a part of the product, if the whole takes longer than milliseconds.
   [[nodiscard]] double product_s(const factor_shape& s);
+  [[nodiscard]] double flop_s();  ///< of products whose shape does not matter
   [[nodiscard]] double update_s_value(const solver_rule& rule);
   [[nodiscard]] double add_s_value();
 
  private:
   std::shared_ptr<const device> device_;
   std::map<std::array<std::size_t, 4>, double> flop_s_;  // by shape
+  std::optional<double> update_s_value_, add_s_value_;
 };
 
 struct route_plan {
@@ -62,27 +85,42 @@ struct route_plan {
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   route_rates rates;
   std::vector<std::string> notes;  ///< for the user
+  bool rate_assumed = false;       ///< the choice rests on a link rate that nobody knows
 };
 
-/// What the actor does, for whoever only wants to know. Times the device for some milliseconds in this thread.
+/// What the actor does, for whoever only wants to know. Times the device for some milliseconds in this thread, if
+/// there is a choice.
 /// Errors   spec_error, as resolve_train_net and wished_layers.
-[[nodiscard]] route_plan plan_routes(const protocol_selector_setup& setup);
+[[nodiscard]] route_plan plan_routes(const protocol_selector_setup& setup, device_probe& probe);
 
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";
-  using accepts = messages<choose_routes, shut_down>;
-  using sends = messages<routes_chosen>;
+  using accepts = messages<choose_routes, measure_links, probe_answered, shut_down>;
+  using sends = messages<routes_chosen, send_frame>;
 
   protocol_selector(actor_context context, protocol_selector_setup setup);
   void on(const choose_routes& m);
+  void on(const measure_links& m);
+  void on(const probe_answered& m);
   void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override { reply_ = {}, links_.clear(); }
 
  private:
+  void plan();
+  void send(const link_probe::round& r);
+
   protocol_selector_setup setup_;
+  device_probe device_;
+  port<routes_chosen> reply_;
+  std::vector<port<send_frame>> links_;
+  std::optional<link_probe> probe_;
 };
 
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::choose_routes)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::measure_links)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::probe_answered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_chosen)

@@ -40,6 +40,8 @@ std::optional<report_board::merged> report_board::add(worker_id from,
     for (std::size_t i = 0; i < report.sums.size(); ++i) all.means[i] += report.sums[i];
     all.passes += report.passes;
     all.images += report.images;
+    all.communication_ns += report.communication_ns;
+    all.exposed_ns += report.exposed_ns;
   }
   for (auto& m : all.means) m /= static_cast<double>(all.passes);
   open_.erase(key);

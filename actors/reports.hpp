@@ -65,6 +65,7 @@ class report_board {
     std::vector<double> means;  ///< sums in worker order, over all passes
     std::uint64_t passes = 0;
     std::uint64_t images = 0;  ///< trained by all workers since the run began
+    std::uint64_t communication_ns = 0, exposed_ns = 0;  ///< the same, as in worker_report
   };
   /// Returns  the merged values once every worker has reported.
   std::optional<merged> add(worker_id from, const frames::worker_report& r);

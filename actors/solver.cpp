@@ -1,5 +1,6 @@
 #include "actors/solver.hpp"
 
+#include "actors/trace.hpp"
 #include "models/solver_file.hpp"
 
 #include <algorithm>
@@ -101,7 +102,9 @@ void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
   sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_.train.outputs)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
   if (display == 0 || (clock % display != 0 && clock + 1 != end_version_)) return;
-  report({clock_id{clock}, -1, 1, std::move(sums), images_});
+  const auto overlap = setup_.overlap->read(now_ns());
+  report({clock_id{clock}, -1, 1, std::move(sums), images_, overlap.communication_ns,
+          overlap.exposed_ns});
 }
 
 void solver::report(frames::worker_report r) {
@@ -133,7 +136,9 @@ void solver::take(worker_id from, const frames::worker_report& r) {
                              merged->means.front(),
                              {merged->means.begin() + 1, merged->means.end()},
                              learning_rate(setup_.spec, clock),
-                             merged->images},
+                             merged->images,
+                             merged->communication_ns,
+                             merged->exposed_ns},
                             nets_.train.outputs);
   }
 }

@@ -28,6 +28,7 @@
 //          says so.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/overlap_meter.hpp"
 #include "actors/progress.hpp"
 #include "actors/reports.hpp"
 #include "actors/test_phase.hpp"
@@ -65,6 +66,7 @@ struct solver_setup {
   /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
   std::shared_ptr<progress> display;  ///< worker 0 prints; others have none
+  std::shared_ptr<const overlap_meter> overlap;
 };
 
 /// Ports and nets that exist only after everybody has been spawned.

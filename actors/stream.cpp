@@ -13,16 +13,28 @@ void stream::on(const issue_work& m) {
     setup_.enter_thread();
     entered_ = true;
   }
-  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto begin = now_ns();
+  if (m.waited_since_ns != 0) account_for_standing_still(m, begin);
   m.run();
+  idle_since_ns_ = now_ns();
   if (setup_.trace != nullptr)
-    setup_.trace->record({m.layer, m.phase, begin, now_ns(), value(m.pass.clock)});
+    setup_.trace->record({m.layer, m.phase, begin, idle_since_ns_, value(m.pass.clock)});
   std::vector<float> outputs;
   if (m.read_outputs) {
     outputs = m.read_outputs();
     check_finite(m, outputs);
   }
   if (m.reply) tell(m.reply, work_done{m.pass, m.backward, std::move(outputs)});
+}
+
+/// Waiting hides as long as there is other work: what counts begins where both the work before and the layer's bottoms
+/// were done.
+void stream::account_for_standing_still(const issue_work& m, std::int64_t now) {
+  const auto since = std::max(idle_since_ns_, m.waited_since_ns);
+  if (now <= since) return;
+  setup_.overlap->stood_still(now - since);
+  if (setup_.trace != nullptr)
+    setup_.trace->record({m.layer, "stall", since, now, value(m.pass.clock)});
 }
 
 void stream::check_finite(const issue_work& m, const std::vector<float>& outputs) {

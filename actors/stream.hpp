@@ -8,15 +8,17 @@
 //          shut_down        from node    after the last pass
 // Sends    work_done        to layer     for work that carries a reply port
 //          nonfinite_found  to solver    once, when an output is NaN or infinite
-// State    none between two works.
+// State    when it ended its last work.
 // Fails    a kernel that throws ends the actor; node reports the text.
 // Detached: it computes.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/overlap_meter.hpp"
 #include "actors/trace.hpp"
 #include "messages/training.hpp"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,6 +28,7 @@ struct stream_setup {
   std::function<void()> enter_thread;  ///< run once, in the stream's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
+  std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };
 
@@ -40,9 +43,11 @@ class stream : public actor<stream> {
   void on(const shut_down& m);
 
  private:
+  void account_for_standing_still(const issue_work& m, std::int64_t now);
   void check_finite(const issue_work& m, const std::vector<float>& outputs);
 
   stream_setup setup_;
+  std::int64_t idle_since_ns_ = 0;
   bool entered_ = false;
   bool reported_ = false;
 };

@@ -1,5 +1,6 @@
 #include "actors/trace.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
@@ -78,6 +79,25 @@ void write_span(std::FILE* f, const trace_span& s, unsigned pid, std::size_t tid
 
 }  // namespace
 
+std::map<std::string_view, trace_log::communication> trace_log::communication_of_layers() const {
+  std::map<std::string_view, communication> out;
+  std::int64_t streams = 0;
+  for (const auto& lane : lanes_) {
+    bool computes = false;
+    lane->for_each([&](const trace_span& s) {
+      const auto took = s.end_ns - s.begin_ns;
+      if (s.phase == "forward") computes = true;
+      if (s.phase == "stall") out[s.name].exposed_ns += took;
+      if (s.phase != "exchange" && s.phase != "rebuild") return;
+      out[s.name].exchange_ns += took;
+      if (s.phase == "exchange") ++out[s.name].clocks;
+    });
+    streams += computes ? 1 : 0;
+  }
+  for (auto& [layer, c] : out) c.exposed_ns /= std::max<std::int64_t>(1, streams);
+  return out;
+}
+
 void trace_log::write(const std::filesystem::path& path, worker_id self) const {
   const auto partial = path.string() + ".partial";
   auto fail = [&](const std::string& what) {
@@ -100,6 +120,18 @@ void trace_log::write(const std::filesystem::path& path, worker_id self) const {
         ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{\"name\":%s}}",
         pid, tid, json_text(lanes_[tid]->name()).c_str());
     lanes_[tid]->for_each([&](const trace_span& s) { write_span(f.get(), s, pid, tid); });
+  }
+  std::fputs("\n],\n\"communication\":[", f.get());
+  const char* separator = "\n";
+  for (const auto& [layer, c] : communication_of_layers()) {
+    std::fprintf(
+        f.get(),
+        "%s{\"layer\":%s,\"clocks\":%llu,\"exchange_ms\":%.3f,\"exposed_ms\":%.3f,"
+        "\"hidden_ms\":%.3f}",
+        separator, json_text(layer).c_str(), static_cast<unsigned long long>(c.clocks),
+        static_cast<double>(c.exchange_ns) / 1e6, static_cast<double>(c.exposed_ns) / 1e6,
+        static_cast<double>(std::max<std::int64_t>(0, c.exchange_ns - c.exposed_ns)) / 1e6);
+    separator = ",\n";
   }
   std::fputs("\n]}\n", f.get());
   if (std::ferror(f.get()) != 0 || std::fflush(f.get()) != 0) fail("cannot write it");

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,11 +71,21 @@ class trace_log {
   /// A copy of `text` that lives as long as the log.
   [[nodiscard]] std::string_view keep(std::string text);
 
-  /// Chrome trace JSON; pid is the worker, one tid per lane. Written aside, then renamed.
+  /// Chrome trace JSON; pid is the worker, one tid per lane. "communication" has for each layer how long its updates were
+  /// under way and for how much of that streams stood still. Written aside, then renamed.
   /// Errors   std::runtime_error with path and reason.
   void write(const std::filesystem::path& path, worker_id self) const;
 
  private:
+  struct communication {
+    std::uint64_t clocks = 0;
+    std::int64_t exchange_ns =
+        0;  ///< from the gradient handed over until the parameters were fresh, over all clocks
+    std::int64_t exposed_ns = 0;  ///< streams stood still for it; their mean
+  };
+  /// By layer. Called with the lock held.
+  [[nodiscard]] std::map<std::string_view, communication> communication_of_layers() const;
+
   bool enabled_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<trace_lane>> lanes_;

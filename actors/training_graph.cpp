@@ -2,6 +2,7 @@
 
 #include "actors/actor_graph.hpp"
 #include "data/sample_schedule.hpp"
+#include "models/byte_scale.hpp"
 
 #include <algorithm>
 
@@ -11,10 +12,6 @@ namespace {
 
 std::string indexed(const std::string& what, std::size_t replica) {
   return what + " [" + std::to_string(replica) + "]";
-}
-
-bool contains(const std::vector<std::size_t>& layers, std::size_t layer) {
-  return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
 }  // namespace
@@ -30,7 +27,11 @@ handle<D> training_graph::start(thread_kind threads, std::string name, Args&&...
 
 training_graph::training_graph(const graph_context& context, const run_spec& spec,
                                const node_spec& node, compiled_run& run)
-    : context_(context), spec_(spec), node_(node), run_(run) {
+    : context_(context),
+      spec_(spec),
+      node_(node),
+      run_(run),
+      overlap_(std::make_shared<overlap_meter>(run.replicas)) {
   spawn_shard_and_solver();
   spawn_streams();
   spawn_pushes();
@@ -45,6 +46,7 @@ void training_graph::spawn_streams() {
     s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
     s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
     s.solver = solver_;
+    s.overlap = overlap_;
     s.trace = lane(indexed("stream compute", r));
     streams_.push_back(start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
   }
@@ -82,6 +84,7 @@ void training_graph::spawn_push(push_entry& e) {
   s.frozen = e.group.frozen;
   s.sum = e.sum;
   s.store = run_.store;
+  s.overlap = overlap_;
   s.trace = lane("gradient_push " + first);
   e.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
 }
@@ -105,9 +108,15 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.of_net = n.parameters;
   s.arithmetic = node_.compute;
   s.store = run_.store;
-  s.factors = std::make_shared<factor_store>(factors_of(n, l), s.passes, spec_.workers,
-                                             clock_id{spec_.first_clock});
+  const auto of_pass = factors_of(n, l);
+  const auto scale_of_bytes =
+      node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
+  s.factors = std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), s.passes,
+                                             spec_.workers, clock_id{spec_.first_clock});
+  s.product = of_pass;
+  s.product.rows = s.factors->of_all().rows;
   factors_[layer] = s.factors;
+  s.overlap = overlap_;
   s.trace = lane("factor_broadcast " + name);
   e.broadcast = start<factor_broadcast>(thread_kind::own, "factor_broadcast " + name, std::move(s));
 }
@@ -165,8 +174,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.outputs = solver_;
       s.issued = solver_;
       if (training) {
-        if (push != nullptr && contains(push->group.writers, l))
-          s.contribute = contribution(*push, l, r);
+        if (push != nullptr && push->group.is_writer(l)) s.contribute = contribution(*push, l, r);
         // Each pass's factors have a place of their own.
         s.waits_for_taken =
             run_.replicas > 1 && run_.micro_batches > 1 && push != nullptr && push->sum != nullptr;
@@ -271,6 +279,7 @@ void training_graph::spawn_shard_and_solver() {
   const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
                                  spec_.data.samples};
   s.test_phases = spec_.data.test_phases;
+  s.overlap = overlap_;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});
@@ -289,109 +298,6 @@ solver_net training_graph::solver_view(const compiled_net& c, const net_actors& 
       out.share = {static_cast<std::uint64_t>(spec_.solver.spec.test_iter(static_cast<int>(t))),
                    spec_.workers, value(context_.self), run_.replicas, c.batch};
   return out;
-}
-
-void training_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
-  const auto& layers = c.graph.layers;
-  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      connect_layer m;
-      for (const auto bottom : layers[l].bottoms)
-        if (const auto from = producer(c.graph, bottom, l))
-          m.producers.push_back(a.layers[r][*from]);
-      for (const auto top : layers[l].tops)
-        if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
-      if (const auto from = starter(c.graph, l)) m.producers.push_back(a.layers[r][*from]);
-      for (std::size_t other = 0; other < layers.size(); ++other)
-        if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
-      if (training)
-        for (const auto& e : pushes_)
-          if (contains(e.group.writers, l))
-            m.push = e.broadcast ? port<backward_done>(e.broadcast) : port<backward_done>(e.push);
-      tell_from_outside(a.layers[r][l], m);
-    }
-    for (std::size_t d = 0; d < c.data_layers.size(); ++d)
-      tell_from_outside(a.sources[r][d], connect_data_source{a.layers[r][c.data_layers[d]]});
-  }
-}
-
-/// Layers of training and of test nets, of every replica.
-std::vector<port<parameters_fresh>> training_graph::readers_of(const push_entry& e) const {
-  std::vector<port<parameters_fresh>> out;
-  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
-    for (const auto l : e.group.layers) out.push_back(train_.layers[r][l]);
-    for (std::size_t t = 0; t < tests_.size(); ++t) {
-      const auto& layers = run_.tests[t].graph.layers;
-      for (std::size_t l = 0; l < layers.size(); ++l)
-        if (!layers[l].parameters.empty() && push_of(layers[l].name) == &e)
-          out.push_back(tests_[t].layers[r][l]);
-    }
-  }
-  return out;
-}
-
-void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) {
-  for (const auto& e : pushes_) {
-    if (e.broadcast) {
-      tell_from_outside(e.broadcast,
-                        connect_factor_broadcast{links, readers_of(e), solver_, checkpointer_});
-      continue;
-    }
-    connect_gradient_push m;
-    m.links = links;
-    m.own_shard = shard_;
-    m.own_shard_install = shard_;
-    m.layers = readers_of(e);
-    m.solver = solver_;
-    for (std::uint32_t r = 0; r < run_.replicas; ++r)
-      for (const auto l : e.group.writers) m.layers_taken.push_back(train_.layers[r][l]);
-    tell_from_outside(e.push, m);
-  }
-}
-
-void training_graph::connect(const std::vector<port<send_frame>>& links) {
-  connect_shard shard;
-  shard.links = links;
-  for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p)
-    shard.gather.push_back(gather(p));
-  shard.checkpointer = checkpointer_;
-  tell_from_outside(shard_, shard);
-  connect_checkpointer snapshots{links, shard_, {}};
-  for (const auto& e : pushes_)
-    if (e.broadcast) snapshots.own_broadcasts.push_back(e.broadcast);
-  tell_from_outside(checkpointer_, snapshots);
-  connect_pushes(links);
-  connect_net(run_.train, train_, true);
-  for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
-
-  connect_solver s;
-  s.train = solver_view(run_.train, train_);
-  for (std::size_t t = 0; t < tests_.size(); ++t)
-    s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
-  if (value(context_.self) == 0)
-    s.checkpointer = checkpointer_;
-  else
-    s.to_first = links.front();
-  s.node_stop = context_.node_stop;
-  s.node_done = context_.node_done;
-  s.node_failed = context_.node_failed;
-  tell_from_outside(solver_, s);
-}
-
-port<chunk_landed> training_graph::gather(std::size_t parameter) const {
-  const auto& e = pushes_[push_of_parameter_[parameter]];
-  return e.broadcast ? port<chunk_landed>(e.broadcast) : port<chunk_landed>(e.push);
-}
-
-port<history_arrived> training_graph::history_owner(std::size_t parameter) const {
-  if (!on_factors(run_.store->cut(), parameter)) return shard_;
-  return pushes_[push_of_parameter_[parameter]].broadcast;
-}
-
-port<factors_landed> training_graph::broadcast(layer_id layer) const {
-  for (const auto& e : pushes_)
-    if (e.broadcast && e.group.layers.front() == value(layer)) return e.broadcast;
-  return {};
 }
 
 }  // namespace poseidon

@@ -97,6 +97,7 @@ class training_graph {
   const node_spec& node_;
   compiled_run& run_;
 
+  std::shared_ptr<overlap_meter> overlap_;
   handle<solver> solver_;
   handle<server_shard> shard_;
   handle<checkpointer> checkpointer_;

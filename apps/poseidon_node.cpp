@@ -72,13 +72,17 @@ int explain_routes(const node_options& o) {
   s.wish = parse_routes(o.routes);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;
-  const auto plan = plan_routes(s);
+  device_probe probe(s.node.compute);
+  const auto plan = plan_routes(s, probe);
   if (o.explain_routes == "json") {
     std::fputs(routes_json(plan.decisions, plan.rates).c_str(), stdout);
     return 0;
   }
   std::fputs(routes_table(plan.decisions, plan.rates).c_str(), stdout);
   for (const auto& note : plan.notes) std::printf("%s\n", note.c_str());
+  if (s.link_mbit_s <= 0)
+    std::printf(
+        "The links' rate is assumed (--link-rate); a run measures it when all nodes are in.\n");
   return 0;
 }
 
@@ -106,7 +110,7 @@ node_setup setup_of(const node_options& o) {
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
   s.graph_file = o.graph;
-  s.display = std::make_shared<console>(verbosity_of(o.log_level));
+  s.display = std::make_shared<console>(verbosity_of(o.log_level), o.nodes);
   return s;
 }
 

@@ -59,6 +59,8 @@ void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
   auto sums = w.initSums(static_cast<unsigned>(r.sums.size()));
   for (unsigned i = 0; i < sums.size(); ++i) sums.set(i, r.sums[i]);
   w.setImages(r.images);
+  w.setCommunicationNs(r.communication_ns);
+  w.setExposedNs(r.exposed_ns);
 }
 
 void write(wire::Frame::Builder frame, const frame_header& h) {
@@ -118,6 +120,12 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setRows(f.rows);
                    w.setFirst(f.first);
                  },
+                 [&](const frames::probe& f) {
+                   auto w = frame.initProbe();
+                   w.setRound(f.round);
+                   w.setLast(f.last);
+                 },
+                 [&](const frames::probe_heard& f) { frame.initProbeHeard().setRound(f.round); },
              },
              h);
 }
@@ -177,6 +185,8 @@ frame_header read(wire::WorkerReport::Reader r) {
   w.sums.reserve(sums.size());
   for (const double sum : sums) w.sums.push_back(sum);
   w.images = r.getImages();
+  w.communication_ns = r.getCommunicationNs();
+  w.exposed_ns = r.getExposedNs();
   return w;
 }
 
@@ -229,6 +239,10 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::factors{layer_id{r.getLayer()}, clock_id{r.getClock()}, r.getRows(),
                              r.getFirst()};
     }
+    case wire::Frame::PROBE:
+      return frames::probe{frame.getProbe().getRound(), frame.getProbe().getLast()};
+    case wire::Frame::PROBE_HEARD:
+      return frames::probe_heard{frame.getProbeHeard().getRound()};
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -278,7 +292,7 @@ std::string_view kind_name(const frame_header& h) {
       "install_history", "gather_history", "history",
       "worker_report",   "stop_requested", "stop_after",
       "goodbye",         "worker_done",    "gradient_squares",
-      "factors"};
+      "factors",         "probe",          "probe_heard"};
   return names[h.index()];
 }
 
@@ -288,7 +302,7 @@ bool has_payload(const frame_header& h) {
          std::holds_alternative<frames::install_history>(h) ||
          std::holds_alternative<frames::history>(h) ||
          std::holds_alternative<frames::gradient_squares>(h) ||
-         std::holds_alternative<frames::factors>(h);
+         std::holds_alternative<frames::factors>(h) || std::holds_alternative<frames::probe>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

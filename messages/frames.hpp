@@ -102,6 +102,8 @@ struct worker_report {
   std::uint32_t passes = 0;    ///< how many passes the sums below are over
   std::vector<double> sums;    ///< by output value, in net order
   std::uint64_t images = 0;    ///< trained since the run began
+  /// Since the run began: how long some layer's update was under way, and for how much of that the streams stood still.
+  std::uint64_t communication_ns = 0, exposed_ns = 0;
 };
 
 /// Any node to node 0: please end (Ctrl-C here, a failure here).
@@ -120,6 +122,17 @@ struct goodbye {
   std::string reason;  ///< empty: done as planned
 };
 
+/// The first node to each other one before the view: bytes to time the links with. The payload is thrown away.
+struct probe {
+  std::uint32_t round = 0;
+  bool last = false;  ///< of that round, to this node
+};
+
+/// The answer to a round's last probe.
+struct probe_heard {
+  std::uint32_t round = 0;
+};
+
 /// Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
 struct worker_done {
   worker_id worker{};
@@ -133,6 +146,6 @@ using frame_header =
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
-                 frames::gradient_squares, frames::factors>;
+                 frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard>;
 
 }  // namespace poseidon

@@ -68,6 +68,8 @@ struct issue_work {
   port<work_done> reply;                             ///< told after both; empty: nobody waits
   pass_id pass;
   bool backward = false;
+  std::int64_t waited_since_ns =
+      0;                   ///< everything but fresh parameters was there then; 0: they came first
   std::string_view layer;  ///< for the trace; lives as long as the run
   std::string_view phase;  ///< "forward", "backward", "test"
 };

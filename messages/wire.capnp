@@ -46,6 +46,8 @@ struct Frame {
     workerDone @16 :WorkerDone;
     gradientSquares @17 :GradientSquares;
     factors @18 :Factors;
+    probe @19 :Probe;
+    probeHeard @20 :ProbeHeard;
   }
 }
 
@@ -74,6 +76,15 @@ struct MemberReady {
 struct WorkerDone {
   worker @0 :UInt32;          # equals Frame.from
   version @1 :UInt64;         # what its parameters stand at
+}
+
+# The first node to each other one before the view: times the links with bytes that mean nothing.
+struct Probe {
+  round @0 :UInt32;
+  last @1 :Bool;              # of this round to this node; it answers that one
+}
+struct ProbeHeard {
+  round @0 :UInt32;
 }
 
 # gradient_push to the server_shard that owns the chunk. Payload: the chunk's count of float32, summed
@@ -130,6 +141,8 @@ struct WorkerReport {
   passes @2 :UInt32;          # how many passes the sums are over
   sums @3 :List(Float64);     # by output value, in net order
   images @4 :UInt64;          # trained by this worker since the run began
+  communicationNs @5 :UInt64; # for so long some layer's update was under way since then
+  exposedNs @6 :UInt64;       # and for so long of that the writer's streams had nothing to do
 }
 
 # Any node to node 0: please end.

@@ -21,4 +21,14 @@ void scale_parameters(net& n, double scale) {
     for (auto& s : layer.parameter_shapes) s = scaled(s);
 }
 
+factor_shape scaled(factor_shape s, double scale) {
+  const auto part = [scale](std::size_t axis) {
+    return std::max<std::size_t>(
+        1, static_cast<std::size_t>(std::llround(scale * static_cast<double>(axis))));
+  };
+  s.outputs = part(s.outputs);
+  s.inputs = part(s.inputs);
+  return s;
+}
+
 }  // namespace poseidon

@@ -123,6 +123,9 @@ class device {
   /// False for replay/: kernels only take time, look at no data, and do not mind the shapes of parameters.
   [[nodiscard]] virtual bool computes() const { return true; }
 
+  /// False: rebuild() cannot be called, so that no layer may broadcast factors.
+  [[nodiscard]] virtual bool rebuilds() const { return true; }
+
   /// Compiles `n`. `n` and what `parameters` point to outlive the replica; they are by index into
   /// n.parameters.
   /// Errors   spec_error naming the layer, for a type or an option that this device has no kernel for.

@@ -2,6 +2,7 @@
 #pragma once
 #include "models/net.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct parameter_group {
   std::vector<std::size_t> writers;
   std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
   std::vector<std::size_t> frozen;   ///< parameters that no update changes
+
+  [[nodiscard]] bool is_writer(std::size_t layer) const {
+    return std::find(writers.begin(), writers.end(), layer) != writers.end();
+  }
 };
 
 /// In order of their first layers. Every parameter is in one group, every layer in one at most.

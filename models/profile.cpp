@@ -56,6 +56,11 @@ profile parse_profile(std::string_view text, const std::string& file_name) {
   if (p.batch == 0)
     throw spec_error({file_name, line_of(lines, message, "batch", -1)},
                      "batch is 0: say of how many images the times are, as in batch: 32.");
+  p.gflop_s = message.gflop_s();
+  if (!std::isfinite(p.gflop_s) || p.gflop_s < 0)
+    throw spec_error({file_name, line_of(lines, message, "gflop_s", -1)},
+                     "gflop_s is " + number(p.gflop_s) +
+                         ", it has to be above 0, or 0 where nobody knows the rate of products.");
   std::map<std::string, int> seen;
   for (int i = 0; i < message.layer_size(); ++i) {
     const spec_position where{file_name, line_of(lines, message, "layer", i)};
@@ -75,6 +80,7 @@ profile read_profile(const std::filesystem::path& path) {
 std::string text_of(const profile& p) {
   std::string text = "net: " + quoted(p.net) + "\nmeasured: " + quoted(p.measured) +
                      "\nbatch: " + std::to_string(p.batch) + "\n";
+  if (p.gflop_s > 0) text += "gflop_s: " + number(p.gflop_s) + "\n";
   for (const auto& l : p.layers)
     text += "layer { name: " + quoted(l.layer) + " forward_ms: " + number(l.forward_ms) +
             " backward_ms: " + number(l.backward_ms) + " }\n";
@@ -119,6 +125,7 @@ profile spread_over_flops(const net& n, std::uint64_t batch, double images_per_s
   p.net = n.name;
   p.measured = measured;
   p.batch = batch;
+  p.gflop_s = 1e-6 / ms_per_flop;
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (flops[l].forward + flops[l].backward > 0)
       p.layers.push_back({n.layers[l].name,

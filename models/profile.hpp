@@ -21,6 +21,7 @@ struct layer_time {
 struct profile {
   std::string net, measured;  ///< for people: whose times, and taken how
   std::uint64_t batch = 0;
+  double gflop_s = 0;  ///< of big matrix products; 0: not known
   std::vector<layer_time> layers;
   spec_position where;
 };

@@ -1,7 +1,11 @@
 #include "replay/replay_device.hpp"
 
+#include "models/cost.hpp"
+
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 namespace poseidon {
@@ -29,23 +33,38 @@ class sleeping_kernel final : public kernel {
   void feed(const batch&) override {}
   void forward(const pass& p) override { stream_.take(forward_ns_, p); }
   void backward(const pass& p) override { stream_.take(backward_ns_, p); }
+  void factors(std::span<float>, std::span<float>) override {}
 
  private:
   std::int64_t forward_ns_, backward_ns_;
   stream_time& stream_;
 };
 
+/// The share of an inner product's backward pass that is left when nobody wants the gradient of its weights.
+double without_weights(const net& n, std::size_t layer) {
+  const auto flops = flops_of(n, layer);
+  if (flops.backward == 0) return 1;
+  return 1 - static_cast<double>(flops.forward) / static_cast<double>(flops.backward);
+}
+
 class replay_replica final : public replica {
  public:
-  replay_replica(const net& n, const std::vector<pass_ms>& times, double time_scale,
+  replay_replica(const net& n, const std::vector<pass_ms>& times, const replica_options& options,
                  std::shared_ptr<sleep_clock> clock)
       : net_(n), stream_{std::move(clock)} {
-    const auto ns = [time_scale](double ms) { return std::llround(1e6 * time_scale * ms); };
+    const auto ns = [&](double ms) { return std::llround(1e6 * options.time_scale * ms); };
+    const auto by_factors = [&](std::size_t layer) {
+      return layer < options.by_factors.size() && options.by_factors[layer];
+    };
     kernels_.reserve(times.size());
-    for (const auto& t : times) kernels_.emplace_back(ns(t.forward), ns(t.backward), stream_);
+    for (std::size_t l = 0; l < times.size(); ++l) {
+      const auto backward = times[l].backward * (by_factors(l) ? without_weights(n, l) : 1);
+      kernels_.emplace_back(ns(times[l].forward), ns(backward), stream_);
+    }
     if (n.phase != ::caffe::TRAIN) return;
     for (const auto& p : n.parameters) {
-      auto& g = gradients_.emplace_back(static_cast<std::size_t>(count(p.shape)));
+      auto& g = gradients_.emplace_back(
+          by_factors(p.layer) ? 0 : static_cast<std::size_t>(count(p.shape)));
       // Of either sign and never long the same, so that a value that is lost or counted twice shows.
       for (std::size_t i = 0; i < g.size(); ++i) g[i] = (static_cast<float>(i % 5) - 2) * 0x1p-10f;
     }
@@ -92,6 +111,7 @@ class replay_device final : public device {
            arithmetic_->describe();
   }
   bool computes() const override { return false; }
+  bool rebuilds() const override { return times_.gflop_s > 0; }
 
   std::unique_ptr<replica> make_replica(const net& n,
                                         std::span<const parameter_values* const> /*parameters*/,
@@ -99,8 +119,15 @@ class replay_device final : public device {
     if (!std::isfinite(options.time_scale) || options.time_scale <= 0)
       throw spec_error("time_scale is " + std::to_string(options.time_scale) +
                        ", it has to be above 0: how much longer than recorded a layer takes.");
-    return std::make_unique<replay_replica>(n, times_on(times_, n, batch_of(n)), options.time_scale,
-                                            clock_);
+    const auto& factors = options.by_factors;
+    if (times_.gflop_s == 0 && std::find(factors.begin(), factors.end(), true) != factors.end())
+      throw spec_error(
+          times_.where,
+          "the profile has no gflop_s, so nobody knows how long a gradient takes that is "
+          "made of factors. Add the line gflop_s: RATE, of big matrix products on that "
+          "device, or use --routes ps.");
+    if (!factors.empty()) time_scale_ = options.time_scale;
+    return std::make_unique<replay_replica>(n, times_on(times_, n, batch_of(n)), options, clock_);
   }
   bool supports(std::string_view) const override { return true; }
 
@@ -120,15 +147,26 @@ class replay_device final : public device {
             std::span<float> fresh) const override {
     arithmetic_->keep(keeps, change, values, fresh);
   }
-  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
-               std::span<float> weights, std::span<float> bias) const override {
-    arithmetic_->rebuild(shape, u, v, weights, bias);
+  void rebuild(const factor_shape& shape, std::span<const float>, std::span<const float>,
+               std::span<float>, std::span<float>) const override {
+    const auto flop = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outputs) *
+                      static_cast<double>(shape.inputs);
+    const auto took = std::llround(time_scale_ * flop / times_.gflop_s);
+    std::int64_t end = 0;
+    {
+      const std::lock_guard lock(products_);
+      end = products_end_ns_ = std::max(products_end_ns_, clock_->now_ns()) + took;
+    }
+    clock_->sleep_until(end);
   }
 
  private:
   profile times_;
   std::shared_ptr<device> arithmetic_;
   std::shared_ptr<sleep_clock> clock_;
+  std::atomic<double> time_scale_{1};
+  mutable std::mutex products_;
+  mutable std::int64_t products_end_ns_ = 0;
 };
 
 }  // namespace

@@ -8,7 +8,8 @@
 // it ended, as on a GPU whose queue is never late. So neither a late wake-up nor a late thread adds up.
 //
 // Gradients are there, finite and the same in every pass; outputs are 1; data is not looked at. Sums and solver
-// updates are another device's, really computed.
+// updates are another device's, really computed. Factors have no values and no updates: a gradient that is made of them
+// takes the time of its product, one after the other, beside the stream as a second stream of the GPU would.
 #pragma once
 #include "models/device.hpp"
 #include "models/profile.hpp"
@@ -20,7 +21,9 @@ namespace poseidon {
 
 /// `arithmetic` adds, updates and keeps. make_replica() takes the profile's times, in proportion to the batch of
 /// the net and to replica_options::time_scale, and does not mind nets with scaled parameters.
-/// Errors   make_replica(): spec_error for a profile of another net, or a time_scale that is not above 0.
+/// rebuild() takes its product's time at the profile's gflop_s, in proportion to the time_scale of the replica made last.
+/// Errors   make_replica(): spec_error for a profile of another net, a time_scale that is not above 0, or layers that
+///          broadcast factors and a profile that does not know the rate of products.
 [[nodiscard]] std::shared_ptr<device> make_replay_device(
     profile times, std::shared_ptr<device> arithmetic,
     std::shared_ptr<replay::sleep_clock> clock = replay::make_sleep_clock());

@@ -1,5 +1,6 @@
 #include "apps/node/console.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -49,7 +50,8 @@ verbosity verbosity_of(const std::string& word) {
   return word == "quiet" ? verbosity::quiet : word == "debug" ? verbosity::debug : verbosity::info;
 }
 
-console::console(verbosity level) : level_(level), terminal_(is_terminal()) {
+console::console(verbosity level, std::size_t nodes)
+    : level_(level), nodes_(nodes), terminal_(is_terminal()) {
   began_ = last_ = std::chrono::steady_clock::now();
 }
 
@@ -86,6 +88,17 @@ double console::rate(std::uint64_t images) {
   return r;
 }
 
+/// How much of the communication since the last line nobody had to wait for. Nothing where there is none: a node that
+/// is alone updates its parameters, and that is all.
+std::string console::hidden(const iteration& i) {
+  const auto communication = static_cast<double>(i.communication_ns - last_communication_ns_);
+  const auto exposed = static_cast<double>(i.exposed_ns - last_exposed_ns_);
+  last_communication_ns_ = i.communication_ns;
+  last_exposed_ns_ = i.exposed_ns;
+  if (nodes_ < 2 || communication <= 0) return {};
+  return " hidden " + number(100 * std::max(0.0, 1 - exposed / communication), "%.0f") + "%";
+}
+
 void console::trained(const iteration& i, const std::vector<output_value>& outputs) {
   const std::lock_guard lock(mutex_);
   if (level_ == verbosity::quiet) return;
@@ -99,6 +112,7 @@ void console::trained(const iteration& i, const std::vector<output_value>& outpu
   for (std::size_t o = 0; o < outputs.size() && o < i.outputs.size(); ++o)
     if (outputs[o].loss_weight == 0) text += " " + outputs[o].name + " " + number(i.outputs[o]);
   text += " images/s " + number(rate(i.images), "%.0f");
+  text += hidden(i);
   const auto elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   if (i.clock > first_clock_ && i.last_clock > i.clock)

@@ -165,6 +165,13 @@ profile measured_profile(const bare_run& run, std::uint64_t iterations) {
                " iterations";
   p.batch = net.batch * run.compiled().replicas;
   const auto ms = 1e3 / static_cast<double>(iterations);
+  double flop = 0, seconds = 0;
+  for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
+    if (net.graph.layers[l].type != "InnerProduct") continue;
+    flop += static_cast<double>(flops_of(net.graph, l).forward);
+    seconds += run.times()[l].forward / static_cast<double>(iterations);
+  }
+  if (seconds > 0) p.gflop_s = 1e-9 * flop / seconds;
   for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
     p.layers.push_back(
         {net.graph.layers[l].name, ms * run.times()[l].forward, ms * run.times()[l].backward, {}});

@@ -42,6 +42,7 @@ struct broadcast_of {
     store = std::make_shared<parameter_store>(n, cut, workers);
     factors = std::make_shared<factor_store>(one_pass, passes, workers, clock_id{5});
     factor_broadcast_setup s;
+    s.overlap = std::make_shared<overlap_meter>(1);
     s.layer = layer_id{7};
     s.name = "fc7";
     s.self = worker_id{1};
@@ -54,6 +55,7 @@ struct broadcast_of {
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
     s.factors = factors;
+    s.product = factors->of_all();
     it = sim.spawn<factor_broadcast>("factor_broadcast fc7", std::move(s));
     connect_factor_broadcast m{{}, {layer.in}, solver.in, checkpointer.in};
     m.links.resize(workers);

@@ -25,6 +25,7 @@ struct push_of_two_replicas {
 
   push_of_two_replicas() {
     gradient_push_setup s;
+    s.overlap = std::make_shared<overlap_meter>(1);
     s.layer = layer_id{7};
     s.name = "fc7";
     s.contributions = 2;
@@ -94,6 +95,7 @@ TEST_CASE("gradient_push: the own shard takes over its chunks once, when the fir
 TEST_CASE("gradient_push: layers that share a parameter push once, when the last of them is done") {
   push_of_two_replicas t;
   gradient_push_setup s;
+  s.overlap = std::make_shared<overlap_meter>(1);
   s.name = "fc7";
   s.contributions = 3;  // layers
   s.micro_batches = 2;

@@ -55,6 +55,7 @@ struct solver_rig {
 
   solver_rig(const std::string& text, options o) : answered(o.replicas) {
     solver_setup s;
+    s.overlap = std::make_shared<overlap_meter>(1);
     s.workers = o.workers;
     s.replicas = o.replicas;
     s.micro_batches = o.micro_batches;

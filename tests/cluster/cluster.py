@@ -190,6 +190,7 @@ class Trace:
     def __init__(self, path):
         data = json.loads(pathlib.Path(path).read_text())
         events = data["traceEvents"] if isinstance(data, dict) else data
+        self.communication = data.get("communication", []) if isinstance(data, dict) else []
         self.lanes = {(e.get("pid"), e.get("tid")): e["args"]["name"]
                       for e in events if e.get("ph") == "M" and e.get("name") == "thread_name"}
         self.spans = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"])

@@ -19,7 +19,7 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top:
 """
 PARAMETERS = [INPUTS * HIDDEN, HIDDEN, HIDDEN * CLASSES, CLASSES]
 PROFILE = """
-net: "two" measured: "made up" batch: 4
+net: "two" measured: "made up" batch: 4 gflop_s: 10
 layer { name: "ip1" forward_ms: 1 backward_ms: 2 }
 layer { name: "ip2" forward_ms: 2 backward_ms: 4 }
 """
@@ -66,8 +66,35 @@ class Replay(unittest.TestCase):
             self.assertEqual(moved("network_link 1 in", "pull", clock + 1), out)
             self.assertEqual(moved("network_link 1 out", "send", clock + 1), into)
             kernels = [(e["name"], e["cat"]) for e in trace.find(lane="^stream", clock=clock)
-                       if e["name"] in ("ip1", "ip2")]
+                       if e["name"] in ("ip1", "ip2") and e["cat"] != "stall"]
             self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
+
+    def test_factors_are_as_many_bytes_as_scaled_and_their_gradients_take_the_time_of_the_product(self):
+        scale, batch = 0.1, 8
+        trace_file = self.c.folder / "trace.json"
+        replay = ["--devices", f"replay:{self.profile}"]
+        first, second = self.start([*replay, "--byte-scale", scale, "--routes", "sfb"], replay, trace_file)
+        self.assertEqual([first.wait(), second.wait()], [0, 0], first)
+        self.assertIn("routes: factor_broadcast for ip1, ip2", first.lines)
+        trace = cluster.Trace(trace_file)
+        for layer, inputs, outputs in (("ip1", INPUTS, HIDDEN), ("ip2", HIDDEN, CLASSES)):
+            bytes_of_node = 4 * batch * (round(scale * inputs) + round(scale * outputs))
+            product_us = 2 * 2 * batch * inputs * outputs / 10e9 * 1e6
+            for clock in range(ITERATIONS):
+                for phase, lane in (("broadcast", "out$"), ("collect", "in$")):
+                    spans = trace.find(layer, phase, lane=lane, clock=clock)
+                    self.assertEqual(sum(s["args"]["bytes"] for s in spans), bytes_of_node, (layer, phase))
+                self.assertGreaterEqual(trace.find(layer, "rebuild", clock=clock)[0]["dur"], product_us - 2)
+
+    def test_a_profile_without_the_rate_of_products_leaves_everything_on_the_server(self):
+        self.profile.write_text(PROFILE.replace("gflop_s: 10", ""))
+        replay = ["--devices", f"replay:{self.profile}"]
+        first, second = self.start([*replay, "--link-rate", 1], replay)
+        self.assertEqual([first.wait(), second.wait()], [0, 0], first)
+        self.assertEqual([line for line in first.lines if line.startswith("routes: factor")], [])
+        first, second = self.start([*replay, "--routes", "sfb"], replay)
+        self.assertEqual(first.wait(), 2)
+        self.assertIn("gflop_s", first.output)
 
     def test_nodes_that_sleep_and_nodes_that_compute_do_not_train_together(self):
         first, second = self.start(["--devices", f"replay:{self.profile}"], [])

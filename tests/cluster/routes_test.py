@@ -252,6 +252,18 @@ class Routes(unittest.TestCase):
         self.assertRegex(other.output, r"route ip1/0: 512x1152, factor_broadcast")
         self.assertRegex(other.output, r"route ip2/0: 10x512, parameter_server")
 
+    def test_links_are_timed_when_there_is_a_choice_and_nobody_says_their_rate(self):
+        path = small_run.solver(self.cluster.folder, "timed", hidden=512, iterations=3)
+        for words, timed in (([], True), (["--link-rate", 100], False), (["--routes", "ps"], False)):
+            first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1", *words)
+            address = first.wait_for(cluster.LISTENING)[1]
+            others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]
+            self.assertEqual([n.wait() for n in (first, *others)], [0, 0, 0], first)
+            rates = [int(found[1]) for line in first.lines
+                     if (found := re.match(r"routes: this node's links carry (\d+) Mbit/s together, as measured$", line))]
+            self.assertEqual(len(rates), timed, first.output)
+            self.assertTrue(all(rate > 0 for rate in rates), rates)
+
     def test_survivors_of_a_lost_node_keep_what_was_trained(self):
         path = small_run.solver(self.cluster.folder, "lost", iterations=100000, more="snapshot: 0")
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",

@@ -1,4 +1,5 @@
 # tests/cluster/wait_free_test.py - DWBP is real: on a slow link the trace shows gradients leaving during backward.
+import re
 import unittest
 
 import cluster
@@ -38,6 +39,21 @@ class WaitFree(unittest.TestCase):
                 forward_early += begin("conv1", "forward", clock + 1) < arrived
             self.assertGreater(pushed_early, 0)
             self.assertGreater(forward_early, 0)
+            self.check_what_was_exposed(trace, first)
+
+    def check_what_was_exposed(self, trace, first):
+        layers = {c["layer"]: c for c in trace.communication}
+        self.assertEqual(set(layers), {"conv1", "ip1", "ip2"})
+        for name, c in layers.items():
+            self.assertEqual(c["clocks"], ITERATIONS, name)
+            stood_still = sum(e["dur"] for e in trace.find(name, "stall", lane="^stream")) / 1e3
+            self.assertAlmostEqual(c["exposed_ms"], stood_still, delta=0.002 * ITERATIONS, msg=name)
+            self.assertAlmostEqual(c["hidden_ms"], max(0, c["exchange_ms"] - c["exposed_ms"]), delta=0.002, msg=name)
+        # 32 ms of wire in a clock that computes for less: some of it cannot hide.
+        self.assertGreater(layers["ip1"]["exposed_ms"] + layers["ip2"]["exposed_ms"], 0)
+        shares = [int(found[1]) for line in first.lines if (found := re.search(r" hidden (\d+)%", line))]
+        self.assertGreaterEqual(len(shares), ITERATIONS // 2)
+        self.assertTrue(all(0 <= share <= 100 for share in shares) and min(shares) < 100, shares)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ std::vector<frame_header> one_of_each() {
           frames::goodbye{""},
           frames::worker_done{worker_id{3}, version_id{40}},
           frames::gradient_squares{clock_id{1ull << 40}},
-          frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33}};
+          frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33},
+          frames::probe{3, true},
+          frames::probe_heard{3}};
 }
 
 template <class F>

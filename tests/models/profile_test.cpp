@@ -74,6 +74,9 @@ TEST_CASE(
 TEST_CASE("profile: mistakes say where, what and both values") {
   CHECK(refused("layer { name: \"a\" }") ==
         "a.profile: batch is 0: say of how many images the times are, as in batch: 32.");
+  CHECK(refused("batch: 1 gflop_s: -1") ==
+        "a.profile:1: gflop_s is -1, it has to be above 0, or 0 where nobody knows the rate of "
+        "products.");
   CHECK(refused("batch: 1\nlayer { name: \"a\" forward_ms: -2 }") ==
         "a.profile:2: layer \"a\": forward_ms is -2, it has to be 0 or more milliseconds.");
   CHECK(refused("batch: 1\nlayer { name: \"a\" backward_ms: nan }") ==
@@ -104,6 +107,9 @@ TEST_CASE("profile: what is written is read back, whatever the words in it") {
 TEST_CASE("profile: a throughput is spread over the layers by their flops, which add up to it") {
   const auto p = spread_over_flops(small_net(), 4, 200, "a guess");
   CHECK(total_ms(p.layers) == doctest::Approx(20));  // 4 images at 200 a second
+  // (2 x conv1's + 3 x ip1's) multiply-adds, two flops each, of four images in 20 ms
+  CHECK(p.gflop_s == doctest::Approx(4 * 2 * (2.0 * 5 * 27 * 36 + 3 * 7 * 180) / 0.02 / 1e9));
+  CHECK(parse_profile(text_of(p), "again").gflop_s == doctest::Approx(p.gflop_s).epsilon(1e-5));
   REQUIRE(p.layers.size() == 2);
   const auto &conv = p.layers[0], &ip = p.layers[1];
   // conv1 is 5 x 27 weights at 36 places; the first layer has no diff to compute. ip1 is 7 x 180 weights.

@@ -36,10 +36,6 @@ struct marking_arithmetic : test::plain_arithmetic {
             std::span<float> fresh) const override {
     fresh[0] = 8;
   }
-  void rebuild(const factor_shape&, std::span<const float>, std::span<const float>,
-               std::span<float> weights, std::span<float>) const override {
-    weights[0] = 9;
-  }
 };
 
 /// data (0) -> ip1 (1) -> loss; batch 4. ip1 takes 1 ms forward and 2 ms backward at batch 2.
@@ -51,12 +47,14 @@ struct rig {
       "bottom: \"label\" top: \"loss\" }\n");
   std::shared_ptr<test_clock> clock = std::make_shared<test_clock>();
   std::shared_ptr<device> dev = make_replay_device(
-      parse_profile("net: \"n\" measured: \"m\" batch: 2 layer { name: \"ip1\" forward_ms: 1 "
-                    "backward_ms: 2 }",
-                    "p"),
+      parse_profile(
+          "net: \"n\" measured: \"m\" batch: 2 gflop_s: 4 layer { name: \"ip1\" forward_ms: 1 "
+          "backward_ms: 2 }",
+          "p"),
       std::make_shared<marking_arithmetic>(), clock);
-  std::unique_ptr<replica> make(double time_scale = 1) {
+  std::unique_ptr<replica> make(double time_scale = 1, std::vector<bool> by_factors = {}) {
     replica_options o;
+    o.by_factors = std::move(by_factors);
     o.time_scale = time_scale;
     return dev->make_replica(graph, {}, o);
   }
@@ -158,8 +156,39 @@ TEST_CASE(
   CHECK(a[0] == 7);
   r.dev->keep(1, b, b, a);
   CHECK(a[0] == 8);
-  r.dev->rebuild({}, b, b, a, {});
-  CHECK(a[0] == 9);
+}
+
+TEST_CASE(
+    "replay: a layer that broadcasts factors makes no gradient of its weights, for that its sum "
+    "takes "
+    "the time of its product") {
+  rig r;
+  auto copy = r.make(3, {false, false, true, false});
+  CHECK(copy->gradient(0).empty());
+  std::vector<float> u(4 * 5, 1), v(4 * 6, 1), left(30, 7);
+  // The gradient of its weights was all of its backward pass: nobody wants the diff of data.
+  copy->at(rig::ip1).backward(issued(1'000));
+  CHECK(r.clock->deadlines.empty());
+  copy->at(rig::ip1).factors(u, v);
+  const auto before = r.clock->now;
+  const factor_shape all{1000, 2000, 3000};  // 12 Gflop at 4 Gflop/s, three times as slow
+  r.dev->rebuild(all, u, v, left, {});
+  CHECK(r.clock->deadlines.back() == before + 9'000 * ms);
+  CHECK(left[0] == 7);
+  // Products wait for each other.
+  r.clock->now = before;
+  r.dev->rebuild(all, u, v, left, {});
+  CHECK(r.clock->deadlines.back() == before + 18'000 * ms);
+}
+
+TEST_CASE("replay: without the rate of products no layer can broadcast factors") {
+  rig r;
+  r.dev = make_replay_device(parse_profile("batch: 2", "no_rate"),
+                             std::make_shared<test::plain_arithmetic>(), r.clock);
+  CHECK_FALSE(r.dev->rebuilds());
+  CHECK_THROWS_WITH_AS((void)r.make(1, {false, false, true, false}),
+                       doctest::Contains("no_rate: the profile has no gflop_s"), spec_error);
+  (void)r.make(1, {false, false, false, false});
 }
 
 TEST_CASE("replay: a time scale that is not above 0 is refused") {

@@ -1,0 +1,109 @@
+// actors/training_graph_edges.cpp - the second half of training_graph: tells the actors their neighbours.
+#include "actors/training_graph.hpp"
+
+namespace poseidon {
+
+void training_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
+  const auto& layers = c.graph.layers;
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      connect_layer m;
+      for (const auto bottom : layers[l].bottoms)
+        if (const auto from = producer(c.graph, bottom, l))
+          m.producers.push_back(a.layers[r][*from]);
+      for (const auto top : layers[l].tops)
+        if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
+      if (const auto from = starter(c.graph, l)) m.producers.push_back(a.layers[r][*from]);
+      for (std::size_t other = 0; other < layers.size(); ++other)
+        if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
+      if (training)
+        for (const auto& e : pushes_)
+          if (e.group.is_writer(l))
+            m.push = e.broadcast ? port<backward_done>(e.broadcast) : port<backward_done>(e.push);
+      tell_from_outside(a.layers[r][l], m);
+    }
+    for (std::size_t d = 0; d < c.data_layers.size(); ++d)
+      tell_from_outside(a.sources[r][d], connect_data_source{a.layers[r][c.data_layers[d]]});
+  }
+}
+
+/// Layers of training and of test nets, of every replica.
+std::vector<port<parameters_fresh>> training_graph::readers_of(const push_entry& e) const {
+  std::vector<port<parameters_fresh>> out;
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (const auto l : e.group.layers) out.push_back(train_.layers[r][l]);
+    for (std::size_t t = 0; t < tests_.size(); ++t) {
+      const auto& layers = run_.tests[t].graph.layers;
+      for (std::size_t l = 0; l < layers.size(); ++l)
+        if (!layers[l].parameters.empty() && push_of(layers[l].name) == &e)
+          out.push_back(tests_[t].layers[r][l]);
+    }
+  }
+  return out;
+}
+
+void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) {
+  for (const auto& e : pushes_) {
+    if (e.broadcast) {
+      tell_from_outside(e.broadcast,
+                        connect_factor_broadcast{links, readers_of(e), solver_, checkpointer_});
+      continue;
+    }
+    connect_gradient_push m;
+    m.links = links;
+    m.own_shard = shard_;
+    m.own_shard_install = shard_;
+    m.layers = readers_of(e);
+    m.solver = solver_;
+    for (std::uint32_t r = 0; r < run_.replicas; ++r)
+      for (const auto l : e.group.writers) m.layers_taken.push_back(train_.layers[r][l]);
+    tell_from_outside(e.push, m);
+  }
+}
+
+void training_graph::connect(const std::vector<port<send_frame>>& links) {
+  connect_shard shard;
+  shard.links = links;
+  for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p)
+    shard.gather.push_back(gather(p));
+  shard.checkpointer = checkpointer_;
+  tell_from_outside(shard_, shard);
+  connect_checkpointer snapshots{links, shard_, {}};
+  for (const auto& e : pushes_)
+    if (e.broadcast) snapshots.own_broadcasts.push_back(e.broadcast);
+  tell_from_outside(checkpointer_, snapshots);
+  connect_pushes(links);
+  connect_net(run_.train, train_, true);
+  for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
+
+  connect_solver s;
+  s.train = solver_view(run_.train, train_);
+  for (std::size_t t = 0; t < tests_.size(); ++t)
+    s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
+  if (value(context_.self) == 0)
+    s.checkpointer = checkpointer_;
+  else
+    s.to_first = links.front();
+  s.node_stop = context_.node_stop;
+  s.node_done = context_.node_done;
+  s.node_failed = context_.node_failed;
+  tell_from_outside(solver_, s);
+}
+
+port<chunk_landed> training_graph::gather(std::size_t parameter) const {
+  const auto& e = pushes_[push_of_parameter_[parameter]];
+  return e.broadcast ? port<chunk_landed>(e.broadcast) : port<chunk_landed>(e.push);
+}
+
+port<history_arrived> training_graph::history_owner(std::size_t parameter) const {
+  if (!on_factors(run_.store->cut(), parameter)) return shard_;
+  return pushes_[push_of_parameter_[parameter]].broadcast;
+}
+
+port<factors_landed> training_graph::broadcast(layer_id layer) const {
+  for (const auto& e : pushes_)
+    if (e.broadcast && e.group.layers.front() == value(layer)) return e.broadcast;
+  return {};
+}
+
+}  // namespace poseidon

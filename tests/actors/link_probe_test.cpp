@@ -1,0 +1,65 @@
+#include "actors/link_probe.hpp"
+
+#include <doctest/doctest.h>
+
+namespace poseidon {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr worker_id one{1}, two{2};
+
+/// A network that takes `trip_s` and then `s_per_byte` for what is sent to both peers.
+struct network {
+  double trip_s, s_per_byte;
+  link_probe::time_point now{};
+
+  double measure(link_probe& p, std::size_t& sent) {
+    auto round = p.begin(now);
+    for (;;) {
+      sent += 2 * round.bytes;
+      const auto took = trip_s + s_per_byte * 2 * static_cast<double>(round.bytes);
+      now +=
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(took));
+      CHECK_FALSE(p.heard(one, round.number, now));
+      const auto next = p.heard(two, round.number, now);
+      if (!next) return p.mbit_s();
+      CHECK(next->number == round.number + 1);
+      round = *next;
+    }
+  }
+};
+
+TEST_CASE("link_probe: the rate of all links together, without the round trip") {
+  for (const double mbit_s : {10.0, 100.0, 1000.0, 10000.0})
+    for (const double trip_s : {0.0001, 0.004}) {
+      CAPTURE(mbit_s);
+      CAPTURE(trip_s);
+      link_probe p(2);
+      network n{trip_s, 8e-6 / mbit_s};
+      std::size_t sent = 0;
+      CHECK(n.measure(p, sent) == doctest::Approx(mbit_s).epsilon(0.01));
+      // A fifth of a second from 10 Mbit/s on, and never more than the last rounds together.
+      CHECK(std::chrono::duration<double>(n.now.time_since_epoch()).count() < 0.3);
+      CHECK(sent < std::size_t{48} << 20);
+    }
+}
+
+TEST_CASE("link_probe: answers to other rounds and repeated ones count for nothing") {
+  link_probe p(2);
+  link_probe::time_point now{};
+  CHECK(p.begin(now).bytes == 1);
+  CHECK_FALSE(p.heard(one, 0, now));
+  CHECK_FALSE(p.heard(one, 0, now));
+  CHECK_FALSE(p.heard(two, 7, now));
+  const auto next = p.heard(two, 0, now);
+  REQUIRE(next);
+  CHECK(next->number == 1);
+  CHECK_FALSE(p.heard(one, 0, now + 1s));
+  CHECK_FALSE(p.heard(two, 1, now + 1s));
+  CHECK(p.mbit_s() == 0);
+  CHECK_FALSE(p.heard(one, 1, now + 1s));
+  CHECK(p.mbit_s() == doctest::Approx(2 * 8.0 * static_cast<double>(next->bytes) / 1e6));
+}
+
+}  // namespace
+}  // namespace poseidon
