@@ -1,6 +1,7 @@
 net: "AlexNet"
 measured: "1000 images/s (an assumption for a GTX Titan X: nobody's measurement), spread over the layers by flops: tools/profiles"
 batch: 256
+gflop_s: 4135.61
 layer { name: "conv1" forward_ms: 13.0507 backward_ms: 13.0507 }
 layer { name: "conv2" forward_ms: 27.7255 backward_ms: 55.451 }
 layer { name: "conv3" forward_ms: 18.511 backward_ms: 37.0221 }

@@ -1,6 +1,7 @@
 net: "GoogLeNet"
 measured: "257 images/s (Caffe, Zhang et al., USENIX ATC 2017, one GTX Titan X), spread over the layers by flops: tools/profiles"
 batch: 32
+gflop_s: 2392.73
 layer { name: "conv1/7x7_s2" forward_ms: 3.1566 backward_ms: 3.1566 }
 layer { name: "conv2/3x3_reduce" forward_ms: 0.343575 backward_ms: 0.687151 }
 layer { name: "conv2/3x3" forward_ms: 9.27654 backward_ms: 18.5531 }

@@ -1,6 +1,7 @@
 net: "Inception-V3"
 measured: "43.2 images/s (TensorFlow, Zhang et al., USENIX ATC 2017, one GTX Titan X), spread over the layers by flops: tools/profiles"
 batch: 32
+gflop_s: 1480.68
 layer { name: "Conv2d_1a_3x3" forward_ms: 0.829096 backward_ms: 0.829096 }
 layer { name: "Conv2d_2a_3x3" forward_ms: 8.60787 backward_ms: 17.2157 }
 layer { name: "Conv2d_2b_3x3" forward_ms: 17.2157 backward_ms: 34.4315 }

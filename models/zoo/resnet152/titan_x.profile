@@ -1,6 +1,7 @@
 net: "ResNet-152"
 measured: "40 images/s (TensorFlow, Zhang et al., USENIX ATC 2017, one GTX Titan X), spread over the layers by flops: tools/profiles"
 batch: 32
+gflop_s: 2698.34
 layer { name: "conv1" forward_ms: 2.79909 backward_ms: 2.79909 }
 layer { name: "res2a_branch1" forward_ms: 1.21865 backward_ms: 2.4373 }
 layer { name: "res2a_branch2a" forward_ms: 0.304663 backward_ms: 0.609326 }

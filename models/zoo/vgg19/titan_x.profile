@@ -1,6 +1,7 @@
 net: "VGG-19"
 measured: "35.5 images/s (Caffe, Zhang et al., USENIX ATC 2017, one GTX Titan X), spread over the layers by flops: tools/profiles"
 batch: 32
+gflop_s: 4175.47
 layer { name: "conv1_1" forward_ms: 1.32897 backward_ms: 1.32897 }
 layer { name: "conv1_2" forward_ms: 28.3513 backward_ms: 56.7026 }
 layer { name: "conv2_1" forward_ms: 14.1756 backward_ms: 28.3513 }

@@ -1,6 +1,7 @@
 net: "VGG19-22K"
 measured: "34.2 images/s (Caffe, Zhang et al., USENIX ATC 2017, one GTX Titan X), spread over the layers by flops: tools/profiles"
 batch: 32
+gflop_s: 4040.09
 layer { name: "conv1_1" forward_ms: 1.3735 backward_ms: 1.3735 }
 layer { name: "conv1_2" forward_ms: 29.3014 backward_ms: 58.6027 }
 layer { name: "conv2_1" forward_ms: 14.6507 backward_ms: 29.3014 }
