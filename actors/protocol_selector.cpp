@@ -17,15 +17,15 @@ constexpr double assumed_link_mbit_s = 1000;
 constexpr int repetitions = 3;
 constexpr double most_flop = 2e8;  // of a product that is timed: a few milliseconds
 
-/// The first run, and with `more` the best of those, for which code and memory are warm.
 template <class F>
-double best_seconds(int more, F&& run) {
-  double best = 0;
-  for (int i = 0; i <= more; ++i) {
+double best_seconds(F&& run) {
+  run();  // code and memory get warm
+  double best = 1e9;
+  for (int i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     run();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    best = i < 2 ? took.count() : std::min(best, took.count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return std::max(best, 1e-9);
 }
@@ -38,8 +38,9 @@ double flop_of(const factor_shape& s) {
 }  // namespace
 
 double device_probe::product_s(const factor_shape& wanted) {
+  if (const auto told = device_->told_flop_s()) return flop_of(wanted) / *told;
   auto s = wanted;
-  while (device_->computes() && flop_of(s) > most_flop) {
+  while (flop_of(s) > most_flop) {
     auto& largest =
         std::max({std::ref(s.rows), std::ref(s.outputs), std::ref(s.inputs)}, [](auto a, auto b) {
           return a.get() < b.get();
@@ -51,19 +52,15 @@ double device_probe::product_s(const factor_shape& wanted) {
   if (known == flop_s_.end()) {
     const std::vector<float> u(s.u_values(), 0.5f), v(s.rows * s.inputs, 0.25f);
     std::vector<float> gradient(s.outputs * s.inputs);
-    const auto seconds = best_seconds(device_->computes() ? repetitions : 0,
-                                      [&] { device_->rebuild(s, u, v, gradient, {}); });
+    const auto seconds = best_seconds([&] { device_->rebuild(s, u, v, gradient, {}); });
     known = flop_s_.emplace(key, flop_of(s) / seconds).first;
   }
   return flop_of(wanted) / known->second;
 }
 
 double device_probe::flop_s() {
-  factor_shape s{128, 1024, 1024};
-  auto seconds = product_s(s);
-  // What sleeps wakes up late; of some milliseconds that is little.
-  for (; !device_->computes() && seconds < 0.005; seconds = product_s(s)) s.rows *= 4;
-  return flop_of(s) / seconds;
+  constexpr factor_shape typical{128, 1024, 1024};
+  return flop_of(typical) / product_s(typical);
 }
 
 double device_probe::update_s_value(const solver_rule& rule) {
@@ -74,7 +71,7 @@ double device_probe::update_s_value(const solver_rule& rule) {
   std::vector<std::vector<float>> slots(history_count(rule.kind), std::vector<float>(values, 1.0f));
   const std::vector<std::span<float>> history(slots.begin(), slots.end());
   update_s_value_ =
-      best_seconds(repetitions, [&] { device_->update(rule, {}, gradient, now, fresh, history); }) /
+      best_seconds([&] { device_->update(rule, {}, gradient, now, fresh, history); }) /
       static_cast<double>(values);
   return *update_s_value_;
 }
@@ -83,8 +80,7 @@ double device_probe::add_s_value() {
   if (add_s_value_) return *add_s_value_;
   std::vector<float> into(std::size_t{1} << 18);
   const std::vector<float> x(into.size(), 1.0f);
-  add_s_value_ =
-      best_seconds(repetitions, [&] { device_->add(into, x); }) / static_cast<double>(into.size());
+  add_s_value_ = best_seconds([&] { device_->add(into, x); }) / static_cast<double>(into.size());
   return *add_s_value_;
 }
 
@@ -137,7 +133,8 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
     return load.factors.rows > 0 && load.refusal.empty();
   });
-  if (s.node.compute->rebuilds() && ((automatic && choice) || s.explain)) {
+  const bool rebuilds = s.node.compute->told_flop_s() != 0.0;
+  if (rebuilds && ((automatic && choice) || s.explain)) {
     auto& r = plan.rates = rates_of(s, n, probe);
     plan.decisions = decide_routes(loads, r);
     r.product_s = nullptr;  // the probe ends here

@@ -65,10 +65,16 @@ double node_mbit_s(const node_options& o) {
   return o.link_mbit_s * static_cast<double>(o.nodes - 1);
 }
 
+std::shared_ptr<device> compute_of(const node_options& o) {
+  auto cpu = make_cpu_device();
+  if (o.replay.empty()) return cpu;
+  return make_replay_device(read_profile(o.replay), std::move(cpu));
+}
+
 int explain_routes(const node_options& o) {
   protocol_selector_setup s;
   s.run = read_run(o);
-  s.node = {make_cpu_device(), o.replicas, o.data_root};
+  s.node = {compute_of(o), o.replicas, o.data_root};
   s.wish = parse_routes(o.routes);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;
@@ -97,9 +103,7 @@ node_setup setup_of(const node_options& o) {
     if (!head.learned_net.empty()) s.weights = {weights_beside(o.snapshot, head.learned_net)};
     s.resume = o.snapshot;
   }
-  s.node.compute = make_cpu_device();
-  if (!o.replay.empty())
-    s.node.compute = make_replay_device(read_profile(o.replay), s.node.compute);
+  s.node.compute = compute_of(o);
   s.node.replicas = o.replicas;
   s.node.data_root = o.data_root;
   s.listen = o.listen;

@@ -123,8 +123,9 @@ class device {
   /// False for replay/: kernels only take time, look at no data, and do not mind the shapes of parameters.
   [[nodiscard]] virtual bool computes() const { return true; }
 
-  /// False: rebuild() cannot be called, so that no layer may broadcast factors.
-  [[nodiscard]] virtual bool rebuilds() const { return true; }
+  /// The rate of rebuild(), where the device has been told; a device that computes has to be timed. 0: nobody knows,
+  /// so rebuild() cannot be called and no layer may broadcast factors.
+  [[nodiscard]] virtual std::optional<double> told_flop_s() const { return std::nullopt; }
 
   /// Compiles `n`. `n` and what `parameters` point to outlive the replica; they are by index into
   /// n.parameters.

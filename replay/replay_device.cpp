@@ -111,7 +111,7 @@ class replay_device final : public device {
            arithmetic_->describe();
   }
   bool computes() const override { return false; }
-  bool rebuilds() const override { return times_.gflop_s > 0; }
+  std::optional<double> told_flop_s() const override { return 1e9 * times_.gflop_s; }
 
   std::unique_ptr<replica> make_replica(const net& n,
                                         std::span<const parameter_values* const> /*parameters*/,
