@@ -1,0 +1,118 @@
+#include "cpu/winograd_layer.hpp"
+
+#include "cpu/fusion.hpp"
+#include "cpu/sparse_convolution.hpp"
+#include "cpu/winograd.hpp"
+
+#include <algorithm>
+
+namespace poseidon::cpu {
+namespace {
+
+// Transformed weights are read once for some tiles; they have to stay in a second-level cache.
+constexpr std::size_t most_weights = 16 * 1024;
+// Errors of first layers and of small nets grow with training until losses leave Caffe's in the fourth digit.
+constexpr std::size_t fewest_channels = 32;
+// Fewer do not repay the transformation of the weights.
+constexpr std::int64_t fewest_tiles = 16;
+
+winograd_shape shape_for(const layer_context& c) {
+  const auto image = [](const shape& b) {
+    return winograd_image{static_cast<std::size_t>(b[1]), static_cast<std::size_t>(b[2]),
+                          static_cast<std::size_t>(b[3])};
+  };
+  const shape& bottom = c.bottom_shape(0);
+  const convolution_shape s = resolve_convolution(c.layer, bottom);
+  return {static_cast<std::size_t>(bottom[0]), image(bottom), image(c.top_shape(0)),
+          static_cast<std::size_t>(s.pad[0]), static_cast<std::size_t>(s.pad[1])};
+}
+
+class winograd_kernel final : public kernel {
+ public:
+  explicit winograd_kernel(const layer_context& c)
+      : convolution_(shape_for(c)),
+        run_(&c.state.dnnl),
+        weights_(c.parameter(0)),
+        bias_(c.parameter(1)),
+        weight_gradient_(c.gradient(0)),
+        bias_gradient_(c.gradient(1)),
+        x_(c.bottom(0), part::data, layout::c16),
+        y_(c.top(0), part::data, layout::c16) {
+    if (const auto relu = relu_in_place_after(c)) {
+      slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
+    run_->reserve(
+        describe_plain({static_cast<dnnl::memory::dim>(convolution_.scratch_floats())}));
+    if (!c.state.has_backward()) return;
+    after_pooling_ = make_pooled_backward(c, resolve_convolution(c.layer, c.bottom_shape(0)));
+    if (after_pooling_) return;
+    learns_ = weight_gradient_.wanted() || bias_gradient_.wanted();
+    if (learns_ && !weight_gradient_.wanted())
+      spare_weights_ = buffer(static_cast<std::size_t>(
+          count(c.state.graph.parameters[c.layer.parameters[0]].shape)));
+    if (learns_ || c.wants_diff(0)) dy_ = view(c.top(0), part::diff, layout::c16);
+    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::c16);
+  }
+
+  void forward(const pass&) override {
+    const winograd_ending ending{bias_.exists() ? bias_.values() : nullptr, slope_};
+    convolution_.forward(x_.load(), weights_.values(), ending, y_.memory(), run_->scratch());
+    y_.store();
+  }
+
+  void backward(const pass& now) override {
+    if (after_pooling_) return after_pooling_->backward(now);
+    if (!dy_.exists()) return;
+    const float* dy = dy_.load();
+    if (learns_) backward_weights(dy);
+    if (!dx_.exists()) return;
+    convolution_.backward_data(dy, weights_.values(), dx_.memory(), run_->scratch());
+    dx_.store();
+  }
+
+ private:
+  void backward_weights(const float* dy) {
+    float* dw = weight_gradient_.wanted() ? weight_gradient_.begin() : spare_weights_.data();
+    float* db = bias_gradient_.wanted() ? bias_gradient_.begin() : nullptr;
+    convolution_.backward_weights(x_.load(), dy, dw, db, run_->scratch());
+    if (weight_gradient_.wanted()) weight_gradient_.end();
+    if (bias_gradient_.wanted()) bias_gradient_.end();
+  }
+
+  winograd_convolution convolution_;
+  dnnl_run* run_;
+  parameter_reader weights_, bias_;
+  gradient_slot weight_gradient_, bias_gradient_;
+  view x_, y_, dx_, dy_;
+  float slope_ = 1;
+  bool learns_ = false;
+  buffer spare_weights_;  ///< gradients that nobody learns from
+  std::unique_ptr<sparse_backward> after_pooling_;
+};
+
+}  // namespace
+
+bool suits_winograd(const net& graph, const net_layer& layer, const shape& bottom,
+                    const shape& top) {
+  const auto& p = layer.spec.convolution_param();
+  if (p.engine() == ::caffe::ConvolutionParameter::CAFFE || layer.bottoms.size() != 1) return false;
+  const convolution_shape s = resolve_convolution(layer, bottom);
+  if (s.axes() != 2 || s.groups != 1 || s.in < fewest_channels || s.out < fewest_channels)
+    return false;
+  for (std::size_t a = 0; a < 2; ++a) {
+    if (s.kernel[a] != 5 || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] > 4) return false;
+  }
+  // This also says whether the processor has AVX-512.
+  const convolution_layouts l = choose_layouts(graph, layer);
+  if (l.in != layout::c16 || l.out != layout::c16) return false;
+  if ((s.in + 15) / 16 * 16 * ((s.out + 15) / 16 * 16) > most_weights) return false;
+  const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
+  return tiles * top[0] >= fewest_tiles && tiles * 16 <= 2 * top[2] * top[3];
+}
+
+std::unique_ptr<kernel> make_winograd_convolution(const layer_context& c) {
+  return std::make_unique<winograd_kernel>(c);
+}
+
+}  // namespace poseidon::cpu
