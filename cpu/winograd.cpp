@@ -22,8 +22,7 @@ struct workplace {
     strip = outputs + tiles_of(s.out).size();
   }
   static std::size_t floats(const winograd_shape& s) {
-    return blocks_of(s.out.channels) * lanes +
-           weights_of(s.in.channels, s.out.channels).size() +
+    return blocks_of(s.out.channels) * lanes + weights_of(s.in.channels, s.out.channels).size() +
            tiles_of(s.in).size() + tiles_of(s.out).size() + strip_floats;
   }
 };
@@ -56,29 +55,8 @@ void convolve(const winograd_shape& s, const weight_order& order, const float* x
   });
 }
 
-/// The convolution from the gradient of y to that of x.
-winograd_shape turned(const winograd_shape& s) {
-  return {s.samples, s.out, s.in, taps - 1 - s.pad_h, taps - 1 - s.pad_w};
-}
-
-}  // namespace
-
-winograd_convolution::winograd_convolution(const winograd_shape& s)
-    : shape_(s), scratch_(std::max(workplace::floats(s), workplace::floats(turned(s)))) {}
-
-void winograd_convolution::forward(const float* x, const float* weights,
-                                   const winograd_ending& ending, float* y, float* scratch) const {
-  convolve(shape_, forward_order(shape_), x, weights, ending, y, scratch);
-}
-
-void winograd_convolution::backward_data(const float* dy, const float* weights, float* dx,
-                                         float* scratch) const {
-  convolve(turned(shape_), backward_order(shape_), dy, weights, {}, dx, scratch);
-}
-
-void winograd_convolution::backward_weights(const float* x, const float* dy, float* dw, float* db,
-                                            float* scratch) const {
-  const winograd_shape& s = shape_;
+void add_up(const winograd_shape& s, const float* x, const float* dy, float* dw, float* db,
+            float* scratch) {
   const workplace at(s, scratch);
   std::fill_n(at.weights, weights_of(s.in.channels, s.out.channels).size(), 0.0f);
   prefetcher ahead;
@@ -94,6 +72,51 @@ void winograd_convolution::backward_weights(const float* x, const float* dy, flo
   if (db == nullptr) return;
   sum_planes(s, dy, at.bias);
   std::copy_n(at.bias, s.out.channels, db);
+}
+
+/// The convolution from the gradient of y to that of x.
+winograd_shape turned(const winograd_shape& s) {
+  return {s.samples, s.out, s.in, taps - 1 - s.pad_h, taps - 1 - s.pad_w};
+}
+
+}  // namespace
+
+winograd_convolution::winograd_convolution(const winograd_shape& s, std::size_t groups)
+    : shape_(s),
+      groups_(groups),
+      scratch_(std::max(workplace::floats(s), workplace::floats(turned(s)))) {}
+
+template <class F>
+void winograd_convolution::each_group(F f) const {
+  const auto floats = [](const winograd_image& i) {
+    return blocks_of(i.channels) * i.height * i.width * lanes;
+  };
+  const std::size_t weights = shape_.in.channels * shape_.out.channels * all_taps;
+  for (std::size_t g = 0; g < groups_; ++g)
+    f(g * floats(shape_.in), g * floats(shape_.out), g * weights, g * shape_.out.channels);
+}
+
+void winograd_convolution::forward(const float* x, const float* weights,
+                                   const winograd_ending& ending, float* y, float* scratch) const {
+  each_group([&](std::size_t in, std::size_t out, std::size_t w, std::size_t b) {
+    const float* bias = ending.bias != nullptr ? ending.bias + b : nullptr;
+    convolve(shape_, forward_order(shape_), x + in, weights + w, {bias, ending.slope}, y + out,
+             scratch);
+  });
+}
+
+void winograd_convolution::backward_data(const float* dy, const float* weights, float* dx,
+                                         float* scratch) const {
+  each_group([&](std::size_t in, std::size_t out, std::size_t w, std::size_t) {
+    convolve(turned(shape_), backward_order(shape_), dy + out, weights + w, {}, dx + in, scratch);
+  });
+}
+
+void winograd_convolution::backward_weights(const float* x, const float* dy, float* dw, float* db,
+                                            float* scratch) const {
+  each_group([&](std::size_t in, std::size_t out, std::size_t w, std::size_t b) {
+    add_up(shape_, x + in, dy + out, dw + w, db != nullptr ? db + b : nullptr, scratch);
+  });
 }
 
 }  // namespace poseidon::cpu

@@ -14,12 +14,14 @@
 
 namespace poseidon::cpu {
 
-/// One image side of a convolution: samples of `channels` planes, stored in whole blocks of sixteen channels
-/// whose padding is zero.
+/// One side of a group of a convolution: planes in whole blocks of sixteen channels whose padding is zero.
 struct winograd_image {
   std::size_t channels = 0, height = 0, width = 0;
+  std::size_t sample_step =
+      0;  ///< floats from one sample's first block to the next one's, other groups included
 };
 
+/// One group; where there are several, their channels fill their blocks.
 struct winograd_shape {
   std::size_t samples = 0;
   winograd_image in, out;
@@ -35,12 +37,13 @@ struct winograd_ending {
 class winograd_convolution {
  public:
   winograd_convolution() = default;
-  explicit winograd_convolution(const winograd_shape& s);
+  /// `groups` of that shape.
+  winograd_convolution(const winograd_shape& s, std::size_t groups);
 
   /// Floats that each of the passes needs at `scratch`, aligned to 64 bytes and with any contents.
   [[nodiscard]] std::size_t scratch_floats() const { return scratch_; }
 
-  /// Weights and their gradient in all of these: Caffe's [out, in, 5, 5].
+  /// Weights and their gradient in all of these: Caffe's [groups * out, in, 5, 5].
   /// Writes   y, padding included.
   void forward(const float* x, const float* weights, const winograd_ending& ending, float* y,
                float* scratch) const;
@@ -51,7 +54,12 @@ class winograd_convolution {
                         float* scratch) const;
 
  private:
+  /// Calls f(floats to a group's part of x, of y, of the weights, of the bias).
+  template <class F>
+  void each_group(F f) const;
+
   winograd_shape shape_;
+  std::size_t groups_ = 1;
   std::size_t scratch_ = 0;
 };
 

@@ -16,21 +16,26 @@ constexpr std::size_t fewest_channels = 32;
 // Fewer do not repay the transformation of the weights.
 constexpr std::int64_t fewest_tiles = 16;
 
-winograd_shape shape_for(const layer_context& c) {
-  const auto image = [](const shape& b) {
-    return winograd_image{static_cast<std::size_t>(b[1]), static_cast<std::size_t>(b[2]),
-                          static_cast<std::size_t>(b[3])};
-  };
+winograd_image image_for(const cpu_blob& b, std::size_t groups) {
+  const shape& s = *b.extents;
+  const auto samples = static_cast<std::size_t>(s[0]);
+  return {static_cast<std::size_t>(s[1]) / groups, static_cast<std::size_t>(s[2]),
+          static_cast<std::size_t>(s[3]), stored_size(s, layout::c16) / samples};
+}
+
+winograd_convolution convolution_for(const layer_context& c) {
   const shape& bottom = c.bottom_shape(0);
   const convolution_shape s = resolve_convolution(c.layer, bottom);
-  return {static_cast<std::size_t>(bottom[0]), image(bottom), image(c.top_shape(0)),
-          static_cast<std::size_t>(s.pad[0]), static_cast<std::size_t>(s.pad[1])};
+  return {{static_cast<std::size_t>(bottom[0]), image_for(c.bottom(0), s.groups),
+           image_for(c.top(0), s.groups), static_cast<std::size_t>(s.pad[0]),
+           static_cast<std::size_t>(s.pad[1])},
+          s.groups};
 }
 
 class winograd_kernel final : public kernel {
  public:
   explicit winograd_kernel(const layer_context& c)
-      : convolution_(shape_for(c)),
+      : convolution_(convolution_for(c)),
         run_(&c.state.dnnl),
         weights_(c.parameter(0)),
         bias_(c.parameter(1)),
@@ -42,15 +47,14 @@ class winograd_kernel final : public kernel {
       slope_ = relu->slope;
       c.state.forward_fused[relu->layer] = true;
     }
-    run_->reserve(
-        describe_plain({static_cast<dnnl::memory::dim>(convolution_.scratch_floats())}));
+    run_->reserve(describe_plain({static_cast<dnnl::memory::dim>(convolution_.scratch_floats())}));
     if (!c.state.has_backward()) return;
     after_pooling_ = make_pooled_backward(c, resolve_convolution(c.layer, c.bottom_shape(0)));
     if (after_pooling_) return;
     learns_ = weight_gradient_.wanted() || bias_gradient_.wanted();
     if (learns_ && !weight_gradient_.wanted())
-      spare_weights_ = buffer(static_cast<std::size_t>(
-          count(c.state.graph.parameters[c.layer.parameters[0]].shape)));
+      spare_weights_ = buffer(
+          static_cast<std::size_t>(count(c.state.graph.parameters[c.layer.parameters[0]].shape)));
     if (learns_ || c.wants_diff(0)) dy_ = view(c.top(0), part::diff, layout::c16);
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::c16);
   }
@@ -98,15 +102,15 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
   const auto& p = layer.spec.convolution_param();
   if (p.engine() == ::caffe::ConvolutionParameter::CAFFE || layer.bottoms.size() != 1) return false;
   const convolution_shape s = resolve_convolution(layer, bottom);
-  if (s.axes() != 2 || s.groups != 1 || s.in < fewest_channels || s.out < fewest_channels)
-    return false;
+  const std::size_t in = s.in / s.groups, out = s.out / s.groups;
+  if (s.axes() != 2 || in < fewest_channels || out < fewest_channels) return false;
   for (std::size_t a = 0; a < 2; ++a) {
     if (s.kernel[a] != 5 || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] > 4) return false;
   }
-  // This also says whether the processor has AVX-512.
+  // This also says whether the processor has AVX-512, and whether groups fill their blocks.
   const convolution_layouts l = choose_layouts(graph, layer);
   if (l.in != layout::c16 || l.out != layout::c16) return false;
-  if ((s.in + 15) / 16 * 16 * ((s.out + 15) / 16 * 16) > most_weights) return false;
+  if ((in + 15) / 16 * 16 * ((out + 15) / 16 * 16) > most_weights) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
   return tiles * top[0] >= fewest_tiles && tiles * 16 <= 2 * top[2] * top[3];
 }

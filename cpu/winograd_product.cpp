@@ -8,8 +8,8 @@ constexpr std::size_t rows_at_once = 8;  ///< of a product, held in registers
 /// m = u * v at one point, for `Blocks` blocks of columns. u [rows, depth] lies in blocks of sixteen of its
 /// columns, v [depth, columns] and m [rows, columns] in blocks of theirs.
 template <std::size_t Blocks>
-POSEIDON_WIDE void multiply_blocks(const float* u, std::size_t depth, const float* v, std::size_t v_step,
-                            float* m, std::size_t rows) {
+POSEIDON_WIDE void multiply_blocks(const float* u, std::size_t depth, const float* v,
+                                   std::size_t v_step, float* m, std::size_t rows) {
   constexpr std::size_t step = tiles_at_once * lanes;
   for (std::size_t t = 0; t < rows; t += rows_at_once) {
     __m512 sum[rows_at_once][Blocks];
@@ -44,7 +44,7 @@ POSEIDON_WIDE void multiply_blocks(const float* u, std::size_t depth, const floa
 /// s += transpose(u) * v at one point, for sixteen columns of u and `Blocks` blocks of v's; over `tiles` rows.
 template <std::size_t Blocks>
 POSEIDON_WIDE void add_blocks(const float* u, const float* v, std::size_t tiles, float* s,
-                                std::size_t s_step) {
+                              std::size_t s_step) {
   constexpr std::size_t step = tiles_at_once * lanes;
   for (std::size_t c = 0; c < lanes; c += rows_at_once) {
     __m512 sum[rows_at_once][Blocks];

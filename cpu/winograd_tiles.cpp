@@ -85,8 +85,8 @@ POSEIDON_WIDE_INLINE void transform_outputs(const float* from, std::size_t point
 }
 
 /// The second half of the transformation of a tile: outputs [rows, columns) of it, `line` floats from row to row.
-POSEIDON_WIDE_INLINE void write_rows(const __m512 (&half)[outputs][points], __m512 bias, float slope,
-                                     std::size_t rows, std::size_t columns, float* y,
+POSEIDON_WIDE_INLINE void write_rows(const __m512 (&half)[outputs][points], __m512 bias,
+                                     float slope, std::size_t rows, std::size_t columns, float* y,
                                      std::size_t line) {
   for (std::size_t r = 0; r < rows; ++r, y += line) {
     __m512 out[outputs];
@@ -123,8 +123,8 @@ void transform_tiles(const tile_range& tiles, const winograd_image& image, std::
   const spectrum s = tiles_of(image);
   each_run(tiles, [&](const tile_run& run) {
     for (std::size_t block = 0; block < s.blocks; ++block) {
-      const auto source = see<Transform::from>(image, pad_h, pad_w, run,
-                                               plane_of(image, run.sample, block, blob));
+      const auto source =
+          see<Transform::from>(image, pad_h, pad_w, run, plane_of(image, run.sample, block, blob));
       transform_run<Transform>(source, run.count, strip,
                                to + block * s.block_step() + run.at * lanes, s.point_step());
     }

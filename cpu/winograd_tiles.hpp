@@ -46,7 +46,7 @@ struct tile_run {
 /// Planes of sixteen channels, as blobs hold them.
 template <class Float>
 Float* plane_of(const winograd_image& i, std::size_t sample, std::size_t block, Float* blob) {
-  return blob + (sample * blocks_of(i.channels) + block) * i.height * i.width * lanes;
+  return blob + sample * i.sample_step + block * i.height * i.width * lanes;
 }
 
 inline std::size_t tiles_in(const winograd_shape& s) {

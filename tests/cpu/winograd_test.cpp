@@ -38,11 +38,12 @@ bool suits(const ref::conv& c, const std::string& more = "") {
 constexpr double tolerance = 2e-5;
 
 // CIFAR-10 quick's, then tiles cut at both edges, rows of tiles longer than what is worked at once, channels
-// that do not fill their blocks, and every padding.
+// that do not fill their blocks, every padding, and groups.
 const std::vector<ref::conv> shapes = {
-    {3, 32, 16, 16, 32, 5, 5, 1, 2}, {5, 32, 8, 8, 64, 5, 5, 1, 2},  {4, 32, 12, 12, 48, 5, 5},
-    {2, 32, 15, 9, 32, 5, 5, 1, 2},  {1, 32, 7, 83, 32, 5, 5, 1, 1}, {1, 46, 17, 18, 47, 5, 5, 1, 3},
-    {2, 32, 5, 6, 32, 5, 5, 1, 4},
+    {3, 32, 16, 16, 32, 5, 5, 1, 2}, {5, 32, 8, 8, 64, 5, 5, 1, 2},
+    {4, 32, 12, 12, 48, 5, 5},       {2, 32, 15, 9, 32, 5, 5, 1, 2},
+    {1, 32, 7, 83, 32, 5, 5, 1, 1},  {1, 46, 17, 18, 47, 5, 5, 1, 3},
+    {2, 32, 5, 6, 32, 5, 5, 1, 4},   {2, 96, 13, 13, 64, 5, 5, 1, 2, 1, 2},
 };
 
 }  // namespace
@@ -115,7 +116,8 @@ TEST_CASE("Winograd's 5x5: taken where it pays, and not for engine: CAFFE") {
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 3, 3, 1, 1}));        // another window
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 2, 2}));        // a stride
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 4, 2}));     // dilation
-  CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 2, 1, 2}));  // groups
+  CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 2, 1, 2}));  // too few for two groups
+  CHECK_FALSE(suits({2, 80, 16, 16, 80, 5, 5, 1, 2, 1, 2}));  // groups that share a block
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 5}));        // more padding than a window reaches
   CHECK_FALSE(suits({2, 3, 16, 16, 32, 5, 5, 1, 2}));         // a first layer
   CHECK_FALSE(suits({2, 16, 16, 16, 32, 5, 5, 1, 2}));        // a small net
