@@ -9,6 +9,7 @@
 #include "cpu/layer.hpp"
 #include "cpu/packed_weights.hpp"
 #include "cpu/sparse_convolution.hpp"
+#include "cpu/winograd_layer.hpp"
 
 namespace poseidon::cpu {
 namespace {
@@ -227,6 +228,8 @@ class convolution_kernel final : public kernel {
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   require_convolvable(c);
+  if (suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0)))
+    return make_winograd_convolution(c);
   return std::make_unique<convolution_kernel>(c);
 }
 

@@ -186,6 +186,7 @@ TEST_CASE("sparse convolution: what pooling leaves of a gradient gives the naive
       {{3, 32, 12, 10, 8, 5, 5, 1, 2}, 3, 3, 0, false, false},
       {{1, 2, 2, 2, 1, 1, 1}, 2, 2, 0, false, false},
       {{1, 48, 8, 8, 24, 5, 5, 1, 2}, 2, 2, 0, true, false},
+      {{2, 32, 12, 12, 32, 5, 5, 1, 2}, 2, 2, 0, true, false},  // forward in Winograd's way
   };
   for (const pooled& p : cases) {
     CAPTURE(text_of(p.c));

@@ -1,0 +1,123 @@
+#include "cpu/winograd_layer.hpp"
+
+#include "cpu/fusion.hpp"
+#include "cpu/sparse_convolution.hpp"
+#include "cpu/winograd.hpp"
+
+#include <algorithm>
+
+namespace poseidon::cpu {
+namespace {
+
+// Transformed weights, 64 floats for each of these pairs of channels, are read again for every few tiles: much
+// beyond the second-level cache they take longer than the products.
+constexpr std::size_t most_weights = 16 * 1024;
+// With first layers and small nets losses leave Caffe's in the fourth digit within 50 iterations.
+constexpr std::size_t fewest_channels = 32;
+// Fewer do not repay the transformation of the weights.
+constexpr std::int64_t fewest_tiles = 16;
+
+winograd_image image_for(const cpu_blob& b, std::size_t groups) {
+  const shape& s = *b.extents;
+  const auto samples = static_cast<std::size_t>(s[0]);
+  return {static_cast<std::size_t>(s[1]) / groups, static_cast<std::size_t>(s[2]),
+          static_cast<std::size_t>(s[3]), stored_size(s, layout::c16) / samples};
+}
+
+winograd_convolution convolution_for(const layer_context& c) {
+  const shape& bottom = c.bottom_shape(0);
+  const convolution_shape s = resolve_convolution(c.layer, bottom);
+  return {{static_cast<std::size_t>(bottom[0]), image_for(c.bottom(0), s.groups),
+           image_for(c.top(0), s.groups), static_cast<std::size_t>(s.pad[0]),
+           static_cast<std::size_t>(s.pad[1])},
+          s.groups};
+}
+
+class winograd_kernel final : public kernel {
+ public:
+  explicit winograd_kernel(const layer_context& c)
+      : convolution_(convolution_for(c)),
+        run_(&c.state.dnnl),
+        weights_(c.parameter(0)),
+        bias_(c.parameter(1)),
+        weight_gradient_(c.gradient(0)),
+        bias_gradient_(c.gradient(1)),
+        x_(c.bottom(0), part::data, layout::c16),
+        y_(c.top(0), part::data, layout::c16) {
+    if (const auto relu = relu_in_place_after(c)) {
+      slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
+    run_->reserve(describe_plain({static_cast<dnnl::memory::dim>(convolution_.scratch_floats())}));
+    if (!c.state.has_backward()) return;
+    after_pooling_ = make_pooled_backward(c, resolve_convolution(c.layer, c.bottom_shape(0)));
+    if (after_pooling_) return;
+    learns_ = weight_gradient_.wanted() || bias_gradient_.wanted();
+    if (learns_ && !weight_gradient_.wanted())
+      spare_weights_ = buffer(
+          static_cast<std::size_t>(count(c.state.graph.parameters[c.layer.parameters[0]].shape)));
+    if (learns_ || c.wants_diff(0)) dy_ = view(c.top(0), part::diff, layout::c16);
+    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::c16);
+  }
+
+  void forward(const pass&) override {
+    const winograd_ending ending{bias_.exists() ? bias_.values() : nullptr, slope_};
+    convolution_.forward(x_.load(), weights_.values(), ending, y_.memory(), run_->scratch());
+    y_.store();
+  }
+
+  void backward(const pass& now) override {
+    if (after_pooling_) return after_pooling_->backward(now);
+    if (!dy_.exists()) return;
+    const float* dy = dy_.load();
+    if (learns_) backward_weights(dy);
+    if (!dx_.exists()) return;
+    convolution_.backward_data(dy, weights_.values(), dx_.memory(), run_->scratch());
+    dx_.store();
+  }
+
+ private:
+  void backward_weights(const float* dy) {
+    float* dw = weight_gradient_.wanted() ? weight_gradient_.begin() : spare_weights_.data();
+    float* db = bias_gradient_.wanted() ? bias_gradient_.begin() : nullptr;
+    convolution_.backward_weights(x_.load(), dy, dw, db, run_->scratch());
+    if (weight_gradient_.wanted()) weight_gradient_.end();
+    if (bias_gradient_.wanted()) bias_gradient_.end();
+  }
+
+  winograd_convolution convolution_;
+  dnnl_run* run_;
+  parameter_reader weights_, bias_;
+  gradient_slot weight_gradient_, bias_gradient_;
+  view x_, y_, dx_, dy_;
+  float slope_ = 1;
+  bool learns_ = false;
+  buffer spare_weights_;  ///< gradients that nobody learns from
+  std::unique_ptr<sparse_backward> after_pooling_;
+};
+
+}  // namespace
+
+bool suits_winograd(const net& graph, const net_layer& layer, const shape& bottom,
+                    const shape& top) {
+  const auto& p = layer.spec.convolution_param();
+  if (p.engine() == ::caffe::ConvolutionParameter::CAFFE || layer.bottoms.size() != 1) return false;
+  const convolution_shape s = resolve_convolution(layer, bottom);
+  const std::size_t in = s.in / s.groups, out = s.out / s.groups;
+  if (s.axes() != 2 || in < fewest_channels || out < fewest_channels) return false;
+  for (std::size_t a = 0; a < 2; ++a) {
+    if (s.kernel[a] != 5 || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] > 4) return false;
+  }
+  // This also says whether the processor has AVX-512, and whether groups fill their blocks.
+  const convolution_layouts l = choose_layouts(graph, layer);
+  if (l.in != layout::c16 || l.out != layout::c16) return false;
+  if ((in + 15) / 16 * 16 * ((out + 15) / 16 * 16) > most_weights) return false;
+  const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
+  return tiles * top[0] >= fewest_tiles && tiles * 16 <= 2 * top[2] * top[3];
+}
+
+std::unique_ptr<kernel> make_winograd_convolution(const layer_context& c) {
+  return std::make_unique<winograd_kernel>(c);
+}
+
+}  // namespace poseidon::cpu
