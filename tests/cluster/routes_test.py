@@ -183,6 +183,17 @@ class Routes(unittest.TestCase):
         for before, after in zip(*sent):
             self.assertAlmostEqual((after - before) / clocks / theory, 1, delta=0.02)
 
+    def test_more_replicas_in_a_node_put_no_more_bytes_on_the_wire(self):
+        for routes in ("ps", "sfb"):
+            sent = {}
+            for devices in ("cpu:1", "cpu:2", "cpu:4"):
+                self.train(2, routes, devices=devices, iterations=40, batch=32, hidden=256, options=["--log-level", "debug"])
+                sent[devices] = [self.socket_bytes(node) for node in self.last]
+            for one, two, four in zip(*sent.values()):
+                self.assertGreater(one, 1e6)
+                self.assertAlmostEqual(two / one, 1, delta=0.01, msg=routes)
+                self.assertAlmostEqual(four / one, 1, delta=0.01, msg=routes)
+
     def test_the_trace_has_every_value_of_a_layer_once_for_each_peer(self):
         trace = self.cluster.folder / "trace.json"
         self.runs += 1
