@@ -102,6 +102,17 @@ TEST_CASE(
   CHECK(d[1].chosen == route::factor_broadcast);
 }
 
+TEST_CASE("decide_routes: what nobody would notice in an iteration stays on the server") {
+  const auto small = product("ip2", 8, 100, 500);
+  const auto slow = at(2, 100, 100);
+  CHECK(decide_routes({small}, slow).at(0).chosen == route::factor_broadcast);
+  // The same layer below seconds of convolutions, whose own wire is long past.
+  const auto d = decide_routes({small, convolutions(1e12, 0)}, slow).at(0);
+  CHECK(d.factors.total_ms() < d.server.total_ms());
+  CHECK(d.chosen == route::parameter_server);
+  CHECK(d.why == "factors would save less than 5 % of that, or 2 % of the iteration");
+}
+
 TEST_CASE("decide_routes: what cannot broadcast stays, and says why") {
   auto l = product("fc", 1, 4096, 4096);
   l.refusal = "lr_mult of its weights is 0: nothing is sent";
