@@ -17,6 +17,7 @@
 // Fails    never by itself: whatever goes wrong with the connection ends as link_lost.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/buffer_pool.hpp"
 #include "actors/frame_queue.hpp"
 #include "actors/socket.hpp"
 #include "actors/stall_watch.hpp"
@@ -133,8 +134,7 @@ struct link_options {
   std::chrono::milliseconds stall_limit{10000};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
-  std::size_t pool_bytes = std::size_t{4}
-                           << 30;  ///< received values that nobody has used yet, at most
+  std::size_t pool_bytes = link_pool_bytes;
   link_trace trace;
   std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
 };

@@ -137,8 +137,9 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto& p = setup_.parameters[c.parameter];
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
-  const auto values = setup_.store->current_chunk(value(id));
-  const auto fresh = setup_.store->landing(value(id));
+  // The last version that was made here, whether its other chunks have landed or not.
+  const auto values = setup_.store->at(value(id), o.version);
+  const auto fresh = setup_.store->at(value(id), o.version + 1);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
   if (p.keeps)
     setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
@@ -155,7 +156,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
 void server_shard::broadcast(chunk_id id, const owned& o) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
-  const payload fresh{setup_.store, std::as_bytes(setup_.store->landing(value(id)))};
+  const payload fresh{setup_.store, std::as_bytes(setup_.store->at(value(id), o.version))};
   for (const auto& link : neighbours_.links)
     tell(link,
          send_frame{frames::fresh_parameters{id, version}, fresh, setup_.priorities[c.parameter]},

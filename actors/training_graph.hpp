@@ -86,10 +86,16 @@ class training_graph {
   [[nodiscard]] std::function<void(const pass_id&)> contribution(const push_entry& e,
                                                                  std::size_t layer,
                                                                  std::uint32_t replica) const;
+  [[nodiscard]] std::function<void(const pass_id&)> pinning(const compiled_net& c,
+                                                            std::size_t layer,
+                                                            std::uint32_t replica,
+                                                            std::int32_t test_net) const;
+  [[nodiscard]] bool passes_overlap() const;
   [[nodiscard]] float scale() const;
   [[nodiscard]] std::shared_ptr<debug_info> debug_of(const compiled_net& train) const;
   [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
+  [[nodiscard]] std::vector<trace_lane*> lanes_of_clocks(const std::string& name);
   [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }
 
   graph_context context_;

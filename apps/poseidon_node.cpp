@@ -43,6 +43,7 @@ run_spec read_run(const node_options& o) {
     run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
+  if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)

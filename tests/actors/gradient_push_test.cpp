@@ -38,7 +38,7 @@ struct push_of_two_replicas {
     sim.settle();
   }
   void done(unsigned replica) {
-    sum->contribute(0);
+    sum->contribute(3, 0);
     sim.tell(push, backward_done{replica_id{replica}, {clock_id{3}, 0, 0}});
     sim.settle();
   }
@@ -70,13 +70,13 @@ TEST_CASE(
 TEST_CASE(
     "gradient_push: layers hear of fresh parameters when every chunk has landed, not before") {
   push_of_two_replicas t;
-  std::ranges::fill(t.store->landing(0), 5.0f);
-  t.landed(0, 0);
+  std::ranges::fill(t.store->at(0, 3), 5.0f);
+  t.landed(0, 3);
   CHECK(t.layer.got->empty());
   CHECK(t.store->current(0)[0] == 0.0f);
-  t.landed(1, 0);
+  t.landed(1, 3);
   REQUIRE(t.layer.got->size() == 1);
-  CHECK(t.layer.got->front().version == version_id{0});
+  CHECK(t.layer.got->front().version == version_id{3});
   CHECK(t.store->current(0)[0] == 5.0f);
   CHECK(t.solver.got->size() == 1);
 }
@@ -125,10 +125,24 @@ TEST_CASE("gradient_push: layers that share a parameter push once, when the last
 TEST_CASE("gradient_sum: replicas are added when every layer that writes has run on each") {
   std::vector<float> r0{1}, r1{2};
   gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 1, 2);
-  for (int i = 0; i < 3; ++i) sum.contribute(0);
-  CHECK(sum.total(0)[0] == 1.0f);
-  sum.contribute(0);
-  CHECK(sum.total(0)[0] == 3.0f);
+  for (int i = 0; i < 3; ++i) sum.contribute(0, 0);
+  CHECK(sum.total(0, 0)[0] == 1.0f);
+  sum.contribute(0, 0);
+  CHECK(sum.total(0, 0)[0] == 3.0f);
+}
+
+TEST_CASE(
+    "gradient_sum: at staleness 2 the sums of three clocks stay, whatever is computed after them") {
+  std::vector<float> r0{0}, r1{0};
+  gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 1, 1, 2);
+  for (const unsigned clock : {4u, 5u, 6u}) {
+    r0 = {static_cast<float>(clock)};
+    r1 = {100};
+    sum.contribute(clock, 0);
+    sum.contribute(clock, 0);
+  }
+  for (const unsigned clock : {4u, 5u, 6u})
+    CHECK(sum.total(clock, 0)[0] == static_cast<float>(clock + 100));
 }
 
 TEST_CASE(
@@ -138,12 +152,12 @@ TEST_CASE(
   for (int clock = 0; clock < 2; ++clock) {
     r0 = {1};
     r1 = {2};
-    sum.contribute(0);
-    sum.contribute(0);
+    sum.contribute(0, 0);
+    sum.contribute(0, 0);
     r0 = {10};
     r1 = {20};
-    sum.contribute(1);
-    sum.contribute(1);
-    CHECK(sum.total(0)[0] == 33.0f);
+    sum.contribute(0, 1);
+    sum.contribute(0, 1);
+    CHECK(sum.total(0, 0)[0] == 33.0f);
   }
 }
