@@ -1,6 +1,7 @@
 #include "actors/factor_broadcast.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
@@ -53,8 +54,9 @@ void factor_broadcast::send(clock_id clock) {
   setup_.overlap->began(now);
   const auto& shape = setup_.factors->of_node();
   const auto rows = static_cast<std::uint32_t>(shape.rows);
-  // The forward order is the order in which the next iteration needs the parameters.
-  const auto priority = 1 + value(setup_.layer);
+  // Factors are few bytes for what they change: before the chunks of their version, all else being alike.
+  const auto in_order = forward_order(value(setup_.layer));
+  const auto priority = setup_.by_magnitude ? (value(clock) + 1) << 32 | in_order : in_order;
   setup_.factors->set_sent(clock_id{value(clock) + 1});
   for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
     const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,

@@ -1,6 +1,7 @@
 #include "actors/gradient_push.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/send_order.hpp"
 
 namespace poseidon {
 
@@ -30,11 +31,11 @@ void gradient_push::push(const pass_id& p) {
   pushed_at_ns_[value(p.clock)] = now;
   setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
-  // The forward order is the order in which the next iteration needs the parameters back.
-  const auto priority = 1 + value(setup_.layer);
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
     const auto total = setup_.sum->total(value(p.clock), i);
-    for (const auto id : cut.by_parameter[setup_.parameters[i]]) {
+    const auto& chunks = cut.by_parameter[setup_.parameters[i]];
+    for (std::size_t j = 0; j < chunks.size(); ++j) {
+      const auto id = chunks[j];
       const auto& c = cut.chunks[id];
       const payload values{setup_.sum, std::as_bytes(total.subspan(c.offset, c.count))};
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
@@ -43,10 +44,16 @@ void gradient_push::push(const pass_id& p) {
              values.bytes.size());
       else
         tell(neighbours_.links[c.owner],
-             send_frame{frames::push_gradient{chunk, p.clock}, values, priority},
+             send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
              values.bytes.size());
     }
   }
+}
+
+/// Of the j-th chunk of the i-th parameter.
+std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
+  if (setup_.magnitudes == nullptr) return forward_order(value(setup_.layer));
+  return magnitude_order(value(clock) + 1, setup_.magnitudes->of(value(clock), i, j));
 }
 
 void gradient_push::on(const chunk_landed& m) {

@@ -21,6 +21,7 @@
 // Source   Zhang et al., arXiv:1512.06216, section 4; priorities: Jayarajan et al., MLSys 2019 (P3).
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/chunk_magnitudes.hpp"
 #include "actors/gradient_sum.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
@@ -46,6 +47,8 @@ struct gradient_push_setup {
   std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
   std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
   std::shared_ptr<gradient_sum> sum;
+  std::shared_ptr<const chunk_magnitudes>
+      magnitudes;  ///< chunks go by these; null: in forward order
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
@@ -77,6 +80,7 @@ class gradient_push : public actor<gradient_push> {
  private:
   void push(const pass_id& p);
   void publish(std::uint64_t version);
+  [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;
   connect_gradient_push neighbours_;

@@ -16,13 +16,13 @@ gradient_sum::gradient_sum(std::shared_ptr<const device> arithmetic,
     for (const auto& part : parts_.front()) sum.emplace_back(part.size());
 }
 
-void gradient_sum::contribute(std::uint64_t clock, std::uint32_t micro_batch) {
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < contributions_) return;
+bool gradient_sum::contribute(std::uint64_t clock, std::uint32_t micro_batch) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < contributions_) return false;
   arrived_.store(0, std::memory_order_relaxed);
   auto& first = parts_.front();
   for (std::size_t r = 1; r < parts_.size(); ++r)
     for (std::size_t i = 0; i < first.size(); ++i) arithmetic_->add(first[i], parts_[r][i]);
-  if (sums_.empty()) return;
+  if (sums_.empty()) return true;
   auto& sum = sums_[clock % sums_.size()];
   for (std::size_t i = 0; i < sum.size(); ++i) {
     if (micro_batch == 0)
@@ -30,6 +30,7 @@ void gradient_sum::contribute(std::uint64_t clock, std::uint32_t micro_batch) {
     else
       arithmetic_->add(sum[i], first[i]);
   }
+  return true;
 }
 
 std::span<const float> gradient_sum::total(std::uint64_t clock, std::size_t i) const {

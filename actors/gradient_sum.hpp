@@ -29,7 +29,8 @@ class gradient_sum {
   /// Called by a replica's stream right after the backward kernel of one of its writers for a micro-batch
   /// of a clock: the last of all replicas and writers to come adds the replicas, in replica order. Calls for
   /// the next pass must not come before all calls for this one have returned.
-  void contribute(std::uint64_t clock, std::uint32_t micro_batch);
+  /// Returns  true to that last one.
+  bool contribute(std::uint64_t clock, std::uint32_t micro_batch);
 
   /// After the last micro-batch's last contribute(): the node's gradient of the i-th parameter.
   /// Not averaged. Stays as it is until the first contribute() of clock + s + 1.

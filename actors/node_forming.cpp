@@ -144,6 +144,7 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   o.binding.routes.control = me;
   o.binding.routes.lost = me;
   o.rate_mbit_s = setup_.link_mbit_s;
+  o.budget_mbit_s = setup_.budget_mbit_s;
   counters_[worker] = o.counters;
   const auto name = "network_link " + std::to_string(worker);
   if (auto* out = setup_.trace->lane(name + " out")) {
@@ -253,9 +254,10 @@ void node::build() {
         setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
   for (const auto& layer : net.layers) layer_names_->push_back(setup_.trace->keep(layer.name));
   const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
-                                                          self_, setup_.display, self, self, self},
-                                            *setup_.run, setup_.node, *compiled_);
+  graph_ = std::make_unique<training_graph>(
+      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
+                    setup_.display, self, self, self},
+      *setup_.run, setup_.node, *compiled_);
   for (const auto& a : graph_->monitored()) monitor(a);
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",

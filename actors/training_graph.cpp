@@ -73,6 +73,10 @@ void training_graph::spawn_push(push_entry& e) {
   }
   e.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
                                          e.group.writers.size(), staleness_of(spec_));
+  if (by_magnitude())
+    e.magnitudes = std::make_shared<chunk_magnitudes>(
+        e.sum, run_.store, e.group.learned,
+        1.0f / static_cast<float>(run_.replicas * run_.micro_batches), staleness_of(spec_));
   gradient_push_setup s;
   s.layer = layer_id{static_cast<std::uint32_t>(e.group.layers.front())};
   s.name = context_.trace.keep(first);
@@ -83,6 +87,7 @@ void training_graph::spawn_push(push_entry& e) {
   s.parameters = e.group.learned;
   s.frozen = e.group.frozen;
   s.sum = e.sum;
+  s.magnitudes = e.magnitudes;
   s.store = run_.store;
   s.overlap = overlap_;
   s.trace = lanes_of_clocks("gradient_push " + first);
@@ -108,6 +113,7 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.of_net = n.parameters;
   s.arithmetic = node_.compute;
   s.store = run_.store;
+  s.by_magnitude = by_magnitude();
   const auto of_pass = factors_of(n, l);
   const auto scale_of_bytes =
       node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
@@ -126,7 +132,12 @@ void training_graph::spawn_broadcast(push_entry& e) {
 std::function<void(const pass_id&)> training_graph::contribution(const push_entry& e,
                                                                  std::size_t layer,
                                                                  std::uint32_t replica) const {
-  if (e.sum) return [sum = e.sum](const pass_id& p) { sum->contribute(value(p.clock), p.index); };
+  if (e.sum)
+    return
+        [sum = e.sum, magnitudes = e.magnitudes, last = run_.micro_batches - 1](const pass_id& p) {
+          if (sum->contribute(value(p.clock), p.index) && p.index == last && magnitudes != nullptr)
+            magnitudes->weigh(value(p.clock));
+        };
   return
       [store = factors_.at(static_cast<std::uint32_t>(layer)), self = context_.self, replica,
        replicas = run_.replicas, k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
@@ -161,6 +172,11 @@ std::function<void(const pass_id&)> training_graph::pinning(const compiled_net& 
 /// Can a replica compute a pass before all others have computed the one before?
 bool training_graph::passes_overlap() const {
   return run_.replicas > 1 && (run_.micro_batches > 1 || staleness_of(spec_) > 0);
+}
+
+/// At staleness 0 everybody waits for every chunk: the one that is needed first goes first.
+bool training_graph::by_magnitude() const {
+  return context_.has_budget && staleness_of(spec_) > 0;
 }
 
 /// A sum over all passes of a clock becomes their average.
@@ -283,9 +299,10 @@ void training_graph::spawn_shard_and_solver() {
   shard.parameters = n.parameters;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     shard.learned.push_back(is_learned(n, p));
-    shard.priorities.push_back(1 + static_cast<std::uint32_t>(first_use(n, p)));
+    shard.first_uses.push_back(static_cast<std::uint32_t>(first_use(n, p)));
     shard.names.push_back(context_.trace.keep(n.layers[n.parameters[p].layer].name));
   }
+  shard.by_magnitude = by_magnitude();
   shard.arithmetic = node_.compute;
   shard.store = run_.store;
   shard.trace = lane("server_shard");

@@ -133,6 +133,11 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--seed", o.seed, "overrides the solver's random_seed");
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")
       ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--bandwidth-budget", o.budget_mbit_s,
+         "sends at most so many Mbit/s of gradients and parameters to each other node; with "
+         "--staleness those that change most go first")
+      ->check(CLI::PositiveNumber);
   app.add_option("--time-scale", o.time_scale,
                  "with --devices replay: how much longer than recorded each layer takes")
       ->check(CLI::PositiveNumber);

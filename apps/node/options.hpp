@@ -22,7 +22,7 @@ struct node_options {
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
-  double link_mbit_s = 0;
+  double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
   double link_rate_mbit_s = 0;  ///< 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train

@@ -1,5 +1,6 @@
 #include "actors/gradient_push.hpp"
 
+#include "actors/send_order.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
 
@@ -65,6 +66,33 @@ TEST_CASE(
   CHECK(t.link.got->front().data.bytes.data() ==
         reinterpret_cast<std::byte*>(t.r0.data() + 2));  // no copy
   CHECK(t.link.got->front().priority == 8);              // the forward order
+}
+
+TEST_CASE(
+    "gradient_push: with magnitudes a chunk's priority is its own, behind those of older "
+    "versions") {
+  push_of_two_replicas t;
+  const auto magnitudes =
+      std::make_shared<chunk_magnitudes>(t.sum, t.store, std::vector<std::size_t>{0}, 1.0f, 0);
+  gradient_push_setup s;
+  s.name = "fc7";
+  s.self = worker_id{2};  // owns none of the chunks
+  s.parameters = {0};
+  s.sum = t.sum;
+  s.store = t.store;
+  s.magnitudes = magnitudes;
+  s.overlap = std::make_shared<overlap_meter>(1);
+  const auto push = t.sim.spawn<gradient_push>("gradient_push by magnitude", std::move(s));
+  t.sim.tell(push, connect_gradient_push{{t.link.in, t.link.in, {}}, {}, {}, {}, {}, {}});
+  std::copy_n(std::vector<float>{100, 100, 1, 1}.begin(), 4, t.store->values(0, 0).begin());
+  magnitudes->weigh(3);
+  t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, 0, 0}});
+  t.sim.settle();
+  REQUIRE(t.link.got->size() == 2);
+  const auto small = t.link.got->front().priority, large = t.link.got->back().priority;
+  CHECK(large < small);
+  CHECK(large > magnitude_order(3, 0));
+  CHECK(small < magnitude_order(5, 1));
 }
 
 TEST_CASE(

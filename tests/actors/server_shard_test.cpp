@@ -31,7 +31,7 @@ struct shard_of_two {
     s.solver.set_lr_policy("fixed");
     s.parameters = test::one_parameter_net(3).parameters;
     s.parameters[0].keeps = keeps;
-    s.priorities = {8};
+    s.first_uses = {7};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
@@ -77,7 +77,7 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   s.solver.set_base_lr(-1);
   s.solver.set_lr_policy("fixed");
   s.parameters = test::one_parameter_net(1).parameters;
-  s.priorities = {1};
+  s.first_uses = {0};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;
@@ -188,7 +188,7 @@ TEST_CASE(
   s.solver.set_clip_gradients(2.5);
   s.parameters = test::one_parameter_net(4).parameters;
   s.learned = {true};
-  s.priorities = {1};
+  s.first_uses = {0};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;

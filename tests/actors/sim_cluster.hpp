@@ -148,6 +148,7 @@ struct sim_options {
   unsigned seed = 1;                         ///< of the order of events; training has its own
   unsigned slowness = 20;                    ///< of the slowest link
   std::vector<std::string> by_factors = {};  ///< layers on that route
+  bool has_budget = false;                   ///< frames go by magnitude
 };
 
 /// Trains to the end in its constructor.
@@ -209,7 +210,8 @@ class sim_cluster {
     n.run = compile_run(n.spec, n.own);
     const auto self = worker_id{static_cast<std::uint32_t>(worker)};
     n.graph = std::make_unique<training_graph>(
-        graph_context{sim_.system(), n.book, n.trace, self, nullptr, {}, done_.in, failed_.in},
+        graph_context{
+            sim_.system(), n.book, n.trace, self, o.has_budget, nullptr, {}, done_.in, failed_.in},
         n.spec, n.own, *n.run);
     for (const auto& a : n.graph->monitored())
       a->attach_functor([this](const caf::error& e) {

@@ -194,6 +194,18 @@ TEST_CASE("staleness: more gradients than a node would keep are refused before a
       "can be 55.");
 }
 
+TEST_CASE("staleness: chunks that go by magnitude arrive in order all the same, on both routes") {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    auto o = on(3, 2, seed, seed % 3 == 0 ? "iter_size: 2" : "");
+    o.has_budget = true;
+    if (seed % 2 == 0) o.by_factors = {"ip1"};
+    const sim_cluster c(o);
+    check_reads(c, 2);
+    check_end(c);
+  }
+}
+
 TEST_CASE("staleness: a test phase reads the version of its clock, and nothing newer or older") {
   const std::string tests = "test_iter: 3 test_interval: 4";
   for (unsigned seed = 1; seed <= 4; ++seed) {

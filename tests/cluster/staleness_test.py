@@ -1,6 +1,7 @@
 # tests/cluster/staleness_test.py - bounded staleness with real processes: it trains, ends in order, and 0 changes nothing.
 import pathlib
 import re
+import time
 import unittest
 
 import cluster
@@ -67,6 +68,25 @@ class Staleness(unittest.TestCase):
             self.assertLessEqual(behind, 2, clock)
             ahead += behind
         self.assertGreater(ahead, 0)
+
+    def test_a_budget_is_kept_and_changes_nothing_at_staleness_0(self):
+        began = time.monotonic()
+        budget = ["--bandwidth-budget", 40, "--log-level", "debug"]
+        kept = self.train(2, "--routes", "ps", *budget, joiners=budget, hidden=256, iterations=6)
+        seconds = time.monotonic() - began
+        for node in self.last:
+            sent = sum(float(mb) for mb in re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in \d+ frames out", node.output))
+            self.assertGreater(sent, 2, node.output)
+            # Of what was sent a few hundredths are no gradients or parameters.
+            self.assertGreater(seconds, sent * 8 / 40 * 0.95)
+        cluster.assert_same_weights(kept, self.train(2, "--routes", "ps", hidden=256, iterations=6))
+
+    def test_a_budget_with_staleness_trains_every_clock(self):
+        budget = ["--bandwidth-budget", 40]
+        for routes in ("ps", "sfb"):
+            with self.subTest(routes):
+                self.assertTrue(self.train(3, "--routes", routes, "--staleness", 2, *budget, joiners=budget, hidden=128).exists())
+                self.assertEqual(self.clocks_shown(), list(range(ITERATIONS)))
 
     def test_snapshots_and_tests_are_those_of_their_clock(self):
         test = "test_iter: 2 test_interval: 4 snapshot: 4"
