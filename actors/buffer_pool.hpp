@@ -10,6 +10,9 @@
 
 namespace poseidon {
 
+/// What a link keeps of received values that nobody has used yet, at most.
+inline constexpr std::size_t link_pool_bytes = std::size_t{4} << 30;
+
 /// Buffers that come back when their last payload dies, in whatever thread that is. New memory of
 /// chunk size comes from the kernel page by page, zeroed: reading into used buffers saves both. The
 /// pool may die before its buffers.

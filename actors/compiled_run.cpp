@@ -1,5 +1,6 @@
 #include "actors/compiled_run.hpp"
 
+#include "actors/buffer_pool.hpp"
 #include "data/empty_source.hpp"
 #include "data/image_store.hpp"
 #include "data/synthetic_source.hpp"
@@ -115,13 +116,17 @@ void match_parameters(compiled_net& test, const net& train) {
   }
 }
 
-void compile(compiled_net& c, const parameter_store& store,
-             const std::vector<std::size_t>& to_train, device& compute, std::uint32_t replicas,
+void compile(compiled_net& c, const compiled_run& run, device& compute,
              replica_options options = {}) {
-  for (std::size_t p = 0; p < c.graph.parameters.size(); ++p)
-    c.values.push_back(&store.view(to_train.empty() ? p : to_train[p]));
-  for (std::uint32_t r = 0; r < replicas; ++r)
-    c.replicas.push_back(compute.make_replica(c.graph, c.values, options));
+  for (std::uint32_t r = 0; r < run.replicas; ++r) {
+    auto& values = c.values.emplace_back();
+    for (std::size_t p = 0; p < c.graph.parameters.size(); ++p) {
+      const auto of = c.to_train.empty() ? p : c.to_train[p];
+      values.push_back(run.pins.empty() ? &run.store->view(of) : &run.pins[r]->view(of));
+    }
+    c.replicas.push_back(compute.make_replica(c.graph, values, options));
+    c.fed.emplace_back(c.data_layers.size());
+  }
 }
 
 /// Nodes that sleep and nodes that compute would train each other's models wrong.
@@ -132,6 +137,24 @@ void check_device(const run_spec& run, const device& compute) {
       "this run " + std::string(replays ? "replays a profile" : "trains") +
       ", and this node's --devices is \"" + compute.describe() + "\". Give " +
       (replays ? "--devices replay:PROFILE on every node." : "every node a device that computes."));
+}
+
+/// A shard keeps the gradients of the clocks that a peer is ahead. Said before the memory is taken.
+void check_staleness(const partition& cut, const run_spec& run) {
+  const auto s = staleness_of(run);
+  std::uint64_t largest = 1;
+  for (const auto& chunks : cut.by_owner) {
+    std::uint64_t bytes = 0;
+    for (const auto id : chunks) bytes += cut.chunks[id].count * sizeof(float);
+    largest = std::max(largest, bytes);
+  }
+  if (s == 0 || (s + 1) * largest <= link_pool_bytes) return;
+  const auto mib = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  throw spec_error(
+      "staleness " + std::to_string(s) + ": on each link gradients of " + mib((s + 1) * largest) +
+      " could wait for those of other nodes, and a node keeps " + mib(link_pool_bytes) +
+      " at most. For this net on " + std::to_string(run.workers) + " nodes the staleness can be " +
+      std::to_string(std::max(link_pool_bytes / largest, std::uint64_t{1}) - 1) + ".");
 }
 
 const net_layer* hdf5_output_of(const net& n) {
@@ -240,14 +263,18 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   list_outputs(out->train);
   out->by_factors = chosen_layers(out->train.graph, run);
   if (!node.compute->computes()) scale_parameters(out->train.graph, scales.byte_scale());
-  out->store = std::make_shared<parameter_store>(
-      out->train.graph,
-      make_partition(out->train.graph, run.workers, run.routes, scales.byte_scale()), run.workers);
+  auto cut = make_partition(out->train.graph, run.workers, run.routes, scales.byte_scale());
+  check_staleness(cut, run);
+  out->store = std::make_shared<parameter_store>(out->train.graph, std::move(cut), run.workers,
+                                                 staleness_of(run));
+  if (staleness_of(run) > 0)
+    for (std::uint32_t r = 0; r < out->replicas; ++r)
+      out->pins.push_back(std::make_shared<pinned_parameters>(out->store));
   replica_options train_options;
   train_options.by_factors = out->by_factors;
   train_options.keep_all_diffs = s.spec.debug_info();
   train_options.time_scale = scales.time_scale();
-  compile(out->train, *out->store, {}, *node.compute, out->replicas, train_options);
+  compile(out->train, *out, *node.compute, train_options);
 
   out->tests.reserve(s.test_nets.size());  // replicas keep pointers into their net
 
@@ -258,17 +285,18 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     open_sources(test, sources, node.compute->computes());
     list_outputs(test);
     match_parameters(test, out->train.graph);
-    compile(test, *out->store, test.to_train, *node.compute, out->replicas);
+    compile(test, *out, *node.compute);
   }
   refuse_writers(*out, run);
   return out;
 }
 
 void write_first_values(const net& train, std::uint64_t seed,
-                        const std::vector<std::filesystem::path>& weights, parameter_store& store) {
+                        const std::vector<std::filesystem::path>& weights, std::uint64_t version,
+                        parameter_store& store) {
   std::vector<std::span<float>> values;
   for (std::size_t p = 0; p < train.parameters.size(); ++p) {
-    values.push_back(store.landing_of(p));
+    values.push_back(store.values(p, version));
     fill(train.parameters[p], static_cast<std::uint32_t>(p), seed, values.back());
   }
   for (const auto& file : weights)

@@ -4,6 +4,7 @@
 // data sources opened, parameters cut and stored. Pure construction; spawn_training() puts actors on it.
 #pragma once
 #include "actors/parameter_store.hpp"
+#include "actors/pinned_parameters.hpp"
 #include "actors/reports.hpp"
 #include "actors/run_spec.hpp"
 #include "data/source.hpp"
@@ -28,11 +29,13 @@ struct layer_outputs {
 
 struct compiled_net {
   net graph;
-  std::vector<const parameter_values*> values;  ///< by parameter of `graph`; replicas refer to it
+  /// By replica, then parameter of `graph`: what its kernels read.
+  std::vector<std::vector<const parameter_values*>> values;
   std::vector<std::shared_ptr<replica>> replicas;
   std::vector<std::size_t> data_layers;
-  std::vector<std::shared_ptr<const sample_source>> sources;  ///< by data layer
-  std::uint64_t batch = 0;                                    ///< samples per pass and replica
+  std::vector<std::vector<std::shared_ptr<const poseidon::batch>>> fed;  ///< by replica, data layer
+  std::vector<std::shared_ptr<const sample_source>> sources;             ///< by data layer
+  std::uint64_t batch = 0;  ///< samples per pass and replica
   std::vector<output_value> outputs;
   std::vector<layer_outputs> readers;
   std::vector<std::size_t> to_train;  ///< test nets: parameter -> train parameter
@@ -44,6 +47,7 @@ struct compiled_run {
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
+  std::vector<std::shared_ptr<pinned_parameters>> pins;  ///< by replica; empty at staleness 0
   std::vector<bool> by_factors;  ///< by layer of the train net: route factor_broadcast
 };
 
@@ -64,9 +68,10 @@ struct compiled_run {
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);
 
 /// The first values: fillers, then the layers of each file of `weights` by name, one file after the other.
-/// Writes   every parameter's landing place in the store, from where publish() makes them current.
+/// Writes   every parameter's place of `version` in the store, from where publish() makes them current.
 /// Errors   spec_error for a file that does not fit; nothing is to be published then.
 void write_first_values(const net& train, std::uint64_t seed,
-                        const std::vector<std::filesystem::path>& weights, parameter_store& store);
+                        const std::vector<std::filesystem::path>& weights, std::uint64_t version,
+                        parameter_store& store);
 
 }  // namespace poseidon

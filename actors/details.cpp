@@ -51,10 +51,11 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_spec& s
   describe_net(run.train, "train", run.replicas, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)
     describe_net(run.tests[t], "test " + std::to_string(t), run.replicas, lines);
-  lines.push_back(
-      "solver: rule " + spec.solver.spec.type() + ", clocks " + std::to_string(spec.first_clock) +
-      " to " + std::to_string(spec.solver.spec.max_iter()) + ", " +
-      counted(run.micro_batches, "micro-batch") + " a clock, seed " + std::to_string(spec.seed));
+  lines.push_back("solver: rule " + spec.solver.spec.type() + ", clocks " +
+                  std::to_string(spec.first_clock) + " to " +
+                  std::to_string(spec.solver.spec.max_iter()) + ", " +
+                  counted(run.micro_batches, "micro-batch") + " a clock, seed " +
+                  std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
   return lines;
 }
 

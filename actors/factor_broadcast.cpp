@@ -1,6 +1,7 @@
 #include "actors/factor_broadcast.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
@@ -48,12 +49,14 @@ void factor_broadcast::on(const backward_done& m) {
 }
 
 void factor_broadcast::send(clock_id clock) {
-  sent_at_ns_ = now_ns();
-  setup_.overlap->began(sent_at_ns_);
+  const auto now = now_ns();
+  sent_at_ns_[value(clock)] = now;
+  setup_.overlap->began(now);
   const auto& shape = setup_.factors->of_node();
   const auto rows = static_cast<std::uint32_t>(shape.rows);
-  // The forward order is the order in which the next iteration needs the parameters.
-  const auto priority = 1 + value(setup_.layer);
+  // Factors are few bytes for what they change: before the chunks of their version, all else being alike.
+  const auto in_order = forward_order(value(setup_.layer));
+  const auto priority = setup_.by_magnitude ? (value(clock) + 1) << 32 | in_order : in_order;
   setup_.factors->set_sent(clock_id{value(clock) + 1});
   for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
     const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
@@ -86,6 +89,7 @@ void factor_broadcast::take_if_complete(clock_id clock, worker_id worker, std::s
 
 void factor_broadcast::update_if_complete() {
   if (chunks_missing_ > 0) return;
+  // A worker's clocks come in order, so the clock after this one cannot be complete before it.
   const auto it = clocks_.find(version_);
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
   clocks_.erase(it);
@@ -98,9 +102,12 @@ void factor_broadcast::update_if_complete() {
   ++version_;
   const auto end = now_ns();
   setup_.overlap->ended(end);
-  if (setup_.trace != nullptr) {
-    setup_.trace->record({setup_.name, "exchange", sent_at_ns_, begin, version_ - 1});
-    setup_.trace->record({setup_.name, "rebuild", begin, end, version_ - 1});
+  const auto clock = version_ - 1;
+  const auto sent = sent_at_ns_.extract(clock);
+  if (!setup_.trace.empty()) {
+    auto* lane = setup_.trace[clock % setup_.trace.size()];
+    lane->record({setup_.name, "exchange", sent.mapped(), begin, clock});
+    lane->record({setup_.name, "rebuild", begin, end, clock});
   }
   publish();
 }
@@ -119,7 +126,8 @@ void factor_broadcast::update(std::size_t parameter, std::span<const float> grad
     auto& slots = history_.at(id);
     const std::vector<std::span<float>> history(slots.begin(), slots.end());
     setup_.arithmetic->update(setup_.rule, step, gradient.subspan(c.offset, c.count),
-                              setup_.store->current_chunk(id), setup_.store->landing(id), history);
+                              setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                              history);
   }
 }
 

@@ -17,7 +17,7 @@
 //          parameters_fresh  to layer            training and test nets, every replica
 //          layer_fresh       to solver
 //          history_arrived   to checkpointer     its part of a snapshot
-// State    solver state; how much of each clock has landed. A peer may be a clock ahead: that one waits.
+// State    solver state; how much of each clock has landed. A peer may be ahead: its clocks wait.
 // Fails    more factors of a worker for a clock than there are, or of a clock that is over: logic error (a peer's
 //          frame with such numbers has already ended its link: peer_window.hpp).
 // Detached: it computes.
@@ -59,7 +59,8 @@ struct factor_broadcast_setup {
   /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
   factor_shape product;
   std::shared_ptr<overlap_meter> overlap;
-  trace_lane* trace = nullptr;
+  bool by_magnitude = false;       ///< chunks of other layers go by magnitude
+  std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
 };
 
 /// Ports that exist only after everybody has been spawned.
@@ -110,7 +111,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   std::map<std::size_t, std::vector<std::vector<float>>> history_;  // by chunk, then slot
   std::vector<std::vector<float>> gradients_;                       // by place in setup_.parameters
   bool entered_ = false;
-  std::int64_t sent_at_ns_ = 0;
+  std::map<std::uint64_t, std::int64_t> sent_at_ns_;  // by clock under way
 };
 
 }  // namespace poseidon

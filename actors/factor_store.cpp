@@ -5,13 +5,13 @@
 namespace poseidon {
 
 factor_store::factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers,
-                           clock_id first)
-    : pass_(pass), node_(pass), workers_(workers), sent_(value(first)) {
+                           clock_id first, std::uint64_t staleness)
+    : pass_(pass), node_(pass), workers_(workers), ring_(2 * staleness + 2), sent_(value(first)) {
   node_.rows *= passes;
   const auto all = of_all();
-  for (auto& h : halves_) {
-    h.u.resize(all.u_values());
-    h.v.resize(all.values() - all.u_values());
+  for (auto& c : ring_) {
+    c.u.resize(all.u_values());
+    c.v.resize(all.values() - all.u_values());
   }
 }
 
@@ -22,9 +22,9 @@ factor_shape factor_store::of_all() const {
 }
 
 factor_spans factor_store::rows_of(clock_id clock, std::size_t first, std::size_t rows) {
-  auto& h = halves_[value(clock) % 2];
-  return {std::span(h.u).subspan(first * node_.outputs, rows * node_.outputs),
-          std::span(h.v).subspan(first * node_.inputs, rows * node_.inputs)};
+  auto& c = ring_[value(clock) % ring_.size()];
+  return {std::span(c.u).subspan(first * node_.outputs, rows * node_.outputs),
+          std::span(c.v).subspan(first * node_.inputs, rows * node_.inputs)};
 }
 
 factor_spans factor_store::pass(clock_id clock, worker_id worker, std::size_t index) {

@@ -1,13 +1,14 @@
 // actors/factor_store.hpp
 //
-// The factors of one layer: those of all workers for two clocks, u [workers * rows, outputs] and
+// The factors of one layer: those of all workers for a ring of clocks, u [workers * rows, outputs] and
 // v [workers * rows, inputs], each in one piece and in worker order, so that one matrix product takes them all. The
 // streams pack this node's own into their place, links read the others' straight into theirs, and what is sent to the
 // peers is this memory: nothing is copied.
 //
-// Two clocks are enough. A peer is one clock ahead at most: it computes clock c + 1 with this node's factors of c.
-// And this node packs clock c + 2 over its own of clock c when it has everybody's of c + 1, which nobody sends
-// before he has read this node's of c.
+// At staleness s there are 2 s + 2 clocks. What a peer has of clock c + 2 s + 2 to send, it has computed with
+// everybody's factors of c + s + 1, this node's among them, and those were computed with all of clock c: nobody needs
+// that any more. And this node packs clock c + 2 s + 2 over its own of clock c when it has everybody's of c + s + 1,
+// which nobody sends before he has read this node's of c.
 //
 // Threads: own() and link receivers' places are each written by one thread; factor_broadcast reads a clock when all of
 // it is there, and says sent(), which link receivers ask for.
@@ -15,7 +16,6 @@
 #include "messages/ids.hpp"
 #include "models/factors.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -32,7 +32,8 @@ struct factor_spans {
 class factor_store {
  public:
   /// `pass`: of one micro-batch and replica; `passes` of them make a node's clock.
-  factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers, clock_id first);
+  factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers, clock_id first,
+               std::uint64_t staleness = 0);
 
   [[nodiscard]] const factor_shape& of_node() const { return node_; }
   [[nodiscard]] factor_shape of_all() const;  ///< what the product is over
@@ -52,14 +53,14 @@ class factor_store {
   [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_acquire); }
 
  private:
-  struct half {
+  struct of_clock {
     std::vector<float> u, v;
   };
   factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
 
   factor_shape pass_, node_;
   std::size_t workers_;
-  std::array<half, 2> halves_;  // by clock modulo 2
+  std::vector<of_clock> ring_;  // by clock modulo its size
   std::atomic<std::uint64_t> sent_;
 };
 

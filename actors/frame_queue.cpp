@@ -31,6 +31,12 @@ frame_queue::piece frame_queue::cut(const shared_entry& e) {
   return p;
 }
 
+std::optional<frame_queue::piece> frame_queue::take_without_payload() {
+  if (!starts_new() || !waiting_.begin()->second.front()->frame.data.bytes.empty())
+    return std::nullopt;
+  return take();
+}
+
 std::optional<frame_queue::piece> frame_queue::take() {
   if (!starts_new()) {
     if (begun_.empty()) return std::nullopt;

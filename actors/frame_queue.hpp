@@ -37,6 +37,8 @@ class frame_queue {
   void push(send_frame f);
   /// The next piece, with at most piece_bytes of payload; nothing if no frame waits.
   [[nodiscard]] std::optional<piece> take();
+  /// The same if it is a frame without a payload; else nothing.
+  [[nodiscard]] std::optional<piece> take_without_payload();
 
   [[nodiscard]] bool empty() const { return waiting_.empty() && begun_.empty(); }
   [[nodiscard]] std::size_t frames() const { return frames_ + begun_.size(); }
@@ -48,7 +50,7 @@ class frame_queue {
   piece cut(const std::shared_ptr<entry>& e);
 
   using shared_entry = std::shared_ptr<entry>;
-  std::map<std::uint32_t, std::deque<shared_entry>> waiting_;  // an empty line is erased
+  std::map<std::uint64_t, std::deque<shared_entry>> waiting_;  // an empty line is erased
   std::vector<shared_entry> begun_;                            // priorities fall from bottom to top
   std::size_t frames_ = 0;                                     // in waiting_
   std::size_t bytes_ = 0;

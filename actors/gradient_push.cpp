@@ -1,6 +1,7 @@
 #include "actors/gradient_push.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/send_order.hpp"
 
 namespace poseidon {
 
@@ -16,24 +17,25 @@ void gradient_push::on(const connect_gradient_push& m) {
 }
 
 void gradient_push::on(const backward_done& m) {
-  // By micro-batch: streams keep the order of passes, but what they tell two layers may cross on the way.
-  auto& done = done_[m.pass.index];
-  if (++done < setup_.contributions) return;
-  done_.erase(m.pass.index);
+  // By pass: streams keep their order, but what they tell two layers may cross on the way.
+  const std::pair pass{value(m.pass.clock), m.pass.index};
+  if (++done_[pass] < setup_.contributions) return;
+  done_.erase(pass);
   if (setup_.tells_taken)
     for (const auto& layer : neighbours_.layers_taken) tell(layer, gradient_taken{m.pass});
   if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
 }
 
 void gradient_push::push(const pass_id& p) {
-  pushed_at_ns_ = now_ns();
-  setup_.overlap->began(pushed_at_ns_);
+  const auto now = now_ns();
+  pushed_at_ns_[value(p.clock)] = now;
+  setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
-  // The forward order is the order in which the next iteration needs the parameters back.
-  const auto priority = 1 + value(setup_.layer);
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
-    const auto total = setup_.sum->total(i);
-    for (const auto id : cut.by_parameter[setup_.parameters[i]]) {
+    const auto total = setup_.sum->total(value(p.clock), i);
+    const auto& chunks = cut.by_parameter[setup_.parameters[i]];
+    for (std::size_t j = 0; j < chunks.size(); ++j) {
+      const auto id = chunks[j];
       const auto& c = cut.chunks[id];
       const payload values{setup_.sum, std::as_bytes(total.subspan(c.offset, c.count))};
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
@@ -42,10 +44,16 @@ void gradient_push::push(const pass_id& p) {
              values.bytes.size());
       else
         tell(neighbours_.links[c.owner],
-             send_frame{frames::push_gradient{chunk, p.clock}, values, priority},
+             send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
              values.bytes.size());
     }
   }
+}
+
+/// Of the j-th chunk of the i-th parameter.
+std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
+  if (setup_.magnitudes == nullptr) return forward_order(value(setup_.layer));
+  return magnitude_order(value(clock) + 1, setup_.magnitudes->of(value(clock), i, j));
 }
 
 void gradient_push::on(const chunk_landed& m) {
@@ -61,11 +69,12 @@ void gradient_push::on(const chunk_landed& m) {
 void gradient_push::publish(std::uint64_t version) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) setup_.store->publish(p, version);
-  if (pushed_at_ns_ != 0) {  // not for the first values
+  if (const auto pushed = pushed_at_ns_.extract(version - 1)) {  // not for the first values
     const auto now = now_ns();
     setup_.overlap->ended(now);
-    if (setup_.trace != nullptr)
-      setup_.trace->record({setup_.name, "exchange", pushed_at_ns_, now, version - 1});
+    if (!setup_.trace.empty())
+      setup_.trace[(version - 1) % setup_.trace.size()]->record(
+          {setup_.name, "exchange", pushed.mapped(), now, version - 1});
   }
   if (!installed_) {
     installed_ = true;

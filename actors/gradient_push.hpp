@@ -12,15 +12,16 @@
 // Sends    gradient_arrived  to the own shard    chunks that it owns
 //          send_frame        to network_link     the others, as push_gradient; the bytes stay where they are
 //          parameters_fresh  to layer            training and test nets, every replica
-//          gradient_taken    to layer            only with several replicas and micro-batches
+//          gradient_taken    to layer            only where several replicas have several passes under way
 //          install_chunk     to the own shard    once, when the first values are in
 //          layer_fresh       to solver
-// State    contributions of the passes in work, chunks still missing of the version in work, chunks of the
-//          version after it that were faster.
-// Fails    a chunk more than one version ahead: logic error. A peer that stays away is network_link's matter.
+// State    contributions of the passes in work, chunks still missing of the versions in work: one, and those
+//          after it that were faster.
+// Fails    a chunk twice in one version: logic error. A peer that stays away is network_link's matter.
 // Source   Zhang et al., arXiv:1512.06216, section 4; priorities: Jayarajan et al., MLSys 2019 (P3).
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/chunk_magnitudes.hpp"
 #include "actors/gradient_sum.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
@@ -31,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -45,9 +47,11 @@ struct gradient_push_setup {
   std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
   std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
   std::shared_ptr<gradient_sum> sum;
+  std::shared_ptr<const chunk_magnitudes>
+      magnitudes;  ///< chunks go by these; null: in forward order
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<overlap_meter> overlap;
-  trace_lane* trace = nullptr;
+  std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
 };
 
 /// Ports that exist only after everybody has been spawned.
@@ -76,14 +80,15 @@ class gradient_push : public actor<gradient_push> {
  private:
   void push(const pass_id& p);
   void publish(std::uint64_t version);
+  [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;
   connect_gradient_push neighbours_;
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
-  std::map<std::uint32_t, std::size_t> done_;  // contributions by micro-batch
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> done_;  // by clock, micro-batch
   bool installed_ = false;
-  std::map<std::uint64_t, std::size_t> landed_;  // by version
-  std::int64_t pushed_at_ns_ = 0;
+  std::map<std::uint64_t, std::size_t> landed_;         // by version
+  std::map<std::uint64_t, std::int64_t> pushed_at_ns_;  // by clock under way
 };
 
 }  // namespace poseidon

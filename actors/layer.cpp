@@ -15,7 +15,6 @@ void layer::on(const connect_layer& m) {
 
 void layer::on(const batch_ready& m) {
   enter(m.pass);
-  batch_before_ = std::move(batch_);
   batch_ = m.values;
   ++bottoms_here_;
   forward_if_ready();
@@ -61,7 +60,7 @@ void layer::forward_if_ready() {
   const auto bottoms = setup_.is_source ? 1 : neighbours_.producers.size();
   if (forward_issued_ || bottoms_here_ < bottoms || bottoms == 0) return;
   if (setup_.has_parameters && !any_version_) return;
-  if (setup_.learns && value(fresh_) < value(pass_.clock)) {
+  if (setup_.learns && value(fresh_) + setup_.staleness < value(pass_.clock)) {
     if (waits_since_ns_ == 0) waits_since_ns_ = now_ns();
     return;
   }
@@ -71,13 +70,17 @@ void layer::forward_if_ready() {
   work.waited_since_ns = std::exchange(waits_since_ns_, 0);
   if (setup_.is_source) {
     // The batch before is let go by the stream, not here: its last use may still be in the queue.
-    work.run = [k = setup_.compute, p = compute_pass(), now = batch_,
-                before = std::move(batch_before_)] {
+    work.run = [k = setup_.compute, p = compute_pass(), now = std::move(batch_),
+                fed = setup_.fed]() mutable {
       k->feed(*now);
+      *fed = std::move(now);
       k->forward(p);
     };
   } else {
-    work.run = [k = setup_.compute, p = compute_pass()] { k->forward(p); };
+    work.run = [k = setup_.compute, p = compute_pass(), id = pass_, pin = setup_.pin] {
+      if (pin) pin(id);
+      k->forward(p);
+    };
   }
   if (setup_.read_outputs) {
     work.read_outputs = setup_.read_outputs;

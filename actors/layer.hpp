@@ -6,7 +6,7 @@
 // the tokens run back without kernels. That message chain is the whole schedule: there is no barrier
 // between iterations, so layer 0 of clock c+1 runs while the last layer's parameters of clock c travel.
 //
-//   idle --all bottoms here--> waiting --parameters at pass.clock--> forward issued
+//   idle --all bottoms here--> waiting --parameters at pass.clock - staleness--> forward issued
 //        --all tops' diffs here (sinks: at once)--> [gradient of the micro-batch before taken] --> idle
 //
 // Accepts  connect_layer     from node           once, before the first pass
@@ -15,7 +15,7 @@
 //          top_diff_ready    from layer          once per consumed top and pass
 //          work_done         from stream         for what it asked to be told
 //          parameters_fresh  from gradient_push or factor_broadcast   versions rising by one
-//          gradient_taken    from gradient_push  only with several replicas and micro-batches
+//          gradient_taken    from gradient_push  only where several replicas have several passes under way
 //          shut_down         from node
 // Sends    issue_work        to stream
 //          bottom_ready      to the consumers of its tops
@@ -56,10 +56,17 @@ struct layer_setup {
   bool training = true;
   std::int32_t test_net = -1;  ///< which one, if not training
   bool is_source = false;      ///< a data layer
+  /// Data layers: where the batch stays that kernels read, until the next one is fed. Only the stream writes it,
+  /// and it outlives the stream, which may still have kernels to run when this actor has ended.
+  std::shared_ptr<const batch>* fed = nullptr;
   bool runs_backward = false;
   bool has_parameters = false;   ///< waits for their first values ...
   bool learns = false;           ///< ... and then for every clock's
-  bool waits_for_taken = false;  ///< several replicas and micro-batches share gradient memory
+  std::uint64_t staleness = 0;   ///< so many clocks older than the pass they may be; 0 in test nets
+  bool waits_for_taken = false;  ///< several replicas, with several passes, share gradient memory
+  /// Run in the stream right before forward(): the pass computes with the newest parameters. Empty where those
+  /// cannot change during a pass.
+  std::function<void(const pass_id&)> pin;
   /// Run in the stream right after backward(): adds the gradient to the node's, or packs its factors. Empty
   /// without learned parameters and in test nets.
   std::function<void(const pass_id&)> contribute;
@@ -106,7 +113,7 @@ class layer : public actor<layer> {
   std::size_t top_diffs_here_ = 0;
   bool forward_issued_ = false;
   std::int64_t waits_since_ns_ = 0;  // only fresh parameters are missing
-  std::shared_ptr<const batch> batch_, batch_before_;
+  std::shared_ptr<const batch> batch_;
   version_id fresh_{};
   bool any_version_ = false;
   std::uint64_t passes_pushed_ = 0, passes_taken_ = 0;

@@ -47,8 +47,9 @@ link_event describe(const frame_header& h) {
 
 // A token bucket that may go into debt by one write: nothing more is written until it is paid. So a
 // write is never split, and what is written next is chosen when it may go, not before.
-struct network_link::budget {
-  double bytes_per_s = 0;  // 0: no limit
+struct network_link::bucket {
+  explicit bucket(double mbit_s) : bytes_per_s(mbit_s * 1e6 / 8) {}
+  double bytes_per_s;  // 0: no limit
   double credit = 0;
   clock::time_point at = clock::now();
 
@@ -117,12 +118,11 @@ struct network_link::outbox {
 network_link::network_link(actor_context context, std::shared_ptr<link_shared> shared)
     : actor<network_link>(context),
       shared_(std::move(shared)),
-      budget_(std::make_unique<budget>()),
+      line_(std::make_unique<bucket>(shared_->options.rate_mbit_s)),
+      budget_(std::make_unique<bucket>(shared_->options.budget_mbit_s)),
       outbox_(std::make_unique<outbox>()),
       stall_(shared_->options.stall_limit),
-      last_write_(shared_->options.now()) {
-  budget_->bytes_per_s = shared_->options.rate_mbit_s * 1e6 / 8;
-}
+      last_write_(shared_->options.now()) {}
 
 network_link::~network_link() = default;
 
@@ -151,17 +151,23 @@ void network_link::on(const bind_link& m) {
   shared_->bind(m.binding);
 }
 
+// A frame that waits for no budget does not wait for a pump that does.
 void network_link::want_pump(milliseconds delay) {
-  if (std::exchange(pumping_, true)) return;
-  tell_self(pump{}, delay);
+  const auto due = clock::now() + delay;
+  if (pump_due_ && *pump_due_ <= due) return;
+  pump_due_ = due;
+  tell_self(pump{++pump_turn_}, delay);
 }
 
-void network_link::on(const pump&) {
-  pumping_ = false;
+void network_link::on(const pump& m) {
+  if (m.turn != pump_turn_) return;
+  pump_due_.reset();
   if (phase_ != phase::open && phase_ != phase::closing) return;
+  line_->refill(clock::now());
   budget_->refill(clock::now());
-  if (const auto wait = budget_->wait(); wait.count() > 0) return want_pump(wait);
+  if (const auto wait = line_->wait(); wait.count() > 0) return want_pump(wait);
   if (outbox_->empty()) fill_outbox();
+  if (outbox_->empty() && !queue_.empty()) return want_pump(budget_->wait());
   write_outbox();
   if (phase_ != phase::open && phase_ != phase::closing) return;
   if (!queue_.empty() || !outbox_->empty()) return want_pump();
@@ -172,17 +178,25 @@ void network_link::on(const pump&) {
   want_pump();
 }
 
+/// Who closes has nothing left to plan: what still waits goes at once.
+std::optional<frame_queue::piece> network_link::next_piece() {
+  const bool overdrawn = phase_ != phase::closing && budget_->wait().count() > 0;
+  auto p = overdrawn ? queue_.take_without_payload() : queue_.take();
+  if (p) budget_->spend(p->bytes.size());
+  return p;
+}
+
 // At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at
 // before the next one.
 void network_link::fill_outbox() {
   const auto from = shared_->binding()->self;
   try {
     while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < piece_bytes) {
-      auto p = queue_.take();
+      auto p = next_piece();
       if (!p) break;
       outbox_->add(std::move(*p), from);
       // Under a limit the queue holds what waits, not the debt.
-      if (budget_->bytes_per_s > 0 && static_cast<double>(outbox_->bytes) >= budget_->most_credit())
+      if (line_->bytes_per_s > 0 && static_cast<double>(outbox_->bytes) >= line_->most_credit())
         break;
     }
   } catch (const std::length_error& e) {
@@ -229,7 +243,7 @@ void network_link::write_outbox() {
 }
 
 void network_link::written(std::int64_t begin_ns) {
-  budget_->spend(outbox_->bytes);
+  line_->spend(outbox_->bytes);
   auto& counters = *shared_->options.counters;
   counters.bytes_out.fetch_add(outbox_->bytes, std::memory_order_relaxed);
   const auto end_ns = now_ns();

@@ -10,13 +10,15 @@
 //          bind_link       from node          who is who, limits, routes; before member_ready is sent
 //          receiver_ended  from link_receiver exactly once; why there is nothing more to read
 //          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts;
-//                                             it returns, unfinished, from a peer that takes nothing
+//                                             it returns, unfinished, from a peer that takes nothing. Later, when
+//                                             a limit or a budget says so
 //          link_tick       from itself        heartbeats while idle
 // Sends    link_lost       to node            exactly once, as its last message
 // State    frame_queue: what waits, by priority. Detached: it blocks in write.
 // Fails    never by itself: whatever goes wrong with the connection ends as link_lost.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/buffer_pool.hpp"
 #include "actors/frame_queue.hpp"
 #include "actors/socket.hpp"
 #include "actors/stall_watch.hpp"
@@ -133,8 +135,9 @@ struct link_options {
   std::chrono::milliseconds stall_limit{10000};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
-  std::size_t pool_bytes = std::size_t{4}
-                           << 30;  ///< received values that nobody has used yet, at most
+  /// At most this much of frames with a payload; the others, and heartbeats, are not counted and wait for nothing.
+  double budget_mbit_s = 0;
+  std::size_t pool_bytes = link_pool_bytes;
   link_trace trace;
   std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
 };
@@ -145,7 +148,9 @@ struct link_options {
 /// An event with the frame's kind, chunk and number filled in.
 [[nodiscard]] link_event describe(const frame_header& h);
 
-struct pump {};
+struct pump {
+  std::uint64_t turn = 0;  ///< only the last one that was asked for counts
+};
 struct link_tick {};
 struct receiver_ended {
   std::string why;
@@ -170,17 +175,18 @@ class network_link : public actor<network_link> {
   void on(const close_link& m);
   void on(const bind_link& m);
   void on(const receiver_ended& m);
-  void on(const pump&);
+  void on(const pump& m);
   void on(const link_tick&);
 
  private:
   // open -> closing (close_link) -> said_goodbye (all written) -> over (receiver_ended)
   // open, closing -> broken (a write failed) -> over
   enum class phase { open, closing, said_goodbye, broken, over };
-  struct budget;
+  struct bucket;
   struct outbox;
 
   void want_pump(std::chrono::milliseconds delay = std::chrono::milliseconds{0});
+  [[nodiscard]] std::optional<frame_queue::piece> next_piece();
   void fill_outbox();
   void write_outbox();
   void written(std::int64_t begin_ns);
@@ -191,11 +197,12 @@ class network_link : public actor<network_link> {
 
   std::shared_ptr<link_shared> shared_;
   frame_queue queue_;
-  std::unique_ptr<budget> budget_;
+  std::unique_ptr<bucket> line_, budget_;  // of all that is written; of frames with a payload
   std::unique_ptr<outbox> outbox_;
   stall_watch stall_;
   phase phase_ = phase::open;
-  bool pumping_ = false;
+  std::optional<std::chrono::steady_clock::time_point> pump_due_;
+  std::uint64_t pump_turn_ = 0;
   bool goodbye_put_ = false;  // in the outbox, or written
   std::string close_reason_;
   std::string own_fault_;  // why we ended it, if we did; goes before what the receiver saw of it

@@ -187,7 +187,8 @@ void node::close(node_result result) {
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
   for (const auto& [worker, link] : links_) tell<close_link>(link, {goodbye_});
   if (graph_ != nullptr)
-    for (const auto& a : graph_->all()) tell<shut_down>(a, {});
+    // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
+    for (const auto& a : graph_->all()) tell_urgent<shut_down>(a, {});
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});

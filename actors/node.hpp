@@ -62,9 +62,10 @@ struct node_setup {
   std::optional<host_port> listen;  ///< worker 0 of several nodes
   std::optional<host_port> join;
   std::string token;
-  double link_mbit_s = 0;  ///< 0: unlimited
-  route_wish routes;       ///< worker 0 of several nodes
-  double node_mbit_s = 0;  ///< its links together, for choosing routes; 0: not known
+  double link_mbit_s = 0;    ///< 0: unlimited
+  double budget_mbit_s = 0;  ///< of each link, for gradients and parameters; 0: unlimited
+  route_wish routes;         ///< worker 0 of several nodes
+  double node_mbit_s = 0;    ///< its links together, for choosing routes; 0: not known
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;

@@ -19,8 +19,8 @@ class store_landing : public landing {
  public:
   store_landing(std::shared_ptr<parameter_store> store, factor_stores factors)
       : store_(std::move(store)), factors_(std::move(factors)) {}
-  std::span<std::byte> place(chunk_id chunk, version_id) override {
-    return std::as_writable_bytes(store_->landing(value(chunk)));
+  std::span<std::byte> place(chunk_id chunk, version_id version) override {
+    return std::as_writable_bytes(store_->at(value(chunk), value(version)));
   }
   std::span<std::byte> place_factors(worker_id from, const frames::factors& f) override {
     return std::as_writable_bytes(
@@ -144,6 +144,7 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   o.binding.routes.control = me;
   o.binding.routes.lost = me;
   o.rate_mbit_s = setup_.link_mbit_s;
+  o.budget_mbit_s = setup_.budget_mbit_s;
   counters_[worker] = o.counters;
   const auto name = "network_link " + std::to_string(worker);
   if (auto* out = setup_.trace->lane(name + " out")) {
@@ -253,9 +254,10 @@ void node::build() {
         setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
   for (const auto& layer : net.layers) layer_names_->push_back(setup_.trace->keep(layer.name));
   const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(graph_context{system(), *setup_.edges, *setup_.trace,
-                                                          self_, setup_.display, self, self, self},
-                                            *setup_.run, setup_.node, *compiled_);
+  graph_ = std::make_unique<training_graph>(
+      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
+                    setup_.display, self, self, self},
+      *setup_.run, setup_.node, *compiled_);
   for (const auto& a : graph_->monitored()) monitor(a);
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
@@ -294,8 +296,13 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.control = me;
   b->routes.lost = me;
   b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
-  peer_window_setup window{self_, b->peer,          clock_id{setup_.run->first_clock},
-                           {},    compiled_->store, graph_->factors()};
+  peer_window_setup window{self_,
+                           b->peer,
+                           clock_id{setup_.run->first_clock},
+                           {},
+                           compiled_->store,
+                           graph_->factors(),
+                           staleness_of(*setup_.run)};
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
     window.learned.push_back(is_updated(net, p));
@@ -336,14 +343,14 @@ void node::on(const everyone_ready&) {
 
 void node::give_first_values() {
   const auto& net = compiled_->train.graph;
-  write_first_values(net, setup_.run->seed, setup_.weights, *compiled_->store);
+  const auto version = version_id{setup_.run->first_clock};
+  write_first_values(net, setup_.run->seed, setup_.weights, value(version), *compiled_->store);
   std::vector<std::shared_ptr<parameter_arrays>> history;
   if (!setup_.resume.empty()) {
     const auto slots = history_count(rule_of(setup_.run->solver.spec).kind);
     for (auto& slot : read_solverstate(setup_.resume, net, slots).history)
       history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
   }
-  const auto version = version_id{setup_.run->first_clock};
   const auto& cut = compiled_->store->cut();
   for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
     const auto& c = cut.chunks[id];
@@ -362,7 +369,7 @@ void node::give_first_values() {
           tell<send_frame>(link, {frames::install_history{chunk, slot}, data, 0},
                            data.bytes.size());
     }
-    const payload data{compiled_->store, std::as_bytes(compiled_->store->landing(id))};
+    const payload data{compiled_->store, std::as_bytes(compiled_->store->at(id, value(version)))};
     for (const auto& [worker, link] : links_)
       tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0},
                        data.bytes.size());

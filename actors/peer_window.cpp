@@ -61,19 +61,22 @@ void peer_window::take(const frames::push_gradient& f) {
   require_owner("push_gradient", f.chunk, setup_.self);
   if (!setup_.learned[at(f.chunk).parameter])
     throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
-  // The peer computes a gradient with the version that this node's shard has made and sent.
+  // The peer computes a gradient with a version that this node's shard has made and sent, and that is `staleness`
+  // older than its clock at most.
   require_turn("push_gradient", of_chunk("clock", f.chunk), value(f.clock),
                next_gradient_[value(f.chunk)],
-               std::max(value(setup_.first_clock), setup_.store->applied(value(f.chunk))));
+               setup_.staleness +
+                   std::max(value(setup_.first_clock), setup_.store->applied(value(f.chunk))));
 }
 
 void peer_window::take(const frames::gradient_squares& f) {
-  // The peer has this node's gradients of that clock, so this node has had the parameters for it.
+  // The peer has this node's gradients of that clock, so this node has had parameters fresh enough for it.
   // Not for all of them: of two branches one may be a clock ahead.
   std::uint64_t reached = value(setup_.first_clock);
   for (std::size_t p = 0; p < setup_.learned.size(); ++p)
     reached = std::max(reached, setup_.store->version(p));
-  require_turn("gradient_squares", "clock", value(f.clock), next_squares_, reached);
+  require_turn("gradient_squares", "clock", value(f.clock), next_squares_,
+               reached + setup_.staleness);
 }
 
 void peer_window::take(const frames::fresh_parameters& f) {
@@ -81,8 +84,9 @@ void peer_window::take(const frames::fresh_parameters& f) {
   const auto version = value(f.version);
   const bool initial = version == first && value(setup_.peer) == 0;
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
-  // A new version rests on this node's gradient, and that on the version before.
-  const auto reached = initial ? first : setup_.store->version(at(f.chunk).parameter) + 1;
+  // A new version rests on this node's gradient of the clock before, and that on a version `staleness` older at most.
+  const auto reached =
+      initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
   require_turn("fresh_parameters", of_chunk("version", f.chunk), version,
                next_version_[value(f.chunk)], reached);
 }
@@ -113,8 +117,9 @@ void peer_window::take(const frames::factors& f) {
   auto shape = store->second->of_node();
   shape.rows = f.rows;
   auto clock = next.clock;
-  // The peer computes a clock with this node's factors of the clock before.
-  require_turn("factors", of_layer("clock"), value(f.clock), clock, store->second->sent());
+  // The peer computes clock c with this node's factors of clock c - 1 - staleness.
+  require_turn("factors", of_layer("clock"), value(f.clock), clock,
+               store->second->sent() + setup_.staleness);
   if (f.first != next.first)
     throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
                     std::to_string(next.first));

@@ -20,6 +20,7 @@ struct peer_window_setup {
   std::vector<bool> learned;  ///< by parameter
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
+  std::uint64_t staleness = 0;
 };
 
 class peer_window : public frame_gate {

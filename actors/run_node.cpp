@@ -54,7 +54,8 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   config.set("logger.console", caf::atom("none"));
   node_result result;  // before the system: what it holds outlives the last actor
   caf::actor_system system(config);
-  const auto edges = setup.edges;  // outlives the actors that count into it
+  const auto edges = setup.edges;  // outlive the actors that count and record into them
+  const auto trace = setup.trace;
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
   // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
   const auto reachable = std::make_shared<address>();

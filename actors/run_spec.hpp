@@ -22,6 +22,11 @@ struct run_spec {
   parameter_routes routes;  ///< chosen by worker 0
 };
 
+/// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.
+[[nodiscard]] inline std::uint64_t staleness_of(const run_spec& run) {
+  return run.workers > 1 ? run.solver.spec.poseidon().staleness() : 0;
+}
+
 /// This node's own.
 struct node_spec {
   std::shared_ptr<device> compute;

@@ -1,6 +1,7 @@
 #include "actors/server_shard.hpp"
 
 #include "actors/logic_bug.hpp"
+#include "actors/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/solver_file.hpp"
 
@@ -137,28 +138,32 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto& p = setup_.parameters[c.parameter];
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
-  const auto values = setup_.store->current_chunk(value(id));
-  const auto fresh = setup_.store->landing(value(id));
+  // The last version that was made here, whether its other chunks have landed or not.
+  const auto values = setup_.store->at(value(id), o.version);
+  const auto fresh = setup_.store->at(value(id), o.version + 1);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
   if (p.keeps)
     setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
   else
     setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history);
   ++o.version;
+  const auto priority =
+      setup_.by_magnitude
+          ? magnitude_order(o.version, step.scale * relative_magnitude(summed, values))
+          : forward_order(setup_.first_uses[c.parameter]);
   setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
                           static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});
-  broadcast(id, o);
+  broadcast(id, o, priority);
 }
 
-void server_shard::broadcast(chunk_id id, const owned& o) {
+void server_shard::broadcast(chunk_id id, const owned& o, std::uint64_t priority) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
-  const payload fresh{setup_.store, std::as_bytes(setup_.store->landing(value(id)))};
+  const payload fresh{setup_.store, std::as_bytes(setup_.store->at(value(id), o.version))};
   for (const auto& link : neighbours_.links)
-    tell(link,
-         send_frame{frames::fresh_parameters{id, version}, fresh, setup_.priorities[c.parameter]},
+    tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
          c.count * sizeof(float));
   tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
 }

@@ -49,7 +49,8 @@ struct server_shard_setup {
   solver_rule rule;
   std::vector<net_parameter> parameters;  ///< for multipliers
   std::vector<bool> learned;              ///< by parameter
-  std::vector<std::uint32_t> priorities;  ///< by parameter: of the frames about it
+  std::vector<std::uint32_t> first_uses;  ///< by parameter: the first layer that reads it
+  bool by_magnitude = false;              ///< chunks go in that order instead of these layers'
   std::shared_ptr<const device> arithmetic;
   std::shared_ptr<parameter_store> store;
   std::vector<std::string_view> names;  ///< by parameter, for the trace
@@ -97,7 +98,7 @@ class server_shard : public actor<server_shard> {
   void hold(owned& o, std::span<const float> summed);
   void apply_held();
   void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
-  void broadcast(chunk_id id, const owned& o);
+  void broadcast(chunk_id id, const owned& o, std::uint64_t priority);
   [[nodiscard]] std::span<const float> sum(const std::vector<payload>& gradients);
   template <class F>
   void for_each_history(F&& f);

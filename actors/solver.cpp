@@ -54,6 +54,7 @@ void solver::start_micro_batch() {
 
 void solver::on(const pass_issued& m) {
   if (m.test_net >= 0) {
+    if (phase_ != phase::testing) return;  // of a test that was given up
     test_.issued(value(m.replica), nets_.tests[test_net_].sources[value(m.replica)].size());
     start_test_passes(value(m.replica));
     end_test_if_finished();
@@ -88,6 +89,7 @@ void solver::on(const layer_fresh& m) {
 
 void solver::on(const outputs_ready& m) {
   if (m.test_net >= 0) {
+    if (phase_ != phase::testing) return;
     test_.computed(value(m.replica), m.output, m.values);
     start_test_passes(value(m.replica));
     end_test_if_finished();
@@ -237,8 +239,9 @@ void solver::on(const stop_soon& m) {
 void solver::on(const finish_after& m) {
   end_version_ = std::min(end_version_, value(m.clock) + 1);
   stopped_early_ = true;
-  // A worker that was a clock ahead has begun one that nobody will complete: it is left as it is.
-  if (phase_ == phase::training && clock_ >= end_version_) {
+  // A worker that was ahead has begun a clock, or a test of a version, that nobody will complete: it is left as it is.
+  if ((phase_ == phase::training && clock_ >= end_version_) ||
+      (phase_ == phase::testing && clock_ > end_version_)) {
     phase_ = phase::finishing;
     clock_ = end_version_;
     finish();

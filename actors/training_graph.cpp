@@ -72,20 +72,25 @@ void training_graph::spawn_push(push_entry& e) {
     for (const auto p : e.group.learned) part.push_back(r->gradient(p));
   }
   e.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
-                                         e.group.writers.size());
+                                         e.group.writers.size(), staleness_of(spec_));
+  if (by_magnitude())
+    e.magnitudes = std::make_shared<chunk_magnitudes>(
+        e.sum, run_.store, e.group.learned,
+        1.0f / static_cast<float>(run_.replicas * run_.micro_batches), staleness_of(spec_));
   gradient_push_setup s;
   s.layer = layer_id{static_cast<std::uint32_t>(e.group.layers.front())};
   s.name = context_.trace.keep(first);
   s.self = context_.self;
   s.contributions = e.group.writers.size() * run_.replicas;
   s.micro_batches = run_.micro_batches;
-  s.tells_taken = run_.replicas > 1 && run_.micro_batches > 1;
+  s.tells_taken = passes_overlap();
   s.parameters = e.group.learned;
   s.frozen = e.group.frozen;
   s.sum = e.sum;
+  s.magnitudes = e.magnitudes;
   s.store = run_.store;
   s.overlap = overlap_;
-  s.trace = lane("gradient_push " + first);
+  s.trace = lanes_of_clocks("gradient_push " + first);
   e.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
 }
 
@@ -108,16 +113,18 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.of_net = n.parameters;
   s.arithmetic = node_.compute;
   s.store = run_.store;
+  s.by_magnitude = by_magnitude();
   const auto of_pass = factors_of(n, l);
   const auto scale_of_bytes =
       node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
-  s.factors = std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), s.passes,
-                                             spec_.workers, clock_id{spec_.first_clock});
+  s.factors =
+      std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), s.passes, spec_.workers,
+                                     clock_id{spec_.first_clock}, staleness_of(spec_));
   s.product = of_pass;
   s.product.rows = s.factors->of_all().rows;
   factors_[layer] = s.factors;
   s.overlap = overlap_;
-  s.trace = lane("factor_broadcast " + name);
+  s.trace = lanes_of_clocks("factor_broadcast " + name);
   e.broadcast = start<factor_broadcast>(thread_kind::own, "factor_broadcast " + name, std::move(s));
 }
 
@@ -125,13 +132,51 @@ void training_graph::spawn_broadcast(push_entry& e) {
 std::function<void(const pass_id&)> training_graph::contribution(const push_entry& e,
                                                                  std::size_t layer,
                                                                  std::uint32_t replica) const {
-  if (e.sum) return [sum = e.sum](const pass_id& p) { sum->contribute(p.index); };
+  if (e.sum)
+    return
+        [sum = e.sum, magnitudes = e.magnitudes, last = run_.micro_batches - 1](const pass_id& p) {
+          if (sum->contribute(value(p.clock), p.index) && p.index == last && magnitudes != nullptr)
+            magnitudes->weigh(value(p.clock));
+        };
   return
       [store = factors_.at(static_cast<std::uint32_t>(layer)), self = context_.self, replica,
        replicas = run_.replicas, k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
         const auto [u, v] = store->pass(p.clock, self, std::size_t{p.index} * replicas + replica);
         k->factors(u, v);
       };
+}
+
+/// As many as clocks can be under way: the spans of one lane do not overlap.
+std::vector<trace_lane*> training_graph::lanes_of_clocks(const std::string& name) {
+  std::vector<trace_lane*> lanes;
+  if (context_.trace.enabled())
+    for (std::uint64_t c = 0; c <= staleness_of(spec_); ++c)
+      lanes.push_back(lane(c == 0 ? name : name + " +" + std::to_string(c)));
+  return lanes;
+}
+
+/// What a replica's stream does before the forward kernel of a layer with parameters, where these may change.
+std::function<void(const pass_id&)> training_graph::pinning(const compiled_net& c,
+                                                            std::size_t layer,
+                                                            std::uint32_t replica,
+                                                            std::int32_t test_net) const {
+  auto parameters = c.graph.layers[layer].parameters;
+  if (!c.to_train.empty())
+    for (auto& p : parameters) p = c.to_train[p];
+  return
+      [pins = run_.pins[replica], parameters = std::move(parameters), test_net](const pass_id& p) {
+        for (const auto id : parameters) pins->pin(id, test_net, p);
+      };
+}
+
+/// Can a replica compute a pass before all others have computed the one before?
+bool training_graph::passes_overlap() const {
+  return run_.replicas > 1 && (run_.micro_batches > 1 || staleness_of(spec_) > 0);
+}
+
+/// At staleness 0 everybody waits for every chunk: the one that is needed first goes first.
+bool training_graph::by_magnitude() const {
+  return context_.has_budget && staleness_of(spec_) > 0;
 }
 
 /// A sum over all passes of a clock becomes their average.
@@ -166,6 +211,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.training = training;
       s.test_net = test_net;
       s.is_source = is_source(from);
+      for (std::size_t d = 0; d < c.data_layers.size(); ++d)
+        if (c.data_layers[d] == l) s.fed = &c.fed[r][d];
       s.runs_backward = runs_backward(c.graph, from);
       const auto* push = from.parameters.empty() ? nullptr : push_of(from.name);
       s.has_parameters = push != nullptr;
@@ -176,14 +223,15 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       if (training) {
         if (push != nullptr && push->group.is_writer(l)) s.contribute = contribution(*push, l, r);
         // Each pass's factors have a place of their own.
-        s.waits_for_taken =
-            run_.replicas > 1 && run_.micro_batches > 1 && push != nullptr && push->sum != nullptr;
+        s.waits_for_taken = passes_overlap() && push != nullptr && push->sum != nullptr;
+        s.staleness = staleness_of(spec_);
         s.passes_after =
             [schedule = sample_schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch},
              self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
               return passes_after(schedule, {0, self, micro, r});
             };
       }
+      if (!run_.pins.empty() && push != nullptr) s.pin = pinning(c, l, r, test_net);
       if (debug != nullptr && r == 0)
         s.inspect = [debug, l](const pass_id& p, bool backward) {
           backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
@@ -234,7 +282,7 @@ std::shared_ptr<debug_info> training_graph::debug_of(const compiled_net& train) 
   if (!spec.debug_info() || value(context_.self) != 0 || context_.display == nullptr)
     return nullptr;
   return std::make_shared<debug_info>(
-      debug_info_setup{&train.graph, train.replicas.front(), train.values,
+      debug_info_setup{&train.graph, train.replicas.front(), train.values.front(),
                        static_cast<std::uint64_t>(std::max(0, spec.display())), context_.display});
 }
 
@@ -251,9 +299,10 @@ void training_graph::spawn_shard_and_solver() {
   shard.parameters = n.parameters;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     shard.learned.push_back(is_learned(n, p));
-    shard.priorities.push_back(1 + static_cast<std::uint32_t>(first_use(n, p)));
+    shard.first_uses.push_back(static_cast<std::uint32_t>(first_use(n, p)));
     shard.names.push_back(context_.trace.keep(n.layers[n.parameters[p].layer].name));
   }
+  shard.by_magnitude = by_magnitude();
   shard.arithmetic = node_.compute;
   shard.store = run_.store;
   shard.trace = lane("server_shard");

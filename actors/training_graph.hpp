@@ -30,6 +30,7 @@ struct graph_context {
   edge_book& edges;
   trace_log& trace;
   worker_id self{};
+  bool has_budget = false;            ///< this node's links have a bandwidth budget
   std::shared_ptr<progress> display;  ///< worker 0
   port<stop_decided> node_stop;
   port<training_done> node_done;
@@ -70,7 +71,8 @@ class training_graph {
     parameter_group group;
     handle<gradient_push> push;
     handle<factor_broadcast> broadcast;
-    std::shared_ptr<gradient_sum> sum;  ///< with a push
+    std::shared_ptr<gradient_sum> sum;             ///< with a push
+    std::shared_ptr<chunk_magnitudes> magnitudes;  ///< with a push that sends by magnitude
   };
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
@@ -86,10 +88,17 @@ class training_graph {
   [[nodiscard]] std::function<void(const pass_id&)> contribution(const push_entry& e,
                                                                  std::size_t layer,
                                                                  std::uint32_t replica) const;
+  [[nodiscard]] std::function<void(const pass_id&)> pinning(const compiled_net& c,
+                                                            std::size_t layer,
+                                                            std::uint32_t replica,
+                                                            std::int32_t test_net) const;
+  [[nodiscard]] bool passes_overlap() const;
+  [[nodiscard]] bool by_magnitude() const;
   [[nodiscard]] float scale() const;
   [[nodiscard]] std::shared_ptr<debug_info> debug_of(const compiled_net& train) const;
   [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
+  [[nodiscard]] std::vector<trace_lane*> lanes_of_clocks(const std::string& name);
   [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }
 
   graph_context context_;

@@ -43,6 +43,7 @@ run_spec read_run(const node_options& o) {
     run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
+  if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)
@@ -62,7 +63,9 @@ std::filesystem::path weights_beside(const std::filesystem::path& state,
 /// What is known of the rate of a node's links together.
 double node_mbit_s(const node_options& o) {
   if (o.link_rate_mbit_s > 0) return o.link_rate_mbit_s;
-  return o.link_mbit_s * static_cast<double>(o.nodes - 1);
+  const bool budget =
+      o.budget_mbit_s > 0 && (o.link_mbit_s == 0 || o.budget_mbit_s < o.link_mbit_s);
+  return (budget ? o.budget_mbit_s : o.link_mbit_s) * static_cast<double>(o.nodes - 1);
 }
 
 std::shared_ptr<device> compute_of(const node_options& o) {
@@ -110,6 +113,7 @@ node_setup setup_of(const node_options& o) {
   s.join = o.join;
   s.token = o.token;
   s.link_mbit_s = o.link_mbit_s;
+  s.budget_mbit_s = o.budget_mbit_s;
   s.routes = parse_routes(o.routes);
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;

@@ -7,11 +7,11 @@
 namespace poseidon {
 
 /// To a network_link: send this. Smaller `priority` first; equal ones in order of arrival.
-/// Control frames use 0; a chunk of layer l uses 1 + l, the order in which the next forward pass needs it.
+/// Control frames use 0, chunks what actors/send_order.hpp says.
 struct send_frame {
   frame_header header;
   payload data;
-  std::uint32_t priority = 0;
+  std::uint64_t priority = 0;
 };
 
 /// From a network_link: a validated frame that is neither gradient nor parameters.

@@ -22,7 +22,8 @@ struct batch;  // models/device.hpp; here only handed on
 
 /// Which pass. Within one replica and net, passes follow each other and never overlap in a layer.
 struct pass_id {
-  clock_id clock{};  ///< iteration; also the parameter version that the pass computes with
+  clock_id
+      clock{};  ///< iteration; at staleness 0 also the parameter version that the pass computes with
   std::uint32_t index =
       0;  ///< micro-batch within the clock; test nets: test batch within the phase
   std::uint64_t first_sample = 0;  ///< global index of its first sample
@@ -104,7 +105,7 @@ struct backward_done {
   pass_id pass;
 };
 
-/// gradient_push -> layer, with several replicas and micro-batches: the gradient of this pass is summed,
+/// gradient_push -> layer, where several replicas have several passes under way: this one's gradient is summed,
 /// the next one may be written to the same memory.
 struct gradient_taken {
   pass_id pass;

@@ -13,6 +13,9 @@
 
 namespace poseidon {
 
+/// Of `poseidon { staleness: s }`.
+inline constexpr std::uint32_t max_staleness = 100;
+
 struct solver_file {
   ::caffe::SolverParameter spec;  ///< upgraded (solver_type became type)
   spec_position where;

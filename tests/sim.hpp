@@ -92,6 +92,18 @@ class sim {
   std::size_t settle() { return scheduler_.run(); }
   /// Lets one actor handle what it would in one turn; false if nobody has a message.
   bool step() { return scheduler_.try_run_once(); }
+  /// The same for an actor that `random` draws: any order that real threads could take, too. For some hundred steps
+  /// at a time one of them, drawn as well, gets no turn while others have something to do: a thread that is held up.
+  template <class Random>
+  bool step_any(Random& random) {
+    auto& jobs = scheduler_.jobs;
+    if (jobs.empty()) return false;
+    if (steps_++ % 256 == 0) held_up_ = jobs[random() % jobs.size()];
+    auto next = random() % jobs.size();
+    if (jobs[next] == held_up_) next = (next + 1) % jobs.size();
+    std::swap(jobs.front(), jobs[next]);
+    return step();
+  }
   /// Lets time pass for delayed messages (tell_self with a delay), then settles.
   void advance(std::chrono::milliseconds by) {
     scheduler_.advance_time(by);
@@ -115,6 +127,8 @@ class sim {
   caf::actor_system system_;
   scheduler& scheduler_;
   std::vector<caf::actor> spawned_;
+  std::size_t steps_ = 0;
+  const void* held_up_ = nullptr;
 };
 
 }  // namespace poseidon::test

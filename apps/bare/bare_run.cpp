@@ -43,7 +43,7 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
   const auto& n = run_->train.graph;
   std::vector<std::filesystem::path> files;
   if (!weights.empty()) files.push_back(weights);
-  write_first_values(n, spec_.seed, files, *run_->store);
+  write_first_values(n, spec_.seed, files, 0, *run_->store);
   for (std::size_t p = 0; p < n.parameters.size(); ++p) run_->store->publish(p, 0);
   for (const auto& p : n.parameters)
     history_.emplace_back(history_count(rule_.kind),
@@ -162,7 +162,7 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
     const auto sum = net.replicas[0]->gradient(p).subspan(from, length);
     for (std::size_t o = 1; o < lanes; ++o)
       node_.compute->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
-    const std::span fresh(store.landing(store.cut().by_parameter[p].front()).data(), values.size());
+    const auto fresh = store.values(p, iteration + 1);
     if (const auto& keeps = net.graph.parameters[p].keeps) {
       node_.compute->keep(kept_over(*keeps, lanes), sum, values.subspan(from, length),
                           fresh.subspan(from, length));

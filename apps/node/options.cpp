@@ -1,6 +1,7 @@
 #include "apps/node/options.hpp"
 
 #include "apps/node/devices.hpp"
+#include "models/solver_file.hpp"
 #include "models/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
@@ -46,10 +47,10 @@ void check(const node_options& o) {
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
   if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
-                 o.synthetic || o.routes != "auto" || o.link_rate_mbit_s > 0))
+                 o.synthetic || o.routes != "auto" || o.link_rate_mbit_s > 0 || o.staleness))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--link-rate: those belong to the first node.");
+        "--link-rate, --staleness: those belong to the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -116,6 +117,10 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--keep-snapshots", o.keep_snapshots,
                  "how many of this run's snapshots stay, the newest; 0: all")
       ->check(CLI::Range(0, 1000000));
+  app.add_option("--staleness", o.staleness,
+                 "with --nodes: how many iterations old the parameters may be that an iteration "
+                 "computes with; overrides the solver's poseidon { staleness }")
+      ->check(CLI::Range(0u, max_staleness));
   app.add_option("--data-root", o.data_root,
                  "folder from which relative data sources start on this node");
   app.add_option("--synthetic", synthetic,
@@ -127,6 +132,11 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
   app.add_option("--seed", o.seed, "overrides the solver's random_seed");
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--bandwidth-budget", o.budget_mbit_s,
+         "sends at most so many Mbit/s of gradients and parameters to each other node; with "
+         "--staleness those that change most go first")
       ->check(CLI::PositiveNumber);
   app.add_option("--time-scale", o.time_scale,
                  "with --devices replay: how much longer than recorded each layer takes")

@@ -17,12 +17,12 @@ struct node_options {
   std::string weights;         ///< one path or several, separated by commas
   std::filesystem::path snapshot, data_root, token_file, trace, graph;
   std::string token;
-  std::optional<std::uint32_t> keep_snapshots;
+  std::optional<std::uint32_t> keep_snapshots, staleness;
   std::string log_level = "info";
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
-  double link_mbit_s = 0;
+  double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
   double link_rate_mbit_s = 0;  ///< 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train

@@ -21,7 +21,8 @@ inline net one_parameter_net(std::int64_t values) {
 }
 
 inline std::shared_ptr<parameter_store> one_parameter_store(std::int64_t values, std::size_t chunk,
-                                                            std::size_t owners) {
+                                                            std::size_t owners,
+                                                            std::uint64_t staleness = 0) {
   partition cut;
   cut.by_parameter.resize(1);
   cut.by_owner.resize(owners);
@@ -32,7 +33,7 @@ inline std::shared_ptr<parameter_store> one_parameter_store(std::int64_t values,
     cut.by_parameter[0].push_back(id);
     cut.by_owner[id % owners].push_back(id);
   }
-  return std::make_shared<parameter_store>(one_parameter_net(values), std::move(cut), 2);
+  return std::make_shared<parameter_store>(one_parameter_net(values), std::move(cut), 2, staleness);
 }
 
 inline std::vector<float> values_of(const payload& p) {

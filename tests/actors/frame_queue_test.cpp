@@ -80,6 +80,20 @@ TEST_CASE(
   CHECK(chunk_of(*q.take()) == 50);
 }
 
+TEST_CASE("frame_queue: a frame without a payload is given out alone, one with a payload is not") {
+  frame_queue q;
+  CHECK_FALSE(q.take_without_payload());
+  q.push(frame(0, 2 * piece_bytes, 5));
+  CHECK_FALSE(q.take_without_payload());
+  q.push(frame(1, 0, 0));
+  CHECK(chunk_of(*q.take_without_payload()) == 1);
+  CHECK(chunk_of(*q.take()) == 0);
+  q.push(frame(2, 0, 0));  // between two pieces
+  CHECK(chunk_of(*q.take_without_payload()) == 2);
+  CHECK_FALSE(q.take_without_payload());
+  CHECK(order(q) == "0.");
+}
+
 TEST_CASE(
     "frame_queue: whatever is pushed when, each byte of each frame comes once, in order, in a "
     "stack") {

@@ -1,5 +1,6 @@
 #include "actors/gradient_push.hpp"
 
+#include "actors/send_order.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
 
@@ -38,7 +39,7 @@ struct push_of_two_replicas {
     sim.settle();
   }
   void done(unsigned replica) {
-    sum->contribute(0);
+    sum->contribute(3, 0);
     sim.tell(push, backward_done{replica_id{replica}, {clock_id{3}, 0, 0}});
     sim.settle();
   }
@@ -68,15 +69,42 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "gradient_push: with magnitudes a chunk's priority is its own, behind those of older "
+    "versions") {
+  push_of_two_replicas t;
+  const auto magnitudes =
+      std::make_shared<chunk_magnitudes>(t.sum, t.store, std::vector<std::size_t>{0}, 1.0f, 0);
+  gradient_push_setup s;
+  s.name = "fc7";
+  s.self = worker_id{2};  // owns none of the chunks
+  s.parameters = {0};
+  s.sum = t.sum;
+  s.store = t.store;
+  s.magnitudes = magnitudes;
+  s.overlap = std::make_shared<overlap_meter>(1);
+  const auto push = t.sim.spawn<gradient_push>("gradient_push by magnitude", std::move(s));
+  t.sim.tell(push, connect_gradient_push{{t.link.in, t.link.in, {}}, {}, {}, {}, {}, {}});
+  std::copy_n(std::vector<float>{100, 100, 1, 1}.begin(), 4, t.store->values(0, 0).begin());
+  magnitudes->weigh(3);
+  t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, 0, 0}});
+  t.sim.settle();
+  REQUIRE(t.link.got->size() == 2);
+  const auto small = t.link.got->front().priority, large = t.link.got->back().priority;
+  CHECK(large < small);
+  CHECK(large > magnitude_order(3, 0));
+  CHECK(small < magnitude_order(5, 1));
+}
+
+TEST_CASE(
     "gradient_push: layers hear of fresh parameters when every chunk has landed, not before") {
   push_of_two_replicas t;
-  std::ranges::fill(t.store->landing(0), 5.0f);
-  t.landed(0, 0);
+  std::ranges::fill(t.store->at(0, 3), 5.0f);
+  t.landed(0, 3);
   CHECK(t.layer.got->empty());
   CHECK(t.store->current(0)[0] == 0.0f);
-  t.landed(1, 0);
+  t.landed(1, 3);
   REQUIRE(t.layer.got->size() == 1);
-  CHECK(t.layer.got->front().version == version_id{0});
+  CHECK(t.layer.got->front().version == version_id{3});
   CHECK(t.store->current(0)[0] == 5.0f);
   CHECK(t.solver.got->size() == 1);
 }
@@ -125,10 +153,24 @@ TEST_CASE("gradient_push: layers that share a parameter push once, when the last
 TEST_CASE("gradient_sum: replicas are added when every layer that writes has run on each") {
   std::vector<float> r0{1}, r1{2};
   gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 1, 2);
-  for (int i = 0; i < 3; ++i) sum.contribute(0);
-  CHECK(sum.total(0)[0] == 1.0f);
-  sum.contribute(0);
-  CHECK(sum.total(0)[0] == 3.0f);
+  for (int i = 0; i < 3; ++i) sum.contribute(0, 0);
+  CHECK(sum.total(0, 0)[0] == 1.0f);
+  sum.contribute(0, 0);
+  CHECK(sum.total(0, 0)[0] == 3.0f);
+}
+
+TEST_CASE(
+    "gradient_sum: at staleness 2 the sums of three clocks stay, whatever is computed after them") {
+  std::vector<float> r0{0}, r1{0};
+  gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {r1}}, 1, 1, 2);
+  for (const unsigned clock : {4u, 5u, 6u}) {
+    r0 = {static_cast<float>(clock)};
+    r1 = {100};
+    sum.contribute(clock, 0);
+    sum.contribute(clock, 0);
+  }
+  for (const unsigned clock : {4u, 5u, 6u})
+    CHECK(sum.total(clock, 0)[0] == static_cast<float>(clock + 100));
 }
 
 TEST_CASE(
@@ -138,12 +180,12 @@ TEST_CASE(
   for (int clock = 0; clock < 2; ++clock) {
     r0 = {1};
     r1 = {2};
-    sum.contribute(0);
-    sum.contribute(0);
+    sum.contribute(0, 0);
+    sum.contribute(0, 0);
     r0 = {10};
     r1 = {20};
-    sum.contribute(1);
-    sum.contribute(1);
-    CHECK(sum.total(0)[0] == 33.0f);
+    sum.contribute(0, 1);
+    sum.contribute(0, 1);
+    CHECK(sum.total(0, 0)[0] == 33.0f);
   }
 }

@@ -34,13 +34,16 @@ struct middle_layer {
   test::probe<backward_done> push = sim.listen<backward_done>();
   handle<layer> it;
 
-  explicit middle_layer(bool training = true, bool runs_backward = true) {
+  explicit middle_layer(bool training = true, bool runs_backward = true,
+                        std::uint64_t staleness = 0) {
     layer_setup s;
     s.name = "fc7";
     s.compute = &kernel;
     s.training = training;
     s.runs_backward = runs_backward;
     s.has_parameters = s.learns = true;
+    s.staleness = staleness;
+    s.pin = [this](const pass_id& p) { kernel.log += "p" + std::to_string(value(p.clock)); };
     if (training) s.contribute = [](const pass_id&) {};
     s.stream = stream.in;
     it = sim.spawn<layer>("layer fc7 [0]", std::move(s));
@@ -82,7 +85,7 @@ TEST_CASE(
   t.tell(top_diff_ready{middle_layer::at(0)});
   REQUIRE(t.stream.got->size() == 2);
   for (const auto& work : *t.stream.got) work.run();
-  CHECK(t.kernel.log == "f0b0");
+  CHECK(t.kernel.log == "p0f0b0");
   CHECK(t.producer.got->size() == 1);
   CHECK(t.push.got->empty());  // only the stream knows when the gradient is complete
   t.tell(work_done{middle_layer::at(0), true, {}});
@@ -97,7 +100,7 @@ TEST_CASE(
   t.tell(top_diff_ready{middle_layer::at(0)});
   REQUIRE(t.stream.got->size() == 2);
   for (const auto& work : *t.stream.got) work.run();
-  CHECK(t.kernel.log == "f0");
+  CHECK(t.kernel.log == "p0f0");
   t.tell(work_done{middle_layer::at(0), true, {}});
   CHECK(t.push.got->size() == 1);
 }
@@ -120,6 +123,21 @@ TEST_CASE("layer: clock c+1 may begin while parameters of clock c still travel, 
   CHECK(t.stream.got->size() == 2);
   t.tell(parameters_fresh{version_id{1}});
   CHECK(t.stream.got->size() == 3);
+}
+
+TEST_CASE(
+    "layer: with staleness it computes with parameters of so many clocks ago, and no older ones") {
+  middle_layer t(true, true, 2);
+  t.tell(parameters_fresh{version_id{0}});
+  for (const std::uint64_t clock : {0u, 1u, 2u}) {
+    t.tell(bottom_ready{middle_layer::at(clock)});
+    t.tell(top_diff_ready{middle_layer::at(clock)});
+  }
+  CHECK(t.stream.got->size() == 6);
+  t.tell(bottom_ready{middle_layer::at(3)});
+  CHECK(t.stream.got->size() == 6);
+  t.tell(parameters_fresh{version_id{1}});
+  CHECK(t.stream.got->size() == 7);
 }
 
 TEST_CASE("layer: a kernel is told when it was issued, however late the stream runs it") {

@@ -174,7 +174,7 @@ struct end_options {
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds heartbeat{250};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  double rate_mbit_s = 0;
+  double rate_mbit_s = 0, budget_mbit_s = 0;
   bool clips = false;
   std::vector<factor_shape> factors;
   std::shared_ptr<frame_gate> gate;
@@ -218,6 +218,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.heartbeat = o.heartbeat;
   l.now = o.now;
   l.rate_mbit_s = o.rate_mbit_s;
+  l.budget_mbit_s = o.budget_mbit_s;
   l.pool_bytes = o.pool_bytes;
   l.trace = [events = e.events](const link_event& v) { events->put(v); };
   e.link = open_link(rig.system(), rig.book, "network_link " + std::to_string(value(o.peer)),

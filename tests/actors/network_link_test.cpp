@@ -191,6 +191,38 @@ TEST_CASE(
   CHECK(starts.back() - starts.front() > 450'000'000);
 }
 
+TEST_CASE("network_link: within a budget chunks take their time, and control frames none") {
+  end_options o;
+  o.values = 10'000;
+  o.chunks = 6;
+  o.budget_mbit_s = 4;  // 80 ms per chunk
+  two_links t(o, o);
+  for (unsigned chunk = 0; chunk < o.chunks; ++chunk)
+    t.a.send(frames::push_gradient{chunk_id{chunk}, clock_id{0}}, o.values, 1.0f, 5);
+  t.a.tell(send_frame{frames::stop_requested{"now"}, {}, 0});
+  REQUIRE(t.b.gradients->wait_for(o.chunks).size() == o.chunks);
+  std::vector<std::int64_t> starts;
+  for (const auto& e : t.a.events->wait_for(o.chunks, about_a_chunk)) starts.push_back(e.start_ns);
+  // Five chunks after the first, less what may be spent at once; a busy machine can only make it longer.
+  CHECK(starts.back() - starts.front() > 350'000'000);
+  const auto stop = t.a.events->wait_for(
+      1, [](const link_event& e) { return e.sent && e.kind == "stop_requested"; });
+  REQUIRE(stop.size() == 1);
+  CHECK(stop[0].end_ns < starts.back());
+}
+
+TEST_CASE("network_link: who closes does not wait for the budget") {
+  end_options o;
+  o.values = 10'000;
+  o.budget_mbit_s = 0.001;  // a chunk in five minutes
+  two_links t(o, o);
+  for (unsigned chunk = 0; chunk < o.chunks; ++chunk)
+    t.a.send(frames::push_gradient{chunk_id{chunk}, clock_id{0}}, o.values, 1.0f, 5);
+  t.a.tell(close_link{"all clocks done"});
+  CHECK(t.b.gradients->wait_for(o.chunks).size() == o.chunks);
+  CHECK(t.b.lost->wait_for(1).size() == 1);
+}
+
 TEST_CASE(
     "network_link: 64 MiB each way at once, told before anyone reads a mailbox, do not block each "
     "other") {

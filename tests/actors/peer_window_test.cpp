@@ -132,6 +132,33 @@ TEST_CASE("peer_window: factors come clock by clock, each value once, none befor
         "factors: route of layer 8 is factor_broadcast, expected parameter_server");
 }
 
+TEST_CASE("peer_window: with staleness a peer may be so many clocks ahead, and not one more") {
+  const auto factors = std::make_shared<factor_store>(factor_shape{1, 1, 1}, 1, 3, clock_id{5}, 2);
+  window_on t(2);
+  t.window =
+      peer_window({worker_id{1}, worker_id{2}, clock_id{5}, {true}, t.store, {{7, factors}}, 2});
+  for (const std::uint64_t clock : {5u, 6u, 7u}) CHECK(t.gradient(1, clock).empty());
+  CHECK(t.gradient(1, 8) == "push_gradient: clock of chunk 1 is 8, expected at most 7 so far");
+  t.store->set_applied(1, 6);
+  CHECK(t.gradient(1, 8).empty());
+
+  for (const std::uint64_t version : {6u, 7u, 8u}) CHECK(t.fresh(2, version).empty());
+  CHECK(t.fresh(2, 9) == "fresh_parameters: version of chunk 2 is 9, expected at most 8 so far");
+
+  const auto squares = [&](std::uint64_t clock) {
+    return t.refused(frames::gradient_squares{clock_id{clock}});
+  };
+  for (const std::uint64_t clock : {5u, 6u, 7u}) CHECK(squares(clock).empty());
+  CHECK(squares(8) == "gradient_squares: clock is 8, expected at most 7 so far");
+
+  const auto sent = [&](std::uint64_t clock, std::uint64_t first) {
+    return t.refused(frames::factors{layer_id{7}, clock_id{clock}, 1, first});
+  };
+  for (const std::uint64_t clock : {5u, 6u, 7u})
+    for (const std::uint64_t first : {0u, 1u}) CHECK(sent(clock, first).empty());
+  CHECK(sent(8, 0) == "factors: clock of layer 7 is 8, expected at most 7 so far");
+}
+
 TEST_CASE("peer_window: chunks of the factor route have first values and solver state, no more") {
   partition cut;
   cut.chunks = {{0, 0, 3, every_worker}};

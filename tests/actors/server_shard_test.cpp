@@ -15,13 +15,14 @@ constexpr chunk_id c0{0};
 
 struct shard_of_two {
   test::sim sim;
-  std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 3, 1);
+  std::shared_ptr<parameter_store> store;
   test::probe<send_frame> link = sim.listen<send_frame>();
   test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
-  explicit shard_of_two(std::optional<float> keeps = std::nullopt) {
+  explicit shard_of_two(std::optional<float> keeps = std::nullopt, std::uint64_t staleness = 0)
+      : store(test::one_parameter_store(3, 3, 1, staleness)) {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
@@ -30,7 +31,7 @@ struct shard_of_two {
     s.solver.set_lr_policy("fixed");
     s.parameters = test::one_parameter_net(3).parameters;
     s.parameters[0].keeps = keeps;
-    s.priorities = {8};
+    s.first_uses = {7};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
@@ -76,7 +77,7 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   s.solver.set_base_lr(-1);
   s.solver.set_lr_policy("fixed");
   s.parameters = test::one_parameter_net(1).parameters;
-  s.priorities = {1};
+  s.first_uses = {0};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;
@@ -105,6 +106,22 @@ TEST_CASE("server_shard: a gradient of the next clock waits for the clock before
 }
 
 TEST_CASE(
+    "server_shard: an update rests on the shard's own last one, whether this node has all chunks "
+    "of "
+    "that version or not") {
+  shard_of_two t(std::nullopt, 1);
+  for (const std::uint64_t clock : {0u, 1u})
+    for (const unsigned worker : {0u, 1u})
+      t.sim.tell(t.shard, gradient_arrived{worker_id{worker}, c0, clock_id{clock},
+                                           test::payload_of({1, 1, 1})});
+  t.sim.settle();
+  CHECK(t.store->version(0) == 0);
+  REQUIRE(t.link.got->size() == 2);
+  CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
+  CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
+}
+
+TEST_CASE(
     "server_shard: what a link sends is the store's memory, whole until the update after next") {
   shard_of_two t;
   const auto clock = [&](std::uint64_t number) {
@@ -123,12 +140,27 @@ TEST_CASE(
 
 TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no version before") {
   parameter_store store(test::one_parameter_net(3), test::one_parameter_store(3, 3, 1)->cut(), 1);
-  CHECK(store.landing(0).data() == store.current(0).data());
-  store.landing(0)[1] = 7;
+  CHECK(store.at(0, 5).data() == store.current(0).data());
+  store.at(0, 5)[1] = 7;
   store.publish(0, 5);
   CHECK(store.current(0)[1] == 7);
   CHECK(store.copy(5)[0] == std::vector<float>{0, 7, 0});
   CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
+}
+
+TEST_CASE(
+    "parameter_store: at staleness 2 a version is whole until the fourth one after it lands") {
+  parameter_store store(test::one_parameter_net(3), test::one_parameter_store(3, 3, 1)->cut(), 2,
+                        2);
+  for (std::uint64_t version = 5; version < 9; ++version) {
+    std::ranges::fill(store.at(0, version), static_cast<float>(version));
+    store.publish(0, version);
+  }
+  CHECK(store.current(0)[0] == 8);
+  for (std::uint64_t version = 5; version < 9; ++version)
+    CHECK(store.copy(version)[0] == std::vector<float>(3, static_cast<float>(version)));
+  CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
+  CHECK_THROWS_AS((void)store.copy(9), std::runtime_error);
 }
 
 TEST_CASE("parameter_store: a frozen parameter is in the copy of every version") {
@@ -136,7 +168,7 @@ TEST_CASE("parameter_store: a frozen parameter is in the copy of every version")
   n.parameters[0].lr_mult = 0;
   for (const std::size_t workers : {1u, 2u}) {
     parameter_store store(n, test::one_parameter_store(3, 3, 1)->cut(), workers);
-    store.landing(0)[1] = 7;
+    store.at(0, 5)[1] = 7;
     store.publish(0, 5);
     CHECK(store.copy(50)[0] == std::vector<float>{0, 7, 0});
   }
@@ -156,7 +188,7 @@ TEST_CASE(
   s.solver.set_clip_gradients(2.5);
   s.parameters = test::one_parameter_net(4).parameters;
   s.learned = {true};
-  s.priorities = {1};
+  s.first_uses = {0};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;

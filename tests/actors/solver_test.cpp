@@ -303,6 +303,25 @@ TEST_CASE("solver: told of an end behind it, it leaves the clock that nobody wil
   CHECK(t.done.got->front().version == version_id{2});
 }
 
+TEST_CASE("solver: told of an end behind it, it gives up the test of a version that never comes") {
+  solver_rig t("max_iter: 100 test_iter: 2 test_interval: 3 test_initialization: false");
+  t.computed();
+  t.computed();
+  t.computed();  // two clocks ahead of its parameters, as staleness allows
+  t.fresh(1);
+  REQUIRE(t.tests[0][0].got->size() == 1);
+  t.tell(finish_after{clock_id{0}, "worker 0 got SIGTERM"});
+  REQUIRE(t.checkpointer.got->size() == 1);
+  t.snapshot_copied_and_written();
+  REQUIRE(t.done.got->size() == 1);
+  CHECK(t.done.got->front().version == version_id{1});
+  const auto pass = t.tests[0][0].got->front().pass;
+  t.tell(outputs_ready{replica_id{0}, 0, pass, 0, {1, 0.5f}});
+  t.tell(pass_issued{replica_id{0}, 0, pass});
+  CHECK(t.tests[0][0].got->size() == 1);
+  CHECK(t.started() == 3);
+}
+
 TEST_CASE("solver: a NaN ends training once, with clock, layer, cause and exit code") {
   solver_rig t("max_iter: 100");
   t.clock();

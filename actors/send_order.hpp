@@ -1,0 +1,28 @@
+// actors/send_order.hpp
+//
+// Which frame of those that wait a link sends next: the one with the smallest number. Control frames have 0. Chunks go
+// in the forward order, in which the next iteration needs them back. Managed communication (a budget for
+// the link, and staleness, so that nobody waits for all of them at once) sends those first that change most.
+//
+// Source   Wei et al., SoCC 2015 (relative magnitude, Boesen's managed communication).
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace poseidon {
+
+/// Of what concerns `layer`, the first that uses it.
+[[nodiscard]] constexpr std::uint64_t forward_order(std::uint32_t layer) {
+  return 1 + std::uint64_t{layer};
+}
+
+/// Of a gradient that `version` is made of, or of a chunk of it: older versions first, because nobody can compute with a
+/// version before all of it is there; within one the larger magnitude. Chunks of one parameter stay in order.
+[[nodiscard]] std::uint64_t magnitude_order(std::uint64_t version, float magnitude);
+
+/// The norm of `change` over that of `values`, of equal length. The largest float where `values` are all zero, or a norm is
+/// not finite; 0 where nothing changes.
+[[nodiscard]] float relative_magnitude(std::span<const float> change,
+                                       std::span<const float> values);
+
+}  // namespace poseidon

@@ -1,0 +1,307 @@
+// tests/actors/sim_cluster.hpp
+//
+// A whole cluster in one simulated scheduler: every node's training graph with real kernels, and links that hold
+// frames back. Whose turn it is, and which link delivers, a seeded generator draws, so that each seed is another
+// order of everything that can happen in another order.
+#pragma once
+#include "actors/peer_window.hpp"
+#include "actors/run_spec.hpp"
+#include "actors/training_graph.hpp"
+#include "cpu/cpu_device.hpp"
+#include "models/solver_file.hpp"
+#include "tests/actors/watched_device.hpp"
+#include "tests/sim.hpp"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace poseidon::test {
+struct deliver {};
+}  // namespace poseidon::test
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::test::deliver)
+
+namespace poseidon::test {
+
+/// Where a simulated link ends: in one node, as its link_receiver has it.
+struct far_end {
+  worker_id from{};
+  std::shared_ptr<frame_gate> gate;
+  std::shared_ptr<parameter_store> store;
+  const training_graph* graph = nullptr;
+};
+
+/// One direction between two nodes. Sends in the order of a real link's queue, late.
+class slow_link : public actor<slow_link> {
+ public:
+  static constexpr const char* type_name = "network_link";
+  using accepts = messages<send_frame, deliver>;
+  using sends =
+      messages<chunk_landed, gradient_arrived, squares_arrived, factors_landed, control_arrived>;
+
+  slow_link(actor_context context, std::shared_ptr<far_end> to, std::mt19937* random,
+            unsigned slowness, std::vector<std::string>* faults)
+      : actor<slow_link>(context),
+        to_(std::move(to)),
+        random_(random),
+        slowness_(slowness),
+        faults_(faults) {}
+
+  void on(const send_frame& m) {
+    queue_.push(m);
+    // What has been sent does not change before it has arrived.
+    sent_.emplace_back(m.data.bytes.data(), m.data.bytes.size(), copy(m.data));
+    if (!pumping_) tell_self(deliver{});
+    pumping_ = true;
+  }
+
+  void on(const deliver&) {
+    pumping_ = false;
+    if ((*random_)() % slowness_ == 0) deliver_one();
+    if (queue_.empty()) return;
+    tell_self(deliver{});
+    pumping_ = true;
+  }
+
+  void on_exit() override { to_.reset(); }
+
+ private:
+  static std::vector<std::byte> copy(const payload& p) { return {p.bytes.begin(), p.bytes.end()}; }
+
+  void deliver_one() {
+    auto piece = queue_.take();
+    if (!piece) return;
+    while (!piece->last) piece = queue_.take();
+    const auto& frame = piece->of->frame;
+    check_bytes(frame);
+    try {
+      to_->gate->admit(frame.header);
+    } catch (const std::exception& e) {
+      faults_->push_back(e.what());
+      return;
+    }
+    std::visit([&](const auto& f) { arrive(f, frame.data); }, frame.header);
+  }
+
+  void check_bytes(const send_frame& frame) {
+    const auto was = std::find_if(sent_.begin(), sent_.end(), [&](const auto& s) {
+      return std::get<0>(s) == frame.data.bytes.data() && std::get<1>(s) == frame.data.bytes.size();
+    });
+    if (std::get<2>(*was) != copy(frame.data))
+      faults_->push_back(std::string(kind_name(frame.header)) + " changed before it was sent");
+    sent_.erase(was);
+  }
+
+  void arrive(const frames::push_gradient& f, const payload& data) {
+    tell(port<gradient_arrived>(to_->graph->shard()),
+         gradient_arrived{to_->from, f.chunk, f.clock, owned(data)});
+  }
+  void arrive(const frames::gradient_squares& f, const payload& data) {
+    tell(port<squares_arrived>(to_->graph->shard()),
+         squares_arrived{to_->from, f.clock, owned(data)});
+  }
+  void arrive(const frames::fresh_parameters& f, const payload& data) {
+    land(data, to_->store->at(value(f.chunk), value(f.version)));
+    tell(to_->graph->gather(to_->store->cut().chunks[value(f.chunk)].parameter),
+         chunk_landed{f.chunk, f.version});
+  }
+  void arrive(const frames::factors& f, const payload& data) {
+    land(data,
+         to_->graph->factors().at(value(f.layer))->piece(f.clock, to_->from, f.rows, f.first));
+    tell(to_->graph->broadcast(f.layer), factors_landed{to_->from, f.clock, f.rows, f.first});
+  }
+  void arrive(const frames::worker_report& f, const payload&) {
+    tell(port<control_arrived>(to_->graph->the_solver()), control_arrived{to_->from, f});
+  }
+  template <class F>
+  void arrive(const F& f, const payload&) {
+    faults_->push_back("unexpected " + std::string(kind_name(f)));
+  }
+
+  static payload owned(const payload& p) {
+    auto bytes = std::make_shared<std::vector<std::byte>>(copy(p));
+    return {bytes, *bytes};
+  }
+  static void land(const payload& p, std::span<float> to) {
+    std::copy(p.bytes.begin(), p.bytes.end(), std::as_writable_bytes(to).begin());
+  }
+
+  std::shared_ptr<far_end> to_;
+  std::mt19937* random_;
+  unsigned slowness_;  // turns that a frame waits for, on average
+  std::vector<std::string>* faults_;
+  frame_queue queue_;
+  std::vector<std::tuple<const std::byte*, std::size_t, std::vector<std::byte>>> sent_;
+  bool pumping_ = false;
+};
+
+struct sim_options {
+  std::string solver, net;  ///< prototxt
+  std::size_t workers = 1;
+  std::uint32_t replicas = 1;
+  unsigned seed = 1;                         ///< of the order of events; training has its own
+  unsigned slowness = 20;                    ///< of the slowest link
+  std::vector<std::string> by_factors = {};  ///< layers on that route
+  bool has_budget = false;                   ///< frames go by magnitude
+};
+
+/// Trains to the end in its constructor.
+class sim_cluster {
+ public:
+  explicit sim_cluster(const sim_options& o)
+      : random_(o.seed), done_(sim_.listen<training_done>()) {
+    for (std::size_t w = 0; w < o.workers; ++w) build(o, w);
+    for (std::size_t to = 0; to < o.workers; ++to) connect(o, to);
+    begin();
+    for (std::size_t step = 0; sim_.step_any(random_); ++step)
+      if (o.workers > 1 && step % 8 == 0) check_whole_versions();
+  }
+  ~sim_cluster() {
+    for (auto& n : nodes_)
+      for (const auto& a : n->graph->all())
+        caf::anon_send(caf::actor_cast<caf::actor>(a.target()), shut_down{});
+    sim_.settle();
+    done_.got->clear();
+  }
+  sim_cluster(const sim_cluster&) = delete;
+  sim_cluster& operator=(const sim_cluster&) = delete;
+
+  /// What went wrong on the way; empty: nothing did.
+  [[nodiscard]] const std::vector<std::string>& faults() const { return faults_; }
+  [[nodiscard]] const std::vector<training_done>& done() const { return *done_.got; }
+  [[nodiscard]] const watch_log& seen(std::size_t worker) const {
+    return *nodes_[worker]->device->log;
+  }
+  [[nodiscard]] parameter_arrays parameters(std::size_t worker, std::uint64_t version) const {
+    return nodes_[worker]->run->store->copy(version);
+  }
+  [[nodiscard]] const parameter_arrays& first_values() const { return first_values_; }
+  [[nodiscard]] std::size_t workers() const { return nodes_.size(); }
+
+ private:
+  struct one_node {
+    run_spec spec;
+    std::shared_ptr<watched_device> device;
+    node_spec own;
+    std::unique_ptr<compiled_run> run;
+    edge_book book;
+    trace_log trace{false};
+    std::unique_ptr<training_graph> graph;
+    std::vector<handle<slow_link>> links;  // by receiver; empty at self
+  };
+
+  void build(const sim_options& o, std::size_t worker) {
+    auto& n = *nodes_.emplace_back(std::make_unique<one_node>());
+    ::caffe::SolverParameter solver;
+    if (!google::protobuf::TextFormat::ParseFromString(o.solver, &solver) ||
+        !google::protobuf::TextFormat::ParseFromString(o.net, solver.mutable_net_param()))
+      throw std::invalid_argument("the test's solver or net");
+    n.spec.solver = resolve_solver(solver, {"test", 0});
+    n.spec.workers = o.workers;
+    n.device = std::make_shared<watched_device>(make_cpu_device());
+    n.own = {n.device, o.replicas, {}};
+    if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
+    n.run = compile_run(n.spec, n.own);
+    const auto self = worker_id{static_cast<std::uint32_t>(worker)};
+    n.graph = std::make_unique<training_graph>(
+        graph_context{
+            sim_.system(), n.book, n.trace, self, o.has_budget, nullptr, {}, done_.in, failed_.in},
+        n.spec, n.own, *n.run);
+    for (const auto& a : n.graph->monitored())
+      a->attach_functor([this](const caf::error& e) {
+        if (e) faults_.push_back(sim_.system().render(e));
+      });
+  }
+
+  static parameter_routes routes_of(const one_node& n, const std::vector<std::string>& layers) {
+    const auto net = resolve_train_net(n.spec, n.own);
+    parameter_routes routes(net.parameters.size(), route::parameter_server);
+    for (std::size_t p = 0; p < net.parameters.size(); ++p)
+      if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
+        routes[p] = route::factor_broadcast;
+    return routes;
+  }
+
+  void connect(const sim_options& o, std::size_t from) {
+    auto& n = *nodes_[from];
+    n.links.resize(o.workers);
+    std::vector<port<send_frame>> ports(o.workers);
+    for (std::size_t to = 0; to < o.workers; ++to) {
+      if (to == from) continue;
+      auto& there = *nodes_[to];
+      auto end = std::make_shared<far_end>();
+      end->from = worker_id{static_cast<std::uint32_t>(from)};
+      end->store = there.run->store;
+      end->graph = there.graph.get();
+      peer_window_setup window{worker_id{static_cast<std::uint32_t>(to)},
+                               end->from,
+                               clock_id{0},
+                               {},
+                               there.run->store,
+                               there.graph->factors(),
+                               staleness_of(there.spec)};
+      const auto& net = there.run->train.graph;
+      for (std::size_t p = 0; p < net.parameters.size(); ++p)
+        window.learned.push_back(is_updated(net, p));
+      end->gate = std::make_shared<peer_window>(std::move(window));
+      const auto name = "network_link " + std::to_string(from) + " to " + std::to_string(to);
+      n.links[to] = sim_.spawn<slow_link>(
+          name, end, &random_, 1 + static_cast<unsigned>(random_() % o.slowness), &faults_);
+      ports[to] = n.links[to];
+    }
+    n.graph->connect(ports);
+  }
+
+  /// As node::give_first_values().
+  void begin() {
+    auto& first = *nodes_.front();
+    auto& store = *first.run->store;
+    write_first_values(first.run->train.graph, first.spec.seed, {}, 0, store);
+    first_values_ = store.copy(0);
+    for (std::size_t id = 0; id < store.cut().chunks.size(); ++id) {
+      const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+      const payload data{first.run->store, std::as_bytes(store.at(id, 0))};
+      for (std::size_t to = 1; to < nodes_.size(); ++to)
+        sim_.tell(first.links[to], send_frame{frames::fresh_parameters{chunk, {}}, data, 0});
+      const auto gather = first.graph->gather(store.cut().chunks[id].parameter);
+      caf::anon_send(caf::actor_cast<caf::actor>(gather.target()), chunk_landed{chunk, {}});
+    }
+    for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});
+  }
+
+  /// The newest version that a node has of all parameters is what all others had or have by that name: what it would
+  /// write if it lost a peer now.
+  void check_whole_versions() {
+    for (const auto& n : nodes_) {
+      const auto& net = n->run->train.graph;
+      auto whole = ~std::uint64_t{0};
+      for (std::size_t p = 0; p < net.parameters.size(); ++p)
+        if (is_updated(net, p)) whole = std::min(whole, n->run->store->version(p));
+      if (whole == 0) continue;
+      try {
+        const auto values = n->run->store->copy(whole);
+        if (whole_.try_emplace(whole, values).first->second != values)
+          faults_.push_back("version " + std::to_string(whole) + " is not what it was");
+      } catch (const std::exception& e) {
+        faults_.push_back(e.what());
+      }
+    }
+  }
+
+  sim sim_;
+  std::mt19937 random_;
+  probe<training_done> done_;
+  probe<training_failed> failed_ = sim_.listen<training_failed>();
+  std::vector<std::string> faults_;
+  parameter_arrays first_values_;
+  std::map<std::uint64_t, parameter_arrays> whole_;  // by version
+  std::vector<std::unique_ptr<one_node>> nodes_;
+};
+
+}  // namespace poseidon::test
