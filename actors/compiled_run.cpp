@@ -230,6 +230,21 @@ std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
 
 }  // namespace
 
+namespace {
+
+partition cut_of(const net& n, const run_spec& run, double byte_scale) {
+  if (!run.wire.empty() && run.wire.size() != n.parameters.size())
+    throw spec_error("worker 0 has chosen wire formats for " + std::to_string(run.wire.size()) +
+                     " parameters, the net \"" + n.name + "\" has " +
+                     std::to_string(n.parameters.size()) +
+                     " here. Is its program of another version?");
+  auto cut = make_partition(n, run.workers, run.routes, byte_scale);
+  set_formats(cut, run.wire);
+  return cut;
+}
+
+}  // namespace
+
 net resolve_train_net(const run_spec& run, const node_spec& node) {
   const auto& s = run.solver;
   const auto sources = options_for(run, node, ::caffe::TRAIN, std::make_shared<opened_images>());
@@ -263,7 +278,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   list_outputs(out->train);
   out->by_factors = chosen_layers(out->train.graph, run);
   if (!node.compute->computes()) scale_parameters(out->train.graph, scales.byte_scale());
-  auto cut = make_partition(out->train.graph, run.workers, run.routes, scales.byte_scale());
+  auto cut = cut_of(out->train.graph, run, scales.byte_scale());
   check_staleness(cut, run);
   out->store = std::make_shared<parameter_store>(out->train.graph, std::move(cut), run.workers,
                                                  staleness_of(run));

@@ -59,6 +59,16 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_spec& s
   return lines;
 }
 
+namespace {
+
+std::string format_note(const partition& cut, std::size_t parameter) {
+  const auto& chunks = cut.by_parameter[parameter];
+  const auto format = chunks.empty() ? wire_format::float32 : cut.chunks[chunks.front()].format;
+  return format == wire_format::float32 ? "" : std::string(to_string(format)) + ", ";
+}
+
+}  // namespace
+
 std::vector<std::string> describe_partition(const compiled_run& run, std::size_t workers) {
   std::vector<std::string> lines;
   const auto& net = run.train.graph;
@@ -76,7 +86,8 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     std::string by_worker;
     for (const auto n : owned) by_worker += " " + std::to_string(n);
     lines.push_back(line + (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
-                    counted(cut.by_parameter[p].size(), "chunk") + ", by worker:" + by_worker);
+                    format_note(cut, p) + counted(cut.by_parameter[p].size(), "chunk") +
+                    ", by worker:" + by_worker);
   }
   for (std::size_t w = 0; w < workers; ++w) {
     std::uint64_t bytes = 0;

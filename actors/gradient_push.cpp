@@ -26,18 +26,25 @@ void gradient_push::on(const backward_done& m) {
   if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
 }
 
+/// The i-th parameter's gradient as it travels.
+payload gradient_push::whole(clock_id clock, std::size_t i) {
+  if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
+  return {setup_.sum, std::as_bytes(setup_.sum->total(value(clock), i))};
+}
+
 void gradient_push::push(const pass_id& p) {
   const auto now = now_ns();
   pushed_at_ns_[value(p.clock)] = now;
   setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
-    const auto total = setup_.sum->total(value(p.clock), i);
+    const auto gradient = whole(p.clock, i);
     const auto& chunks = cut.by_parameter[setup_.parameters[i]];
     for (std::size_t j = 0; j < chunks.size(); ++j) {
       const auto id = chunks[j];
       const auto& c = cut.chunks[id];
-      const payload values{setup_.sum, std::as_bytes(total.subspan(c.offset, c.count))};
+      const payload values{gradient.owner, gradient.bytes.subspan(c.offset * width(c.format),
+                                                                  c.count * width(c.format))};
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
       if (c.owner == value(setup_.self))
         tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},

@@ -10,7 +10,8 @@
 //          chunk_landed      from server_shard, network_link   each of its chunks once per version
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
-//          send_frame        to network_link     the others, as push_gradient; the bytes stay where they are
+//          send_frame        to network_link     the others, as push_gradient; the bytes stay where they are,
+//                                              or where gradient_encoder has put them
 //          parameters_fresh  to layer            training and test nets, every replica
 //          gradient_taken    to layer            only where several replicas have several passes under way
 //          install_chunk     to the own shard    once, when the first values are in
@@ -22,6 +23,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/chunk_magnitudes.hpp"
+#include "actors/gradient_encoder.hpp"
 #include "actors/gradient_sum.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
@@ -48,7 +50,8 @@ struct gradient_push_setup {
   std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
   std::shared_ptr<gradient_sum> sum;
   std::shared_ptr<const chunk_magnitudes>
-      magnitudes;  ///< chunks go by these; null: in forward order
+      magnitudes;                             ///< chunks go by these; null: in forward order
+  std::shared_ptr<gradient_encoder> encoder;  ///< null: every part is sent as it is
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
@@ -79,6 +82,7 @@ class gradient_push : public actor<gradient_push> {
 
  private:
   void push(const pass_id& p);
+  [[nodiscard]] payload whole(clock_id clock, std::size_t i);
   void publish(std::uint64_t version);
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 

@@ -21,7 +21,23 @@ std::string hex(std::uint32_t v) {
   return text;
 }
 
-void check_chunk(const decoded_header& h, const link_limits& limits, chunk_id chunk) {
+wire_format format_in(const link_limits& limits, chunk_id id) {
+  return value(id) < limits.chunk_formats.size() ? limits.chunk_formats[value(id)]
+                                                 : wire_format::float32;
+}
+
+/// Only gradients and updates are ever reduced.
+template <class F>
+wire_format format_in(const link_limits& limits, const F& f) {
+  if constexpr (std::is_same_v<F, frames::push_gradient>) return format_in(limits, f.chunk);
+  if constexpr (std::is_same_v<F, frames::fresh_parameters>)
+    if (value(f.version) > limits.first_version) return format_in(limits, f.chunk);
+  return wire_format::float32;
+}
+
+template <class F>
+void check_chunk(const decoded_header& h, const link_limits& limits, const F& f) {
+  const auto chunk = f.chunk;
   const auto kind = kind_name(h.header);
   const auto chunks = limits.chunk_values.size();
   if (value(chunk) >= chunks) {
@@ -29,7 +45,7 @@ void check_chunk(const decoded_header& h, const link_limits& limits, chunk_id ch
                     chunks == 0 ? "none before this node knows the run's chunks"
                                 : "at most " + std::to_string(chunks - 1));
   }
-  const auto bytes = sizeof(float) * limits.chunk_values[value(chunk)];
+  const auto bytes = width(format_in(limits, f)) * limits.chunk_values[value(chunk)];
   if (h.payload_bytes != bytes) {
     throw bad_frame(kind, "payload size of chunk " + std::to_string(value(chunk)),
                     std::to_string(h.payload_bytes), std::to_string(bytes));
@@ -82,7 +98,7 @@ void check_frame(const decoded_header& h, const link_binding& run) {
   }
   std::visit(
       [&](const auto& f) {
-        if constexpr (requires { f.chunk; }) check_chunk(h, run.limits, f.chunk);
+        if constexpr (requires { f.chunk; }) check_chunk(h, run.limits, f);
         if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::gradient_squares>)
           check_squares(h, run.limits);
         if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::factors>)
@@ -211,10 +227,13 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   if (f.head.payload_bytes == 0) return f;
   const auto* fresh = std::get_if<frames::fresh_parameters>(&f.head.header);
   const auto* factors = std::get_if<frames::factors>(&f.head.header);
-  if (fresh != nullptr || factors != nullptr) {
-    const auto kind = kind_name(f.head.header);
-    auto& landing = f.binding->landing;
-    if (!landing) throw bad_frame(kind, "time", "now", "after the view");
+  const auto kind = kind_name(f.head.header);
+  auto& landing = f.binding->landing;
+  if ((fresh != nullptr || factors != nullptr) && !landing)
+    throw bad_frame(kind, "time", "now", "after the view");
+  const bool rounded =
+      fresh != nullptr && format_in(f.binding->limits, *fresh) != wire_format::float32;
+  if (factors != nullptr || (fresh != nullptr && !rounded)) {
     f.place = fresh != nullptr ? landing->place(fresh->chunk, fresh->version)
                                : landing->place_factors(f.binding->peer, *factors);
     if (f.place.size() != f.head.payload_bytes) {
@@ -252,6 +271,8 @@ void link_receiver::deliver(open_frame f) {
   } else if (const auto* s = std::get_if<frames::gradient_squares>(&f.head.header)) {
     tell(to.shard_squares, squares_arrived{from, s->clock, std::move(values)}, bytes);
   } else if (const auto* p = std::get_if<frames::fresh_parameters>(&f.head.header)) {
+    if (format_in(f.binding->limits, *p) != wire_format::float32)
+      f.binding->landing->add_changes(p->chunk, p->version, values.bytes);
     if (to.gather) tell(to.gather(p->chunk), chunk_landed{p->chunk, p->version}, bytes);
   } else if (const auto* u = std::get_if<frames::factors>(&f.head.header)) {
     if (to.factors)

@@ -24,6 +24,7 @@
 #include "actors/stall_watch.hpp"
 #include "messages/link.hpp"
 #include "models/factors.hpp"
+#include "models/wire_format.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -42,7 +43,9 @@ namespace poseidon {
 /// then.
 struct link_limits {
   std::uint32_t workers = 0;
-  std::vector<std::uint32_t> chunk_values;  ///< float32 by chunk id
+  std::vector<std::uint32_t> chunk_values;  ///< by chunk id
+  std::vector<wire_format> chunk_formats;   ///< by chunk id; empty: float32 throughout
+  std::uint64_t first_version = 0;          ///< whose values travel as float32
   std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
   bool clips = false;                       ///< the run has clip_gradients
   std::vector<factor_shape> factors;        ///< by layer: of one node, rows 0 where it sends none
@@ -68,6 +71,9 @@ class landing {
   /// chunk_landed. Until that message it holds a mixture, for good if the link is lost meanwhile.
   /// Errors   bad_frame if this version cannot be due: ends the link, nothing is written.
   virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
+  /// A reduced format: makes `version` of the chunk of the one before and of what has been received. The receiver then
+  /// tells chunk_landed.
+  virtual void add_changes(chunk_id, version_id, std::span<const std::byte>) {}
   /// The same for the values of a frame of factors; the receiver then tells factors_landed. Empty: this node
   /// takes none.
   virtual std::span<std::byte> place_factors(worker_id, const frames::factors&) { return {}; }

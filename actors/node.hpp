@@ -65,6 +65,7 @@ struct node_setup {
   double link_mbit_s = 0;    ///< 0: unlimited
   double budget_mbit_s = 0;  ///< of each link, for gradients and parameters; 0: unlimited
   route_wish routes;         ///< worker 0 of several nodes
+  wire_wish wire;            ///< worker 0 of several nodes
   double node_mbit_s = 0;    ///< its links together, for choosing routes; 0: not known
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0

@@ -22,6 +22,11 @@ class store_landing : public landing {
   std::span<std::byte> place(chunk_id chunk, version_id version) override {
     return std::as_writable_bytes(store_->at(value(chunk), value(version)));
   }
+  void add_changes(chunk_id chunk, version_id version, std::span<const std::byte> bytes) override {
+    add_decoded(store_->cut().chunks[value(chunk)].format, bytes,
+                store_->at(value(chunk), value(version) - 1),
+                store_->at(value(chunk), value(version)));
+  }
   std::span<std::byte> place_factors(worker_id from, const frames::factors& f) override {
     return std::as_writable_bytes(
         factors_.at(value(f.layer))->piece(f.clock, from, f.rows, f.first));
@@ -71,7 +76,8 @@ void node::on(const start_node&) {
 void node::choose() {
   selector_ = poseidon::spawn<protocol_selector>(
       system(), *setup_.edges, thread_kind::own, "protocol_selector",
-      protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.node_mbit_s, false});
+      protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
+                              setup_.node_mbit_s, false});
   monitor(selector_.untyped());
   tell<choose_routes>(selector_, {handle<node>(this)});
 }
@@ -84,6 +90,7 @@ void node::on(const routes_chosen& m) {
     } else {
       for (const auto& note : m.notes) setup_.display->note(note);
       setup_.run->routes = m.routes;
+      setup_.run->wire = m.wire;
     }
     if (phase_ == phase::starting)
       listen_for_nodes();
@@ -277,6 +284,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   std::vector<port<history_arrived>> owners;
   for (const auto& c : compiled_->store->cut().chunks) {
     b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
+    b->limits.chunk_formats.push_back(c.format);
     gather.push_back(graph_->gather(c.parameter));
     owners.push_back(graph_->history_owner(c.parameter));
   }
@@ -286,6 +294,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
     b->limits.factors[layer] = store->of_node();
     broadcasts[layer] = graph_->broadcast(layer_id{layer});
   }
+  b->limits.first_version = setup_.run->first_clock;
   b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
   b->routes.shard = graph_->shard();
   b->routes.shard_squares = graph_->shard();

@@ -127,9 +127,10 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const auto& solver = s.run.solver.spec;
   const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
   route_plan plan;
+  const auto formats = formats_of(n, s.wire);
   auto chosen = wished_layers(n, s.wish, solver);
   const bool automatic = s.wish.what == route_wish::kind::automatic;
-  const auto loads = route_loads(n, micro_batches, solver);
+  const auto loads = route_loads(n, micro_batches, solver, formats);
   const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
     return load.factors.rows > 0 && load.refusal.empty();
   });
@@ -155,6 +156,8 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   if (s.wish.what != route_wish::kind::server)
     if (const auto why = why_no_factors_at_all(n, solver); !why.empty()) plan.notes.push_back(why);
   plan.routes = routes_of(n, chosen);
+  plan.wire = on_the_server(formats, plan.routes);
+  for (auto& note : wire_notes(n, plan.wire)) plan.notes.push_back(std::move(note));
   return plan;
 }
 
@@ -167,6 +170,7 @@ void protocol_selector::plan() {
     auto plan = plan_routes(setup_, device_);
     answer.needs_rate = plan.rate_assumed;
     answer.routes = std::move(plan.routes);
+    answer.wire = std::move(plan.wire);
     answer.notes = std::move(plan.notes);
     if (probe_)
       answer.notes.insert(answer.notes.begin(),

@@ -1,6 +1,7 @@
 // actors/protocol_selector.hpp
 //
-// Chooses by which route each parameter's gradient goes: parameter server or factor broadcast (models/routes.hpp). One
+// Chooses by which route each parameter's gradient goes: parameter server or factor broadcast (models/routes.hpp), and
+// turns what --wire says into a format for each parameter (models/wire_choice.hpp), which counts in that choice. One
 // per cluster, on worker 0, before the others are told what is trained; the choice is part of the view, so all nodes
 // train with the same one from the first clock on. Where it has to choose and nobody has told it the links' rate, it
 // chooses when all nodes are in, after it has timed the links.
@@ -23,6 +24,7 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/route_choice.hpp"
+#include "models/wire_choice.hpp"
 
 #include <array>
 #include <map>
@@ -36,6 +38,7 @@ namespace poseidon {
 struct routes_chosen {
   bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
   parameter_routes routes;
+  parameter_formats wire;
   std::vector<std::string> notes;  ///< for the user
   std::string error;               ///< empty: none
 };
@@ -60,6 +63,7 @@ struct protocol_selector_setup {
   run_spec run;
   node_spec node;
   route_wish wish;
+  wire_wish wire;
   double link_mbit_s = 0;  ///< out of a node, all peers together; 0: not known
   bool explain = false;    ///< predict also where the wish leaves nothing to decide
 };
@@ -82,6 +86,7 @@ class device_probe {
 
 struct route_plan {
   parameter_routes routes;
+  parameter_formats wire;
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   route_rates rates;
   std::vector<std::string> notes;  ///< for the user

@@ -11,6 +11,7 @@ frames::view view_of(const run_spec& run) {
   v.first_sample = run.data.samples;
   v.test_phases = run.data.test_phases;
   for (const auto r : run.routes) v.routes.push_back(static_cast<std::uint8_t>(r));
+  for (const auto f : run.wire) v.wire.push_back(static_cast<std::uint8_t>(f));
   return v;
 }
 
@@ -28,6 +29,7 @@ run_spec run_of(const frames::view& v) {
   run.data = {v.first_sample, v.test_phases};
   run.workers = v.members.size();
   for (const auto r : v.routes) run.routes.push_back(static_cast<route>(r));
+  for (const auto f : v.wire) run.wire.push_back(static_cast<wire_format>(f));
   return run;
 }
 

@@ -4,6 +4,7 @@
 #include "models/routes.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
+#include "models/wire_format.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -20,6 +21,7 @@ struct run_spec {
   data_position data;  ///< where the first clock begins in the data
   std::size_t workers = 1;
   parameter_routes routes;  ///< chosen by worker 0
+  parameter_formats wire;   ///< chosen by worker 0
 };
 
 /// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.

@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace poseidon {
 
 server_shard::server_shard(actor_context context, server_shard_setup setup)
-    : actor(context), setup_(std::move(setup)) {
+    : actor(context), setup_(std::move(setup)), pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
   for (const auto id : cut.by_owner[value(setup_.self)]) {
@@ -39,6 +40,11 @@ void server_shard::on(const install_chunk& m) {
   auto& o = at(m.chunk);
   o.version = value(m.version);
   setup_.store->set_applied(value(m.chunk), o.version);
+  if (const auto& c = setup_.store->cut().chunks[value(m.chunk)];
+      c.format != wire_format::float32) {
+    const auto first = setup_.store->at(value(m.chunk), o.version);
+    o.exact.assign(first.begin(), first.end());
+  }
   o.installed = true;
   apply_if_complete(m.chunk);
 }
@@ -70,9 +76,10 @@ void server_shard::apply_if_complete(chunk_id id) {
     if (!complete) return;
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
-    if (clip_ && setup_.learned[setup_.store->cut().chunks[value(id)].parameter])
-      return hold(o, sum(gradients));
-    apply(id, o, sum(gradients), 1);
+    const auto& c = setup_.store->cut().chunks[value(id)];
+    const auto summed = sum(c.format, c.count, gradients);
+    if (clip_ && setup_.learned[c.parameter]) return hold(o, summed);
+    apply(id, o, summed, 1);
   }
 }
 
@@ -122,13 +129,18 @@ void server_shard::apply_held() {
 
 // -- updates --------------------------------------------------------------------------------------------
 
-std::span<const float> server_shard::sum(const std::vector<payload>& gradients) {
-  const auto first = floats(gradients.front());
-  if (gradients.size() == 1) return first;
-  const auto total = std::span(scratch_).first(first.size());
-  std::copy(first.begin(), first.end(), total.begin());
-  for (std::size_t w = 1; w < gradients.size(); ++w)
-    setup_.arithmetic->add(total, floats(gradients[w]));
+std::span<const float> server_shard::sum(wire_format format, std::size_t count,
+                                         const std::vector<payload>& gradients) {
+  const bool reduced = format != wire_format::float32;
+  if (gradients.size() == 1 && !reduced) return floats(gradients.front());
+  const auto total = std::span(scratch_).first(count);
+  decode(format, gradients.front().bytes, total);
+  for (std::size_t w = 1; w < gradients.size(); ++w) {
+    if (reduced)
+      add_decoded(format, gradients[w].bytes, total, total);
+    else
+      setup_.arithmetic->add(total, floats(gradients[w]));
+  }
   return total;
 }
 
@@ -138,14 +150,16 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto& p = setup_.parameters[c.parameter];
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
+  const bool reduced = c.format != wire_format::float32;
   // The last version that was made here, whether its other chunks have landed or not.
-  const auto values = setup_.store->at(value(id), o.version);
-  const auto fresh = setup_.store->at(value(id), o.version + 1);
+  const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
+  const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
   std::vector<std::span<float>> history(o.history.begin(), o.history.end());
   if (p.keeps)
     setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
   else
     setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history);
+  const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;
   const auto priority =
       setup_.by_magnitude
@@ -155,16 +169,26 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
                           static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});
-  broadcast(id, o, priority);
+  broadcast(id, o, sent, priority);
 }
 
-void server_shard::broadcast(chunk_id id, const owned& o, std::uint64_t priority) {
+/// Takes this node's own copy a rounded step towards the exact values, and returns that step.
+payload server_shard::land_rounded(chunk_id id, const owned& o) {
+  const auto format = setup_.store->cut().chunks[value(id)].format;
+  const auto before = setup_.store->at(value(id), o.version);
+  auto step = pool_.take(width(format) * before.size());
+  encode_change(format, o.exact, before, step.bytes);
+  add_decoded(format, step.bytes, before, setup_.store->at(value(id), o.version + 1));
+  return {std::move(step.owner), step.bytes};
+}
+
+void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
+                             std::uint64_t priority) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
-  const payload fresh{setup_.store, std::as_bytes(setup_.store->at(value(id), o.version))};
   for (const auto& link : neighbours_.links)
     tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
-         c.count * sizeof(float));
+         fresh.bytes.size());
   tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
 }
 

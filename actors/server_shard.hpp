@@ -5,6 +5,9 @@
 // everyone. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
 // summed chunks wait until every shard has told the squares of its own (gradient_clip.hpp).
 //
+// Where --wire reduces a chunk's format, gradients come rounded, and what goes out is the rounded difference between
+// the values that this shard keeps and those that all nodes have: error feedback in both directions.
+//
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
@@ -15,7 +18,7 @@
 // Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
 //          chunk_landed      to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
-// State    per chunk: version, solver state, gradients that wait for the others;
+// State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
 //          with clip_gradients also the sum that waits for the norm.
 // Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
 //          peer's frame with such numbers has already ended its link: peer_window.hpp).
@@ -23,6 +26,7 @@
 // Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/buffer_pool.hpp"
 #include "actors/gradient_clip.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/trace.hpp"
@@ -88,6 +92,9 @@ class server_shard : public actor<server_shard> {
     bool installed = false;
     std::uint64_t version = 0;
     std::vector<std::vector<float>> history;
+    /// With a reduced format: what the rule works on. What every node computes with, this one included, follows it in
+    /// rounded steps, and what a step lacks is part of the next one.
+    std::vector<float> exact;
     std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
     std::optional<std::vector<float>> held;                 // summed, waits for the norm
   };
@@ -98,8 +105,10 @@ class server_shard : public actor<server_shard> {
   void hold(owned& o, std::span<const float> summed);
   void apply_held();
   void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
-  void broadcast(chunk_id id, const owned& o, std::uint64_t priority);
-  [[nodiscard]] std::span<const float> sum(const std::vector<payload>& gradients);
+  payload land_rounded(chunk_id id, const owned& o);
+  void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
+  [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
+                                           const std::vector<payload>& gradients);
   template <class F>
   void for_each_history(F&& f);
 
@@ -107,6 +116,7 @@ class server_shard : public actor<server_shard> {
   connect_shard neighbours_;
   std::map<std::uint32_t, owned> chunks_;
   std::vector<float> scratch_;
+  buffer_pool pool_;                   // of what is sent in a reduced format
   std::optional<gradient_clip> clip_;  // with clip_gradients
 };
 

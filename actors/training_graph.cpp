@@ -77,6 +77,7 @@ void training_graph::spawn_push(push_entry& e) {
     e.magnitudes = std::make_shared<chunk_magnitudes>(
         e.sum, run_.store, e.group.learned,
         1.0f / static_cast<float>(run_.replicas * run_.micro_batches), staleness_of(spec_));
+  e.encoder = encoder_of(e.group);
   gradient_push_setup s;
   s.layer = layer_id{static_cast<std::uint32_t>(e.group.layers.front())};
   s.name = context_.trace.keep(first);
@@ -88,10 +89,22 @@ void training_graph::spawn_push(push_entry& e) {
   s.frozen = e.group.frozen;
   s.sum = e.sum;
   s.magnitudes = e.magnitudes;
+  s.encoder = e.encoder;
   s.store = run_.store;
   s.overlap = overlap_;
   s.trace = lanes_of_clocks("gradient_push " + first);
   e.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
+}
+
+/// Null where all of a group's gradients travel as they are.
+std::shared_ptr<gradient_encoder> training_graph::encoder_of(const parameter_group& group) const {
+  std::vector<gradient_encoder::part> parts;
+  bool reduced = false;
+  for (const auto p : group.learned) {
+    parts.push_back({format_of(spec_.wire, p), run_.train.replicas.front()->gradient(p).size()});
+    reduced = reduced || parts.back().format != wire_format::float32;
+  }
+  return reduced ? std::make_shared<gradient_encoder>(parts) : nullptr;
 }
 
 void training_graph::spawn_broadcast(push_entry& e) {
@@ -133,11 +146,14 @@ std::function<void(const pass_id&)> training_graph::contribution(const push_entr
                                                                  std::size_t layer,
                                                                  std::uint32_t replica) const {
   if (e.sum)
-    return
-        [sum = e.sum, magnitudes = e.magnitudes, last = run_.micro_batches - 1](const pass_id& p) {
-          if (sum->contribute(value(p.clock), p.index) && p.index == last && magnitudes != nullptr)
-            magnitudes->weigh(value(p.clock));
-        };
+    return [sum = e.sum, magnitudes = e.magnitudes, encoder = e.encoder,
+            parts = e.group.learned.size(), last = run_.micro_batches - 1](const pass_id& p) {
+      const auto clock = value(p.clock);
+      if (!sum->contribute(clock, p.index) || p.index != last) return;
+      if (magnitudes != nullptr) magnitudes->weigh(clock);
+      for (std::size_t i = 0; encoder != nullptr && i < parts; ++i)
+        encoder->encode(i, sum->total(clock, i));
+    };
   return
       [store = factors_.at(static_cast<std::uint32_t>(layer)), self = context_.self, replica,
        replicas = run_.replicas, k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {

@@ -73,12 +73,14 @@ class training_graph {
     handle<factor_broadcast> broadcast;
     std::shared_ptr<gradient_sum> sum;             ///< with a push
     std::shared_ptr<chunk_magnitudes> magnitudes;  ///< with a push that sends by magnitude
+    std::shared_ptr<gradient_encoder> encoder;     ///< with a push that is to send reduced formats
   };
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
   void spawn_pushes();
   void spawn_push(push_entry& e);
+  [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const parameter_group& group) const;
   void spawn_broadcast(push_entry& e);
   net_actors spawn_net(compiled_net& n, std::int32_t test_net);
   void spawn_shard_and_solver();

@@ -79,6 +79,7 @@ int explain_routes(const node_options& o) {
   s.run = read_run(o);
   s.node = {compute_of(o), o.replicas, o.data_root};
   s.wish = parse_routes(o.routes);
+  s.wire = parse_wire(o.wire);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;
   device_probe probe(s.node.compute);
@@ -115,6 +116,7 @@ node_setup setup_of(const node_options& o) {
   s.link_mbit_s = o.link_mbit_s;
   s.budget_mbit_s = o.budget_mbit_s;
   s.routes = parse_routes(o.routes);
+  s.wire = parse_wire(o.wire);
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
   s.graph_file = o.graph;

@@ -50,6 +50,8 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setTestPhases(v.test_phases);
   auto routes = w.initRoutes(static_cast<unsigned>(v.routes.size()));
   for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, v.routes[i]);
+  auto formats = w.initWire(static_cast<unsigned>(v.wire.size()));
+  for (unsigned i = 0; i < formats.size(); ++i) formats.set(i, v.wire[i]);
 }
 
 void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
@@ -167,6 +169,12 @@ frame_header read(wire::View::Reader r) {
   for (const auto route : routes) {
     at_most("view", "route", route, 1);
     v.routes.push_back(route);
+  }
+  const auto formats = r.getWire();
+  at_most("view", "number of wire formats", formats.size(), max_parameters);
+  for (const auto format : formats) {
+    at_most("view", "wire format", format, 2);
+    v.wire.push_back(format);
   }
   return v;
 }

@@ -30,7 +30,7 @@ inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
-inline constexpr std::size_t max_parameters = 65536;  ///< whose routes a view can tell
+inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
 inline constexpr std::size_t max_text_bytes =
     4096;  ///< reasons, addresses, folders; longer ones are cut
 

@@ -41,6 +41,8 @@ struct view {
   std::uint64_t test_phases = 0;   ///< that a run before this one has done
   /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast; empty: all 0.
   std::vector<std::uint8_t> routes;
+  /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0.
+  std::vector<std::uint8_t> wire;
 };
 
 /// Each node to the first: links to all members are up and the actors wait.
@@ -51,8 +53,8 @@ struct member_ready {
 /// The first node to all: every member is ready; go.
 struct start_training {};
 
-/// gradient_push to the shard that owns `chunk`. Payload: float32 little-endian, count of the chunk,
-/// summed over the sender's replicas and micro-batches, not averaged.
+/// gradient_push to the shard that owns `chunk`. Payload: as many values as the chunk has, little-endian, in the format
+/// that the view gives its parameter; summed over the sender's replicas and micro-batches, not averaged.
 struct push_gradient {
   chunk_id chunk{};
   clock_id clock{};
@@ -73,7 +75,8 @@ struct factors {
   std::uint64_t first = 0;
 };
 
-/// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values.
+/// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values; after the first
+/// version, where its parameter has a reduced format: what is to be added to the version before, in that format.
 struct fresh_parameters {
   chunk_id chunk{};
   version_id version{};

@@ -20,7 +20,7 @@ struct control_arrived {
   frame_header header;
 };
 
-/// From a network_link to the shard that owns the chunk. `values` is float32, the chunk's count.
+/// From a network_link to the shard that owns the chunk. `values`: the chunk's count, in the chunk's format.
 struct gradient_arrived {
   worker_id from{};
   chunk_id chunk{};

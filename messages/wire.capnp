@@ -65,6 +65,7 @@ struct View {
   firstSample @9 :UInt64;     # global index of the first clock's first sample
   testPhases @10 :UInt64;     # that a run before this one has done
   routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
+  wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
 }
 
 # Each node to the first: links to all members are up and the actors wait.
@@ -87,8 +88,10 @@ struct ProbeHeard {
   round @0 :UInt32;
 }
 
-# gradient_push to the server_shard that owns the chunk. Payload: the chunk's count of float32, summed
-# over the writer's replicas and micro-batches, not averaged. Once per (worker, chunk, clock).
+# gradient_push to the server_shard that owns the chunk. Payload: as many values as the chunk has, in its
+# parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
+# (worker, chunk, clock). In a reduced format they are rounded to the nearest, after what rounding took from the
+# clock before has been added: the sums over all clocks stay those of the unrounded gradients.
 struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
@@ -105,7 +108,9 @@ struct Factors {
   first @3 :UInt64;
 }
 
-# A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values.
+# A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values. Where its
+# parameter has a reduced format and this is not the first version: the difference of the shard's own values and
+# those that every node had, in that format; each adds it, in float32, to the version before.
 struct FreshParameters {
   chunk @0 :UInt32;
   version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0

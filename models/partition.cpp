@@ -49,6 +49,10 @@ bool on_factors(const partition& cut, std::size_t parameter) {
   return !chunks.empty() && cut.chunks[chunks.front()].owner == every_worker;
 }
 
+void set_formats(partition& cut, const parameter_formats& formats) {
+  for (auto& c : cut.chunks) c.format = format_of(formats, c.parameter);
+}
+
 partition make_partition(const net& n, std::size_t shards, const parameter_routes& routes,
                          double scale) {
   if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");

@@ -2,6 +2,7 @@
 #pragma once
 #include "models/net.hpp"
 #include "models/routes.hpp"
+#include "models/wire_format.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,8 @@ struct chunk {
   std::size_t offset = 0;  ///< in values, not bytes
   std::size_t count = 0;
   std::size_t owner = 0;  ///< worker whose shard updates it; or every_worker
+  /// How its gradients and updates travel.
+  wire_format format = wire_format::float32;
 };
 
 /// Owner of what goes by factor_broadcast: each node updates its own copy, no shard has a part in it.
@@ -27,6 +30,9 @@ struct partition {
   std::vector<std::vector<std::size_t>> by_parameter;  ///< chunk ids
   std::vector<std::vector<std::size_t>> by_owner;  ///< chunk ids; those of every_worker are in none
 };
+
+/// Gives every chunk its parameter's format.
+void set_formats(partition& cut, const parameter_formats& formats);
 
 /// Does this parameter go by factor_broadcast?
 [[nodiscard]] bool on_factors(const partition& cut, std::size_t parameter);

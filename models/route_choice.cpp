@@ -67,17 +67,23 @@ std::string reason(const route_decision& d) {
 }  // namespace
 
 std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
-                                    const ::caffe::SolverParameter& solver) {
+                                    const ::caffe::SolverParameter& solver,
+                                    const parameter_formats& formats) {
   std::vector<route_load> out;
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const auto& layer = n.layers[l];
     auto& load = out.emplace_back();
+    double bytes = 0;
     load.name = layer.name;
     load.backward_flop =
         static_cast<double>(flops_of(n, l).backward) * static_cast<double>(micro_batches);
     for (const auto p : layer.parameters)
-      if (n.parameters[p].layer == l && is_learned(n, p))
-        load.values += static_cast<double>(count(n.parameters[p].shape));
+      if (n.parameters[p].layer == l && is_learned(n, p)) {
+        const auto values = static_cast<double>(count(n.parameters[p].shape));
+        load.values += values;
+        bytes += values * static_cast<double>(width(format_of(formats, p)));
+      }
+    if (bytes > 0) load.value_bytes = bytes / load.values;
     if (layer.type != "InnerProduct") continue;
     load.refusal = why_no_factors(n, l, solver);
     load.factors = factors_of(n, l);
@@ -113,7 +119,7 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     auto& d = out.decisions[l];
     d.layer = l;
     d.load = load;
-    d.server.bytes = 8 * load.values * (p - 1) / p;
+    d.server.bytes = 2 * load.value_bytes * load.values * (p - 1) / p;  // gradients and updates
     d.server.tail_ms = 1e3 * load.values / p * (r.update_s_value + (p - 1) * r.add_s_value);
     account(d.server, product, t, r);
     if (has_factors) {

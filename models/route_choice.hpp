@@ -6,6 +6,7 @@
 // nodes the first often decides, and on fast wires the second.
 #pragma once
 #include "models/routes.hpp"
+#include "models/wire_format.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -20,12 +21,14 @@ struct route_load {
   factor_shape factors;      ///< of the node; rows 0: the layer cannot broadcast
   std::string refusal;       ///< why not, for a layer of weights that cannot
   double values = 0;         ///< learned parameters
+  double value_bytes = 4;    ///< of one of these on the server's route, on average
   double backward_flop = 0;  ///< with the product that makes the weight gradient
 };
 
 /// Loads of a net, in net order.
 [[nodiscard]] std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
-                                                  const ::caffe::SolverParameter& solver);
+                                                  const ::caffe::SolverParameter& solver,
+                                                  const parameter_formats& formats = {});
 
 struct route_rates {
   std::size_t workers = 1;

@@ -46,11 +46,12 @@ void check(const node_options& o) {
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
-                 o.synthetic || o.routes != "auto" || o.link_rate_mbit_s > 0 || o.staleness))
+  if (o.join &&
+      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
+       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--link-rate, --staleness: those belong to the first node.");
+        "--wire, --link-rate, --staleness: those belong to the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -149,6 +150,9 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--routes", o.routes,
                  "how gradients travel: auto, ps (parameter server), sfb (factors of every "
                  "InnerProduct that can), or a file of lines `layer ps|sfb`");
+  app.add_option("--wire", o.wire,
+                 "how gradients and updates look on the parameter server's way: float32 (exact), "
+                 "float16, bfloat16 (half the bytes), or a file of lines `layer format`");
   app.add_option("--link-rate", o.link_rate_mbit_s,
                  "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
       ->check(CLI::PositiveNumber);

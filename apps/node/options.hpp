@@ -24,6 +24,7 @@ struct node_options {
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
+  std::string wire = "float32";
   double link_rate_mbit_s = 0;  ///< 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;

@@ -20,16 +20,16 @@ inline net one_parameter_net(std::int64_t values) {
   return n;
 }
 
-inline std::shared_ptr<parameter_store> one_parameter_store(std::int64_t values, std::size_t chunk,
-                                                            std::size_t owners,
-                                                            std::uint64_t staleness = 0) {
+inline std::shared_ptr<parameter_store> one_parameter_store(
+    std::int64_t values, std::size_t chunk, std::size_t owners, std::uint64_t staleness = 0,
+    wire_format format = wire_format::float32) {
   partition cut;
   cut.by_parameter.resize(1);
   cut.by_owner.resize(owners);
   for (std::size_t at = 0; at < static_cast<std::size_t>(values); at += chunk) {
     const auto id = cut.chunks.size();
     cut.chunks.push_back(
-        {0, at, std::min(chunk, static_cast<std::size_t>(values) - at), id % owners});
+        {0, at, std::min(chunk, static_cast<std::size_t>(values) - at), id % owners, format});
     cut.by_parameter[0].push_back(id);
     cut.by_owner[id % owners].push_back(id);
   }

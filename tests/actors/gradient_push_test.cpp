@@ -1,5 +1,6 @@
 #include "actors/gradient_push.hpp"
 
+#include "actors/logic_bug.hpp"
 #include "actors/send_order.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
@@ -16,7 +17,8 @@ struct push_of_two_replicas {
   std::shared_ptr<gradient_sum> sum =
       std::make_shared<gradient_sum>(std::make_shared<test::plain_arithmetic>(),
                                      std::vector<std::vector<std::span<float>>>{{r0}, {r1}}, 1);
-  std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
+  std::shared_ptr<parameter_store> store;
+  std::shared_ptr<gradient_encoder> encoder;
   test::probe<send_frame> link = sim.listen<send_frame>();
   test::probe<gradient_arrived> shard = sim.listen<gradient_arrived>();
   test::probe<install_chunk> install = sim.listen<install_chunk>();
@@ -24,7 +26,11 @@ struct push_of_two_replicas {
   test::probe<layer_fresh> solver = sim.listen<layer_fresh>();
   handle<gradient_push> push;
 
-  push_of_two_replicas() {
+  explicit push_of_two_replicas(wire_format format = wire_format::float32)
+      : store(test::one_parameter_store(4, 2, 2, 0, format)) {
+    if (format != wire_format::float32)
+      encoder = std::make_shared<gradient_encoder>(
+          std::vector<gradient_encoder::part>{{format, r0.size()}});
     gradient_push_setup s;
     s.overlap = std::make_shared<overlap_meter>(1);
     s.layer = layer_id{7};
@@ -32,6 +38,7 @@ struct push_of_two_replicas {
     s.contributions = 2;
     s.parameters = {0};
     s.sum = sum;
+    s.encoder = encoder;
     s.store = store;
     push = sim.spawn<gradient_push>("gradient_push fc7", std::move(s));
     sim.tell(push,
@@ -93,6 +100,49 @@ TEST_CASE(
   CHECK(large < small);
   CHECK(large > magnitude_order(3, 0));
   CHECK(small < magnitude_order(5, 1));
+}
+
+TEST_CASE(
+    "gradient_push: where a format is reduced every chunk leaves rounded, also to the own shard") {
+  push_of_two_replicas t(wire_format::float16);
+  const std::vector<float> total{0.1f, 22, 33, 2049};  // 0.1 and 2049 are no halves
+  t.encoder->encode(0, total);
+  t.done(1);
+  t.done(0);
+  REQUIRE(t.shard.got->size() == 1);
+  REQUIRE(t.link.got->size() == 1);
+  const auto half = [](const payload& p) {
+    std::vector<float> values(p.bytes.size() / 2);
+    decode(wire_format::float16, p.bytes, values);
+    return values;
+  };
+  CHECK(half(t.shard.got->front().values) == std::vector<float>{0x1.998p-4f, 22});
+  CHECK(half(t.link.got->front().data) == std::vector<float>{33, 2048});
+}
+
+TEST_CASE("gradient_encoder: what rounding takes from a clock is sent with the next ones") {
+  gradient_encoder encoder({{wire_format::float32, 1}, {wire_format::bfloat16, 2}});
+  CHECK_FALSE(encoder.reduces(0));
+  double sent = 0;
+  const std::vector<float> each{257, 0};  // bfloat16 has 256 and 258
+  for (int clock = 0; clock < 10; ++clock) {
+    encoder.encode(1, each);
+    std::vector<float> values(2);
+    decode(wire_format::bfloat16, encoder.take(1).bytes, values);
+    sent += values[0];
+  }
+  CHECK(sent == 2570);
+}
+
+TEST_CASE("gradient_encoder: clocks that overlap are taken in their order, each once") {
+  gradient_encoder encoder({{wire_format::float16, 1}});
+  for (const float v : {1.0f, 2.0f}) encoder.encode(0, std::vector{v});
+  for (const float v : {1.0f, 2.0f}) {
+    std::vector<float> got(1);
+    decode(wire_format::float16, encoder.take(0).bytes, got);
+    CHECK(got[0] == v);
+  }
+  CHECK_THROWS_AS((void)encoder.take(0), logic_bug);
 }
 
 TEST_CASE(

@@ -127,6 +127,10 @@ class store : public landing {
                       std::to_string(value(due)));
     return std::as_writable_bytes(std::span(values_[value(chunk)]));
   }
+  void add_changes(chunk_id chunk, version_id, std::span<const std::byte> bytes) override {
+    auto& v = values_[value(chunk)];
+    add_decoded(wire_format::float16, bytes, v, v);
+  }
   /// For one piece.
   std::span<std::byte> place_factors(worker_id, const frames::factors& f) override {
     factors_.resize(1000);
@@ -177,6 +181,7 @@ struct end_options {
   double rate_mbit_s = 0, budget_mbit_s = 0;
   bool clips = false;
   std::vector<factor_shape> factors;
+  std::vector<wire_format> formats;  // by chunk
   std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };
@@ -211,6 +216,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.limits.workers = 2;
   l.binding.limits.clips = o.clips;
   l.binding.limits.factors = o.factors;
+  l.binding.limits.chunk_formats = o.formats;
   l.binding.gate = o.gate;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;

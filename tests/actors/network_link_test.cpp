@@ -487,6 +487,42 @@ TEST_CASE(
   CHECK(t.end.parameters->at(2) == std::vector<float>(1000));
 }
 
+TEST_CASE(
+    "network_link: of a chunk in a reduced format gradients and updates are as short as that, "
+    "first "
+    "values are not") {
+  end_options o;
+  o.formats = {wire_format::float32, wire_format::float32, wire_format::float16};
+  link_and_puppet t(o);
+  const std::vector<float> values(1000, 1.5f);
+  std::vector<std::byte> half(2000);
+  encode(wire_format::float16, values, half);
+  const chunk_id chunk{2};
+  t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{0}},
+                                    std::as_bytes(std::span(values)), 4000));
+  t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{1}}, half, 2000));
+  CHECK(t.end.landed->wait_for(2).size() == 2);
+  CHECK(t.end.parameters->at(2) == std::vector<float>(1000, 3.0f));
+  t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{0}}, half, 2000));
+  const auto gradients = t.end.gradients->wait_for(1);
+  REQUIRE(gradients.size() == 1);
+  CHECK(std::equal(half.begin(), half.end(), gradients[0].values.bytes.begin(),
+                   gradients[0].values.bytes.end()));
+  std::string kind;
+  SUBCASE("a whole gradient") {
+    kind = "push_gradient";
+    t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{1}},
+                                      std::as_bytes(std::span(values)), 4000));
+  }
+  SUBCASE("a whole update") {
+    kind = "fresh_parameters";
+    t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{2}},
+                                      std::as_bytes(std::span(values)), 4000));
+  }
+  CHECK(t.lost().why.find(kind + ": payload size of chunk 2 is 4000, expected 2000") !=
+        std::string::npos);
+}
+
 TEST_CASE("network_link: squares reach the shard whole, others end the link") {
   end_options o;
   o.clips = true;

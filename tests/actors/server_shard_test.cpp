@@ -21,8 +21,9 @@ struct shard_of_two {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
-  explicit shard_of_two(std::optional<float> keeps = std::nullopt, std::uint64_t staleness = 0)
-      : store(test::one_parameter_store(3, 3, 1, staleness)) {
+  explicit shard_of_two(std::optional<float> keeps = std::nullopt, std::uint64_t staleness = 0,
+                        wire_format format = wire_format::float32)
+      : store(test::one_parameter_store(3, 3, 1, staleness, format)) {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
@@ -92,6 +93,37 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   sim.settle();
   REQUIRE(link.got->size() == 1);
   CHECK(test::values_of(link.got->front().data) == std::vector<float>{0.0f});
+}
+
+TEST_CASE(
+    "server_shard: with a reduced format every node takes the same rounded step, and what a step "
+    "lacks "
+    "is in the next") {
+  shard_of_two t(std::nullopt, 0, wire_format::bfloat16);
+  std::vector<float> peer(3);  // another node's copy
+  const auto clock = [&](std::uint64_t number, float first, float second) {
+    for (const auto& [worker, value] : {std::pair{0u, first}, std::pair{1u, second}}) {
+      const auto bytes = std::make_shared<std::vector<std::byte>>(6);
+      encode(wire_format::bfloat16, std::vector<float>{value, 0, -value}, *bytes);
+      t.sim.tell(t.shard,
+                 gradient_arrived{worker_id{worker}, c0, clock_id{number}, {bytes, *bytes}});
+    }
+    t.sim.settle();
+    for (; t.published < t.gather.got->size(); ++t.published) t.store->publish(0, t.published + 1);
+    REQUIRE(t.link.got->size() == number + 1);
+    const auto& step = t.link.got->back().data.bytes;
+    REQUIRE(step.size() == 6);
+    add_decoded(wire_format::bfloat16, step, peer, peer);
+    const auto own = t.store->current(0);
+    CHECK(std::vector<float>(own.begin(), own.end()) == peer);
+  };
+  clock(0, 256, 258);  // their mean is 257, and a step of 257 is rounded to 256
+  CHECK(peer == std::vector<float>{-256, 0, 256});
+  clock(1, 0, 0);
+  CHECK(peer == std::vector<float>{-257, 0, 257});
+  clock(2, 256, 258);
+  clock(3, 256, 258);  // 1 and 257
+  CHECK(peer == std::vector<float>{-771, 0, 771});
 }
 
 TEST_CASE("server_shard: a gradient of the next clock waits for the clock before") {

@@ -39,6 +39,7 @@ std::vector<frame_header> one_of_each() {
   v.first_sample = 1ull << 50;
   v.test_phases = 20;
   v.routes = {0, 1, 1};
+  v.wire = {2, 0, 1};
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
@@ -93,6 +94,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.first_sample == sent.first_sample);
   CHECK(v.test_phases == sent.test_phases);
   CHECK(v.routes == sent.routes);
+  CHECK(v.wire == sent.wire);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);
@@ -167,6 +169,13 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
     frames::view v;
     v.members.assign(max_members + 1, "");
     CHECK(refused([&] { (void)decode_header(encoded(v)); }).field == "number of members");
+  }
+  SUBCASE("a wire format that cannot be") {
+    frames::view v;
+    v.members = {"a:1"};
+    v.wire = {0, 3};
+    CHECK(std::string(refused([&] { (void)decode_header(encoded(v)); }).what()) ==
+          "view: wire format is 3, expected at most 2");
   }
   SUBCASE("too many values in a report") {
     frames::worker_report r;

@@ -46,6 +46,15 @@ TEST_CASE("decide_routes: bytes are those of the theory, for what one node sends
   CHECK(d.server.wire_ms == doctest::Approx(d.server.bytes * 8 / 1e9 * 1e3));
 }
 
+TEST_CASE("decide_routes: a reduced format halves the bytes of the server's route alone") {
+  auto load = product("fc6", 32, 4096, 9216);
+  const auto exact = decide_routes({load}, at(4, 1000, 100)).at(0);
+  load.value_bytes = 2;
+  const auto half = decide_routes({load}, at(4, 1000, 100)).at(0);
+  CHECK(half.server.bytes == doctest::Approx(exact.server.bytes / 2));
+  CHECK(half.factors.bytes == exact.factors.bytes);
+}
+
 TEST_CASE("decide_routes: a big layer on a slow wire broadcasts, a small one does not") {
   const auto d = decide_routes(
       {convolutions(1e10), product("fc6", 32, 4096, 9216), product("fc8", 256, 10, 4096)},

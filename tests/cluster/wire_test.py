@@ -1,0 +1,184 @@
+# tests/cluster/wire_test.py - reduced wire formats: half the bytes, nearly the same training, the same bits in every run.
+import re
+import struct
+import unittest
+
+import cluster
+import small_run
+
+# Nothing in it jumps, so that what is rounded shows as much as it is rounded (routes_test.py says more).
+SMOOTH = """
+name: "smooth"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
+  data_param {{ source: "{images}" batch_size: {batch} }} }}
+layer {{ name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param {{ lr_mult: 1 }} param {{ lr_mult: 2 }}
+  convolution_param {{ num_output: 8 kernel_size: 5 weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param {{ pool: AVE kernel_size: 2 stride: 2 }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_product_param {{ num_output: {hidden}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "tanh1" type: "TanH" bottom: "ip1" top: "ip1" }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: 10
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
+"""
+
+ONE_LAYER = """
+name: "one layer"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
+  data_param {{ source: "{images}" batch_size: {batch} }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {hidden}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }}
+"""
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def deviation(one, other):
+    """The largest difference of a blob's values over the blob's largest value, or over 1e-3 where that is more: a bias before
+    a BatchNorm has no gradient but roundings."""
+    a, b = cluster.weights(one), cluster.weights(other)
+    assert a.keys() == b.keys() and a, (one, other)
+    return max(max(abs(p - q) for p, q in zip(floats(a[n]), floats(b[n]))) / max(max(map(abs, floats(a[n]))), 1e-3)
+               for n in a)
+
+
+class Wire(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.runs = 0
+
+    def train(self, wire, nodes=2, devices="cpu:1", routes="ps", snapshot=None, options=(), **solver):
+        """Trains to the end; returns the last snapshot, and the nodes as self.last."""
+        self.runs += 1
+        name = f"run{self.runs}"
+        solver = {"iterations": 50, "lr": 0.01, "text": SMOOTH, **solver}
+        path = small_run.solver(self.cluster.folder, name, **solver)
+        words = ["--devices", devices, *options]
+        if snapshot:
+            words += ["--snapshot", snapshot]
+        if nodes > 1:
+            words += ["--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", routes, "--wire", wire]
+        self.last = [self.cluster.node("--solver", path, *words)]
+        if nodes > 1:
+            address = self.last[0].wait_for(cluster.LISTENING)[1]
+            self.last += [self.cluster.node("--join", address, "--devices", devices, *options) for _ in range(nodes - 1)]
+        for node in self.last:
+            self.assertEqual(node.wait(), 0, node)
+        return small_run.snapshot(self.cluster.folder, name, solver["iterations"])
+
+    def test_float32_is_exact_still(self):
+        cluster.assert_same_weights(self.train("float32", batch=16), self.train("float32", nodes=1, batch=16, iter_size=2))
+
+    def test_half_the_bits_train_nearly_the_same_and_every_run_the_same(self):
+        exact = self.train("float32", nodes=3)
+        for wire, tolerance in (("float16", 2e-4), ("bfloat16", 1e-3)):
+            with self.subTest(wire):
+                one = self.train(wire, nodes=3)
+                self.assertIn(f"wire: {wire} for conv1, ip1, ip2", self.last[0].lines)
+                distance = deviation(exact, one)
+                self.assertGreater(distance, 0)
+                self.assertLess(distance, tolerance)
+                cluster.assert_same_weights(one, self.train(wire, nodes=3))
+
+    def test_replicas_and_micro_batches_are_rounded_once_a_clock(self):
+        cluster.assert_same_weights(self.train("float16", devices="cpu:2", batch=32, iter_size=1),
+                                    self.train("float16", devices="cpu:1", batch=16, iter_size=2))
+
+    def test_all_nets_and_rules_take_it(self):
+        # Adam's first steps are as long for a small gradient as for a large one, so roundings show more.
+        adam = {"rule": 'type: "Adam" lr_policy: "fixed" momentum: 0.9', "lr": 0.001}
+        for more, tolerance in (({"norm": True, "parameter": True, "text": small_run.NET}, 0.01),
+                                ({"text": small_run.SHARED_NET}, 0.01), ({"more": "clip_gradients: 0.5"}, 0.01), (adam, 0.1)):
+            with self.subTest(more=list(more)):
+                options = {"iterations": 12, **more}
+                self.assertLess(deviation(self.train("float32", **options), self.train("bfloat16", **options)), tolerance)
+
+    def test_clocks_that_overlap_are_rounded_in_their_order(self):
+        # Two runs with staleness differ, so all there is to compare is where they end.
+        options = {"rule": 'lr_policy: "fixed"', "lr": 0.001}  # so that age matters little
+        exact = self.train("float32", **options)
+        for more in ([], ["--bandwidth-budget", 200]):
+            with self.subTest(more):
+                path = small_run.solver(self.cluster.folder, "late", iterations=50, lr=0.001, text=SMOOTH, rule='lr_policy: "fixed"')
+                words = ["--devices", "cpu:1", *more]
+                first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--routes", "ps",
+                                          "--wire", "bfloat16", "--staleness", 2, *words)
+                other = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], *words)
+                self.assertEqual([first.wait(), other.wait()], [0, 0], first.output)
+                self.assertLess(deviation(exact, small_run.snapshot(self.cluster.folder, "late", 50)), 0.1)
+
+    def socket_bytes(self, node):
+        """Out of this node, over all its links."""
+        found = re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in", node.output)
+        self.assertTrue(found, node.output)
+        return sum(float(x) for x in found) * 1e6
+
+    def test_the_bytes_on_the_sockets_are_halved(self):
+        nodes, hidden, clocks = 2, 256, 100
+        values = hidden * (28 * 28 + 1)
+        for wire, width in (("float32", 4), ("float16", 2), ("bfloat16", 2)):
+            with self.subTest(wire):
+                sent = []
+                for iterations in (10, 10 + clocks):  # the difference is without the first values
+                    self.train(wire, nodes, iterations=iterations, hidden=hidden, text=ONE_LAYER, options=["--log-level", "debug"])
+                    sent.append([self.socket_bytes(node) for node in self.last])
+                theory = 2 * width * values * (nodes - 1) / nodes  # gradients to the other's shard, updates from the own
+                for before, after in zip(*sent):
+                    self.assertAlmostEqual((after - before) / clocks / theory, 1, delta=0.02)
+
+    def test_a_file_names_layers_and_joiners_are_told(self):
+        file = self.cluster.folder / "wire"
+        file.write_text("# measured\nip1 float16\nconv1 bfloat16\n")
+        self.train(file, iterations=3, options=["--log-level", "debug"])
+        for node in self.last:
+            self.assertRegex(node.output, r"route conv1/0: \S+, parameter_server, bfloat16, ")
+            self.assertRegex(node.output, r"route ip1/0: \S+, parameter_server, float16, ")
+            self.assertRegex(node.output, r"route ip2/0: \S+, parameter_server, \d")
+        # What goes by factors has one format.
+        self.train("float16", routes="sfb", iterations=3)
+        self.assertIn("wire: float16 for conv1", self.last[0].lines)
+
+    def test_a_resumed_run_goes_on(self):
+        options = {"iterations": 8, "more": "snapshot: 3"}
+        whole = self.train("float16", **options)
+        state = str(whole).replace("_iter_8.caffemodel", "_iter_3.solverstate")
+        self.assertLess(deviation(whole, self.train("float16", snapshot=state, **options)), 1e-3)
+
+    def test_the_choice_of_routes_knows_the_bytes(self):
+        path = small_run.solver(self.cluster.folder, "explained", hidden=256)
+        said = {}
+        for wire in ("float32", "float16"):
+            node = self.cluster.node("--solver", path, "--nodes", 8, "--link-rate", 100, "--wire", wire, "--explain-routes=json")
+            self.assertEqual(node.wait(), 0, node)
+            said[wire] = [float(x) for x in re.findall(r'"parameter_server":{"bytes":([\d.e+]+)', node.output)]
+        self.assertEqual(len(said["float32"]), 2)
+        for exact, half in zip(said["float32"], said["float16"]):
+            self.assertAlmostEqual(half / exact, 0.5, delta=1e-6)
+
+    def refused(self, wire, *says):
+        path = small_run.solver(self.cluster.folder, "s")
+        node = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--wire", wire)
+        self.assertEqual(node.wait(), 2, node.output)
+        self.assertEqual(len(node.errors), 1, node.errors)
+        for word in says:
+            self.assertIn(word, node.errors[0])
+
+    def test_formats_that_cannot_be_are_refused_before_anybody_joins(self):
+        self.refused("fp16", "--wire fp16", "none of float32, float16 and bfloat16")
+        file = self.cluster.folder / "wire"
+        file.write_text("ip1 float16\nip3 float16\n")
+        self.refused(file, "wire:2", '"ip3"', 'Did you mean "ip1"?')
+        file.write_text("pool1 float16\n")
+        self.refused(file, "wire:1", "pool1", "learns nothing")
+        node = self.cluster.node("--join", "127.0.0.1:1", "--wire", "float16")
+        self.assertEqual(node.wait(), 2, node.output)
+        self.assertIn("--wire", node.errors[0])
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
