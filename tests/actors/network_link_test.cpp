@@ -501,7 +501,7 @@ TEST_CASE(
   t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{0}},
                                     std::as_bytes(std::span(values)), 4000));
   t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{1}}, half, 2000));
-  CHECK(t.end.landed->wait_for(2).size() == 2);
+  REQUIRE(t.end.landed->wait_for(2).size() == 2);
   CHECK(t.end.parameters->at(2) == std::vector<float>(1000, 3.0f));
   t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{0}}, half, 2000));
   const auto gradients = t.end.gradients->wait_for(1);
