@@ -23,7 +23,7 @@ class Exactness(unittest.TestCase):
             self.cluster.first_and_others(path, nodes, "--devices", devices, first=["--routes", "ps"])
         for node in self.cluster.nodes[before:]:
             self.assertEqual(node.wait(), 0, node)
-        return small_run.snapshot(self.cluster.folder, name, ITERATIONS)
+        return small_run.snapshot_of(self.cluster.folder, name, ITERATIONS)
 
     def test_two_runs_with_one_seed_give_the_same_bits(self):
         cluster.assert_same_weights(self.train("one"), self.train("again"))
@@ -84,7 +84,7 @@ class Exactness(unittest.TestCase):
         path = small_run.solver(self.cluster.folder, "other", iterations=ITERATIONS)
         self.assertEqual(self.cluster.node("--solver", path, "--devices", "cpu:1", "--seed", "6").wait(), 0)
         with self.assertRaises(AssertionError):
-            cluster.assert_same_weights(one, small_run.snapshot(self.cluster.folder, "other", ITERATIONS))
+            cluster.assert_same_weights(one, small_run.snapshot_of(self.cluster.folder, "other", ITERATIONS))
 
     def resumed(self, whole, name, nodes=1, devices="cpu:1", **solver):
         """From clock 3 of `whole` to the end, in another process or several."""
@@ -101,7 +101,7 @@ class Exactness(unittest.TestCase):
                 self.cluster.node("--join", address, "--devices", devices)
         for node in self.cluster.nodes[before:]:
             self.assertEqual(node.wait(), 0, node)
-        return small_run.snapshot(self.cluster.folder, name, ITERATIONS)
+        return small_run.snapshot_of(self.cluster.folder, name, ITERATIONS)
 
     def test_a_resumed_run_equals_one_that_was_never_stopped(self):
         # Clock 3 is in the middle of an epoch, and dropout is keyed by sample: both go on where they were.

@@ -55,7 +55,7 @@ class Formats(unittest.TestCase):
             self.cluster.first_and_others(path, nodes, *options, first=["--routes", "ps"])
         for node in self.cluster.nodes[before:]:
             self.assertEqual(node.wait(), 0, node.output)
-        return small_run.snapshot(self.folder, name, 8)
+        return small_run.snapshot_of(self.folder, name, 8)
 
     def test_one_set_of_images_trains_the_same_weights_from_every_kind_of_source(self):
         paths = self.sources()

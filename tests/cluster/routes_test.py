@@ -1,8 +1,6 @@
 # tests/cluster/routes_test.py - factor_broadcast trains what the parameter server trains, with the bytes of its theory.
 import json
 import re
-import struct
-import unittest
 
 import cluster
 import small_run
@@ -54,64 +52,21 @@ layer {{ name: "sum" type: "Eltwise" bottom: "fc8" bottom: "side" top: "sum" }}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "sum" bottom: "label" top: "loss" }}
 """
 
-# Nothing but one layer whose factors travel.
-ONE_LAYER = """
-name: "one layer"
-layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
-  data_param {{ source: "{images}" batch_size: {batch} }} }}
-layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {hidden}
-  weight_filler {{ type: "xavier" }} }} }}
-layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }}
-"""
-
 # LeNet's own solver.
 RULE = 'lr_policy: "inv" gamma: 0.0001 power: 0.75 momentum: 0.9'
 ITERATIONS = 50
 TOLERANCE = 1e-5
 
 
-def floats(data):
-    return struct.unpack(f"<{len(data) // 4}f", data)
-
-
-def deviation(one, other):
-    """The largest difference of a blob's values over the blob's largest value, and whose."""
-    a, b = cluster.weights(one), cluster.weights(other)
-    assert a.keys() == b.keys() and a, (one, other)
-    worst = {}
-    for name in a:
-        x, y = floats(a[name]), floats(b[name])
-        worst[max(abs(p - q) for p, q in zip(x, y)) / max(max(map(abs, x)), 1e-30)] = name
-    return max(worst), worst[max(worst)]
-
-
-class Routes(unittest.TestCase):
-    def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.runs = 0
-
-    def train(self, nodes, routes, devices="cpu:1", snapshot=None, options=(), **solver):
-        """Trains to the end; returns the last snapshot, and the nodes as self.last."""
-        self.runs += 1
-        name = f"run{self.runs}"
-        solver = {"iterations": ITERATIONS, "rule": RULE, "lr": 0.01, **solver}
-        path = small_run.solver(self.cluster.folder, name, **solver)
-        words = ["--devices", devices, *options]
-        if snapshot:
-            words += ["--snapshot", snapshot]
-        if nodes > 1:
-            words += ["--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", routes]
-        self.last = [self.cluster.node("--solver", path, *words)]
-        if nodes > 1:
-            address = self.last[0].wait_for(cluster.LISTENING)[1]
-            self.last += [self.cluster.node("--join", address, "--devices", devices, *options) for _ in range(nodes - 1)]
-        for node in self.last:
-            self.assertEqual(node.wait(), 0, node)
-        return small_run.snapshot(self.cluster.folder, name, solver["iterations"])
+class Routes(small_run.Trained):
+    def train(self, nodes, routes, **options):
+        solver = {"iterations": ITERATIONS, "rule": RULE, "lr": 0.01}
+        return self.run_to_end(nodes, ["--routes", routes], **{**solver, **options})
 
     def close(self, one, other):
-        self.assertLess(*[(d, TOLERANCE, name) for d, name in [deviation(one, other)]][0])
+        apart = small_run.deviations(one, other, 1e-30)
+        worst = max(apart, key=apart.get)
+        self.assertLess(apart[worst], TOLERANCE, worst)
 
     def test_factors_train_what_the_server_trains_on_two_three_and_four_nodes(self):
         for net, text, iterations in (("lenet-5", LENET5, 50), ("lenet", LENET, 20), ("alexnet", ALEXNET, 50)):
@@ -134,7 +89,7 @@ class Routes(unittest.TestCase):
                    self.train(2, "sfb", devices="cpu:2", batch=32, iter_size=2, text=LENET5))
 
     def test_factors_of_several_frames_arrive_whole(self):
-        options = {"batch": 64, "iter_size": 12, "iterations": 3, "text": ONE_LAYER}  # v: 2.4 MB
+        options = {"batch": 64, "iter_size": 12, "iterations": 3, "text": small_run.ONE_LAYER}  # v: 2.4 MB
         self.close(self.train(2, "ps", **options), self.train(2, "sfb", **options))
 
     def test_every_solver_keeps_its_state_where_the_update_is_made(self):
@@ -166,17 +121,11 @@ class Routes(unittest.TestCase):
         state = str(whole).replace("_iter_8.caffemodel", "_iter_3.solverstate")
         self.close(whole, self.train(3, "sfb", snapshot=state, batch=16, **options))
 
-    def socket_bytes(self, node):
-        """Out of this node, over all its links."""
-        found = re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in", node.output)
-        self.assertTrue(found, node.output)
-        return sum(float(x) for x in found) * 1e6
-
     def test_the_bytes_on_the_sockets_are_those_of_the_theory(self):
         nodes, batch, outputs, inputs, clocks = 3, 64, 256, 28 * 28, 100
         sent = []
         for iterations in (10, 10 + clocks):  # the difference is without the first values
-            self.train(nodes, "sfb", iterations=iterations, batch=batch, hidden=outputs, text=ONE_LAYER,
+            self.train(nodes, "sfb", iterations=iterations, batch=batch, hidden=outputs, text=small_run.ONE_LAYER,
                        options=["--log-level", "debug"])
             sent.append([self.socket_bytes(node) for node in self.last])
         theory = 4 * batch * (outputs + inputs) * (nodes - 1)

@@ -1,6 +1,10 @@
 # tests/cluster/small_run.py - a data set and a net small enough to train in a second, for tests with real processes.
 import random
+import re
 import struct
+import unittest
+
+import cluster
 
 NET = """
 name: "small"
@@ -56,6 +60,17 @@ layer { name: "moved" type: "Bias" bottom: "ip2" bottom: "offset" top: "ip2" }
 """
 
 
+# One InnerProduct and nothing else whose gradients travel.
+ONE_LAYER = """
+name: "one layer"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
+  data_param {{ source: "{images}" batch_size: {batch} }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {hidden}
+  weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }}
+"""
+
+
 def images(folder, count=192):
     """An IDX pair of random images; returns the path of the images."""
     numbers = random.Random(3)
@@ -80,5 +95,50 @@ def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes
     return path
 
 
-def snapshot(folder, name, iteration):
+def snapshot_of(folder, name, iteration):
     return folder / f"{name}_iter_{iteration}.caffemodel"
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def deviations(one, other, least):
+    """By blob of two snapshots: the largest difference of its values over its largest value, or over `least` where that is more."""
+    a, b = cluster.weights(one), cluster.weights(other)
+    assert a.keys() == b.keys() and a, (one, other)
+    values = {name: (floats(a[name]), floats(b[name])) for name in a}
+    return {name: max(abs(p - q) for p, q in zip(x, y)) / max(max(map(abs, x)), least) for name, (x, y) in values.items()}
+
+
+class Trained(unittest.TestCase):
+    """Trains small nets to their ends, each in processes of its own."""
+
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.runs = 0
+
+    def run_to_end(self, nodes, of_several, devices="cpu:1", snapshot=None, options=(), **of_solver):
+        """`of_several`: options of the first of several nodes. Returns the last snapshot, and the nodes as self.last."""
+        self.runs += 1
+        name = f"run{self.runs}"
+        path = solver(self.cluster.folder, name, **of_solver)
+        words = ["--devices", devices, *options]
+        if snapshot:
+            words += ["--snapshot", snapshot]
+        if nodes > 1:
+            words += ["--listen", "127.0.0.1:0", "--nodes", nodes, *of_several]
+        self.last = [self.cluster.node("--solver", path, *words)]
+        if nodes > 1:
+            address = self.last[0].wait_for(cluster.LISTENING)[1]
+            self.last += [self.cluster.node("--join", address, "--devices", devices, *options) for _ in range(nodes - 1)]
+        for node in self.last:
+            self.assertEqual(node.wait(), 0, node)
+        return snapshot_of(self.cluster.folder, name, of_solver["iterations"])
+
+    def socket_bytes(self, node):
+        """Out of this node, over all its links."""
+        found = re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in", node.output)
+        self.assertTrue(found, node.output)
+        return sum(float(x) for x in found) * 1e6

@@ -33,7 +33,7 @@ class Staleness(unittest.TestCase):
             self.last += [self.cluster.node("--join", address, "--devices", "cpu:1", *joiners) for _ in range(nodes - 1)]
         for node in self.last:
             self.assertEqual(node.wait(), 0, node)
-        return small_run.snapshot(self.cluster.folder, name, solver["iterations"])
+        return small_run.snapshot_of(self.cluster.folder, name, solver["iterations"])
 
     def clocks_shown(self):
         return [int(found[1]) for line in self.last[0].lines if (found := re.match(r"clock (\d+)/", line))]

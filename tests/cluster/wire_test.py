@@ -1,7 +1,5 @@
 # tests/cluster/wire_test.py - reduced wire formats: half the bytes, nearly the same training, the same bits in every run.
 import re
-import struct
-import unittest
 
 import cluster
 import small_run
@@ -22,53 +20,16 @@ layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
 """
 
-ONE_LAYER = """
-name: "one layer"
-layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ scale: 0.00390625 }}
-  data_param {{ source: "{images}" batch_size: {batch} }} }}
-layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {hidden}
-  weight_filler {{ type: "xavier" }} }} }}
-layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }}
-"""
-
-
-def floats(data):
-    return struct.unpack(f"<{len(data) // 4}f", data)
-
 
 def deviation(one, other):
-    """The largest difference of a blob's values over the blob's largest value, or over 1e-3 where that is more: a bias before
-    a BatchNorm has no gradient but roundings."""
-    a, b = cluster.weights(one), cluster.weights(other)
-    assert a.keys() == b.keys() and a, (one, other)
-    return max(max(abs(p - q) for p, q in zip(floats(a[n]), floats(b[n]))) / max(max(map(abs, floats(a[n]))), 1e-3)
-               for n in a)
+    """A bias before a BatchNorm has no gradient but roundings, so what is small counts as 1e-3."""
+    return max(small_run.deviations(one, other, 1e-3).values())
 
 
-class Wire(unittest.TestCase):
-    def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.runs = 0
-
-    def train(self, wire, nodes=2, devices="cpu:1", routes="ps", snapshot=None, options=(), **solver):
-        """Trains to the end; returns the last snapshot, and the nodes as self.last."""
-        self.runs += 1
-        name = f"run{self.runs}"
-        solver = {"iterations": 50, "lr": 0.01, "text": SMOOTH, **solver}
-        path = small_run.solver(self.cluster.folder, name, **solver)
-        words = ["--devices", devices, *options]
-        if snapshot:
-            words += ["--snapshot", snapshot]
-        if nodes > 1:
-            words += ["--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", routes, "--wire", wire]
-        self.last = [self.cluster.node("--solver", path, *words)]
-        if nodes > 1:
-            address = self.last[0].wait_for(cluster.LISTENING)[1]
-            self.last += [self.cluster.node("--join", address, "--devices", devices, *options) for _ in range(nodes - 1)]
-        for node in self.last:
-            self.assertEqual(node.wait(), 0, node)
-        return small_run.snapshot(self.cluster.folder, name, solver["iterations"])
+class Wire(small_run.Trained):
+    def train(self, wire, nodes=2, routes="ps", **options):
+        solver = {"iterations": 50, "lr": 0.01, "text": SMOOTH}
+        return self.run_to_end(nodes, ["--routes", routes, "--wire", wire], **{**solver, **options})
 
     def test_float32_is_exact_still(self):
         cluster.assert_same_weights(self.train("float32", batch=16), self.train("float32", nodes=1, batch=16, iter_size=2))
@@ -109,13 +70,7 @@ class Wire(unittest.TestCase):
                                           "--wire", "bfloat16", "--staleness", 2, *words)
                 other = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], *words)
                 self.assertEqual([first.wait(), other.wait()], [0, 0], first.output)
-                self.assertLess(deviation(exact, small_run.snapshot(self.cluster.folder, "late", 50)), 0.1)
-
-    def socket_bytes(self, node):
-        """Out of this node, over all its links."""
-        found = re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in", node.output)
-        self.assertTrue(found, node.output)
-        return sum(float(x) for x in found) * 1e6
+                self.assertLess(deviation(exact, small_run.snapshot_of(self.cluster.folder, "late", 50)), 0.1)
 
     def test_the_bytes_on_the_sockets_are_halved(self):
         nodes, hidden, clocks = 2, 256, 100
@@ -124,7 +79,7 @@ class Wire(unittest.TestCase):
             with self.subTest(wire):
                 sent = []
                 for iterations in (10, 10 + clocks):  # the difference is without the first values
-                    self.train(wire, nodes, iterations=iterations, hidden=hidden, text=ONE_LAYER, options=["--log-level", "debug"])
+                    self.train(wire, nodes, iterations=iterations, hidden=hidden, text=small_run.ONE_LAYER, options=["--log-level", "debug"])
                     sent.append([self.socket_bytes(node) for node in self.last])
                 theory = 2 * width * values * (nodes - 1) / nodes  # gradients to the other's shard, updates from the own
                 for before, after in zip(*sent):
