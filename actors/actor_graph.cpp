@@ -188,6 +188,7 @@ class planner {
       edge(node_, links_[w], "send_frame", kind::control);
       if (size_.worker == 0) edge(selector_, links_[w], "send_frame", kind::control);
       edge(solver_, links_[w], "send_frame", kind::control);
+      edge(links_[w], node_, "link_bound", kind::control);
       edge(links_[w], node_, "link_lost", kind::control);
       edge(receivers_[w], node_, "control_arrived", kind::control);
       edge(receivers_[w], solver_, "control_arrived", kind::control);

@@ -7,13 +7,14 @@
 //
 // Accepts  send_frame      from any actor     copied nowhere: the payload's owner lives until it is written
 //          close_link      from node          sends what waits, says goodbye, then link_lost on purpose
-//          bind_link       from node          who is who, limits, routes; before member_ready is sent
+//          bind_link       from node          who is who, limits, routes; link_bound says that it holds
 //          receiver_ended  from link_receiver exactly once; why there is nothing more to read
 //          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts;
 //                                             it returns, unfinished, from a peer that takes nothing. Later, when
 //                                             a limit or a budget says so
 //          link_tick       from itself        heartbeats while idle
-// Sends    link_lost       to node            exactly once, as its last message
+// Sends    link_bound      to node            once per bind_link
+//          link_lost       to node            exactly once, as its last message
 // State    frame_queue: what waits, by priority. Detached: it blocks in write.
 // Fails    never by itself: whatever goes wrong with the connection ends as link_lost.
 #pragma once
@@ -60,6 +61,7 @@ struct link_routes {
   port<control_arrived> control;
   std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
   port<history_arrived> history_checkpointer;                    ///< history
+  port<link_bound> bound;
   port<link_lost> lost;
 };
 
@@ -98,8 +100,7 @@ struct link_binding {
 };
 
 /// To a network_link: from now on this holds. Frames that arrive before it are held to what held
-/// before, so it has to come before whatever lets the peer send (member_ready), and through the
-/// same link.
+/// before, so whatever lets a peer send (member_ready, through another link) has to wait for link_bound.
 struct bind_link {
   std::shared_ptr<const link_binding> binding;
 };
@@ -170,7 +171,7 @@ class network_link : public actor<network_link> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, close_link, bind_link, receiver_ended, pump, link_tick>;
-  using sends = messages<link_lost>;
+  using sends = messages<link_bound, link_lost>;
 
   network_link(actor_context context, std::shared_ptr<link_shared> shared);
   ~network_link() override;

@@ -13,7 +13,7 @@
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (worker 0)
 //          routes_chosen      from protocol_selector (worker 0 of several)
-//          control_arrived, link_lost    from network_link
+//          control_arrived, link_bound, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
@@ -81,9 +81,10 @@ struct node_setup {
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts = messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed,
-                           everyone_ready, everyone_done, control_arrived, link_lost, stop_decided,
-                           training_done, training_failed, snapshot_written, interrupted>;
+  using accepts =
+      messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed, everyone_ready,
+               everyone_done, control_arrived, link_bound, link_lost, stop_decided, training_done,
+               training_failed, snapshot_written, interrupted>;
   using sends = messages<choose_routes, measure_links, probe_answered, connect_coordinator,
                          member_joined, member_is_ready, member_is_done, send_frame, bind_link,
                          close_link, begin_training, stop_soon, finish_after, control_arrived,
@@ -98,6 +99,7 @@ class node : public actor<node> {
   void on(const everyone_ready& m);
   void on(const everyone_done& m);
   void on(const control_arrived& m);
+  void on(const link_bound& m);
   void on(const link_lost& m);
   void on(const stop_decided& m);
   void on(const training_done& m);
@@ -119,7 +121,8 @@ class node : public actor<node> {
   void describe_view(std::uint64_t epoch) const;
   void open(std::uint32_t worker, const link_connection& c);
   void build();
-  void connect_if_complete();
+  void bind_if_complete();
+  void connect();
   [[nodiscard]] std::shared_ptr<const link_binding> bound_to(std::uint32_t worker) const;
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   void start_acceptor(link_identity self);
@@ -147,6 +150,7 @@ class node : public actor<node> {
   handle<coordinator> coordinator_;
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;
+  std::size_t links_bound_ = 0;
   handle<telemetry> telemetry_;
   /// By chunk, for the links' trace; filled before the first chunk travels.
   std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =

@@ -191,7 +191,7 @@ void node::on(const link_accepted& m) {
              value(peer.worker) < members_.size() && !links_.contains(value(peer.worker))) {
     setup_.display->detail("membership: " + name_of(peer.worker) + " has dialed this node");
     open(value(peer.worker), m.connection);
-    guarded([this] { connect_if_complete(); });
+    guarded([this] { bind_if_complete(); });
   } else {
     // Joining a run that goes on is a later matter: the stranger sees the connection close.
     setup_.display->note("refused " + m.connection.socket->peer() +
@@ -269,7 +269,7 @@ void node::build() {
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
       telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
-  connect_if_complete();
+  bind_if_complete();
 }
 
 std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
@@ -303,6 +303,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
   b->routes.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
   b->routes.control = me;
+  b->routes.bound = me;
   b->routes.lost = me;
   b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
   peer_window_setup window{self_,
@@ -319,14 +320,21 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   return b;
 }
 
-void node::connect_if_complete() {
+void node::bind_if_complete() {
   if (graph_ == nullptr || phase_ != phase::building || links_.size() + 1 < setup_.run->workers)
     return;
+  if (links_.empty()) return connect();
+  for (const auto& [worker, link] : links_) tell<bind_link>(link, {bound_to(worker)});
+}
+
+/// Not before all links are bound does anybody hear that this node is ready: then all peers may send.
+void node::on(const link_bound&) {
+  if (phase_ == phase::building && ++links_bound_ == links_.size()) connect();
+}
+
+void node::connect() {
   std::vector<port<send_frame>> ports(setup_.run->workers);
-  for (const auto& [worker, link] : links_) {
-    tell<bind_link>(link, {bound_to(worker)});
-    ports[worker] = link;
-  }
+  for (const auto& [worker, link] : links_) ports[worker] = link;
   graph_->connect(ports);
   phase_ = phase::waiting;
   setup_.display->detail("membership: links to " + plural(links_.size(), "node") +

@@ -66,6 +66,11 @@ struct link_lost {
   bool on_purpose = false;  ///< a goodbye came before
 };
 
+/// From a network_link, after bind_link: from now on what it receives is held to that.
+struct link_bound {
+  worker_id peer{};
+};
+
 /// To a network_link: send what waits, say goodbye, close.
 struct close_link {
   std::string reason;
@@ -80,5 +85,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)
