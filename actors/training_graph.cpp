@@ -302,6 +302,16 @@ std::shared_ptr<debug_info> training_graph::debug_of(const compiled_net& train) 
                        static_cast<std::uint64_t>(std::max(0, spec.display())), context_.display});
 }
 
+/// Waking a thread of its own takes a shard longer than updating some ten thousand values, and it has two wake-ups on the
+/// way from the first layer's gradient to its next forward pass; what it computes holds up other messages for as long.
+bool training_graph::owns_little() const {
+  constexpr std::size_t little = 256 * 1024;  // values
+  const auto& cut = run_.store->cut();
+  std::size_t values = 0;
+  for (const auto id : cut.by_owner[value(context_.self)]) values += cut.chunks[id].count;
+  return values <= little;
+}
+
 void training_graph::spawn_shard_and_solver() {
   const auto& n = run_.train.graph;
   server_shard_setup shard;
@@ -322,7 +332,8 @@ void training_graph::spawn_shard_and_solver() {
   shard.arithmetic = node_.compute;
   shard.store = run_.store;
   shard.trace = lane("server_shard");
-  shard_ = start<server_shard>(thread_kind::own, "server_shard", std::move(shard));
+  shard_ = start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
+                               "server_shard", std::move(shard));
 
   checkpointer_setup snapshots;
   snapshots.train = &n;

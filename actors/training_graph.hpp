@@ -83,6 +83,7 @@ class training_graph {
   [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const parameter_group& group) const;
   void spawn_broadcast(push_entry& e);
   net_actors spawn_net(compiled_net& n, std::int32_t test_net);
+  [[nodiscard]] bool owns_little() const;
   void spawn_shard_and_solver();
   void connect_net(const compiled_net& n, const net_actors& a, bool training);
   void connect_pushes(const std::vector<port<send_frame>>& links);
