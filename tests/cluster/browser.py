@@ -190,9 +190,7 @@ class Browser:
                 d = m["params"]["exceptionDetails"]
                 out.append(d.get("exception", {}).get("description", d["text"]))
             elif m.get("method") == "Log.entryAdded" and m["params"]["entry"]["level"] == "error":
-                entry = m["params"]["entry"]
-                if "api/recording" not in entry.get("url", ""):  # a live page asks whether it is one
-                    out.append(f"{entry['text']} {entry.get('url', '')}")
+                out.append(f"{m['params']['entry']['text']} {m['params']['entry'].get('url', '')}")
             elif m.get("method") == "Runtime.consoleAPICalled" and m["params"]["type"] == "error":
                 out.append(str([a.get("value") for a in m["params"]["args"]]))
         return out

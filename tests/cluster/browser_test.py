@@ -66,7 +66,7 @@ class Shown(small_run.Trained):
         return first, second
 
     def small(self, **of_solver):
-        return small_run.solver(self.cluster.folder, "page", **{"iterations": 10**6, **of_solver})
+        return small_run.solver(self.cluster.folder, "page", **{"iterations": 10**6, "lr": 0.0001, **of_solver})
 
     def test_a_run_of_two_nodes_is_seen_as_it_is(self):
         self.two_nodes(self.small(hidden=256), "--routes", "auto", "--link-rate", "1000")

@@ -1,17 +1,16 @@
 # tests/cluster/page_test.py - what a node serves while it trains: figures that are true, of every node, and nothing else.
 import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import urllib.error
 import urllib.request
 
 import cluster
 import small_run
 
+HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 PAGE = r"page at (http://\S+)/"
 
 
@@ -39,7 +38,7 @@ class Events:
 
 class Page(small_run.Trained):
     def two_nodes(self, *options, iterations=100000, joiner=(), **of_solver):
-        path = small_run.solver(self.cluster.folder, "page", iterations=iterations, **of_solver)
+        path = small_run.solver(self.cluster.folder, "page", iterations=iterations, lr=0.0001, **of_solver)
         first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
                                   "--web", "127.0.0.1:0", *options)
         self.page = first.wait_for(PAGE)[1]
@@ -52,7 +51,7 @@ class Page(small_run.Trained):
 
     def clock_of(self, worker):
         tick = next(data for kind, data in Events(self.page) if kind == "tick")
-        return tick["members"][worker].get("clock", 0)
+        return next((m.get("clock", 0) for m in tick["members"] if m["id"] == worker), 0)  # none yet while the cluster forms
 
     def test_bytes_on_the_page_are_those_of_the_sockets_and_actors_those_that_run(self):
         """Rows 1, 2 and 7 of what the page is held to: every actor, bytes within 1 %, members."""
@@ -69,7 +68,7 @@ class Page(small_run.Trained):
         for member in last["members"]:
             self.assertGreater(member["bytes_out"], 4e6, member)
             self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
-            self.assertGreaterEqual(member["clock"], 390)
+            self.assertGreaterEqual(member["clock"], 300)
         self.assertLess(abs(last["members"][1]["offset_us"]), 100 + last["members"][1]["uncertain_us"],
                         "two processes of one machine have one clock")
 
@@ -105,7 +104,7 @@ class Page(small_run.Trained):
         self.assertTrue(all(r["why"] for r in routes.values()))
         self.assertEqual(routes["ip1"]["bytes"], 4 * 16 * (64 + 8 * 12 * 12))
 
-    def test_a_stopped_node_is_shown_silent_and_behind(self):
+    def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
         first, second = self.two_nodes("--staleness", "3")
         self.until(lambda: self.clock_of(1) > 3, "both train")
         second.signal(signal.SIGSTOP)
@@ -114,7 +113,7 @@ class Page(small_run.Trained):
         try:
             for kind, data in Events(self.page):
                 if kind == "tick":
-                    states.add(data["members"][1]["state"])
+                    states |= {m["state"] for m in data["members"] if m["id"] == 1}
                 if kind == "history" and any("worker 1" in line[2] and line[3] for line in data["lines"]):
                     break
             else:
@@ -122,6 +121,7 @@ class Page(small_run.Trained):
         finally:
             second.signal(signal.SIGCONT)
         self.assertEqual(first.wait(), 3)
+        self.assertIn("lost", states)
 
     def test_exports_are_what_their_readers_read(self):
         """Row 12: DOT that dot reads, metrics line by line, a trace without partial overlaps, a CSV with a line a point."""
@@ -157,15 +157,10 @@ class Page(small_run.Trained):
         self.assertEqual(status("POST /api/graph HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"), 405)
         self.assertEqual(status("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "x" * 9000 + "\r\n\r\n"), 431)
         many = [socket.create_connection((host, int(port)), timeout=20) for _ in range(64)]
-        self.until(lambda: self.refused_for_many(host, int(port)), "a connection too many is told so")
+        self.until(lambda: status(HEALTH) == 503, "a connection too many is told so")
         for s in many:
             s.close()
-        self.until(lambda: fetch(self.page, "/healthz")["ok"], "the others are answered again")
-
-    def refused_for_many(self, host, port):
-        with socket.create_connection((host, port), timeout=20) as s:
-            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            return b" 503 " in s.recv(100).split(b"\r\n")[0] + b" "
+        self.until(lambda: status(HEALTH) == 200, "the others are answered again")
 
     def test_an_open_page_without_a_token_is_not_served(self):
         path = small_run.solver(self.cluster.folder, "open")

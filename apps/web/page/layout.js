@@ -108,6 +108,28 @@ function reduced(links) {
   return links.filter(([a, b]) => !reaches(a, b, b));
 }
 
+/** A net whose names have no slashes is one module. A big one is cut by what its layers' names begin with (res2a_branch1), and
+    layers whose name no other shares stay together with their neighbours of that kind. */
+function cut(module) {
+  if (module.cards.length <= 24) return [module];
+  const beginning = c => c.title.split('_')[0], sizes = new Map();
+  for (const c of module.cards) sizes.set(beginning(c), (sizes.get(beginning(c)) ?? 0) + 1);
+  const parts = [], byName = new Map();
+  for (const c of module.cards) {
+    const name = beginning(c), alone = sizes.get(name) === 1, last = parts.at(-1);
+    let part = alone ? (last?.alone ? last : null) : byName.get(name);
+    if (!part) {
+      parts.push(part = { ...module, id: `${module.id} ${parts.length}`, label: name, cards: [], alone });
+      if (!alone) byName.set(name, part);
+    }
+    part.cards.push(c);
+    if (alone && part.cards.length > 1) part.label = `${beginning(part.cards[0])} … ${name}`;
+  }
+  if (parts.length < 3) return [module];
+  for (const part of parts) for (const c of part.cards) c.module = part.id;
+  return parts;
+}
+
 function pack(modules, links, wrap) {
   const rows = [];
   let row = null;
@@ -154,6 +176,12 @@ export function layout(graph, width, height) {
     cards.set(key, c);
     modules.get(c.module).cards.push(c);
     for (const n of nodes) cardOf.set(n.id, c);
+  }
+  for (const m of [...modules.values()]) {
+    const parts = cut(m);
+    if (parts.length === 1) continue;
+    modules.delete(m.id);
+    for (const part of parts) modules.set(part.id, part);
   }
   const seen = new Set(), links = [], between = [];
   for (const e of graph.edges) {
