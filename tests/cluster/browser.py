@@ -64,6 +64,8 @@ class Browser:
         self.close()
 
     def close(self):
+        if hasattr(self, "socket"):
+            self.socket.close()
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -4,8 +4,7 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import unittest
+import signal
 import xml.etree.ElementTree
 
 import browser
@@ -197,12 +196,20 @@ class Shown(small_run.Trained):
         self.assertEqual(got[1], {"compute": 300, "exposed": 10, "communication": 130})
         self.assertEqual(got[2], [[0, [0, 300]], [1, [400, 500]]])
 
-    def test_the_page_comes_back_when_the_node_does_and_says_so_meanwhile(self):
-        first, second = self.two_nodes(self.small(iterations=30))
+    def test_the_page_says_that_a_run_is_over_and_shows_the_next_one(self):
+        solver = self.small()
+        first, second = self.two_nodes(solver)
         b = self.look()
         b.open(self.page)
-        self.assertEqual(self.cluster.wait_all(), [0, 0])
-        b.wait_for("document.getElementById('state').textContent === 'ended' || poseidon.store.connection === 'reconnecting'", "it says that the run is over")
+        b.wait_for(READY, "the graph is drawn")
+        first.signal(signal.SIGINT)
+        self.assertEqual(first.wait(), 130)
+        b.wait_for("document.getElementById('state').textContent === 'ended'", "it says that the run is over")
+        self.assertIn("ending after clock", b.value("document.getElementById('log').textContent"))
+        again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
+        b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
+                   "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
+        again.signal(signal.SIGINT)
 
     def test_a_finished_run_is_shown_again(self):
         """Row 13: the trace file alone brings back actors, counts, curves and timeline."""

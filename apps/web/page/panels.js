@@ -16,6 +16,7 @@ export class Panels {
     store.addEventListener('graph', () => this.#detail());
     store.addEventListener('history', () => { this.#log(); this.#figures(); });
     store.addEventListener('state', () => this.#state());
+    store.addEventListener('reset', () => { this.seenLines = -1; this.log.replaceChildren(); });
     this.seenLines = -1;
   }
 

@@ -1,5 +1,5 @@
 // store.js - what the page knows, and how it hears of it. Totals come in, rates are made here. Modules listen for:
-//   graph (a new one), tick (counts have changed), spans, history, state (connection or run)
+//   graph (a new one), tick (counts have changed), spans, history, state (connection or run), reset (all from the beginning)
 // A live page reads /api/graph and /events; where the server has a recording (/api/recording) it is read instead.
 import { Spans } from './spans.js';
 
@@ -37,6 +37,7 @@ export class Store extends EventTarget {
     this.actors = []; this.edges = []; this.spans = new Spans();
     this.points = []; this.tests = []; this.lines = []; this.traffic = [];
     this.lastTick = null;
+    this.#say('reset');
   }
 
   #close() {
@@ -50,12 +51,16 @@ export class Store extends EventTarget {
     this.#forget();
     const source = this.source = new EventSource('events' + this.#query());
     const on = (kind, f) => source.addEventListener(kind, e => { if (source === this.source) f(JSON.parse(e.data)); });
-    source.onopen = () => { this.#forget(); this.#connected('live'); };
-    source.onerror = () => { if (source === this.source) this.#connected('reconnecting'); };
+    // Also after the browser has connected again by itself, perhaps to another run.
+    source.onopen = () => { this.#forget(); this.#connected('live'); this.#fetchGraph(); };
+    source.onerror = () => {
+      if (source !== this.source) return;
+      this.#connected('reconnecting');
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => source === this.source && this.#open(), 3000);
+    };
     on('tick', t => this.#tick(t));
     on('spans', x => { this.spans.add(x); this.#say('spans'); });
     on('history', x => this.#history(x));
-    this.#fetchGraph();
   }
 
   #query() { return this.worker === null ? '' : '?node=' + this.worker; }
