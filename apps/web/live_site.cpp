@@ -109,7 +109,8 @@ site::answer live_site::get(const request& r) {
     const auto all = view_->history().json(from);
     return {{200, json, all.empty() ? "{\"points\":[],\"tests\":[],\"lines\":[]}" : all, ""}, {}};
   }
-  if (r.path == "/api/recording") return {{200, json, "null", ""}, {}};  // that would be a finished run
+  if (r.path == "/api/recording")
+    return {{200, json, "null", ""}, {}};  // that would be a finished run
   if (r.path == "/api/csv")
     return {{200, "text/csv; charset=utf-8", view_->history().csv(),
              "Content-Disposition: attachment; filename=\"poseidon.csv\"\r\n"},

@@ -6,6 +6,7 @@
 #include <list>
 #include <optional>
 #include <poll.h>
+#include <pthread.h>
 #include <stdexcept>
 #include <string_view>
 #include <sys/socket.h>
@@ -225,7 +226,10 @@ server::server(server_options options, std::shared_ptr<site> shown) {
   } catch (const socket_error& e) {
     throw std::invalid_argument("the page cannot be served at " + at + " (--web): " + e.what());
   }
-  thread_ = std::thread([this] { loop_->run(); });
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "page");  // as top -H shows it
+    loop_->run();
+  });
 }
 
 server::~server() {

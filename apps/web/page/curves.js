@@ -81,7 +81,7 @@ export class Curves {
     const scores = Curves.scores(tests);
     this.score.box.hidden = !scores.length;
     if (scores.length) this.score.draw([{ colour: '--good', points: scores, dots: true }], figure(scores.at(-1)[1]), figure);
-    this.speed.draw([{ colour: '--apply', points: points.slice(1).map(p => [p[0], p[4]]) }], points.length > 1 ? figure(last[4]) : 'none yet', figure);
+    this.speed.draw([{ colour: '--apply', points: points.filter(p => p[4] > 0).map(p => [p[0], p[4]]) }], points.length > 1 ? figure(last[4]) : 'none yet', figure);
     const rates = [[], []];
     for (let i = 1; i < traffic.length; ++i) { const dt = traffic[i][0] - traffic[i - 1][0]; for (const k of [0, 1]) rates[k].push([traffic[i][0], (traffic[i][k + 1] - traffic[i - 1][k + 1]) / dt]); }
     this.network.box.hidden = traffic.length < 2;

@@ -137,15 +137,15 @@ export class Graph {
     }
     const rates = { push: 0, pull: 0, factors: 0 };
     for (const e of this.store.graph.edges) {
-      const rate = this.store.edges[e.id]?.byteRate ?? 0;
+      const flow = this.store.edges[e.id], rate = (this.store.replay ? flow?.bytes : flow?.byteRate) ?? 0;
       if (e.id < 0 || !rate) continue;
       const exchange = this.store.graph.byId.get(e.kind === 'pull' ? e.dst : e.src)?.kind;
       if (exchange === 'factor_broadcast' && e.message !== 'parameters_fresh') rates.factors += rate;
       else if (e.kind === 'push' || e.message === 'chunk_landed') rates[e.kind === 'push' ? 'push' : 'pull'] += rate;
     }
     for (const [kind, bus] of Object.entries(this.buses)) {
-      bus.line.setAttribute('stroke-width', (1.2 + 1.1 * Math.log10(1 + rates[kind] / 1e5)).toFixed(2));
-      bus.text.textContent = `${kind} ${bytes(rates[kind])}/s`;
+      bus.line.setAttribute('stroke-width', (1.2 + 1.1 * Math.log10(1 + rates[kind] / (this.store.replay ? 1e7 : 1e5))).toFixed(2));
+      bus.text.textContent = `${kind} ${bytes(rates[kind])}${this.store.replay ? '' : '/s'}`;
     }
   }
 
