@@ -56,7 +56,7 @@ class Page(small_run.Trained):
     def test_bytes_on_the_page_are_those_of_the_sockets_and_actors_those_that_run(self):
         """Rows 1, 2 and 7 of what the page is held to: every actor, bytes within 1 %, members."""
         measured = self.cluster.folder / "measured.json"
-        first, second = self.two_nodes("--graph", measured, "--routes", "ps", iterations=400, hidden=512, batch=8)
+        first, second = self.two_nodes("--graph", measured, "--routes", "ps", iterations=1500, hidden=512, batch=8)
         # The last events that come are those of a run that has ended: nothing moves any more.
         last, ended = None, False
         for kind, data in Events(self.page):
@@ -68,7 +68,7 @@ class Page(small_run.Trained):
         for member in last["members"]:
             self.assertGreater(member["bytes_out"], 4e6, member)
             self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
-            self.assertGreaterEqual(member["clock"], 300)
+            self.assertGreaterEqual(member["clock"], 700)  # the other node reports now and then, not at its end
         self.assertLess(abs(last["members"][1]["offset_us"]), 100 + last["members"][1]["uncertain_us"],
                         "two processes of one machine have one clock")
 
