@@ -74,7 +74,10 @@ struct actor_context {
 namespace detail {
 template <class D, class... Ms>
 caf::behavior behavior_of(D* self, messages<Ms...>) {
-  return {[self](const Ms& m) { self->on(m); }...};
+  return {[self](const Ms& m) {
+    self->count_handled();
+    self->on(m);
+  }...};
 }
 }  // namespace detail
 
@@ -105,6 +108,11 @@ class actor : public caf::event_based_actor {
   }
   /// Runs in the actor itself before its first message.
   void started() {}
+  /// Before each message is handled; counts those that tell() of another actor has counted.
+  void count_handled() {
+    const auto& from = this->current_sender();
+    if (from != nullptr && from != this->ctrl()) edges_->handle_one();
+  }
 
  protected:
   /// Sends `m`, counted. High priority overtakes what waits in the receiver's mailbox.

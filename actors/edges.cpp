@@ -57,6 +57,12 @@ std::vector<edge_book::row> edge_book::rows() const {
   return out;
 }
 
+std::vector<std::shared_ptr<const edge_table>> edge_book::tables(std::size_t first) const {
+  const std::lock_guard lock(mutex_);
+  if (first >= tables_.size()) return {};
+  return {tables_.begin() + static_cast<std::ptrdiff_t>(first), tables_.end()};
+}
+
 std::vector<std::pair<std::string, std::string>> edge_book::actors() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, std::string>> out;

@@ -44,6 +44,13 @@ class edge_table {
   /// Called by the owning actor only.
   void count(std::uint64_t to, std::string_view message, std::size_t bytes);
 
+  /// A message of another actor has been handled. Called by the owning actor only.
+  void handle_one() {
+    handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  /// With all edges that lead here it tells how many messages wait: what has been sent and not handled.
+  [[nodiscard]] std::uint64_t handled() const { return handled_.load(std::memory_order_relaxed); }
+
   [[nodiscard]] const edge* first() const { return first_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& type() const { return type_; }
@@ -54,6 +61,7 @@ class edge_table {
   std::string name_, type_;
   std::atomic<std::uint64_t> id_{0};
   std::atomic<edge*> first_{nullptr};
+  std::atomic<std::uint64_t> handled_{0};
   edge* last_used_ = nullptr;  // of the owner: the same edge is often used again
 };
 
@@ -71,6 +79,8 @@ class edge_book {
     table->bind(actor_id);
   }
   [[nodiscard]] std::vector<row> rows() const;
+  /// All tables, in the order in which their actors were spawned, from number `first` on.
+  [[nodiscard]] std::vector<std::shared_ptr<const edge_table>> tables(std::size_t first = 0) const;
   /// (name, type) of every actor ever spawned.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> actors() const;
 

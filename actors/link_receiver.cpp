@@ -2,6 +2,7 @@
 
 #include "actors/trace.hpp"
 #include "messages/checksum.hpp"
+#include "messages/node_report.hpp"
 #include "models/square_sum.hpp"
 
 #include <algorithm>
@@ -82,6 +83,14 @@ void check_factors(const decoded_header& h, const link_limits& limits, const fra
                     std::to_string(sizeof(float) * values));
 }
 
+void check_report(const decoded_header& h, const link_routes& routes) {
+  if (!routes.reports)
+    throw bad_frame("report", "reader", "this node", "the first node, while it shows the run");
+  if (h.payload_bytes > max_report_bytes)
+    throw bad_frame("report", "payload size", std::to_string(h.payload_bytes),
+                    "at most " + std::to_string(max_report_bytes));
+}
+
 void check_slot(std::string_view kind, const link_limits& limits, std::uint32_t slot) {
   if (slot < limits.history_slots) return;
   throw bad_frame(kind, "slot", std::to_string(slot),
@@ -103,6 +112,8 @@ void check_frame(const decoded_header& h, const link_binding& run) {
           check_squares(h, run.limits);
         if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::factors>)
           check_factors(h, run.limits, f);
+        if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::report>)
+          check_report(h, run.routes);
         if constexpr (requires { f.slot; }) check_slot(kind, run.limits, f.slot);
         if constexpr (requires { f.worker; }) {
           if (f.worker != run.peer && run.peer != no_worker) {
@@ -284,6 +295,8 @@ void link_receiver::deliver(open_frame f) {
   } else if (const auto* h = std::get_if<frames::history>(&f.head.header)) {
     tell(to.history_checkpointer,
          history_arrived{from, h->chunk, h->slot, h->version, std::move(values)}, bytes);
+  } else if (std::holds_alternative<frames::report>(f.head.header)) {
+    tell(to.reports, report_arrived{from, std::move(values)}, bytes);
   } else {
     tell(to.control, control_arrived{from, std::move(f.head.header)});
   }

@@ -4,7 +4,8 @@
 // the payload straight to where it belongs, tells whom it concerns, until the connection ends.
 //
 // Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is over
-// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived
+// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
+//          report_arrived (to telemetry)
 //                            along link_routes
 //          receiver_ended    to network_link, last
 // State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
@@ -71,7 +72,7 @@ class link_receiver : public actor<link_receiver> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<begin_receiving>;
   using sends = messages<control_arrived, gradient_arrived, squares_arrived, chunk_landed,
-                         factors_landed, history_arrived, receiver_ended>;
+                         factors_landed, history_arrived, report_arrived, receiver_ended>;
 
   link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
                 port<receiver_ended> link);

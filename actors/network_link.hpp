@@ -59,6 +59,7 @@ struct link_routes {
   std::function<port<chunk_landed>(chunk_id)> gather;
   std::function<port<factors_landed>(layer_id)> factors;
   port<control_arrived> control;
+  port<report_arrived> reports;  ///< empty: this node has asked nobody for any
   std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
   port<history_arrived> history_checkpointer;                    ///< history
   port<link_bound> bound;

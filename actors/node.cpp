@@ -45,6 +45,8 @@ void node::on(const control_arrived& m) {
       tell<send_frame>(back->second, {frames::probe_heard{p->round}, {}, 0});
   } else if (const auto* h = std::get_if<frames::probe_heard>(&m.header)) {
     if (selector_) tell<probe_answered>(selector_, {m.from, h->round});
+  } else if (std::holds_alternative<frames::watch>(m.header)) {
+    if (telemetry_) tell<control_arrived>(telemetry_, m);
   } else if (graph_ == nullptr) {
     return;  // the rest concerns a run that this node has not built
   } else if (std::holds_alternative<frames::start_training>(m.header)) {
@@ -115,6 +117,7 @@ void node::on(const link_lost& m) {
   if (phase_ == phase::ended) return;
   setup_.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
   links_.erase(value(m.peer));
+  if (!m.on_purpose) setup_.view->lost(m.peer, m.why);
   if (phase_ == phase::failing) return;
   const bool has_reason = m.why.find(": ") != std::string::npos;
   if (!m.on_purpose || has_reason)
@@ -192,6 +195,7 @@ void node::close(node_result result) {
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
+  setup_.view->ended(result.error);
   result.compiled = std::move(compiled_);
   setup_.ended(std::move(result));
   // Handles are references, and some of those actors refer to this one: a circle would keep all of them.

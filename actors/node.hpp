@@ -20,6 +20,7 @@
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          choose_routes, measure_links, probe_answered   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
+//          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
 //          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run
@@ -70,11 +71,14 @@ struct node_setup {
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
+  bool shows =
+      false;  ///< somebody looks at `view` (--web): spans are recorded, worker 0 asks the others for theirs
   std::shared_ptr<progress> display;
   std::shared_ptr<node_network> network = std::make_shared<node_network>();
   std::shared_ptr<const wake_up> stop;  ///< set with `interrupted`: ends the waits of dialing
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<trace_log> trace;
+  std::shared_ptr<cluster_view> view;
   std::function<void(node_result)> ended;  ///< called once
 };
 
@@ -85,10 +89,11 @@ class node : public actor<node> {
       messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed, everyone_ready,
                everyone_done, control_arrived, link_bound, link_lost, stop_decided, training_done,
                training_failed, snapshot_written, interrupted>;
-  using sends = messages<choose_routes, measure_links, probe_answered, connect_coordinator,
-                         member_joined, member_is_ready, member_is_done, send_frame, bind_link,
-                         close_link, begin_training, stop_soon, finish_after, control_arrived,
-                         chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
+  using sends =
+      messages<choose_routes, measure_links, probe_answered, connect_coordinator, connect_telemetry,
+               member_joined, member_is_ready, member_is_done, send_frame, bind_link, close_link,
+               begin_training, stop_soon, finish_after, control_arrived, chunk_landed,
+               history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
@@ -150,6 +155,8 @@ class node : public actor<node> {
   handle<coordinator> coordinator_;
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;
+  std::vector<route_decision> decisions_;  // for whoever wants to know why
+  bool watched_ = false;                   // the first node shows the run
   std::size_t links_bound_ = 0;
   handle<telemetry> telemetry_;
   /// By chunk, for the links' trace; filled before the first chunk travels.

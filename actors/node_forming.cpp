@@ -1,8 +1,10 @@
 // actors/node_forming.cpp - the first half of node: finding the others, building the graph, first values.
 #include "actors/details.hpp"
+#include "actors/link_spans.hpp"
 #include "actors/node.hpp"
 #include "actors/peer_window.hpp"
 #include "actors/run_codec.hpp"
+#include "actors/run_facts.hpp"
 
 #include <algorithm>
 
@@ -89,6 +91,7 @@ void node::on(const routes_chosen& m) {
       routes_need_rate_ = true;
     } else {
       for (const auto& note : m.notes) setup_.display->note(note);
+      decisions_ = m.decisions;
       setup_.run->routes = m.routes;
       setup_.run->wire = m.wire;
     }
@@ -153,22 +156,11 @@ void node::open(std::uint32_t worker, const link_connection& c) {
   o.rate_mbit_s = setup_.link_mbit_s;
   o.budget_mbit_s = setup_.budget_mbit_s;
   counters_[worker] = o.counters;
+  setup_.view->own().opened(worker, o.counters);
   const auto name = "network_link " + std::to_string(worker);
-  if (auto* out = setup_.trace->lane(name + " out")) {
-    auto* in = setup_.trace->lane(name + " in");
-    o.trace = [out, in, layers = chunk_layers_, named = layer_names_](const link_event& e) {
-      if (e.layer && value(*e.layer) < named->size())
-        (e.sent ? out : in)
-            ->record({(*named)[value(*e.layer)], e.sent ? "broadcast" : "collect", e.start_ns,
-                      e.end_ns, e.number, -1, e.bytes});
-      if (!e.chunk || value(*e.chunk) >= layers->size()) return;
-      const bool gradient = e.kind == "push_gradient";
-      const auto phase = e.sent ? (gradient ? "push" : "send") : (gradient ? "receive" : "pull");
-      (e.sent ? out : in)
-          ->record({(*layers)[value(*e.chunk)], phase, e.start_ns, e.end_ns, e.number,
-                    static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
-    };
-  }
+  // A joiner opens its first link before it knows whether the run is watched.
+  if (setup_.trace->enabled() || setup_.join)
+    o.trace = spans_of_link(setup_.trace, name, chunk_layers_, layer_names_);
   links_[worker] = setup_.network->open(system(), *setup_.edges, name, std::move(o));
 }
 
@@ -216,6 +208,7 @@ void node::on(const view_agreed& m) {
 void node::tell_view() {
   auto view = view_of(*setup_.run);
   view.members = members_;
+  view.watched = setup_.shows;
   describe_view(view.epoch);
   for (const auto& [worker, link] : links_) {
     view.you = worker_id{worker};
@@ -237,6 +230,8 @@ void node::take_view(const frames::view& v) {
     members_ = v.members;
     describe_view(v.epoch);
     setup_.run = run_of(v);
+    watched_ = v.watched;
+    if (watched_) setup_.trace->watch();
     setup_.display->note("worker " + std::to_string(value(self_)) + " of " +
                          std::to_string(members_.size()));
     for (std::uint32_t w = 1; w < value(self_); ++w)
@@ -268,7 +263,13 @@ void node::build() {
   for (const auto& a : graph_->monitored()) monitor(a);
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
-      telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
+      telemetry_setup{self_, setup_.trace, setup_.edges, setup_.view,
+                      setup_.shows && value(self_) == 0 && setup_.run->workers > 1, watched_,
+                      setup_.trace_file, setup_.graph_file});
+  auto facts = facts_of(*compiled_, *setup_.run, decisions_);
+  facts.self = value(self_);
+  facts.members = members_;
+  setup_.view->begin(std::move(facts));
   bind_if_complete();
 }
 
@@ -303,6 +304,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
   b->routes.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
   b->routes.control = me;
+  if (setup_.shows && value(self_) == 0) b->routes.reports = telemetry_;
   b->routes.bound = me;
   b->routes.lost = me;
   b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
@@ -336,6 +338,7 @@ void node::connect() {
   std::vector<port<send_frame>> ports(setup_.run->workers);
   for (const auto& [worker, link] : links_) ports[worker] = link;
   graph_->connect(ports);
+  tell<connect_telemetry>(telemetry_, {std::move(ports)});
   phase_ = phase::waiting;
   setup_.display->detail("membership: links to " + plural(links_.size(), "node") +
                          " and all actors stand; waiting for the others");

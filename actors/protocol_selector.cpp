@@ -171,6 +171,7 @@ void protocol_selector::plan() {
     answer.needs_rate = plan.rate_assumed;
     answer.routes = std::move(plan.routes);
     answer.wire = std::move(plan.wire);
+    answer.decisions = std::move(plan.decisions);
     answer.notes = std::move(plan.notes);
     if (probe_)
       answer.notes.insert(answer.notes.begin(),

@@ -39,8 +39,9 @@ struct routes_chosen {
   bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
   parameter_routes routes;
   parameter_formats wire;
-  std::vector<std::string> notes;  ///< for the user
-  std::string error;               ///< empty: none
+  std::vector<route_decision> decisions;  ///< empty where nothing was predicted
+  std::vector<std::string> notes;         ///< for the user
+  std::string error;                      ///< empty: none
 };
 
 /// node -> protocol_selector

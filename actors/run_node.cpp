@@ -38,9 +38,20 @@ void await_actors(caf::actor_system& system, const node_result& result) {
 
 }  // namespace
 
-node_result run_node(node_setup setup, const signal_hook& signals) {
+void prepare(node_setup& setup) {
   if (!setup.edges) setup.edges = std::make_shared<edge_book>();
-  if (!setup.trace) setup.trace = std::make_shared<trace_log>(!setup.trace_file.empty());
+  if (!setup.trace)
+    setup.trace = std::make_shared<trace_log>(!setup.trace_file.empty(), setup.shows);
+  if (!setup.view) {
+    const auto nodes = setup.run ? setup.run->workers : 2;  // a joiner is never alone
+    const auto history = std::make_shared<run_history>(setup.display, nodes);
+    setup.view = std::make_shared<cluster_view>(setup.edges, setup.trace, history);
+    setup.display = history;
+  }
+}
+
+node_result run_node(node_setup setup, const signal_hook& signals) {
+  prepare(setup);
   std::promise<node_result> ended;
   setup.ended = [&](node_result r) { ended.set_value(std::move(r)); };
 

@@ -121,6 +121,8 @@ class tcp_listener {
   tcp_listener& operator=(const tcp_listener&) = delete;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// For poll(): readable when accept() will not wait.
+  [[nodiscard]] int to_poll() const { return fd_; }
   /// The next connection, or nothing after `limit` or wake(). Errors   socket_error (say,
   /// no descriptors).
   [[nodiscard]] std::shared_ptr<tcp_socket> accept(std::chrono::milliseconds limit);

@@ -14,8 +14,11 @@ std::int64_t now_ns() {
       .count();
 }
 
+trace_lane::trace_lane(std::string name, bool kept)
+    : name_(std::move(name)), kept_(kept), first_(new block), last_(first_), reading_(first_) {}
+
 trace_lane::~trace_lane() {
-  for (auto* b = first_.next.load(); b != nullptr;) {
+  for (auto* b = first_; b != nullptr;) {
     auto* next = b->next.load();
     delete b;
     b = next;
@@ -24,7 +27,7 @@ trace_lane::~trace_lane() {
 
 void trace_lane::record(const trace_span& span) {
   auto used = last_->used.load(std::memory_order_relaxed);
-  if (used == std::size(last_->spans)) {
+  if (used == block_spans) {
     auto* fresh = new block;
     last_->next.store(fresh, std::memory_order_release);
     last_ = fresh;
@@ -35,9 +38,12 @@ void trace_lane::record(const trace_span& span) {
 }
 
 trace_lane* trace_log::lane(std::string name) {
-  if (!enabled_) return nullptr;
+  return enabled() ? early_lane(std::move(name)) : nullptr;
+}
+
+trace_lane* trace_log::early_lane(std::string name) {
   const std::lock_guard lock(mutex_);
-  return lanes_.emplace_back(std::make_unique<trace_lane>(std::move(name))).get();
+  return lanes_.emplace_back(std::make_unique<trace_lane>(std::move(name), kept_)).get();
 }
 
 std::string_view trace_log::keep(std::string text) {
@@ -98,7 +104,8 @@ std::map<std::string_view, trace_log::communication> trace_log::communication_of
   return out;
 }
 
-void trace_log::write(const std::filesystem::path& path, worker_id self) const {
+void trace_log::write(const std::filesystem::path& path, worker_id self,
+                      const std::string& more) const {
   const auto partial = path.string() + ".partial";
   auto fail = [&](const std::string& what) {
     const auto why = std::error_code(errno, std::generic_category()).message();
@@ -133,7 +140,9 @@ void trace_log::write(const std::filesystem::path& path, worker_id self) const {
         static_cast<double>(std::max<std::int64_t>(0, c.exchange_ns - c.exposed_ns)) / 1e6);
     separator = ",\n";
   }
-  std::fputs("\n]}\n", f.get());
+  std::fputs("\n]", f.get());
+  if (!more.empty()) std::fprintf(f.get(), ",\n%s", more.c_str());
+  std::fputs("}\n", f.get());
   if (std::ferror(f.get()) != 0 || std::fflush(f.get()) != 0) fail("cannot write it");
   f.reset();
   if (std::rename(partial.c_str(), path.c_str()) != 0) fail("cannot rename it into place");

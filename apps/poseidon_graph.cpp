@@ -1,11 +1,14 @@
-// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs.
+// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; shows a
+// run that is over in the page that --web shows of one that goes on.
 #include "actors/actor_graph.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
 #include "apps/run_app.hpp"
+#include "apps/web/recorded_site.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -17,12 +20,46 @@ constexpr const char* examples = R"(Examples
   poseidon-graph models/zoo/lenet/solver.prototxt --nodes 2 -o lenet.svg
   poseidon-graph train_val.prototxt --input 3x32x32 --nodes 8 --devices cpu:2 -o net.json
   poseidon-graph --types            who can send what to whom, as Mermaid text
+  poseidon-graph view trace.json    a finished run (poseidon-node --trace) in the browser
 
 An SVG needs Graphviz's program dot (Debian: apt-get install graphviz). Sources of data that are not there
 do not matter: --input says the shape of their samples; without it one is guessed, and the guess is said.
 Exit codes: 0 done, 2 wrong use or a bad file.)";
 
+/// Until it is interrupted.
+int view(int argc, char** argv) {
+  std::filesystem::path trace;
+  std::string at = "127.0.0.1:7680";
+  CLI::App app("Shows a finished run in the browser: timeline, actors, curves.",
+               "poseidon-graph view");
+  app.add_option("trace", trace, "what poseidon-node --trace has written")->required();
+  app.add_option("--web", at, "HOST:PORT on this machine where the page is served");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    throw spec_error(std::string(e.what()) + ". poseidon-graph view --help lists the options.");
+  }
+  const auto address = parse_host_port(at);
+  if (!is_loopback(address))
+    throw spec_error(
+        "--web " + at +
+        " can be reached from other machines: serve 127.0.0.1 and tunnel with ssh -L.");
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int s : {SIGINT, SIGTERM}) sigaddset(&ends, s);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before the server's thread is there
+  const auto page = web::serve_recording(address, trace);
+  std::printf("page at http://%s/; Ctrl-C ends it\n", to_string(page->address()).c_str());
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "view") return view(argc - 1, argv + 1);
   graph_options o;
   std::string devices = "cpu:1", input;
   std::filesystem::path output = "-";

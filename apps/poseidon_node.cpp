@@ -5,6 +5,7 @@
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
+#include "apps/web/live_site.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
@@ -120,6 +121,7 @@ node_setup setup_of(const node_options& o) {
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
   s.graph_file = o.graph;
+  s.shows = o.web.has_value();
   s.display = std::make_shared<console>(verbosity_of(o.log_level), o.nodes);
   return s;
 }
@@ -129,8 +131,14 @@ int train_verb(int argc, char** argv) {
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
-  const auto result =
-      run_node(setup_of(*options), [&](auto tell) { signals.run(std::move(tell)); });
+  auto setup = setup_of(*options);
+  prepare(setup);
+  std::unique_ptr<web::server> page;
+  if (options->web) {
+    page = web::serve_live(*options->web, options->web_token, setup.view);
+    setup.display->note("page at http://" + to_string(page->address()) + "/");
+  }
+  const auto result = run_node(std::move(setup), [&](auto tell) { signals.run(std::move(tell)); });
   if (!result.error.empty()) std::fprintf(stderr, "%s\n", result.error.c_str());
   return result.exit_code;
 }

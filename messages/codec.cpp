@@ -52,6 +52,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, v.routes[i]);
   auto formats = w.initWire(static_cast<unsigned>(v.wire.size()));
   for (unsigned i = 0; i < formats.size(); ++i) formats.set(i, v.wire[i]);
+  w.setWatched(v.watched);
 }
 
 void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
@@ -128,6 +129,12 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setLast(f.last);
                  },
                  [&](const frames::probe_heard& f) { frame.initProbeHeard().setRound(f.round); },
+                 [&](const frames::watch& f) {
+                   auto w = frame.initWatch();
+                   w.setSentNs(f.sent_ns);
+                   w.setIntervalMs(f.interval_ms);
+                 },
+                 [&](const frames::report&) { frame.setReport(); },
              },
              h);
 }
@@ -176,6 +183,7 @@ frame_header read(wire::View::Reader r) {
     at_most("view", "wire format", format, 2);
     v.wire.push_back(format);
   }
+  v.watched = r.getWatched();
   return v;
 }
 
@@ -251,6 +259,15 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::probe{frame.getProbe().getRound(), frame.getProbe().getLast()};
     case wire::Frame::PROBE_HEARD:
       return frames::probe_heard{frame.getProbeHeard().getRound()};
+    case wire::Frame::WATCH: {
+      const auto r = frame.getWatch();
+      if (r.getIntervalMs() < min_report_ms || r.getIntervalMs() > max_report_ms)
+        throw bad_frame("watch", "interval in ms", std::to_string(r.getIntervalMs()),
+                        std::to_string(min_report_ms) + " to " + std::to_string(max_report_ms));
+      return frames::watch{r.getSentNs(), r.getIntervalMs()};
+    }
+    case wire::Frame::REPORT:
+      return frames::report{};
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -300,7 +317,8 @@ std::string_view kind_name(const frame_header& h) {
       "install_history", "gather_history", "history",
       "worker_report",   "stop_requested", "stop_after",
       "goodbye",         "worker_done",    "gradient_squares",
-      "factors",         "probe",          "probe_heard"};
+      "factors",         "probe",          "probe_heard",
+      "watch",           "report"};
   return names[h.index()];
 }
 
@@ -310,7 +328,8 @@ bool has_payload(const frame_header& h) {
          std::holds_alternative<frames::install_history>(h) ||
          std::holds_alternative<frames::history>(h) ||
          std::holds_alternative<frames::gradient_squares>(h) ||
-         std::holds_alternative<frames::factors>(h) || std::holds_alternative<frames::probe>(h);
+         std::holds_alternative<frames::factors>(h) || std::holds_alternative<frames::probe>(h) ||
+         std::holds_alternative<frames::report>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

@@ -18,7 +18,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 3;   ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 4;   ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
@@ -31,6 +31,7 @@ inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
+inline constexpr std::uint32_t min_report_ms = 50, max_report_ms = 10000;  ///< a watch's interval
 inline constexpr std::size_t max_text_bytes =
     4096;  ///< reasons, addresses, folders; longer ones are cut
 

@@ -43,6 +43,7 @@ struct view {
   std::vector<std::uint8_t> routes;
   /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0.
   std::vector<std::uint8_t> wire;
+  bool watched = false;  ///< the first node shows the run: record spans, answer `watch`
 };
 
 /// Each node to the first: links to all members are up and the actors wait.
@@ -142,6 +143,15 @@ struct worker_done {
   version_id version{};
 };
 
+/// The first node to each other one, every second while it shows the run: report, so often.
+struct watch {
+  std::int64_t sent_ns = 0;  ///< the writer's now_ns()
+  std::uint32_t interval_ms = 1000;
+};
+
+/// The answer. Payload: a node_report (messages/node_report.hpp).
+struct report {};
+
 }  // namespace frames
 
 using frame_header =
@@ -149,6 +159,7 @@ using frame_header =
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
-                 frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard>;
+                 frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard,
+                 frames::watch, frames::report>;
 
 }  // namespace poseidon

@@ -59,6 +59,12 @@ struct history_arrived {
   payload values;
 };
 
+/// From a network_link to telemetry: a node_report, not yet looked at.
+struct report_arrived {
+  worker_id from{};
+  payload packed;
+};
+
 /// From a network_link: the peer is gone. Said once, also for a bad frame; the link sends nothing after it.
 struct link_lost {
   worker_id peer{};
@@ -86,5 +92,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::report_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)

@@ -48,6 +48,8 @@ struct Frame {
     factors @18 :Factors;
     probe @19 :Probe;
     probeHeard @20 :ProbeHeard;
+    watch @21 :Watch;
+    report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
   }
 }
 
@@ -66,6 +68,7 @@ struct View {
   testPhases @10 :UInt64;     # that a run before this one has done
   routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
   wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
+  watched @13 :Bool;          # the first node shows the run to somebody: record spans, answer watch frames
 }
 
 # Each node to the first: links to all members are up and the actors wait.
@@ -164,4 +167,70 @@ struct StopAfter {
 # To everyone, before closing on purpose, so that the end of the connection is no failure.
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
+}
+
+# The first node to each other one, every second while it shows the run (--web): report, so often. Without one
+# for five seconds a node stops reporting.
+struct Watch {
+  sentNs @0 :Int64;           # the writer's monotonic clock; comes back in reports, and so the clocks are compared
+  intervalMs @1 :UInt32;      # between two reports, 50 to 10000
+}
+
+# What a node has done since its last report. Everything that has a name is told once, and from then on is meant by
+# its place in the order of telling: the first name of the first report is 0, and so on over all reports of a writer.
+# At most 4 MiB packed. None is sent while the one before still waits in its link.
+struct Report {
+  sentNs @0 :Int64;           # the writer's monotonic clock, like all times here
+  askedNs @1 :Int64;          # Watch.sentNs of the newest watch frame, in the other's clock; 0: none yet
+  heardNs @2 :Int64;          # when that frame came
+  replicas @3 :UInt32;
+  firstName @4 :UInt32;       # how many names, actors, edges and lanes the reports before have told
+  firstActor @5 :UInt32;
+  firstEdge @6 :UInt32;
+  firstLane @7 :UInt32;
+  names @8 :List(Text);       # of actors, actor types, messages, layers, phases and lanes
+  actors @9 :List(Actor);
+  edges @10 :List(Edge);
+  lanes @11 :List(UInt32);    # their names
+  handled @12 :List(Handled); # of actors that have handled a message since the last report
+  counts @13 :List(Count);    # of edges along which something was sent since then
+  spans @14 :List(Span);      # at most 4096, the newest
+  spansLeftOut @15 :UInt64;   # since the last report
+  links @16 :List(Link);      # all of them
+
+  struct Actor {
+    name @0 :UInt32;          # place among the names
+    type @1 :UInt32;
+  }
+  struct Edge {
+    from @0 :UInt32;          # place among the actors
+    to @1 :UInt32;
+    message @2 :UInt32;
+  }
+  struct Handled {
+    actor @0 :UInt32;
+    messages @1 :UInt64;      # of other actors, since it was spawned
+  }
+  struct Count {
+    edge @0 :UInt32;
+    messages @1 :UInt64;      # since the run began
+    bytes @2 :UInt64;         # of payload
+  }
+  struct Span {
+    lane @0 :UInt32;
+    name @1 :UInt32;          # a layer's
+    phase @2 :UInt32;
+    chunk @3 :Int32;          # -1: not about one
+    beginNs @4 :Int64;
+    endNs @5 :Int64;
+    clock @6 :UInt64;
+    bytes @7 :UInt64;
+  }
+  struct Link {
+    peer @0 :UInt32;
+    bytesOut @1 :UInt64;      # on the socket, since the link was opened
+    bytesIn @2 :UInt64;
+    framesOut @3 :UInt64;
+    framesIn @4 :UInt64;
+  }
 }

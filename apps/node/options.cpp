@@ -24,21 +24,36 @@ Examples
   four machines: the first says what is trained, the others only where it is
     head$  poseidon-node --solver solver.prototxt --listen 0.0.0.0:7600 --nodes 4 --token-file token
     others$ poseidon-node --join head:7600 --token-file token
+  the run in a browser on this machine
+    poseidon-node --solver solver.prototxt --web 127.0.0.1:7680
   two replicas on this machine's cores, and a trace for ui.perfetto.dev
     poseidon-node --solver solver.prototxt --devices cpu:2 --trace trace.json
 
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
-std::string read_token(const std::filesystem::path& file) {
+constexpr const char* default_page = "127.0.0.1:7680";
+
+std::string read_token(const std::string& option, const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string token;
   if (!std::getline(in, token) || token.empty())
-    throw spec_error("--token-file " + file.string() +
+    throw spec_error(option + " " + file.string() +
                      ": cannot read a token from its first line. Make one with: "
                      "openssl rand -hex 32 > " +
                      file.string());
   return token;
+}
+
+void check_web(const node_options& o) {
+  if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
+  if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
+    throw spec_error("--web-token-file: a token has no spaces, commas or semicolons.");
+  if (o.web && !is_loopback(*o.web) && o.web_token.empty())
+    throw spec_error(
+        "--web " + to_string(*o.web) +
+        " can be reached from other machines, and no token is set, so anybody could "
+        "look. Give --web-token-file FILE, or serve 127.0.0.1 and tunnel with ssh -L.");
 }
 
 void check(const node_options& o) {
@@ -75,6 +90,7 @@ void check(const node_options& o) {
         " can be reached from other machines, and no "
         "token is set, so anybody could take part. Give --token-file FILE (the same file on "
         "every node), or listen on 127.0.0.1.");
+  check_web(o);
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(
         "--weights and --snapshot exclude each other: a snapshot names its own weights.");
@@ -98,7 +114,8 @@ void check_scales(const node_options& o, bool given) {
 
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
-  std::string listen, join, synthetic, explain, devices = "cpu";
+  std::filesystem::path web_token_file;
+  std::string listen, join, web, synthetic, explain, devices = "cpu";
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
@@ -129,6 +146,11 @@ std::optional<node_options> parse_options(int argc, char** argv) {
                  "layers do not say")
       ->expected(0, 1);
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
+  app.add_option("--web", web,
+                 "HOST:PORT where a browser sees the run: actors, timeline, curves, members")
+      ->expected(0, 1);
+  app.add_option("--web-token-file", web_token_file,
+                 "file whose first line a reader of --web has to know; needed beyond this machine");
   app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
   app.add_option("--seed", o.seed, "overrides the solver's random_seed");
@@ -166,6 +188,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!parsed(app, argc, argv)) return std::nullopt;
   if (!listen.empty()) o.listen = parse_host_port(listen);
   if (!join.empty()) o.join = parse_host_port(join);
+  if (app.count("--web") > 0) o.web = parse_host_port(web.empty() ? default_page : web);
   if (const auto profile = replay_profile(devices)) {
     o.replay = *profile;
     o.replicas = 1;
@@ -176,7 +199,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;
   o.seed_given = app.count("--seed") > 0;
-  if (!o.token_file.empty()) o.token = read_token(o.token_file);
+  if (!o.token_file.empty()) o.token = read_token("--token-file", o.token_file);
+  if (!web_token_file.empty()) o.web_token = read_token("--web-token-file", web_token_file);
   check(o);
   return o;
 }

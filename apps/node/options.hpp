@@ -11,12 +11,12 @@ namespace poseidon::app {
 
 struct node_options {
   std::filesystem::path solver;
-  std::optional<host_port> listen, join;
+  std::optional<host_port> listen, join, web;
   std::size_t nodes = 1;
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
   std::string weights;         ///< one path or several, separated by commas
   std::filesystem::path snapshot, data_root, token_file, trace, graph;
-  std::string token;
+  std::string token, web_token;
   std::optional<std::uint32_t> keep_snapshots, staleness;
   std::string log_level = "info";
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute

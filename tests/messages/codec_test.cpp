@@ -40,6 +40,7 @@ std::vector<frame_header> one_of_each() {
   v.test_phases = 20;
   v.routes = {0, 1, 1};
   v.wire = {2, 0, 1};
+  v.watched = true;
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}},
@@ -57,7 +58,9 @@ std::vector<frame_header> one_of_each() {
           frames::gradient_squares{clock_id{1ull << 40}},
           frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33},
           frames::probe{3, true},
-          frames::probe_heard{3}};
+          frames::probe_heard{3},
+          frames::watch{-1, 200},
+          frames::report{}};
 }
 
 template <class F>
@@ -95,6 +98,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.test_phases == sent.test_phases);
   CHECK(v.routes == sent.routes);
   CHECK(v.wire == sent.wire);
+  CHECK(v.watched);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);

@@ -1,0 +1,76 @@
+// actors/run_facts.cpp - what a page says of a run before anything has moved, from the compiled run.
+#include "actors/run_facts.hpp"
+
+#include "models/parameter_groups.hpp"
+#include "models/routes.hpp"
+
+namespace poseidon {
+
+namespace {
+
+const route_decision* decision_on(const std::vector<route_decision>& decisions, std::size_t layer) {
+  for (const auto& d : decisions)
+    if (d.layer == layer) return &d;
+  return nullptr;
+}
+
+std::string reason(const net& n, std::size_t layer, const run_spec& spec,
+                   const route_decision* decision) {
+  if (decision != nullptr && !decision->why.empty()) return decision->why;
+  if (n.layers[layer].type != "InnerProduct")
+    return "only an InnerProduct has factors; this is a " + n.layers[layer].type;
+  if (const auto why = why_no_factors(n, layer, spec.solver.spec); !why.empty()) return why;
+  return "as the first node was told or has chosen";
+}
+
+}  // namespace
+
+run_facts facts_of(const compiled_run& run, const run_spec& spec,
+                   const std::vector<route_decision>& decisions) {
+  struct nets {
+    net train;
+    partition cut;
+    std::vector<net> tests;
+  };
+  auto kept = std::make_shared<nets>();
+  kept->train = run.train.graph;
+  kept->cut = run.store->cut();
+  for (const auto& t : run.tests) kept->tests.push_back(t.graph);
+
+  run_facts f;
+  const auto& n = kept->train;
+  f.model = n.name;
+  f.replicas = run.replicas;
+  f.first_clock = spec.first_clock;
+  f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
+  f.staleness = staleness_of(spec);
+  f.images_per_clock = run.train.batch * run.replicas * run.micro_batches * spec.workers;
+  f.plan = [kept, workers = spec.workers](std::uint32_t worker, std::uint32_t replicas) {
+    return plan_graph(kept->train, kept->cut, {workers, replicas, worker}, kept->tests);
+  };
+  for (const auto& group : parameter_groups(n)) {
+    if (group.learned.empty()) continue;
+    const auto layer = group.layers.front();
+    const auto* decision = decision_on(decisions, layer);
+    const bool factors = run.by_factors[layer];
+    run_facts::layer_route r;
+    r.layer = n.layers[layer].name;
+    r.route = factors ? "factor_broadcast" : "parameter_server";
+    r.why = spec.workers > 1 ? reason(n, layer, spec, decision) : "one node: nothing travels";
+    for (const auto p : group.learned) {
+      const auto format = format_of(spec.wire, p);
+      r.wire = to_string(factors ? wire_format::float32 : format);
+      r.bytes +=
+          static_cast<std::uint64_t>(count(n.parameters[p].shape)) * (factors ? 0 : width(format));
+    }
+    if (factors) r.bytes = factors_of(n, layer).values() * sizeof(float) * run.replicas;
+    if (decision != nullptr && decision->load.refusal.empty()) {
+      r.server_ms = decision->server.total_ms();
+      r.factors_ms = decision->factors.total_ms();
+    }
+    f.routes.push_back(std::move(r));
+  }
+  return f;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,45 @@
+// apps/web/live_site.hpp
+//
+// What a page can ask of a node while it trains. All of it can only be looked at.
+//
+//   /               the page (apps/web/page/)
+//   /events?node=W  server-sent events: tick, spans, history (actors/view_json.hpp), several a second
+//   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv  /metrics  /healthz
+//
+// With a token every path wants it: as ?token=T once, which a cookie then remembers, or as "Authorization: Bearer T".
+#pragma once
+#include "actors/cluster_view.hpp"
+#include "apps/web/server.hpp"
+
+#include <memory>
+#include <string>
+
+namespace poseidon::web {
+
+class live_site : public site {
+ public:
+  /// `token` empty: anybody who can connect may look.
+  live_site(std::shared_ptr<cluster_view> view, std::string token);
+  [[nodiscard]] answer get(const request& r) override;
+  void tick(std::size_t streams) override;
+
+ private:
+  [[nodiscard]] bool knows_token(const request& r) const;
+  [[nodiscard]] std::uint32_t worker_of(const request& r) const;
+
+  std::shared_ptr<cluster_view> view_;
+  std::string token_;
+  std::size_t ticks_ = 0;
+};
+
+/// The page's file at `path`, or 404. A page looks at a finished run where `replay` is said.
+[[nodiscard]] response page_file(const std::string& path);
+
+/// Starts the page of a node. Errors  std::invalid_argument, as server.
+[[nodiscard]] std::unique_ptr<server> serve_live(const host_port& at, const std::string& token,
+                                                 std::shared_ptr<cluster_view> view);
+
+/// Whom a page at `at` answers by name.
+[[nodiscard]] host_rule hosts_of(const host_port& at);
+
+}  // namespace poseidon::web

@@ -1,0 +1,127 @@
+// panels.js - what stands beside the graph in words: figures, members, the selected actor, the log.
+import { bytes, count, duration, figure, h, ms, s } from './text.js';
+
+const row = (name, ...value) => h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, ...value));
+
+export class Panels {
+  selected = null;
+
+  constructor(store, choose, select) {
+    Object.assign(this, { store, choose, select });
+    this.figures = document.getElementById('figures');
+    this.members = document.getElementById('members');
+    this.details = document.getElementById('details');
+    this.log = document.getElementById('log');
+    store.addEventListener('tick', () => this.#often());
+    store.addEventListener('graph', () => this.#detail());
+    store.addEventListener('history', () => { this.#log(); this.#figures(); });
+    store.addEventListener('state', () => this.#state());
+    store.addEventListener('reset', () => { this.seenLines = -1; this.log.replaceChildren(); });
+    this.seenLines = -1;
+  }
+
+  #often() { this.#figures(); this.#members(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
+
+  #state() {
+    const pill = document.getElementById('state'), { connection, phase, graph } = this.store, ended = phase.startsWith('ended');
+    pill.textContent = connection === 'live' || ended ? phase || 'live' : connection;
+    pill.title = pill.textContent;
+    pill.className = 'pill ' + (phase.startsWith('ended:') || connection === 'reconnecting' && !ended ? 'bad' : connection === 'live' || ended ? 'good' : '');
+    document.getElementById('model').textContent = graph?.run.model ?? '';
+    document.title = (graph?.run.model ? graph.run.model + ' – ' : '') + 'poseidon';
+  }
+
+  overlap(summary, iterations) {
+    this.summary = summary;
+    const out = document.getElementById('overlap'), { compute, communication, exposed } = summary;
+    const each = v => ms(v / Math.max(1, iterations)) + ' ms';
+    // What matters most comes first: a narrow window cuts the end.
+    out.replaceChildren();
+    if (communication > 0) out.append(h('b', { class: 'good' }, (100 * Math.max(0, 1 - exposed / communication)).toFixed(0) + ' % hidden'), ', ', h('b', { class: exposed > 0 ? 'bad' : 'faint' }, each(exposed) + ' stood still'), ', ');
+    out.append('compute ', each(compute));
+    if (communication > 0) out.append(', updates ', each(communication));
+    out.title = out.textContent + ' a clock';
+  }
+
+  #figures() {
+    const { points, members, graph, lastClock } = this.store, last = points.at(-1), me = members.find(m => m.id === graph?.run.worker);
+    const clock = me?.clock ?? last?.[0], total = lastClock || graph?.run.last_clock;
+    const all = [['clock', clock === undefined ? '–' : count(clock), total ? '/ ' + count(total) : ''], ['loss', figure(last?.[2]), ''], ['images/s', last?.[4] ? count(last[4]) : '–', '']];
+    if (last && last[5] >= 0) all.push(['hidden', (100 * last[5]).toFixed(0), '% of updates']);
+    if (members.length > 1) {
+      all.push(['lag', count(Math.max(...members.map(m => m.lag ?? 0))), `/ ${graph?.run.staleness ?? 0} allowed`]);
+      all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out, 0)), 'by all']);
+    }
+    if (points.length > 2 && total > last[0]) all.push(['left', duration((total - last[0]) * (last[1] - points[0][1]) / Math.max(1, last[0] - points[0][0])), '']);
+    this.figures.replaceChildren(...all.map(([name, value, unit]) => h('div', {}, h('dt', {}, name), h('dd', { 'data-figure': name }, value, ' ', h('small', {}, unit)))));
+  }
+
+  #members() {
+    const { members, graph } = this.store, choice = document.getElementById('worker');
+    if (choice.options.length !== members.length) choice.replaceChildren(...members.map(m => h('option', { value: m.id }, `worker ${m.id}`)));
+    choice.value = graph?.run.worker ?? 0;
+    choice.parentElement.hidden = members.length < 2;
+    const now = performance.now(), dt = (now - (this.membersAt ?? 0)) / 1000;
+    if (dt < 1 && this.members.rows.length === members.length + 1) return;
+    const before = this.membersBefore ?? new Map();
+    const rate = (m, key) => before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
+    const head = h('tr', {}, ...['worker', 'state', 'clock', 'lag', 'out', 'in'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t)));
+    this.members.replaceChildren(head, ...members.map(m => {
+      const tip = [m.address, m.why, m.uncertain_us !== undefined && m.id !== graph?.run.node ? `its clock is ${figure(m.offset_us)} µs ahead, ± ${figure(m.uncertain_us)} µs` : '', `${m.actors} actors`, m.replicas ? `${m.replicas} replicas` : ''].filter(Boolean).join('\n');
+      const line = h('tr', { 'data-worker': m.id, title: tip, class: m.id === graph?.run.worker ? 'shown' : '' }, h('td', {}, `${m.id}`), h('td', {}, h('span', { class: 'tag ' + (m.state === 'up' ? 'good' : m.state === 'unheard' ? 'faint' : 'bad') }, m.state)),
+        h('td', { class: 'n' }, m.clock === undefined ? '–' : count(m.clock)), h('td', { class: 'n' }, m.lag === undefined ? '–' : count(m.lag)), h('td', { class: 'n' }, rate(m, 'bytes_out')), h('td', { class: 'n' }, rate(m, 'bytes_in')));
+      line.addEventListener('click', () => this.choose(m.id));
+      return line;
+    }));
+    this.membersAt = now;
+    this.membersBefore = new Map(members.map(m => [m.id, m]));
+  }
+
+  show(id) { this.selected = id; this.#detail(); }
+
+  #detail() {
+    const { graph, actors } = this.store, n = graph?.byId.get(this.selected);
+    if (!graph) return;
+    if (!n) return this.#overview();
+    const a = actors[n.id] ?? {}, table = [row('kind', n.type ? `${n.kind}, ${n.type}` : n.kind)];
+    if (n.tops) table.push(row('top', n.tops));
+    if (n.params) table.push(row('parameters', `${count(n.params)} (${bytes(4 * n.params)})`));
+    if (n.chunk_bytes) table.push(row('owns', bytes(n.chunk_bytes)));
+    const route = graph.routeOf.get((n.card ?? '').replace(/^test (\d+ )?/, ''));
+    if (route && (n.params || n.kind !== 'layer')) {
+      const factors = route.route === 'factor_broadcast';
+      table.push(row('route', h('span', { class: 'tag ' + (factors ? 'factors' : 'push') }, route.route)));
+      table.push(row('why', route.why));
+      table.push(row('a clock sends', `${bytes(route.bytes)} one way` + (route.wire !== 'float32' ? `, ${route.wire}` : '')));
+      if (route.server_ms !== undefined) table.push(row('predicted', `server ${figure(route.server_ms)} ms, factors ${figure(route.factors_ms)} ms`));
+    }
+    table.push(row('waiting', h('b', {}, String(a.queue ?? 0)), ' messages'), row('handled', `${count(a.handled ?? 0)} (${figure(+(a.rate ?? 0).toFixed(1))}/s)`));
+    const flows = (mine, theirs) => graph.edges.filter(e => e[mine] === n.id && e.id >= 0).map(e => [e, this.store.edges[e.id] ?? { rate: 0, byteRate: 0, messages: 0 }])
+      .sort((p, q) => (q[1].byteRate || 0) - (p[1].byteRate || 0) || q[1].rate - p[1].rate).slice(0, 8)
+      .map(([e, x]) => h('tr', {}, h('th', { scope: 'row' }, e.message), h('td', {}, graph.byId.get(e[theirs])?.name ?? '?', h('br'), h('span', { class: 'faint' }, `${x.rate.toFixed(1)}/s` + (x.bytes ? `, ${bytes(x.byteRate)}/s, ${bytes(x.bytes)} in all` : '')))));
+    const part = (title, rows) => rows.length ? [h('h4', {}, title), h('table', {}, ...rows)] : [];
+    this.details.replaceChildren(h('h3', {}, n.name), h('table', {}, ...table), ...this.#depth(a), ...part('comes from', flows('dst', 'src')), ...part('goes to', flows('src', 'dst')));
+  }
+
+  #depth(a) {
+    if (!a.depth?.some(d => d > 0)) return [];
+    const most = Math.max(4, ...a.depth), svg = s('svg', { width: 300, height: 28, role: 'img', 'aria-label': `mailbox, at most ${most}` });
+    s('polyline', { points: a.depth.map((d, i) => `${2 * i},${26 - 24 * d / most}`).join(' '), fill: 'none', stroke: 'currentColor', 'stroke-width': 1.2 }, svg);
+    return [h('h4', {}, `mailbox, last ${Math.round(a.depth.length / 5)} s`), svg];
+  }
+
+  #overview() {
+    const { graph } = this.store, factors = graph.routes.filter(r => r.route === 'factor_broadcast').length;
+    const list = [row('actors', count(graph.nodes.length)), row('edges', count(graph.edges.length)), row('routes', `${graph.routes.length - factors} parameter_server, ${factors} factor_broadcast`)];
+    this.details.replaceChildren(h('h3', {}, `Worker ${graph.run.worker}`), h('table', {}, ...list), h('p', { class: 'faint' }, 'Choose an actor for its mailbox, its messages, its route and why.'));
+  }
+
+  #log() {
+    for (const [number, seconds, text, bad] of this.store.lines) {
+      if (number <= this.seenLines) continue;
+      this.seenLines = number;
+      this.log.prepend(h('li', { class: bad ? 'bad' : '' }, h('time', {}, seconds.toFixed(1) + ' s'), text));
+    }
+    while (this.log.children.length > 300) this.log.lastChild.remove();
+  }
+}

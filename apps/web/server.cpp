@@ -1,0 +1,244 @@
+#include "apps/web/server.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <list>
+#include <optional>
+#include <poll.h>
+#include <pthread.h>
+#include <stdexcept>
+#include <string_view>
+#include <sys/socket.h>
+#include <vector>
+
+namespace poseidon::web {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::string_view end_of_head = "\r\n\r\n";
+/// A stream's client that has so much untaken is skipped.
+constexpr std::size_t slow_bytes = 1;
+
+struct connection {
+  connection(std::shared_ptr<tcp_socket> s, clock::time_point now)
+      : socket(std::move(s)), since(now) {}
+  std::shared_ptr<tcp_socket> socket;
+  std::string in, out;
+  std::size_t written = 0;  // of out
+  std::unique_ptr<feed> streams;
+  clock::time_point since;  // the last request began, the last byte was taken
+  bool closing = false;     // when out is written
+  bool over = false;
+  [[nodiscard]] int descriptor() const { return socket->descriptor(); }
+  [[nodiscard]] std::size_t waiting() const { return out.size() - written; }
+};
+
+}  // namespace
+
+class server::loop {
+ public:
+  loop(server_options options, std::shared_ptr<site> shown)
+      : options_(std::move(options)), site_(std::move(shown)), listener_(options_.at) {
+    options_.at.port = listener_.port();
+  }
+
+  [[nodiscard]] const host_port& at() const { return options_.at; }
+  void stop() { stop_.set(); }
+
+  void run() {
+    auto next_tick = clock::now() + options_.tick;
+    for (;;) {
+      const auto left = next_tick - clock::now();
+      wait(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left),
+                    std::chrono::milliseconds{0}));
+      if (stop_.wait(std::chrono::milliseconds{0})) return say_goodbye();
+      const auto now = clock::now();
+      if (now >= next_tick) {
+        tick();
+        // After a pause (a stopped process) there is nothing to catch up with.
+        next_tick = std::max(next_tick + options_.tick, now);
+      }
+      for (auto& c : connections_) expire(c, now);
+      connections_.remove_if([](const connection& c) { return c.over; });
+    }
+  }
+
+ private:
+  void wait(std::chrono::milliseconds limit) {
+    polled_.clear();
+    polled_.push_back({stop_.descriptor(), POLLIN, 0});
+    polled_.push_back({listener_.to_poll(), POLLIN, 0});
+    for (const auto& c : connections_)
+      polled_.push_back(
+          {c.descriptor(), static_cast<short>(POLLIN | (c.waiting() > 0 ? POLLOUT : 0)), 0});
+    if (poll(polled_.data(), polled_.size(), static_cast<int>(limit.count()) + 1) <= 0) return;
+    std::size_t i = 2;
+    for (auto& c : connections_) {  // as many as were polled: new ones are let in afterwards
+      const auto events = polled_[i++].revents;
+      if ((events & (POLLERR | POLLNVAL)) != 0) c.over = true;
+      if (!c.over && (events & (POLLIN | POLLHUP)) != 0) receive(c);
+      if (!c.over && (events & POLLOUT) != 0) write(c);
+    }
+    if ((polled_[1].revents & POLLIN) != 0) let_in();
+  }
+
+  void let_in() {
+    std::shared_ptr<tcp_socket> s;
+    try {
+      s = listener_.accept(std::chrono::milliseconds{0});
+    } catch (const socket_error&) {
+      return;  // out of descriptors, say: the next turn tries again, the others are served meanwhile
+    }
+    if (!s) return;
+    fcntl(s->descriptor(), F_SETFL, fcntl(s->descriptor(), F_GETFL) | O_NONBLOCK);
+    auto& c = connections_.emplace_back(std::move(s), clock::now());
+    if (connections_.size() <= options_.most_connections) return;
+    answer(c, {503, "text/plain; charset=utf-8", "too many connections; close a tab\n", ""}, false);
+  }
+
+  void receive(connection& c) {
+    char buffer[4096];
+    for (;;) {
+      const auto n = recv(c.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (n == 0) {
+        c.over = true;
+        return;
+      }
+      if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR) c.over = true;
+        break;
+      }
+      // Whatever else comes from somebody who is being closed, or streamed to, is thrown away.
+      if (c.closing || c.streams) continue;
+      if (c.in.empty()) c.since = clock::now();
+      c.in.append(buffer, static_cast<std::size_t>(n));
+      if (c.in.size() > max_head_bytes) break;
+    }
+    take_requests(c);
+  }
+
+  void take_requests(connection& c) {
+    while (!c.over && !c.closing && !c.streams && c.waiting() == 0) {
+      const auto end = c.in.find(end_of_head);
+      if (std::min(end, c.in.size()) > max_head_bytes - end_of_head.size()) {
+        answer(c,
+               {431, "text/plain; charset=utf-8", "the request's head is longer than 8 KiB\n", ""},
+               false);
+        return;
+      }
+      if (end == std::string::npos) return;
+      const auto p = parse_head(std::string_view(c.in).substr(0, end), options_.hosts);
+      c.in.erase(0, end + end_of_head.size());
+      if (!p.ok) {
+        answer(c, {p.refused.status, "text/plain; charset=utf-8", p.refused.text + "\n", ""},
+               false);
+        return;
+      }
+      auto a = site_->get(*p.ok);
+      if (a.streams) {
+        c.streams = std::move(a.streams);
+        c.in.clear();
+        c.out = head_of(a.head, false, true);
+        c.written = 0;
+        c.since = clock::now();
+        c.out += c.streams->next();
+        write(c);
+      } else {
+        answer(c, a.head, p.ok->keep_alive);
+      }
+    }
+  }
+
+  void answer(connection& c, const response& r, bool keep_alive) {
+    c.out = head_of(r, keep_alive, false) + r.body;
+    c.written = 0;
+    c.closing = !keep_alive;
+    c.since = clock::now();
+    write(c);
+  }
+
+  void write(connection& c) {
+    while (c.waiting() > 0) {
+      const auto n =
+          send(c.descriptor(), c.out.data() + c.written, c.waiting(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) c.over = true;
+        return;
+      }
+      c.written += static_cast<std::size_t>(n);
+      c.since = clock::now();
+    }
+    c.out.clear();
+    c.written = 0;
+    if (c.closing) {
+      // Reading goes on until the client closes or its time is up: closing with unread bytes would
+      // reset the connection, and the client might not see the answer.
+      shutdown(c.descriptor(), SHUT_WR);
+      return;
+    }
+    if (!c.in.empty()) take_requests(c);
+  }
+
+  void tick() {
+    site_->tick(static_cast<std::size_t>(std::count_if(
+        connections_.begin(), connections_.end(), [](auto& c) { return c.streams != nullptr; })));
+    for (auto& c : connections_) {
+      if (!c.streams || c.over || c.waiting() >= slow_bytes) continue;
+      c.out = c.streams->next();
+      c.written = 0;
+      write(c);
+    }
+  }
+
+  void expire(connection& c, clock::time_point now) const {
+    const auto idle = now - c.since;
+    if (c.streams) {
+      if (c.waiting() > 0 && idle > options_.stream_patience) c.over = true;
+    } else if (idle > (c.closing && c.waiting() == 0 ? std::min(options_.patience, closing_patience)
+                                                     : options_.patience)) {
+      c.over = true;
+    }
+  }
+
+  /// What is new a last time; what cannot be taken at once is not waited for.
+  void say_goodbye() {
+    tick();
+    for (auto& c : connections_) shutdown(c.descriptor(), SHUT_WR);
+  }
+
+  static constexpr std::chrono::milliseconds closing_patience{1000};
+  server_options options_;
+  std::shared_ptr<site> site_;
+  tcp_listener listener_;
+  wake_up stop_;
+  std::list<connection> connections_;
+  std::vector<pollfd> polled_;
+};
+
+server::server(server_options options, std::shared_ptr<site> shown) {
+  const auto at = to_string(options.at);
+  try {
+    loop_ = std::make_unique<loop>(std::move(options), std::move(shown));
+  } catch (const socket_error& e) {
+    throw std::invalid_argument("the page cannot be served at " + at + " (--web): " + e.what());
+  }
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "page");  // as top -H shows it
+    loop_->run();
+  });
+}
+
+server::~server() {
+  loop_->stop();
+  thread_.join();
+}
+
+host_port server::address() const {
+  return loop_->at();
+}
+
+}  // namespace poseidon::web

@@ -1,0 +1,73 @@
+// apps/web/server.hpp
+//
+// Serves a site to a few browsers: one thread, one poll(2) loop, nothing shared with the actor system, so that it
+// answers when that is stuck, which is when it is wanted. Nothing that a client does or does not do keeps another
+// from being answered:
+//
+//   connections  at most `most_connections`; one more is told 503 and closed
+//   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`
+//   streams      server-sent events. A client that reads slowly is skipped, not queued for: the feed tells
+//                it what it has missed with the next event. One that has taken nothing for `stream_patience` is closed
+//
+// Why its own: docs/decisions/018-web-server.md.
+#pragma once
+#include "actors/socket.hpp"
+#include "apps/web/http.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace poseidon::web {
+
+/// What one client of a stream has been told so far.
+class feed {
+ public:
+  virtual ~feed() = default;
+  /// Server-sent events with what is new, as text; empty: nothing is. Called once a tick, in the server's thread.
+  [[nodiscard]] virtual std::string next() = 0;
+};
+
+class site {
+ public:
+  virtual ~site() = default;
+  struct answer {
+    response head;                  ///< with the body, unless
+    std::unique_ptr<feed> streams;  ///< ... it is a stream
+  };
+  [[nodiscard]] virtual answer get(const request& r) = 0;
+  /// Before the feeds are asked, with their number.
+  virtual void tick(std::size_t streams) { (void)streams; }
+};
+
+struct server_options {
+  host_port at;
+  host_rule hosts;
+  std::size_t most_connections = 64;
+  std::chrono::milliseconds patience{10000};
+  std::chrono::milliseconds stream_patience{30000};
+  std::chrono::milliseconds tick{200};
+};
+
+class server {
+ public:
+  /// Listens and starts the thread. Errors  std::invalid_argument: the address cannot be had, and why.
+  server(server_options options, std::shared_ptr<site> shown);
+  /// Gives clients their last events and ends the thread.
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  /// With the port that was given where 0 was asked for.
+  [[nodiscard]] host_port address() const;
+
+ private:
+  class loop;
+  std::unique_ptr<loop> loop_;
+  std::thread thread_;
+};
+
+}  // namespace poseidon::web

@@ -1,0 +1,67 @@
+// messages/node_report.hpp
+//
+// What a node has done since it last said so: the payload of a `report` frame (wire.capnp, Report), and inside a
+// process the way from the one who measures (actors/activity.hpp) to the one who shows (actors/cluster_view.hpp).
+// Names are told once and then meant by their place in the order of telling.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+inline constexpr std::size_t max_report_bytes = 4u << 20;  ///< packed
+inline constexpr std::size_t max_report_spans = 4096;      ///< the newest; the others are counted
+
+struct node_report {
+  struct actor {
+    std::uint32_t name = 0, type = 0;  ///< places in the names
+  };
+  struct edge {
+    std::uint32_t from = 0, to = 0, message = 0;  ///< places in the actors, and in the names
+  };
+  struct handled {
+    std::uint32_t actor = 0;
+    std::uint64_t messages = 0;
+  };
+  struct count {
+    std::uint32_t edge = 0;
+    std::uint64_t messages = 0, bytes = 0;
+  };
+  struct span {
+    std::uint32_t lane = 0, name = 0, phase = 0;
+    std::int32_t chunk = -1;
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t clock = 0, bytes = 0;
+  };
+  struct link {
+    std::uint32_t peer = 0;
+    std::uint64_t bytes_out = 0, bytes_in = 0, frames_out = 0, frames_in = 0;
+  };
+
+  std::int64_t sent_ns = 0;  ///< of the writer's clock, like all times here but the next
+  std::int64_t asked_ns = 0, heard_ns = 0;  ///< the newest watch: by its writer's clock, by ours
+  std::uint32_t replicas = 0;
+  std::uint32_t first_name = 0, first_actor = 0, first_edge = 0, first_lane = 0;
+  std::vector<std::string> names;
+  std::vector<actor> actors;
+  std::vector<edge> edges;
+  std::vector<std::uint32_t> lanes;  ///< places in the names
+  std::vector<handled> handled_by;
+  std::vector<count> counts;
+  std::vector<span> spans;
+  std::uint64_t spans_left_out = 0;
+  std::vector<link> links;
+};
+
+/// Returns  the bytes of a report frame. Errors  std::length_error beyond max_report_bytes.
+[[nodiscard]] std::shared_ptr<const std::vector<std::byte>> encode_report(const node_report& r);
+
+/// Nothing in it has been held against what was told before: cluster_view does.
+/// Errors   bad_frame (messages/codec.hpp) for anything that encode_report would not have written.
+[[nodiscard]] node_report decode_report(std::span<const std::byte> bytes);
+
+}  // namespace poseidon

@@ -1,0 +1,227 @@
+#include "actors/actor.hpp"
+#include "actors/view_json.hpp"
+#include "apps/web/live_site.hpp"
+
+#include <caf/actor_system_config.hpp>
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+using namespace poseidon;
+using namespace poseidon::web;
+using std::chrono::milliseconds;
+
+struct block_here {
+  std::shared_ptr<std::promise<void>> blocked;
+  std::shared_future<void> until;
+};
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(block_here)
+
+namespace {
+
+constexpr milliseconds deadline{20000};
+
+/// Writes `head` on a new connection.
+std::shared_ptr<tcp_socket> ask(const server& s, const std::string& head) {
+  auto socket = connect_to(s.address(), deadline);
+  socket->write(std::as_bytes(std::span(head)));
+  return socket;
+}
+
+/// What comes until the other side closes, `enough` is seen, or the deadline has passed.
+std::string read_until(tcp_socket& socket, const std::string& enough = "") {
+  std::string out;
+  char buffer[65536];
+  while (enough.empty() || out.find(enough) == std::string::npos) {
+    iovec part{buffer, sizeof buffer};
+    const auto n = socket.read_some(std::span(&part, 1), deadline);
+    REQUIRE(n.has_value());
+    if (*n == 0) break;
+    out.append(buffer, *n);
+  }
+  return out;
+}
+
+std::string get(const server& s, const std::string& path, const std::string& more = "",
+                const std::string& host = "localhost") {
+  auto socket = ask(s, "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" +
+                           more + "\r\n");
+  return read_until(*socket);
+}
+
+bool answers(const std::string& got, int status) {
+  return got.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
+}
+
+class counting_feed : public feed {
+ public:
+  std::string next() override {
+    return "data: " + std::to_string(count_++) + std::string(padding_, 'x') + "\n\n";
+  }
+  explicit counting_feed(std::size_t padding) : padding_(padding) {}
+
+ private:
+  std::size_t count_ = 0, padding_;
+};
+
+class small_site : public site {
+ public:
+  explicit small_site(std::size_t padding = 0) : padding_(padding) {}
+  answer get(const request& r) override {
+    if (r.path == "/events")
+      return {{200, "text/event-stream", "", ""}, std::make_unique<counting_feed>(padding_)};
+    return {{200, "text/plain", "you are at " + r.path, ""}, {}};
+  }
+
+ private:
+  std::size_t padding_;
+};
+
+server_options quick() {
+  server_options o;
+  o.at = {"127.0.0.1", 0};
+  o.tick = milliseconds{5};
+  return o;
+}
+
+class blocked_actor : public actor<blocked_actor> {
+ public:
+  static constexpr const char* type_name = "blocked";
+  using accepts = messages<block_here>;
+  using sends = messages<>;
+  explicit blocked_actor(actor_context context) : actor(context) {}
+  void on(const block_here& m) {
+    m.blocked->set_value();
+    m.until.wait();
+    quit();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("server: answers one request after the other on a connection") {
+  server s(quick(), std::make_shared<small_site>());
+  auto socket = ask(
+      s, "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const auto got = read_until(*socket, "at /b");
+  CHECK(got.find("you are at /a") < got.find("you are at /b"));
+}
+
+TEST_CASE("server: refuses what is not to be answered, in words") {
+  server s(quick(), std::make_shared<small_site>());
+  CHECK(answers(get(s, "/", "", "evil.example"), 421));
+  auto post = ask(s, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nabcd");
+  const auto refusal = read_until(*post);
+  CHECK(answers(refusal, 405));
+  CHECK(refusal.find("Allow: GET\r\n") != std::string::npos);
+  CHECK(answers(get(s, "/", "X: " + std::string(9000, 'x') + "\r\n"), 431));
+  auto endless = ask(s, "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20000, 'x'));
+  CHECK(answers(read_until(*endless), 431));
+  CHECK(answers(get(s, "/still/there"), 200));
+}
+
+TEST_CASE("server: a connection too many is told so, and one that ends makes room") {
+  auto o = quick();
+  o.most_connections = 3;
+  server s(o, std::make_shared<small_site>());
+  std::vector<std::shared_ptr<tcp_socket>> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.push_back(ask(s, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    (void)read_until(*idle.back(), "at /x");  // it is connected now, and stays
+  }
+  auto one_more = connect_to(s.address(), deadline);
+  CHECK(answers(read_until(*one_more), 503));
+  idle.clear();
+  // That they are gone is seen when poll says so, which may be after the next connection.
+  while (!answers(get(s, "/"), 200)) {
+  }
+}
+
+TEST_CASE("server: who says nothing is sent away, who speaks slowly as well") {
+  auto o = quick();
+  o.patience = milliseconds{30};
+  server s(o, std::make_shared<small_site>());
+  auto silent = connect_to(s.address(), deadline);
+  CHECK(read_until(*silent).empty());
+  auto slow = ask(s, "GET / HT");
+  CHECK(read_until(*slow).empty());
+}
+
+TEST_CASE("server: a stream is given what is new, and one that is not read holds nobody up") {
+  server s(quick(), std::make_shared<small_site>(300'000));
+  auto deaf = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto listener = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const auto heard = read_until(*listener, "data: 20x");
+  CHECK(heard.find("text/event-stream") != std::string::npos);
+  CHECK(heard.find("data: 19x") != std::string::npos);
+  CHECK(answers(get(s, "/while"), 200));
+  // The deaf one has been skipped, not queued for: what it gets when it listens is not all that there was.
+  const auto late = read_until(*deaf, "data: 9x");
+  CHECK(late.find("data: 8x") != std::string::npos);
+}
+
+TEST_CASE("server: an address that cannot be had is the user's to read") {
+  server s(quick(), std::make_shared<small_site>());
+  auto o = quick();
+  o.at = s.address();
+  CHECK_THROWS_WITH_AS(server(o, std::make_shared<small_site>()),
+                       doctest::Contains("the page cannot be served at 127.0.0.1:"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("live_site: answers while every thread of the actor system is blocked") {
+  const auto edges = std::make_shared<edge_book>();
+  const auto trace = std::make_shared<trace_log>(false, true);
+  const auto view =
+      std::make_shared<cluster_view>(edges, trace, std::make_shared<run_history>(nullptr, 1));
+  caf::actor_system_config config;
+  config.set("scheduler.max-threads", std::size_t{2});
+  std::promise<void> end;
+  const auto until = end.get_future().share();
+  caf::actor_system system(config);
+  std::vector<handle<blocked_actor>> blocked;
+  for (int i = 0; i < 4; ++i)
+    blocked.push_back(
+        spawn<blocked_actor>(system, *edges, thread_kind::shared, "blocked " + std::to_string(i)));
+  std::vector<std::future<void>> entered;
+  for (auto& b : blocked) {
+    auto promise = std::make_shared<std::promise<void>>();
+    entered.push_back(promise->get_future());
+    tell_from_outside(b, block_here{promise, until});
+    if (entered.size() <= 2) entered.back().wait();  // both workers hang now
+  }
+  const auto page = serve_live({"127.0.0.1", 0}, "", view);
+  CHECK(get(*page, "/healthz").find("\"ok\":true") != std::string::npos);
+  CHECK(get(*page, "/api/graph").find("\"name\":\"blocked 3\"") != std::string::npos);
+  CHECK(answers(get(*page, "/metrics"), 200));
+  end.set_value();
+}
+
+TEST_CASE("live_site: with a token nobody looks without it") {
+  const auto view = std::make_shared<cluster_view>(std::make_shared<edge_book>(),
+                                                   std::make_shared<trace_log>(false),
+                                                   std::make_shared<run_history>(nullptr, 1));
+  const auto page = serve_live({"127.0.0.1", 0}, "secret", view);
+  for (const auto* path : {"/", "/events", "/metrics", "/api/graph", "/healthz", "/?token=other"})
+    CHECK_MESSAGE(answers(get(*page, path), 401), path);
+  CHECK(answers(get(*page, "/", "Cookie: poseidon=wrong\r\n"), 401));
+  const auto let_in = get(*page, "/?token=secret");
+  CHECK(answers(let_in, 303));
+  CHECK(let_in.find("Set-Cookie: poseidon=secret; HttpOnly; SameSite=Strict") != std::string::npos);
+  CHECK(answers(get(*page, "/healthz", "Cookie: a=b; poseidon=secret\r\n"), 200));
+  CHECK(answers(get(*page, "/metrics", "Authorization: Bearer secret\r\n"), 200));
+}
+
+TEST_CASE("live_site: the page and its parts are in the program") {
+  const auto view = std::make_shared<cluster_view>(std::make_shared<edge_book>(),
+                                                   std::make_shared<trace_log>(false),
+                                                   std::make_shared<run_history>(nullptr, 1));
+  const auto page = serve_live({"127.0.0.1", 0}, "", view);
+  CHECK(get(*page, "/").find("<title>poseidon</title>") != std::string::npos);
+  CHECK(get(*page, "/app.js").find("Content-Type: text/javascript") != std::string::npos);
+  CHECK(get(*page, "/style.css").find("Content-Type: text/css") != std::string::npos);
+  CHECK(answers(get(*page, "/nothing.js"), 404));
+  CHECK(answers(get(*page, "/../etc/passwd"), 404));
+}

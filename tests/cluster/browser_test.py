@@ -1,0 +1,236 @@
+# tests/cluster/browser_test.py - the page in a real browser, of a real run of two nodes, and of runs that are made up.
+# POSEIDON_PICTURES=FOLDER keeps pictures of it there, for people.
+import json
+import os
+import pathlib
+import re
+import signal
+import xml.etree.ElementTree
+
+import browser
+import cluster
+import small_run
+
+PAGE = r"page at (http://\S+/)"
+READY = "poseidon.store.graph && poseidon.store.graph.nodes.length > 10 && poseidon.store.ticks > 2 && poseidon.graph.layout"
+PICTURES = os.environ.get("POSEIDON_PICTURES")
+
+# A net in the shape of GoogLeNet, as wide and as deep as is asked: modules of four branches.
+MODULE = """
+layer {{ name: "m{i}/1x1" type: "Convolution" bottom: "{b}" top: "m{i}/1x1" convolution_param {{ num_output: 4 kernel_size: 1 }} }}
+layer {{ name: "m{i}/relu_1x1" type: "ReLU" bottom: "m{i}/1x1" top: "m{i}/1x1" }}
+layer {{ name: "m{i}/3x3_reduce" type: "Convolution" bottom: "{b}" top: "m{i}/3x3_reduce" convolution_param {{ num_output: 4 kernel_size: 1 }} }}
+layer {{ name: "m{i}/relu_3x3_reduce" type: "ReLU" bottom: "m{i}/3x3_reduce" top: "m{i}/3x3_reduce" }}
+layer {{ name: "m{i}/3x3" type: "Convolution" bottom: "m{i}/3x3_reduce" top: "m{i}/3x3" convolution_param {{ num_output: 4 kernel_size: 3 pad: 1 }} }}
+layer {{ name: "m{i}/relu_3x3" type: "ReLU" bottom: "m{i}/3x3" top: "m{i}/3x3" }}
+layer {{ name: "m{i}/pool" type: "Pooling" bottom: "{b}" top: "m{i}/pool" pooling_param {{ pool: MAX kernel_size: 3 stride: 1 pad: 1 }} }}
+layer {{ name: "m{i}/pool_proj" type: "Convolution" bottom: "m{i}/pool" top: "m{i}/pool_proj" convolution_param {{ num_output: 4 kernel_size: 1 }} }}
+layer {{ name: "m{i}/relu_pool_proj" type: "ReLU" bottom: "m{i}/pool_proj" top: "m{i}/pool_proj" }}
+layer {{ name: "m{i}/output" type: "Concat" bottom: "m{i}/1x1" bottom: "m{i}/3x3" bottom: "m{i}/pool_proj" top: "m{i}/output" }}
+"""
+
+
+def deep_net(folder, modules):
+    text = ('name: "modules"\nlayer { name: "data" type: "DummyData" top: "data" top: "label"\n'
+            '  dummy_data_param { shape { dim: 4 dim: 3 dim: 8 dim: 8 } shape { dim: 4 } } }\n')
+    bottom = "data"
+    for i in range(modules):
+        text += MODULE.format(i=i, b=bottom)
+        bottom = f"m{i}/output"
+    text += (f'layer {{ name: "loss/classifier" type: "InnerProduct" bottom: "{bottom}" top: "scores" inner_product_param {{ num_output: 5 }} }}\n'
+             'layer { name: "loss/loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }\n')
+    (folder / "deep.prototxt").write_text(text)
+    path = folder / "deep.solver"
+    path.write_text(f'net: "{folder}/deep.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1000000 display: 1 '
+                    f'snapshot_prefix: "{folder}/deep"\n')
+    return path
+
+
+class Shown(small_run.Trained):
+    def look(self, width=1440, height=900, dark=False):
+        b = browser.Browser(width, height, dark)
+        self.addCleanup(b.close)
+        return b
+
+    def keep(self, b, name):
+        if PICTURES:
+            pathlib.Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            b.picture(pathlib.Path(PICTURES) / f"{name}.png")
+
+    def two_nodes(self, solver, *options):
+        first = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
+                                  "--web", "127.0.0.1:0", *options)
+        self.page = first.wait_for(PAGE)[1]
+        second = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", "cpu:1")
+        return first, second
+
+    def small(self, **of_solver):
+        return small_run.solver(self.cluster.folder, "page", **{"iterations": 10**6, "lr": 0.0001, **of_solver})
+
+    def test_a_run_of_two_nodes_is_seen_as_it_is(self):
+        self.two_nodes(self.small(hidden=256), "--routes", "auto", "--link-rate", "1000")
+        b = self.look()
+        b.open(self.page)
+        b.wait_for(READY, "the graph is drawn")
+        b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes are heard of")
+        with self.subTest("every actor of the node is one element, with a name, and none covers another"):
+            b.wait_for("poseidon.graph.elements.size === poseidon.store.graph.nodes.length", "all are drawn")
+            self.assertTrue(b.value("poseidon.store.graph.nodes.every(n => document.querySelectorAll(`.actor[data-id='${n.id}']`).length === 1)"))
+            self.assertTrue(b.value("[...document.querySelectorAll('.actor')].every(g => g.getAttribute('role') === 'button' && g.getAttribute('aria-label'))"))
+            self.assertEqual(self.overlaps(b), [])
+        with self.subTest("counts rise"):
+            before = b.value("poseidon.store.edges.reduce((sum, e) => sum + (e?.messages ?? 0), 0)")
+            b.wait_for(f"poseidon.store.edges.reduce((sum, e) => sum + (e?.messages ?? 0), 0) > {before}", "messages flow")
+            b.wait_for("/[1-9].* [kM]?B\\/s/.test(document.querySelector('.bus-rate.push').textContent)", "the push bus says a rate")
+        with self.subTest("a click says which route, and why"):
+            b.value("poseidon.graph.select(null)")
+            b.click(".actor[aria-label^='gradient_push conv1']")
+            b.wait_for("document.querySelector('#details h3').textContent === 'gradient_push conv1'", "the actor is shown")
+            text = b.value("document.getElementById('details').textContent")
+            self.assertIn("parameter_server", text)
+            self.assertIn("only an InnerProduct has factors", text)
+            self.assertGreater(b.value("document.querySelectorAll('.chosen').length"), 0)
+            self.keep(b, "selected")
+        with self.subTest("keys alone do it as well"):
+            b.press("Escape")
+            b.wait_for("poseidon.graph.selected === null", "Escape lets go")
+            b.press("/", "/")
+            b.wait_for("document.activeElement.id === 'find'", "/ finds")
+            b.type("ip2")
+            b.press("Enter")
+            b.wait_for("document.activeElement.getAttribute('aria-label')?.startsWith('layer ip2 [0]')", "found and focused")
+            b.press("ArrowLeft")
+            b.wait_for("!document.activeElement.getAttribute('aria-label')?.startsWith('layer ip2')", "arrows walk")
+            b.press("Enter")
+            b.wait_for("poseidon.graph.selected === +document.activeElement.dataset.id", "Enter selects")
+            b.press("Escape")
+        with self.subTest("the timeline has the kernels, and whose update stood in the way"):
+            b.wait_for("poseidon.store.spans.clocks.size > 4 && poseidon.timeline.drawMs > 0", "clocks are drawn")
+            labels = b.value("poseidon.store.spans.drawn().map(l => l.label)")
+            self.assertEqual(labels[0], "compute 0")
+            self.assertTrue({"links out", "links in", "shard"} <= set(labels), labels)
+            b.wait_for("document.getElementById('overlap').textContent.includes('hidden')", "the overlap is said")
+        with self.subTest("curves"):
+            b.wait_for("poseidon.store.points.length > 3", "points")
+            self.assertRegex(b.value("document.querySelector('#curves canvas').getAttribute('aria-label')"), r"loss: [\d.]+")
+        with self.subTest("the other node"):
+            b.click("#members tr[data-worker='1'] td")
+            b.wait_for("poseidon.store.graph.run.worker === 1 && poseidon.graph.elements.size > 10 && poseidon.store.spans.size > 50", "worker 1 is shown")
+            self.assertEqual(b.value("poseidon.store.graph.nodes.some(n => n.kind === 'coordinator')"), False)
+            self.keep(b, "other-node")
+        with self.subTest("after a reload the curves begin where the run did"):
+            b.open(self.page)
+            b.wait_for("poseidon.store.points.length > 3", "points")
+            self.assertEqual(b.value("poseidon.store.points[0][0]"), 0)
+        with self.subTest("light and dark"):
+            light = b.value("getComputedStyle(document.body).backgroundColor")
+            b.wait_for(READY, "the graph is drawn")
+            b.wait_for("document.querySelector('#curves canvas').getAttribute('aria-label') && poseidon.store.traffic.length > 3", "all is there")
+            self.keep(b, "light")
+            b.look(dark=True)
+            self.assertNotEqual(b.value("getComputedStyle(document.body).backgroundColor"), light)
+            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn anew")
+            self.keep(b, "dark")
+            b.look(calm=True)
+            self.assertEqual(b.value("getComputedStyle(document.querySelector('.actor rect')).transitionDuration"), "0s")
+        with self.subTest("the exported SVG stands alone"):
+            svg = b.value("poseidon.graph.exported()")
+            xml.etree.ElementTree.fromstring(svg)
+            self.assertIn("<style", svg)
+            self.assertEqual(set(re.findall(r"var\((--[\w-]+)\)", svg)) - set(re.findall(r"(--[\w-]+):", svg)), set())
+        self.assertEqual(b.complaints(), [])
+
+    def overlaps(self, b):
+        """Pairs of boxes that share more than a border, by name."""
+        boxes = b.value("[...poseidon.graph.elements.values()].map(e => [e.node.name, e.place.x, e.place.y, e.place.w, e.place.h])")
+        boxes.sort(key=lambda p: p[1])
+        out = []
+        for i, (name, x, y, w, h) in enumerate(boxes):
+            for other, ox, oy, ow, oh in boxes[i + 1:]:
+                if ox >= x + w:
+                    break
+                if oy < y + h and y < oy + oh:
+                    out.append((name, other))
+        return out
+
+    def test_five_hundred_actors_are_drawn_at_once_and_stay_fluent(self):
+        self.two_nodes(deep_net(self.cluster.folder, 27), "--routes", "ps")
+        b = self.look(1600, 1000)
+        b.open(self.page)
+        b.wait_for("poseidon.store.graph?.nodes.length > 400 && poseidon.graph.elements.size === poseidon.store.graph.nodes.length", "all are drawn", 60)
+        self.assertEqual(self.overlaps(b), [])
+        self.assertLess(b.value("poseidon.graph.drawMs"), 1000 * cluster.SLACK)
+        self.assertGreater(b.value("poseidon.graph.view.scale"), 0.3)
+        b.wait_for("poseidon.store.spans.clocks.size > 3", "clocks")
+        self.keep(b, "deep")
+        self.assertEqual(b.complaints(), [])
+
+    def test_a_hundred_thousand_spans_are_drawn_in_a_blink(self):
+        self.two_nodes(self.small())
+        b = self.look()
+        b.open(self.page)
+        b.wait_for(READY, "the graph is drawn")
+        spent = b.value("""(async () => {
+          const { Spans } = await import('./spans.js'), spans = new Spans(), rows = [];
+          for (let i = 0; i < 100000; ++i) rows.push([i % 3, 3 + i % 50, 53 + i % 3, 100 * i, 90, Math.floor(i / 600), 0]);
+          spans.add({ names: [...Array(60)].map((_, i) => [i, i === 53 ? 'forward' : i === 54 ? 'push' : i === 55 ? 'stall' : 'layer' + i]),
+            lanes: [[0, 'stream compute [0]'], [1, 'network_link 1 out'], [2, 'gradient_push layer7']], rows });
+          poseidon.store.spans = spans;
+          poseidon.timeline.follow = false;
+          const times = [];
+          for (const wide of [1e7, 1e6, 1e5, 1e4]) { poseidon.timeline.window = [0, wide]; poseidon.timeline.draw(); times.push(poseidon.timeline.drawMs); }
+          return times; })()""")
+        self.assertLess(sorted(spent)[2], 33 * cluster.SLACK, spent)
+
+    def test_the_overlap_is_what_can_be_counted_by_hand(self):
+        """Row 4: against times that were made up, and so are known."""
+        self.two_nodes(self.small())
+        b = self.look()
+        b.open(self.page)
+        got = b.value("""(async () => {
+          const { Spans } = await import('./spans.js'), s = new Spans();
+          s.add({ names: [[0, 'a'], [1, 'forward'], [2, 'backward'], [3, 'stall'], [4, 'exchange'], [5, 'b']], lanes: [[0, 'stream compute [0]'], [1, 'gradient_push a'], [2, 'factor_broadcast b']],
+            rows: [[0, 0, 1, 0, 100, 0, 0], [0, 0, 2, 100, 200, 0, 0], [1, 0, 4, 200, 150, 0, 0], [2, 5, 4, 300, 100, 0, 0], [0, 0, 3, 320, 80, 1, 0], [0, 0, 1, 400, 100, 1, 0]] });
+          return [s.summary(0, 500), s.summary(0, 330), [...s.clocks]]; })()""")
+        self.assertEqual(got[0], {"compute": 400, "exposed": 80, "communication": 200})
+        self.assertEqual(got[1], {"compute": 300, "exposed": 10, "communication": 130})
+        self.assertEqual(got[2], [[0, [0, 300]], [1, [400, 500]]])
+
+    def test_the_page_says_that_a_run_is_over_and_shows_the_next_one(self):
+        solver = self.small()
+        first, second = self.two_nodes(solver)
+        b = self.look()
+        b.open(self.page)
+        b.wait_for(READY, "the graph is drawn")
+        first.signal(signal.SIGINT)
+        self.assertEqual(first.wait(), 130)
+        b.wait_for("document.getElementById('state').textContent === 'ended'", "it says that the run is over")
+        self.assertIn("ending after clock", b.value("document.getElementById('log').textContent"))
+        again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
+        b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
+                   "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
+        again.signal(signal.SIGINT)
+
+    def test_a_finished_run_is_shown_again(self):
+        """Row 13: the trace file alone brings back actors, counts, curves and timeline."""
+        trace = self.cluster.folder / "trace.json"
+        first, second = self.two_nodes(self.small(iterations=40), "--trace", trace)
+        self.assertEqual(self.cluster.wait_all(), [0, 0], first.output)
+        self.assertEqual(cluster.Trace(trace).partial_overlaps(), [])
+        viewer = self.cluster.start(cluster.BIN / "poseidon-graph", "view", trace, "--web", "127.0.0.1:0")
+        b = self.look()
+        b.open(viewer.wait_for(PAGE)[1])
+        b.wait_for("poseidon.store.replay && poseidon.graph.elements.size > 10 && poseidon.store.spans.clocks.size >= 38", "the recording is shown")
+        self.assertEqual(b.value("poseidon.store.points.at(-1)[0]"), 39)
+        recorded = json.loads(trace.read_text())["poseidon"]["tick"]["e"]
+        self.assertEqual(b.value("poseidon.store.edges.reduce((sum, e) => sum + e.messages, 0)"), sum(m for _, m, _ in recorded))
+        b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+        self.keep(b, "recording")
+        self.assertEqual(b.complaints(), [])
+        viewer.signal(15)
+        self.assertEqual(viewer.wait(), 0)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node", "poseidon-graph")
+    cluster.main()

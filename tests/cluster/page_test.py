@@ -1,0 +1,177 @@
+# tests/cluster/page_test.py - what a node serves while it trains: figures that are true, of every node, and nothing else.
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import cluster
+import small_run
+
+HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+PAGE = r"page at (http://\S+)/"
+
+
+def fetch(page, path, as_json=True):
+    with urllib.request.urlopen(page + path, timeout=20) as answer:
+        text = answer.read().decode()
+    return json.loads(text) if as_json else text
+
+
+class Events:
+    """The stream of a node's page, read as it comes."""
+
+    def __init__(self, page, query=""):
+        self.answer = urllib.request.urlopen(page + "/events" + query, timeout=20)
+
+    def __iter__(self):
+        kind = ""
+        for line in self.answer:
+            text = line.decode().rstrip("\n")
+            if text.startswith("event: "):
+                kind = text[7:]
+            elif text.startswith("data: "):
+                yield kind, json.loads(text[6:])
+
+
+class Page(small_run.Trained):
+    def two_nodes(self, *options, iterations=100000, joiner=(), **of_solver):
+        path = small_run.solver(self.cluster.folder, "page", iterations=iterations, lr=0.0001, **of_solver)
+        first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
+                                  "--web", "127.0.0.1:0", *options)
+        self.page = first.wait_for(PAGE)[1]
+        address = first.wait_for(cluster.LISTENING)[1]
+        second = self.cluster.node("--join", address, "--devices", "cpu:1", *joiner)
+        return first, second
+
+    def until(self, condition, what, seconds=60):
+        cluster.wait_until(condition, what, seconds)
+
+    def clock_of(self, worker):
+        tick = next(data for kind, data in Events(self.page) if kind == "tick")
+        return next((m.get("clock", 0) for m in tick["members"] if m["id"] == worker), 0)  # none yet while the cluster forms
+
+    def test_bytes_on_the_page_are_those_of_the_sockets_and_actors_those_that_run(self):
+        """Rows 1, 2 and 7 of what the page is held to: every actor, bytes within 1 %, members."""
+        measured = self.cluster.folder / "measured.json"
+        first, second = self.two_nodes("--graph", measured, "--routes", "ps", iterations=1500, hidden=512, batch=8)
+        # The last events that come are those of a run that has ended: nothing moves any more.
+        last, ended = None, False
+        for kind, data in Events(self.page):
+            if kind == "tick" and len(data["members"]) == 2:
+                last = data
+            ended = ended or (kind == "history" and any("ended" in line[2] for line in data["lines"]))
+        self.assertTrue(ended)
+        self.assertEqual(self.cluster.wait_all(), [0, 0], first.output)
+        for member in last["members"]:
+            self.assertGreater(member["bytes_out"], 4e6, member)
+            self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
+            self.assertGreaterEqual(member["clock"], 700)  # the other node reports now and then, not at its end
+        self.assertLess(abs(last["members"][1]["offset_us"]), 100 + last["members"][1]["uncertain_us"],
+                        "two processes of one machine have one clock")
+
+    def test_the_graph_is_that_of_each_node(self):
+        first, second = self.two_nodes()
+        self.until(lambda: self.clock_of(1) > 3, "the second node is heard of")
+        for worker in (0, 1):
+            def graph_complete():
+                self.graph = fetch(self.page, f"/api/graph?node={worker}")
+                flowed = {e["message"] for e in self.graph["edges"] if e["id"] >= 0}
+                return {"backward_done", "send_frame", "gradient_arrived", "parameters_fresh"} <= flowed
+            self.until(graph_complete, "the dataflow has flown")
+            kinds = {n["name"]: n for n in self.graph["nodes"]}
+            self.assertEqual(len(kinds), len(self.graph["nodes"]), "a name for two actors")
+            self.assertIn("layer conv1 [0]", kinds)
+            self.assertEqual(kinds["layer conv1 [0]"]["type"], "Convolution")
+            self.assertEqual(kinds["gradient_push conv1"]["card"], "conv1")
+            self.assertIn(f"network_link {1 - worker}", kinds)
+            self.assertEqual("coordinator" in kinds, worker == 0)
+            ids = {n["id"] for n in self.graph["nodes"]}
+            self.assertTrue(all(e["src"] in ids and e["dst"] in ids for e in self.graph["edges"]))
+            self.assertEqual({e["kind"] for e in self.graph["edges"] if e["message"] == "bottom_ready"}, {"data"})
+            groups = {g["id"] for g in self.graph["groups"]}
+            self.assertEqual({n["group"] for n in self.graph["nodes"]} - groups, set())
+
+    def test_each_layer_says_its_route_and_why(self):
+        first, second = self.two_nodes("--routes", "sfb")
+        self.until(lambda: self.clock_of(0) > 0, "training")
+        routes = {r["layer"]: r for r in fetch(self.page, "/api/graph")["routes"]}
+        self.assertEqual({name: r["route"] for name, r in routes.items()},
+                         {"conv1": "parameter_server", "ip1": "factor_broadcast", "ip2": "factor_broadcast"})
+        self.assertIn("Convolution", routes["conv1"]["why"])
+        self.assertTrue(all(r["why"] for r in routes.values()))
+        self.assertEqual(routes["ip1"]["bytes"], 4 * 16 * (64 + 8 * 12 * 12))
+
+    def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
+        first, second = self.two_nodes("--staleness", "3")
+        self.until(lambda: self.clock_of(1) > 3, "both train")
+        second.signal(signal.SIGSTOP)
+        # Until its links are given up the page says who is silent, and since when.
+        states = set()
+        try:
+            for kind, data in Events(self.page):
+                if kind == "tick":
+                    states |= {m["state"] for m in data["members"] if m["id"] == 1}
+                if kind == "history" and any("worker 1" in line[2] and line[3] for line in data["lines"]):
+                    break
+            else:
+                self.fail(f"the end was not said: {states}")
+        finally:
+            second.signal(signal.SIGCONT)
+        self.assertEqual(first.wait(), 3)
+        self.assertIn("lost", states)
+
+    def test_exports_are_what_their_readers_read(self):
+        """Row 12: DOT that dot reads, metrics line by line, a trace without partial overlaps, a CSV with a line a point."""
+        first, second = self.two_nodes()
+        self.until(lambda: len(fetch(self.page, "/api/history")["points"]) > 4 and self.clock_of(1) > 4, "some clocks")
+        for line in fetch(self.page, "/metrics", as_json=False).splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) poseidon_\w+ .*|poseidon_\w+(\{(\w+="([^"\\]|\\.)*",?)*\})? -?[\d.e+-]+)$')
+        trace = self.cluster.folder / "trace.json"
+        trace.write_text(fetch(self.page, "/api/trace?iters=50", as_json=False))
+        spans = cluster.Trace(trace)
+        self.assertEqual({e["pid"] for e in spans.spans}, {0, 1})
+        self.assertEqual(spans.partial_overlaps(), [])
+        self.assertTrue(spans.find(cat="forward", name="conv1", lane="stream"))
+        csv = fetch(self.page, "/api/csv", as_json=False).splitlines()
+        self.assertRegex(csv[0], r"^NumIters,Seconds,LearningRate,loss,")
+        self.assertTrue(all(len(line.split(",")) == len(csv[0].split(",")) for line in csv))
+        for worker in (0, 1):
+            dot = fetch(self.page, f"/api/dot?node={worker}", as_json=False)
+            self.assertIn("digraph", dot)
+            if shutil.which("dot"):
+                subprocess.run(["dot", "-Tsvg"], input=dot.encode(), stdout=subprocess.DEVNULL, check=True)
+
+    def test_what_nobody_may_do_is_refused(self):
+        """Row 11."""
+        first, second = self.two_nodes()
+        host, port = re.fullmatch(r"http://(.*):(\d+)", self.page).groups()
+
+        def status(head):
+            with socket.create_connection((host, int(port)), timeout=20) as s:
+                s.sendall(head.encode())
+                return int(s.recv(100).split()[1])
+        self.assertEqual(status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421)
+        self.assertEqual(status("POST /api/graph HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"), 405)
+        self.assertEqual(status("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "x" * 9000 + "\r\n\r\n"), 431)
+        many = [socket.create_connection((host, int(port)), timeout=20) for _ in range(64)]
+        self.until(lambda: status(HEALTH) == 503, "a connection too many is told so")
+        for s in many:
+            s.close()
+        self.until(lambda: status(HEALTH) == 200, "the others are answered again")
+
+    def test_an_open_page_without_a_token_is_not_served(self):
+        path = small_run.solver(self.cluster.folder, "open")
+        node = self.cluster.node("--solver", path, "--web", "0.0.0.0:0")
+        self.assertEqual(node.wait(), 2)
+        self.assertIn("Give --web-token-file FILE", node.output)
+        token = self.cluster.token_file("a-token-of-the-page")
+        node = self.cluster.node("--solver", path, "--web", "0.0.0.0:0", "--web-token-file", token)
+        self.assertEqual(node.wait(), 0, node.output)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
