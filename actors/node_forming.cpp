@@ -39,11 +39,10 @@ class store_landing : public landing {
 
 }  // namespace
 
-/// Runs a step of the start; what it throws is the user's to read, not a crash.
-template <class F>
-void node::guarded(F&& f) {
+/// Runs a step of building; what it throws is the user's to read, not a crash.
+void node::guarded(const std::function<void()>& step) {
   try {
-    f();
+    step();
   } catch (const std::invalid_argument& e) {
     fail(e.what(), 2);
   } catch (const handshake_error& e) {
@@ -91,6 +90,7 @@ void node::on(const routes_chosen& m) {
       for (const auto& note : m.notes) setup_.display->note(note);
       setup_.run->routes = m.routes;
       setup_.run->wire = m.wire;
+      later_routes_ = m.later;
     }
     if (phase_ == phase::starting)
       listen_for_nodes();
@@ -123,7 +123,7 @@ void node::listen_for_nodes() {
       poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
                                    coordinator_setup{setup_.run->workers, address_});
   const handle<node> self(this);
-  tell<connect_coordinator>(coordinator_, {self, self, self});
+  tell<connect_coordinator>(coordinator_, {self, self, self, self, self, self});
   setup_.display->note("listening on " + address_ + "; waiting for " +
                        plural(setup_.run->workers - 1, "node"));
   start_acceptor({address_, self_, 1});
@@ -255,21 +255,30 @@ void node::build() {
   for (const auto& line : describe_run(*compiled_, *setup_.run)) setup_.display->detail(line);
   for (const auto& line : describe_partition(*compiled_, setup_.run->workers))
     setup_.display->detail(line);
-  const auto& net = compiled_->train.graph;
-  for (const auto& c : compiled_->store->cut().chunks)
-    chunk_layers_->push_back(
-        setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
-  for (const auto& layer : net.layers) layer_names_->push_back(setup_.trace->keep(layer.name));
-  const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(
-      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
-                    setup_.display, self, self, self},
-      *setup_.run, setup_.node, *compiled_);
-  for (const auto& a : graph_->monitored()) monitor(a);
+  for (const auto& layer : compiled_->train.graph.layers)
+    layer_names_->push_back(setup_.trace->keep(layer.name));
+  began_at_ = setup_.run->first_clock;
+  spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
       telemetry_setup{self_, setup_.trace, setup_.edges, setup_.trace_file, setup_.graph_file});
   bind_if_complete();
+}
+
+/// Nothing of an older graph is on its way any more: the links have nothing to ask chunk_layers_ for.
+void node::spawn_graph() {
+  const auto& net = compiled_->train.graph;
+  chunk_layers_->clear();
+  for (const auto& c : compiled_->store->cut().chunks)
+    chunk_layers_->push_back(
+        setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
+  const handle<node> self(this);
+  graph_ = std::make_unique<training_graph>(
+      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
+                    setup_.display, self, self, self, self, self, lasting_},
+      *setup_.run, setup_.node, *compiled_);
+  lasting_ = graph_->lasting();
+  for (const auto& a : graph_->monitored()) monitor(a);
 }
 
 std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
@@ -316,6 +325,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
     window.learned.push_back(is_updated(net, p));
+  if (change_) window.before = change_->before;
   b->gate = std::make_shared<peer_window>(std::move(window));
   return b;
 }
@@ -350,11 +360,13 @@ void node::connect() {
 /// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    if (change_) return go_on();
     setup_.display->detail("membership: all are ready; sending first values, training begins");
     give_first_values();
     broadcast(frames::start_training{});
     phase_ = phase::training;
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
+    want_next_change();
   });
 }
 

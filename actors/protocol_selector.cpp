@@ -128,7 +128,9 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
   route_plan plan;
   const auto formats = formats_of(n, s.wire);
-  auto chosen = wished_layers(n, s.wish, solver);
+  auto chosen = wished_layers(n, s.wish, solver, s.run.first_clock);
+  for (const auto& [clock, layers] : wished_changes(n, s.wish, solver, s.run.first_clock))
+    plan.later[clock] = routes_of(n, layers);
   const bool automatic = s.wish.what == route_wish::kind::automatic;
   const auto loads = route_loads(n, micro_batches, solver, formats);
   const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
@@ -157,6 +159,10 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
     if (const auto why = why_no_factors_at_all(n, solver); !why.empty()) plan.notes.push_back(why);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);
+  if (!plan.later.empty() && !formats.empty())
+    throw spec_error("--routes " + s.wish.file +
+                     " changes routes while training, and --wire rounds: what rounding has kept "
+                     "back would be lost. Leave out the lines with @, or --wire.");
   for (auto& note : wire_notes(n, plan.wire)) plan.notes.push_back(std::move(note));
   return plan;
 }
@@ -170,6 +176,7 @@ void protocol_selector::plan() {
     auto plan = plan_routes(setup_, device_);
     answer.needs_rate = plan.rate_assumed;
     answer.routes = std::move(plan.routes);
+    answer.later = std::move(plan.later);
     answer.wire = std::move(plan.wire);
     answer.notes = std::move(plan.notes);
     if (probe_)

@@ -38,6 +38,7 @@ namespace poseidon {
 struct routes_chosen {
   bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
   parameter_routes routes;
+  std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<std::string> notes;  ///< for the user
   std::string error;               ///< empty: none
@@ -86,6 +87,7 @@ class device_probe {
 
 struct route_plan {
   parameter_routes routes;
+  std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   route_rates rates;

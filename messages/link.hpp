@@ -57,6 +57,7 @@ struct history_arrived {
   std::uint32_t slot = 0;
   version_id version{};
   payload values;
+  std::uint64_t first = 0;  ///< of the chunk's values
 };
 
 /// From a network_link: the peer is gone. Said once, also for a bad frame; the link sends nothing after it.
