@@ -28,12 +28,7 @@ void coordinator::on(const change_wanted& m) {
   change_ = m;
   held_.clear();
   drained_.clear();
-  m.clock ? agree(*m.clock) : tell(node_.hold, hold_everyone{});
-}
-
-void coordinator::agree(clock_id clock) {
-  change_->clock = clock;
-  tell(node_.agreed, change_agreed{clock, change_->routes});
+  if (!m.clock) tell(node_.hold, hold_everyone{});
 }
 
 void coordinator::on(const member_stands& m) {
@@ -41,9 +36,10 @@ void coordinator::on(const member_stands& m) {
   if (!m.drained) {
     held_[m.worker] = m.clock;
     if (change_->clock || held_.size() < setup_.workers) return;
-    agree(std::max_element(held_.begin(), held_.end(), [](const auto& a, const auto& b) {
-            return a.second < b.second;
-          })->second);
+    const auto latest = std::max_element(held_.begin(), held_.end(),
+                                         [](auto& a, auto& b) { return a.second < b.second; });
+    change_->clock = latest->second;
+    tell(node_.agreed, change_agreed{latest->second, change_->routes});
     return;
   }
   if (!change_->clock || m.clock != *change_->clock) return;

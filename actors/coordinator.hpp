@@ -67,8 +67,6 @@ class coordinator : public actor<coordinator> {
   void on(const shut_down& m);
 
  private:
-  void agree(clock_id clock);
-
   coordinator_setup setup_;
   connect_coordinator node_;
   std::vector<std::string> members_;

@@ -157,7 +157,8 @@ void factor_broadcast::on(const chunk_landed& m) {
 void factor_broadcast::on(const history_arrived& m) {
   auto& to = history_.at(value(m.chunk)).at(m.slot);
   const auto from = floats(m.values);
-  if (!to.empty()) std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(m.first));
+  if (!to.empty())
+    std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(m.first));
 }
 
 void factor_broadcast::on(const copy_history&) {
@@ -170,8 +171,7 @@ void factor_broadcast::on(const copy_history&) {
 
 void factor_broadcast::on(const release_history& m) {
   auto released = std::make_shared<chunk_histories>();
-  for (auto& [id, slots] : history_)
-    (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
+  for (auto& [id, slots] : history_) (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
   tell(m.to, history_released{std::move(released)});
 }
 

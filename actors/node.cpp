@@ -52,6 +52,7 @@ void node::on(const control_arrived& m) {
     if (change_) return guarded([this] { go_on(); });
     phase_ = phase::training;
     setup_.display->detail("membership: all are ready, training begins");
+    take_next_change();
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   } else if (const auto* r = std::get_if<frames::stop_requested>(&m.header)) {
     if (first) tell<stop_soon>(graph_->the_solver(), {r->reason});
@@ -61,10 +62,12 @@ void node::on(const control_arrived& m) {
     tell<finish_after>(graph_->the_solver(), {s->clock, s->reason});
   } else if (const auto* at = std::get_if<frames::worker_stands>(&m.header)) {
     if (coordinator_) tell<member_stands>(coordinator_, {at->worker, at->clock, at->drained});
+  } else if (const auto* o = std::get_if<frames::outflow>(&m.header)) {
+    if (selector_) tell<outflow_told>(selector_, {m.from, o->mbit_s});
   } else if (std::holds_alternative<frames::hold_training>(m.header)) {
     if (value(m.from) == 0) hold();
   } else if (const auto* c = std::get_if<frames::change_routes>(&m.header)) {
-    if (value(m.from) == 0) take_change(c->clock, c->routes);
+    if (value(m.from) == 0) take_change(*c);
   } else if (std::holds_alternative<frames::rebuild_graph>(m.header)) {
     if (value(m.from) == 0) leave_graph();
   } else if (std::holds_alternative<frames::gather_history>(m.header)) {
@@ -162,8 +165,7 @@ void node::fail(std::string text, int exit_code) {
   // nothing worth writing.
   const bool lowest = links_.empty() || value(self_) < links_.begin()->first;
   const auto worth = [this] {
-    return !setup_.run->solver.spec.poseidon().has_replay() &&
-           whole_version() > began_at_;
+    return !setup_.run->solver.spec.poseidon().has_replay() && whole_version() > began_at_;
   };
   if (exit_code == 3 && was_training && lowest && worth()) {
     phase_ = phase::failing;

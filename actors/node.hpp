@@ -15,8 +15,8 @@
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (worker 0)
 //          hold_everyone, change_agreed, everyone_drained   from coordinator (worker 0)
-//          routes_chosen      from protocol_selector (worker 0 of several)
-//          control_arrived, link_bound, link_lost   from network_link
+//          routes_chosen, routes_proposed   from protocol_selector (worker 0 of several)
+//          control_arrived, link_bound, link_flow, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          clocks_held, training_paused   from solver, where routes change
 //          history_released   from server_shard, factor_broadcast, where routes change
@@ -24,7 +24,7 @@
 //          interrupted        from the app's signal thread
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, member_stands   to coordinator
-//          choose_routes, measure_links, probe_answered   to protocol_selector
+//          choose_routes, measure_links, probe_answered, outflow_told, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
 //          hold_clocks, pause_at, resume_training   to solver, where routes change
@@ -42,6 +42,7 @@
 #include "actors/actor.hpp"
 #include "actors/coordinator.hpp"
 #include "actors/node_network.hpp"
+#include "actors/outflow_meter.hpp"
 #include "actors/protocol_selector.hpp"
 #include "actors/run_spec.hpp"
 #include "actors/telemetry.hpp"
@@ -92,21 +93,22 @@ struct node_setup {
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts =
-      messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed, everyone_ready,
-               everyone_done, hold_everyone, change_agreed, everyone_drained, control_arrived,
-               link_bound, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               training_paused, history_released, snapshot_written, interrupted>;
-  using sends = messages<choose_routes, measure_links, probe_answered, connect_coordinator,
-                         member_joined, member_is_ready, member_is_done, change_wanted,
-                         member_stands, send_frame, bind_link, close_link, begin_training,
-                         stop_soon, finish_after, control_arrived, hold_clocks, pause_at,
-                         resume_training, release_history, chunk_landed, history_arrived,
+  using accepts = messages<start_node, routes_chosen, routes_proposed, link_accepted, peer_refused,
+                           view_agreed, everyone_ready, everyone_done, hold_everyone, change_agreed,
+                           everyone_drained, control_arrived, link_bound, link_flow, link_lost,
+                           stop_decided, training_done, training_failed, clocks_held,
+                           training_paused, history_released, snapshot_written, interrupted>;
+  using sends = messages<choose_routes, measure_links, probe_answered, outflow_told, routes_changed,
+                         connect_coordinator, member_joined, member_is_ready, member_is_done,
+                         change_wanted, member_stands, send_frame, bind_link, close_link,
+                         begin_training, stop_soon, finish_after, control_arrived, hold_clocks,
+                         pause_at, resume_training, release_history, chunk_landed, history_arrived,
                          write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
   void on(const routes_chosen& m);
+  void on(const routes_proposed& m);
   void on(const link_accepted& m);
   void on(const peer_refused& m);
   void on(const view_agreed& m);
@@ -117,6 +119,7 @@ class node : public actor<node> {
   void on(const everyone_drained& m);
   void on(const control_arrived& m);
   void on(const link_bound& m);
+  void on(const link_flow& m);
   void on(const link_lost& m);
   void on(const stop_decided& m);
   void on(const training_done& m);
@@ -163,13 +166,14 @@ class node : public actor<node> {
   [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
   void hold();
   void take_stand(const member_stands& m);
-  void take_change(clock_id clock, std::vector<std::uint8_t> routes);
+  void take_change(const frames::change_routes& m);
   void leave_graph();
   void one_has_left(const caf::actor_addr& who);
   void rebuild();
   void go_on();
   void hand_over_history();
-  void want_next_change();
+  void announce_next_change();
+  void take_next_change();
   void broadcast(const frame_header& header);
   void describe_traffic();
   void an_actor_died(const caf::down_msg& m);
@@ -201,9 +205,11 @@ class node : public actor<node> {
       std::make_shared<std::vector<std::string_view>>();
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
-  lasting_actors lasting_;     // of graph_
+  lasting_actors lasting_;      // of graph_
   std::uint64_t began_at_ = 0;  // the run's first clock
   std::optional<route_change> change_;
+  std::optional<frames::change_routes> next_change_;
+  outflow_meter outflow_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   node_result result_;
   std::string goodbye_;  // what the peers hear; empty: as planned

@@ -78,7 +78,8 @@ void node::choose() {
       protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
                               setup_.node_mbit_s, false});
   monitor(selector_.untyped());
-  tell<choose_routes>(selector_, {handle<node>(this)});
+  const handle<node> self(this);
+  tell<choose_routes>(selector_, {self, self});
 }
 
 void node::on(const routes_chosen& m) {
@@ -258,6 +259,7 @@ void node::build() {
   for (const auto& layer : compiled_->train.graph.layers)
     layer_names_->push_back(setup_.trace->keep(layer.name));
   began_at_ = setup_.run->first_clock;
+  outflow_ = outflow_meter(setup_.run->workers - 1);
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
@@ -314,6 +316,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.control = me;
   b->routes.bound = me;
   b->routes.lost = me;
+  b->routes.flow = me;
   b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
   peer_window_setup window{self_,
                            b->peer,
@@ -360,13 +363,14 @@ void node::connect() {
 /// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    announce_next_change();
     if (change_) return go_on();
     setup_.display->detail("membership: all are ready; sending first values, training begins");
     give_first_values();
     broadcast(frames::start_training{});
     phase_ = phase::training;
+    take_next_change();
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
-    want_next_change();
   });
 }
 

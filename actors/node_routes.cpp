@@ -38,11 +38,40 @@ std::string describe_change(const net& n, const parameter_routes& from,
 
 }  // namespace
 
-/// Worker 0: the next change that a file given to --routes asks for.
-void node::want_next_change() {
+/// Worker 0: the next change that a file given to --routes asks for. Said to all before they are let go, so that nobody
+/// has begun that clock when he hears of it.
+void node::announce_next_change() {
   if (!coordinator_ || later_routes_.empty()) return;
   const auto next = later_routes_.extract(later_routes_.begin());
-  tell<change_wanted>(coordinator_, {numbers_of(next.mapped()), clock_id{next.key()}});
+  const frames::change_routes change{clock_id{next.key()}, numbers_of(next.mapped())};
+  tell<change_wanted>(coordinator_, {change.routes, change.clock});
+  broadcast(change);
+  next_change_ = change;
+}
+
+void node::take_next_change() {
+  if (const auto next = std::exchange(next_change_, std::nullopt)) take_change(*next);
+}
+
+/// What a limit of ours keeps back, the line is not asked for.
+void node::on(const link_flow& m) {
+  if (phase_ != phase::training || change_) return outflow_.forget();
+  auto rate = outflow_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us},
+                             std::chrono::steady_clock::now());
+  if (!rate) return;
+  for (const auto limit : {setup_.link_mbit_s, setup_.budget_mbit_s})
+    if (limit > 0) rate = std::min(*rate, limit * static_cast<double>(links_.size()));
+  if (selector_)
+    tell<outflow_told>(selector_, {self_, *rate});
+  else if (const auto first = links_.find(0); first != links_.end())
+    tell<send_frame>(first->second, {frames::outflow{*rate}, {}, 0});
+}
+
+/// Worker 0.
+void node::on(const routes_proposed& m) {
+  if (phase_ != phase::training || change_) return;
+  setup_.display->note(m.why);
+  tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt});
 }
 
 // -- agreeing on a clock --------------------------------------------------------------------------------
@@ -68,18 +97,23 @@ void node::take_stand(const member_stands& m) {
 }
 
 void node::on(const change_agreed& m) {
-  broadcast(frames::change_routes{m.clock, m.routes});
-  take_change(m.clock, m.routes);
+  const frames::change_routes change{m.clock, m.routes};
+  broadcast(change);
+  take_change(change);
 }
 
-void node::take_change(clock_id clock, std::vector<std::uint8_t> routes) {
-  if (phase_ != phase::training) return;
-  const auto what = describe_change(compiled_->train.graph, setup_.run->routes, routes);
-  setup_.display->note("routes: from clock " + std::to_string(value(clock)) + " on: " + what);
+/// One that is told while the one before is not over waits for the first clock.
+void node::take_change(const frames::change_routes& m) {
+  if (phase_ != phase::training || change_) {
+    next_change_ = m;
+    return;
+  }
+  const auto what = describe_change(compiled_->train.graph, setup_.run->routes, m.routes);
+  setup_.display->note("routes: from clock " + std::to_string(value(m.clock)) + " on: " + what);
   change_.emplace();
-  change_->clock = clock;
-  change_->routes = std::move(routes);
-  tell<pause_at>(lasting_.the_solver, {clock});
+  change_->clock = m.clock;
+  change_->routes = m.routes;
+  tell<pause_at>(lasting_.the_solver, {m.clock});
 }
 
 void node::on(const training_paused& m) {
@@ -166,10 +200,11 @@ void node::go_on() {
       std::chrono::steady_clock::now() - change_->stood_since);
   setup_.display->note("routes: changed; this node stood still for " +
                        std::to_string(stood.count()) + " ms");
+  if (selector_) tell<routes_changed>(selector_, {stood});
   change_.reset();
   phase_ = phase::training;
+  take_next_change();
   tell<resume_training>(lasting_.the_solver, {});
-  want_next_change();
 }
 
 /// What this node's shard kept goes to the shard or the nodes that keep it now. What a factor_broadcast kept, every
@@ -189,7 +224,8 @@ void node::hand_over_history() {
         for (std::uint32_t slot = 0; begin < end && slot < slots.size(); ++slot) {
           if (slots[slot].empty()) continue;  // of a device that does not compute
           const payload values{
-              history, std::as_bytes(std::span(slots[slot]).subspan(begin - from.offset, end - begin))};
+              history,
+              std::as_bytes(std::span(slots[slot]).subspan(begin - from.offset, end - begin))};
           const auto first = begin - to.offset;
           if (to.owner == every_worker || to.owner == value(self_))
             tell<history_arrived>(graph_->history_owner(to.parameter),

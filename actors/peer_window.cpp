@@ -83,8 +83,7 @@ void peer_window::take(const frames::gradient_squares& f) {
 void peer_window::take(const frames::fresh_parameters& f) {
   const auto first = value(setup_.first_clock);
   const auto version = value(f.version);
-  const bool initial =
-      version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
+  const bool initial = version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
   // A new version rests on this node's gradient of the clock before, and that on a version `staleness` older at most.
   const auto reached =

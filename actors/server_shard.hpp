@@ -73,9 +73,9 @@ struct connect_shard {
 class server_shard : public actor<server_shard> {
  public:
   static constexpr const char* type_name = "server_shard";
-  using accepts = messages<connect_shard, gradient_arrived, install_chunk, squares_arrived,
-                           history_arrived, copy_history, release_history, control_arrived,
-                           shut_down>;
+  using accepts =
+      messages<connect_shard, gradient_arrived, install_chunk, squares_arrived, history_arrived,
+               copy_history, release_history, control_arrived, shut_down>;
   using sends = messages<send_frame, chunk_landed, history_arrived, history_released>;
 
   server_shard(actor_context context, server_shard_setup setup);

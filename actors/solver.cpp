@@ -312,7 +312,7 @@ void solver::pause_if_drained() {
 
 void solver::on(const resume_training&) {
   if (phase_ != phase::paused) return;
-  pause_clock_.reset();
+  if (pause_clock_ == clock_) pause_clock_.reset();  // else the next change is known already
   // Solver state may still be on its way to its new owner; it is there when the next version is.
   least_end_ = clock_ + 1;
   phase_ = phase::idle;

@@ -89,10 +89,10 @@ struct connect_solver {
 class solver : public actor<solver> {
  public:
   static constexpr const char* type_name = "solver";
-  using accepts = messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
-                           nonfinite_found, control_arrived, stop_soon, finish_after,
-                           snapshot_copied, snapshot_written, hold_clocks, pause_at,
-                           resume_training, shut_down>;
+  using accepts =
+      messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
+               nonfinite_found, control_arrived, stop_soon, finish_after, snapshot_copied,
+               snapshot_written, hold_clocks, pause_at, resume_training, shut_down>;
   using sends = messages<start_pass, send_frame, write_snapshot, stop_decided, training_done,
                          training_failed, clocks_held, training_paused>;
 

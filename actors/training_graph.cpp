@@ -27,11 +27,7 @@ handle<D> training_graph::start(thread_kind threads, std::string name, Args&&...
 
 training_graph::training_graph(const graph_context& context, const run_spec& spec,
                                const node_spec& node, compiled_run& run)
-    : context_(context),
-      spec_(spec),
-      node_(node),
-      run_(run),
-      lasting_(context.lasting) {
+    : context_(context), spec_(spec), node_(node), run_(run), lasting_(context.lasting) {
   if (!lasting_.overlap) lasting_.overlap = std::make_shared<overlap_meter>(run.replicas);
   spawn_shard();
   spawn_checkpointer();

@@ -42,9 +42,9 @@ struct graph_context {
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
-  port<clocks_held> node_held;
-  port<training_paused> node_paused;
-  lasting_actors lasting;  ///< of the graph before this one; empty at the start
+  port<clocks_held> node_held = {};
+  port<training_paused> node_paused = {};
+  lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
 };
 
 class training_graph {

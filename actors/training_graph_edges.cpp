@@ -46,7 +46,8 @@ void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) 
   for (const auto& e : pushes_) {
     if (e.broadcast) {
       tell_from_outside(e.broadcast,
-                        connect_factor_broadcast{links, readers_of(e), lasting_.the_solver, lasting_.checkpoints});
+                        connect_factor_broadcast{links, readers_of(e), lasting_.the_solver,
+                                                 lasting_.checkpoints});
       continue;
     }
     connect_gradient_push m;

@@ -72,6 +72,12 @@ struct link_bound {
   worker_id peer{};
 };
 
+/// From a network_link, a few times a second: what its socket has sent so far (actors/tcp_flow.hpp).
+struct link_flow {
+  worker_id peer{};
+  std::uint64_t acked_bytes = 0, busy_us = 0, hindered_us = 0;
+};
+
 /// To a network_link: send what waits, say goodbye, close.
 struct close_link {
   std::string reason;
@@ -87,5 +93,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_flow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)

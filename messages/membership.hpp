@@ -26,7 +26,8 @@ struct member_is_ready {
 };
 struct everyone_ready {};
 
-/// node -> coordinator: let everybody train with these routes, from `clock` on or, without one, as soon as may be.
+/// node -> coordinator: everybody is to train with these routes, as soon as may be; or, where there is a clock, from that
+/// one on, which all have been told.
 struct change_wanted {
   std::vector<std::uint8_t> routes;  ///< as frames::view has them
   std::optional<clock_id> clock;

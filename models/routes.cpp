@@ -122,15 +122,17 @@ route_wish parse_routes(const std::string& option) {
       words >> e.layer;
     }
     if (!(words >> where) || words >> more || (where != "ps" && where != "sfb"))
-      throw spec_error(at, "expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is "
-                           "to hold from that clock on; found \"" +
-                               text + "\".");
+      throw spec_error(at,
+                       "expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is "
+                       "to hold from that clock on; found \"" +
+                           text + "\".");
     e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
     for (const auto& other : wish.entries)
       if (other.layer == e.layer && other.clock == e.clock)
-        throw spec_error(at, "layer \"" + e.layer + "\" has a route " +
-                                 (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
-                                 "in line " + std::to_string(other.line) + " already.");
+        throw spec_error(at,
+                         "layer \"" + e.layer + "\" has a route " +
+                             (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
+                             "in line " + std::to_string(other.line) + " already.");
     wish.entries.push_back(e);
   }
   std::stable_sort(wish.entries.begin(), wish.entries.end(),

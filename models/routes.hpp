@@ -48,7 +48,8 @@ struct route_wish {
     std::uint64_t clock = 0;  ///< from this one on
     int line = 0;             ///< where it stands
   };
-  std::vector<entry> entries;  ///< of a listed one, by clock; a layer that is not there stays on the server
+  std::vector<entry>
+      entries;  ///< of a listed one, by clock; a layer that is not there stays on the server
 };
 
 /// "auto", "ps", "sfb", or a file with one `layer ps|sfb` a line, or `@clock layer ps|sfb` for a route that holds from that
