@@ -31,14 +31,14 @@ void outflow_meter::begin(time_point now) {
 std::optional<double> outflow_meter::heard(worker_id peer, const tcp_flow& flow, time_point now) {
   auto [it, fresh] = links_.try_emplace(peer, link{flow, flow});
   it->second.last = flow;
-  it->second.heard = !fresh;
   if (!since_ || fresh) {
     begin(now);
     return std::nullopt;
   }
+  it->second.heard = now - *since_ >= shortest;
   const bool all = links_.size() == peers_ && std::all_of(links_.begin(), links_.end(),
                                                           [](auto& l) { return l.second.heard; });
-  if (!all || now - *since_ < shortest) return std::nullopt;
+  if (!all) return std::nullopt;
   std::uint64_t bytes = 0, busy = 0, hindered = 0;
   for (const auto& [of, l] : links_) {
     bytes += l.last.acked_bytes - l.first.acked_bytes;

@@ -33,7 +33,7 @@ class outflow_meter {
  private:
   struct link {
     tcp_flow first, last;
-    bool heard = false;  // since the window began
+    bool heard = false;  // since the window is long enough, so that all links' are as long
   };
   void begin(time_point now);
 
