@@ -207,37 +207,4 @@ void node::go_on() {
   tell<resume_training>(lasting_.the_solver, {});
 }
 
-/// What this node's shard kept goes to the shard or the nodes that keep it now. What a factor_broadcast kept, every
-/// node has: there is nothing to send.
-void node::hand_over_history() {
-  const auto& before = change_->before->chunks;
-  const auto& now = compiled_->store->cut();
-  for (const auto& history : change_->histories)
-    for (const auto& [old_id, slots] : *history) {
-      const auto& from = before[old_id];
-      if (!is_updated(compiled_->train.graph, from.parameter)) continue;
-      for (const auto id : now.by_parameter[from.parameter]) {
-        const auto& to = now.chunks[id];
-        const auto begin = std::max(from.offset, to.offset);
-        const auto end = std::min(from.offset + from.count, to.offset + to.count);
-        const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-        for (std::uint32_t slot = 0; begin < end && slot < slots.size(); ++slot) {
-          if (slots[slot].empty()) continue;  // of a device that does not compute
-          const payload values{
-              history,
-              std::as_bytes(std::span(slots[slot]).subspan(begin - from.offset, end - begin))};
-          const auto first = begin - to.offset;
-          if (to.owner == every_worker || to.owner == value(self_))
-            tell<history_arrived>(graph_->history_owner(to.parameter),
-                                  {self_, chunk, slot, version_id{}, values, first});
-          if (from.owner == every_worker) continue;
-          for (const auto& [worker, link] : links_)
-            if (to.owner == every_worker || to.owner == worker)
-              tell<send_frame>(link, {frames::install_history{chunk, slot, first}, values, 0},
-                               values.bytes.size());
-        }
-      }
-    }
-}
-
 }  // namespace poseidon

@@ -1,3 +1,4 @@
+// Long because every kind of frame is written and read here, and nowhere else.
 #include "messages/codec.hpp"
 
 #include <capnp/message.h>

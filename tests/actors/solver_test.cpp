@@ -1,3 +1,4 @@
+// Long because all that a solver decides is told through one rig.
 #include "actors/solver.hpp"
 
 #include "tests/sim.hpp"
