@@ -25,7 +25,7 @@ void checkpointer::detail(const std::string& step) const {
 void checkpointer::on(const write_snapshot& m) {
   work_.emplace();
   work_->order = m;
-  work_->values = setup_.store->copy(value(m.version));
+  work_->values = neighbours_.store->copy(value(m.version));
   detail("copied the parameters of version " + std::to_string(value(m.version)));
   if (!m.with_state) {
     copied();
@@ -39,7 +39,7 @@ void checkpointer::on(const write_snapshot& m) {
   work_->state.history.resize(setup_.history_slots);
   for (auto& slot : work_->state.history)
     for (const auto& p : work_->values) slot.emplace_back(p.size());
-  work_->missing = setup_.store->cut().chunks.size() * setup_.history_slots;
+  work_->missing = neighbours_.store->cut().chunks.size() * setup_.history_slots;
   detail("waiting for " + std::to_string(work_->missing) + " pieces of solver state");
   tell(neighbours_.own_shard, copy_history{m.version});
   for (const auto& broadcast : neighbours_.own_broadcasts) tell(broadcast, copy_history{m.version});
@@ -49,7 +49,7 @@ void checkpointer::on(const write_snapshot& m) {
 
 void checkpointer::on(const history_arrived& m) {
   if (!work_ || work_->missing == 0) return;  // of a snapshot given up when a peer was lost
-  const auto& c = setup_.store->cut().chunks[value(m.chunk)];
+  const auto& c = neighbours_.store->cut().chunks[value(m.chunk)];
   auto& to = work_->state.history.at(m.slot)[c.parameter];
   std::copy_n(floats(m.values).begin(), c.count,
               to.begin() + static_cast<std::ptrdiff_t>(c.offset));
@@ -72,12 +72,12 @@ std::string checkpointer::write(const work& w) {
   const auto format = setup_.solver.snapshot_format();
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    write_weights(stem, format, *setup_.train, w.values);
+    write_weights(stem, format, *neighbours_.train, w.values);
     wrote(weights_path(stem, format));
     if (!w.order.with_state) return {};
     auto state = w.state;
     state.learned_net = weights_path(stem, format);
-    write_state(stem, format, *setup_.train, state);
+    write_state(stem, format, *neighbours_.train, state);
     wrote(state_path(stem, format));
     keep_newest({weights_path(stem, format), state_path(stem, format)});
     return {};

@@ -35,15 +35,16 @@
 namespace poseidon {
 
 struct checkpointer_setup {
-  const net* train = nullptr;  ///< outlives the actor
-  std::shared_ptr<parameter_store> store;
   std::size_t history_slots = 1;
   ::caffe::SolverParameter
       solver;  ///< for snapshot_prefix and format, the learning rate's step, keep_snapshots
   std::shared_ptr<progress> display;  ///< hears each step; may be empty
 };
 
+/// Again when routes have changed: it outlives the graph around it.
 struct connect_checkpointer {
+  const net* train = nullptr;  ///< stays until the next of these messages, or the end
+  std::shared_ptr<parameter_store> store;
   std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;
   std::vector<port<copy_history>> own_broadcasts;

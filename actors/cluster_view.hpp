@@ -25,7 +25,7 @@
 
 namespace poseidon {
 
-/// What is fixed when training begins.
+/// What is fixed until routes change.
 struct run_facts {
   std::string model;
   std::uint32_t self = 0;
@@ -97,7 +97,7 @@ class cluster_view {
   [[nodiscard]] activity& own() { return own_; }
   [[nodiscard]] run_history& history() { return *history_; }
   [[nodiscard]] const run_history& history() const { return *history_; }
-  /// Once, before training begins.
+  /// Before training begins, and when routes have changed.
   void begin(run_facts facts);
   /// Takes in what this node has done since the last call. Any thread.
   void sample();

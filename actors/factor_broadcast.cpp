@@ -156,7 +156,9 @@ void factor_broadcast::on(const chunk_landed& m) {
 
 void factor_broadcast::on(const history_arrived& m) {
   auto& to = history_.at(value(m.chunk)).at(m.slot);
-  std::copy_n(floats(m.values).begin(), to.size(), to.begin());
+  const auto from = floats(m.values);
+  if (!to.empty())
+    std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(m.first));
 }
 
 void factor_broadcast::on(const copy_history&) {
@@ -165,6 +167,12 @@ void factor_broadcast::on(const copy_history&) {
       tell(neighbours_.checkpointer,
            history_arrived{setup_.self, chunk_id{static_cast<std::uint32_t>(id)}, slot,
                            version_id{version_}, payload_of(slots[slot])});
+}
+
+void factor_broadcast::on(const release_history& m) {
+  auto released = std::make_shared<chunk_histories>();
+  for (auto& [id, slots] : history_) (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
+  tell(m.to, history_released{std::move(released)});
 }
 
 void factor_broadcast::on(const shut_down&) {

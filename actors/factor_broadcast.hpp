@@ -12,11 +12,13 @@
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
 //          copy_history      from checkpointer (own node)
+//          release_history   from node           the last before shut_down, where routes change
 //          shut_down         from node
 // Sends    send_frame        to network_link     factors, the same memory to every peer
 //          parameters_fresh  to layer            training and test nets, every replica
 //          layer_fresh       to solver
 //          history_arrived   to checkpointer     its part of a snapshot
+//          history_released  to node
 // State    solver state; how much of each clock has landed. A peer may be ahead: its clocks wait.
 // Fails    more factors of a worker for a clock than there are, or of a clock that is over: logic error (a peer's
 //          frame with such numbers has already ended its link: peer_window.hpp).
@@ -75,8 +77,9 @@ class factor_broadcast : public actor<factor_broadcast> {
  public:
   static constexpr const char* type_name = "factor_broadcast";
   using accepts = messages<connect_factor_broadcast, backward_done, factors_landed, chunk_landed,
-                           history_arrived, copy_history, shut_down>;
-  using sends = messages<send_frame, parameters_fresh, layer_fresh, history_arrived>;
+                           history_arrived, copy_history, release_history, shut_down>;
+  using sends =
+      messages<send_frame, parameters_fresh, layer_fresh, history_arrived, history_released>;
 
   factor_broadcast(actor_context context, factor_broadcast_setup setup);
   void on(const connect_factor_broadcast& m);
@@ -85,6 +88,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   void on(const chunk_landed& m);
   void on(const history_arrived& m);
   void on(const copy_history& m);
+  void on(const release_history& m);
   void on(const shut_down& m);
   /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
   void on_exit() override { neighbours_ = {}; }

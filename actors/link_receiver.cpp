@@ -46,6 +46,18 @@ void check_chunk(const decoded_header& h, const link_limits& limits, const F& f)
                     chunks == 0 ? "none before this node knows the run's chunks"
                                 : "at most " + std::to_string(chunks - 1));
   }
+  if constexpr (std::is_same_v<F, frames::install_history>) {
+    const auto of_chunk = " of chunk " + std::to_string(value(chunk));
+    const auto values = limits.chunk_values[value(chunk)];
+    if (f.first >= values)
+      throw bad_frame(kind, "first value" + of_chunk, std::to_string(f.first),
+                      "less than " + std::to_string(values));
+    const auto most = sizeof(float) * (values - f.first);
+    if (h.payload_bytes == 0 || h.payload_bytes % sizeof(float) != 0 || h.payload_bytes > most)
+      throw bad_frame(kind, "payload size" + of_chunk, std::to_string(h.payload_bytes),
+                      "a multiple of 4 up to " + std::to_string(most));
+    return;
+  }
   const auto bytes = width(format_in(limits, f)) * limits.chunk_values[value(chunk)];
   if (h.payload_bytes != bytes) {
     throw bad_frame(kind, "payload size of chunk " + std::to_string(value(chunk)),
@@ -291,7 +303,8 @@ void link_receiver::deliver(open_frame f) {
   } else if (const auto* i = std::get_if<frames::install_history>(&f.head.header)) {
     if (to.history_owner)
       tell(to.history_owner(i->chunk),
-           history_arrived{from, i->chunk, i->slot, version_id{}, std::move(values)}, bytes);
+           history_arrived{from, i->chunk, i->slot, version_id{}, std::move(values), i->first},
+           bytes);
   } else if (const auto* h = std::get_if<frames::history>(&f.head.header)) {
     tell(to.history_checkpointer,
          history_arrived{from, h->chunk, h->slot, h->version, std::move(values)}, bytes);

@@ -1,6 +1,7 @@
 #include "actors/network_link.hpp"
 
 #include "actors/link_receiver.hpp"
+#include "actors/tcp_flow.hpp"
 #include "actors/trace.hpp"
 #include "messages/checksum.hpp"
 #include "messages/codec.hpp"
@@ -279,6 +280,11 @@ void network_link::on(const link_tick&) {
       put_now(frames::heartbeat{});
       write_outbox();
     }
+    const auto binding = shared_->binding();
+    if (binding->routes.flow)
+      if (const auto flow = flow_of(o.socket->descriptor()))
+        tell(binding->routes.flow,
+             link_flow{binding->peer, flow->acked_bytes, flow->busy_us, flow->hindered_us});
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
     o.socket->shutdown();  // it talks on as if nothing were; it has had its time
   }

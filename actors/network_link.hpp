@@ -14,6 +14,7 @@
 //                                             a limit or a budget says so
 //          link_tick       from itself        heartbeats while idle
 // Sends    link_bound      to node            once per bind_link
+//          link_flow       to node            a few times a second, once it is bound
 //          link_lost       to node            exactly once, as its last message
 // State    frame_queue: what waits, by priority. Detached: it blocks in write.
 // Fails    never by itself: whatever goes wrong with the connection ends as link_lost.
@@ -64,6 +65,7 @@ struct link_routes {
   port<history_arrived> history_checkpointer;                    ///< history
   port<link_bound> bound;
   port<link_lost> lost;
+  port<link_flow> flow;  ///< whoever wants to know how fast the line is
 };
 
 /// Where fresh parameters lie in this node. Called by the receiver's thread.
@@ -172,7 +174,7 @@ class network_link : public actor<network_link> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, close_link, bind_link, receiver_ended, pump, link_tick>;
-  using sends = messages<link_bound, link_lost>;
+  using sends = messages<link_bound, link_flow, link_lost>;
 
   network_link(actor_context context, std::shared_ptr<link_shared> shared);
   ~network_link() override;

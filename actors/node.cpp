@@ -51,8 +51,10 @@ void node::on(const control_arrived& m) {
     return;  // the rest concerns a run that this node has not built
   } else if (std::holds_alternative<frames::start_training>(m.header)) {
     if (phase_ != phase::waiting) return;
+    if (change_) return guarded([this] { go_on(); });
     phase_ = phase::training;
     setup_.display->detail("membership: all are ready, training begins");
+    take_next_change();
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   } else if (const auto* r = std::get_if<frames::stop_requested>(&m.header)) {
     if (first) tell<stop_soon>(graph_->the_solver(), {r->reason});
@@ -60,6 +62,16 @@ void node::on(const control_arrived& m) {
     setup_.display->note("ending after clock " + std::to_string(value(s->clock)) + ": " +
                          s->reason);
     tell<finish_after>(graph_->the_solver(), {s->clock, s->reason});
+  } else if (const auto* at = std::get_if<frames::worker_stands>(&m.header)) {
+    if (coordinator_) tell<member_stands>(coordinator_, {at->worker, at->clock, at->drained});
+  } else if (const auto* o = std::get_if<frames::outflow>(&m.header)) {
+    if (selector_) tell<outflow_told>(selector_, {m.from, o->mbit_s});
+  } else if (std::holds_alternative<frames::hold_training>(m.header)) {
+    if (value(m.from) == 0) hold();
+  } else if (const auto* c = std::get_if<frames::change_routes>(&m.header)) {
+    if (value(m.from) == 0) take_change(*c);
+  } else if (std::holds_alternative<frames::rebuild_graph>(m.header)) {
+    if (value(m.from) == 0) leave_graph();
   } else if (std::holds_alternative<frames::gather_history>(m.header)) {
     tell<control_arrived>(graph_->shard(), m);
   } else if (std::holds_alternative<frames::worker_report>(m.header)) {
@@ -100,13 +112,13 @@ void node::on(const interrupted& m) {
   result_.exit_code = 128 + m.signal;
   const auto who = "worker " + (self_ == no_worker ? "?" : std::to_string(value(self_))) + " got " +
                    signal_name(m.signal);
-  if (phase_ != phase::training) {
+  if (!trains()) {
     goodbye_ = who;  // the others wait for this node: they hear why it goes
     close(result_);
     return;
   }
   if (value(self_) == 0)
-    tell<stop_soon>(graph_->the_solver(), {who});
+    tell<stop_soon>(lasting_.the_solver, {who});
   else
     tell<send_frame>(links_.at(0), {frames::stop_requested{who}, {}, 0});
 }
@@ -132,7 +144,8 @@ void node::on(const training_failed& m) {
 }
 
 void node::an_actor_died(const caf::down_msg& m) {
-  if (m.reason == caf::exit_reason::normal || phase_ == phase::ended) return;
+  if (phase_ == phase::ended) return;
+  if (m.reason == caf::exit_reason::normal) return one_has_left(m.source);
   fail(system().render(m.reason), 1);
 }
 
@@ -147,7 +160,7 @@ std::uint64_t node::whole_version() const {
 
 void node::fail(std::string text, int exit_code) {
   if (phase_ == phase::failing || phase_ == phase::ended) return;
-  const bool was_training = phase_ == phase::training;
+  const bool was_training = trains() && compiled_ != nullptr;
   result_.exit_code = exit_code;
   result_.error = std::move(text);
   goodbye_ = result_.error;
@@ -155,13 +168,12 @@ void node::fail(std::string text, int exit_code) {
   // nothing worth writing.
   const bool lowest = links_.empty() || value(self_) < links_.begin()->first;
   const auto worth = [this] {
-    return !setup_.run->solver.spec.poseidon().has_replay() &&
-           whole_version() > setup_.run->first_clock;
+    return !setup_.run->solver.spec.poseidon().has_replay() && whole_version() > began_at_;
   };
   if (exit_code == 3 && was_training && lowest && worth()) {
     phase_ = phase::failing;
     const handle<node> self(this);
-    tell<write_snapshot>(graph_->checkpoints(),
+    tell<write_snapshot>(lasting_.checkpoints,
                          {version_id{whole_version()}, 0, 0, false, {}, self});
     return;
   }
@@ -192,6 +204,10 @@ void node::close(node_result result) {
   if (graph_ != nullptr)
     // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
     for (const auto& a : graph_->all()) tell_urgent<shut_down>(a, {});
+  if (graph_ == nullptr) {  // it could not be built anew
+    if (lasting_.the_solver) tell<shut_down>(lasting_.the_solver, {});
+    if (lasting_.checkpoints) tell<shut_down>(lasting_.checkpoints, {});
+  }
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
@@ -200,6 +216,8 @@ void node::close(node_result result) {
   setup_.ended(std::move(result));
   // Handles are references, and some of those actors refer to this one: a circle would keep all of them.
   graph_.reset();
+  lasting_ = {};
+  change_.reset();
   links_.clear();
   early_.clear();
   acceptor_ = {};

@@ -7,23 +7,32 @@
 //              routes chosen] -> building -> waiting until all are ready -> training
 //   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
 //   then       training -> [done here] -> done everywhere -> ended
+//   routes     training -> changing (graph ends) -> building -> waiting until all are ready -> training
+//              (node_routes.cpp; the solver trains up to the agreed clock before, and goes on after)
 //   or         anything -> failing [snapshot of what is whole] -> ended
 //
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (worker 0)
-//          routes_chosen      from protocol_selector (worker 0 of several)
-//          control_arrived, link_bound, link_lost   from network_link
+//          hold_everyone, change_agreed, everyone_drained   from coordinator (worker 0)
+//          routes_chosen, routes_proposed   from protocol_selector (worker 0 of several)
+//          control_arrived, link_bound, link_flow, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
+//          clocks_held, training_paused   from solver, where routes change
+//          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          choose_routes, measure_links, probe_answered   to protocol_selector
+//          change_wanted, member_stands   to coordinator
+//          choose_routes, measure_links, probe_answered, outflow_told, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
+//          hold_clocks, pause_at, resume_training   to solver, where routes change
+//          release_history    to server_shard, factor_broadcast    where routes change
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
-//          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run
+//          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run, and where
+//                                                                  routes have changed
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
 //          shut_down          to everybody else
@@ -34,12 +43,15 @@
 #include "actors/actor.hpp"
 #include "actors/coordinator.hpp"
 #include "actors/node_network.hpp"
+#include "actors/outflow_meter.hpp"
 #include "actors/protocol_selector.hpp"
 #include "actors/run_spec.hpp"
 #include "actors/telemetry.hpp"
 #include "actors/training_graph.hpp"
 #include "messages/membership.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -85,39 +97,60 @@ struct node_setup {
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts =
-      messages<start_node, routes_chosen, link_accepted, peer_refused, view_agreed, everyone_ready,
-               everyone_done, control_arrived, link_bound, link_lost, stop_decided, training_done,
-               training_failed, snapshot_written, interrupted>;
-  using sends =
-      messages<choose_routes, measure_links, probe_answered, connect_coordinator, connect_telemetry,
-               member_joined, member_is_ready, member_is_done, send_frame, bind_link, close_link,
-               begin_training, stop_soon, finish_after, control_arrived, chunk_landed,
-               history_arrived, write_snapshot, stop_accepting, shut_down>;
+  using accepts = messages<start_node, routes_chosen, routes_proposed, link_accepted, peer_refused,
+                           view_agreed, everyone_ready, everyone_done, hold_everyone, change_agreed,
+                           everyone_drained, control_arrived, link_bound, link_flow, link_lost,
+                           stop_decided, training_done, training_failed, clocks_held,
+                           training_paused, history_released, snapshot_written, interrupted>;
+  using sends = messages<choose_routes, measure_links, probe_answered, outflow_told, routes_changed,
+                         connect_coordinator, connect_telemetry, member_joined, member_is_ready,
+                         member_is_done, change_wanted, member_stands, send_frame, bind_link,
+                         close_link, begin_training, stop_soon, finish_after, control_arrived,
+                         hold_clocks, pause_at, resume_training, release_history, chunk_landed,
+                         history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
   void on(const routes_chosen& m);
+  void on(const routes_proposed& m);
   void on(const link_accepted& m);
   void on(const peer_refused& m);
   void on(const view_agreed& m);
   void on(const everyone_ready& m);
   void on(const everyone_done& m);
+  void on(const hold_everyone& m);
+  void on(const change_agreed& m);
+  void on(const everyone_drained& m);
   void on(const control_arrived& m);
   void on(const link_bound& m);
+  void on(const link_flow& m);
   void on(const link_lost& m);
   void on(const stop_decided& m);
   void on(const training_done& m);
   void on(const training_failed& m);
+  void on(const clocks_held& m);
+  void on(const training_paused& m);
+  void on(const history_released& m);
   void on(const snapshot_written& m);
   void on(const interrupted& m);
   void started();
 
  private:
-  enum class phase { starting, gathering, building, waiting, training, failing, ended };
+  enum class phase { starting, gathering, building, waiting, training, changing, failing, ended };
 
-  template <class F>
-  void guarded(F&& f);
+  /// One change of routes, from its being agreed until the first clock after it begins.
+  struct route_change {
+    clock_id clock{};
+    std::vector<std::uint8_t> routes;
+    std::optional<training_paused> drained;   // the solver has paused
+    std::vector<caf::actor_addr> leaving;     // of the old graph
+    std::size_t histories_missing = 0;        // of those who keep solver state
+    std::shared_ptr<const partition> before;  // and what it was cut by
+    std::vector<std::shared_ptr<const chunk_histories>> histories;
+    std::chrono::steady_clock::time_point stood_since;
+  };
+
+  void guarded(const std::function<void()>& step);
   void choose();
   void listen_for_nodes();
   void join_cluster();
@@ -126,6 +159,8 @@ class node : public actor<node> {
   void describe_view(std::uint64_t epoch) const;
   void open(std::uint32_t worker, const link_connection& c);
   void build();
+  void spawn_graph();
+  void show_facts();
   void bind_if_complete();
   void connect();
   [[nodiscard]] std::shared_ptr<const link_binding> bound_to(std::uint32_t worker) const;
@@ -133,6 +168,17 @@ class node : public actor<node> {
   void start_acceptor(link_identity self);
   void give_first_values();
   void ready();
+  [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
+  void hold();
+  void take_stand(const member_stands& m);
+  void take_change(const frames::change_routes& m);
+  void leave_graph();
+  void one_has_left(const caf::actor_addr& who);
+  void rebuild();
+  void go_on();
+  void hand_over_history();
+  void announce_next_change();
+  void take_next_change();
   void broadcast(const frame_header& header);
   void describe_traffic();
   void an_actor_died(const caf::down_msg& m);
@@ -166,6 +212,12 @@ class node : public actor<node> {
       std::make_shared<std::vector<std::string_view>>();
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
+  lasting_actors lasting_;      // of graph_
+  std::uint64_t began_at_ = 0;  // the run's first clock
+  std::optional<route_change> change_;
+  std::optional<frames::change_routes> next_change_;
+  outflow_meter outflow_;
+  std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   node_result result_;
   std::string goodbye_;  // what the peers hear; empty: as planned
 };

@@ -41,11 +41,10 @@ class store_landing : public landing {
 
 }  // namespace
 
-/// Runs a step of the start; what it throws is the user's to read, not a crash.
-template <class F>
-void node::guarded(F&& f) {
+/// Runs a step of building; what it throws is the user's to read, not a crash.
+void node::guarded(const std::function<void()>& step) {
   try {
-    f();
+    step();
   } catch (const std::invalid_argument& e) {
     fail(e.what(), 2);
   } catch (const handshake_error& e) {
@@ -81,7 +80,8 @@ void node::choose() {
       protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
                               setup_.node_mbit_s, false});
   monitor(selector_.untyped());
-  tell<choose_routes>(selector_, {handle<node>(this)});
+  const handle<node> self(this);
+  tell<choose_routes>(selector_, {self, self});
 }
 
 void node::on(const routes_chosen& m) {
@@ -94,6 +94,7 @@ void node::on(const routes_chosen& m) {
       decisions_ = m.decisions;
       setup_.run->routes = m.routes;
       setup_.run->wire = m.wire;
+      later_routes_ = m.later;
     }
     if (phase_ == phase::starting)
       listen_for_nodes();
@@ -126,7 +127,7 @@ void node::listen_for_nodes() {
       poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
                                    coordinator_setup{setup_.run->workers, address_});
   const handle<node> self(this);
-  tell<connect_coordinator>(coordinator_, {self, self, self});
+  tell<connect_coordinator>(coordinator_, {self, self, self, self, self, self});
   setup_.display->note("listening on " + address_ + "; waiting for " +
                        plural(setup_.run->workers - 1, "node"));
   start_acceptor({address_, self_, 1});
@@ -250,27 +251,41 @@ void node::build() {
   for (const auto& line : describe_run(*compiled_, *setup_.run)) setup_.display->detail(line);
   for (const auto& line : describe_partition(*compiled_, setup_.run->workers))
     setup_.display->detail(line);
-  const auto& net = compiled_->train.graph;
-  for (const auto& c : compiled_->store->cut().chunks)
-    chunk_layers_->push_back(
-        setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
-  for (const auto& layer : net.layers) layer_names_->push_back(setup_.trace->keep(layer.name));
-  const handle<node> self(this);
-  graph_ = std::make_unique<training_graph>(
-      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
-                    setup_.display, self, self, self},
-      *setup_.run, setup_.node, *compiled_);
-  for (const auto& a : graph_->monitored()) monitor(a);
+  for (const auto& layer : compiled_->train.graph.layers)
+    layer_names_->push_back(setup_.trace->keep(layer.name));
+  began_at_ = setup_.run->first_clock;
+  outflow_ = outflow_meter(setup_.run->workers - 1);
+  spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
       telemetry_setup{self_, setup_.trace, setup_.edges, setup_.view,
                       setup_.shows && value(self_) == 0 && setup_.run->workers > 1, watched_,
                       setup_.trace_file, setup_.graph_file});
+  show_facts();
+  bind_if_complete();
+}
+
+void node::show_facts() {
   auto facts = facts_of(*compiled_, *setup_.run, decisions_);
   facts.self = value(self_);
   facts.members = members_;
   setup_.view->begin(std::move(facts));
-  bind_if_complete();
+}
+
+/// Nothing of an older graph is on its way any more: the links have nothing to ask chunk_layers_ for.
+void node::spawn_graph() {
+  const auto& net = compiled_->train.graph;
+  chunk_layers_->clear();
+  for (const auto& c : compiled_->store->cut().chunks)
+    chunk_layers_->push_back(
+        setup_.trace->keep(net.layers[net.parameters[c.parameter].layer].name));
+  const handle<node> self(this);
+  graph_ = std::make_unique<training_graph>(
+      graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
+                    setup_.display, self, self, self, self, self, lasting_},
+      *setup_.run, setup_.node, *compiled_);
+  lasting_ = graph_->lasting();
+  for (const auto& a : graph_->monitored()) monitor(a);
 }
 
 std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
@@ -307,6 +322,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   if (setup_.shows && value(self_) == 0) b->routes.reports = telemetry_;
   b->routes.bound = me;
   b->routes.lost = me;
+  b->routes.flow = me;
   b->landing = std::make_shared<store_landing>(compiled_->store, graph_->factors());
   peer_window_setup window{self_,
                            b->peer,
@@ -318,6 +334,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   const auto& net = compiled_->train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p)
     window.learned.push_back(is_updated(net, p));
+  if (change_) window.before = change_->before;
   b->gate = std::make_shared<peer_window>(std::move(window));
   return b;
 }
@@ -353,48 +370,15 @@ void node::connect() {
 /// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    announce_next_change();
+    if (change_) return go_on();
     setup_.display->detail("membership: all are ready; sending first values, training begins");
     give_first_values();
     broadcast(frames::start_training{});
     phase_ = phase::training;
+    take_next_change();
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   });
-}
-
-void node::give_first_values() {
-  const auto& net = compiled_->train.graph;
-  const auto version = version_id{setup_.run->first_clock};
-  write_first_values(net, setup_.run->seed, setup_.weights, value(version), *compiled_->store);
-  std::vector<std::shared_ptr<parameter_arrays>> history;
-  if (!setup_.resume.empty()) {
-    const auto slots = history_count(rule_of(setup_.run->solver.spec).kind);
-    for (auto& slot : read_solverstate(setup_.resume, net, slots).history)
-      history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
-  }
-  const auto& cut = compiled_->store->cut();
-  for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
-    const auto& c = cut.chunks[id];
-    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-    const auto part = [&c](const std::shared_ptr<parameter_arrays>& of) {
-      return payload{of, std::as_bytes(std::span((*of)[c.parameter]).subspan(c.offset, c.count))};
-    };
-    // The solver state first: a shard must have it before a clock's gradients can be complete.
-    for (std::uint32_t slot = 0; slot < history.size(); ++slot) {
-      const auto data = part(history[slot]);
-      if (c.owner == 0 || c.owner == every_worker)
-        tell<history_arrived>(graph_->history_owner(c.parameter),
-                              {self_, chunk, slot, version, data});
-      for (const auto& [worker, link] : links_)
-        if (c.owner == worker || c.owner == every_worker)
-          tell<send_frame>(link, {frames::install_history{chunk, slot}, data, 0},
-                           data.bytes.size());
-    }
-    const payload data{compiled_->store, std::as_bytes(compiled_->store->at(id, value(version)))};
-    for (const auto& [worker, link] : links_)
-      tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0},
-                       data.bytes.size());
-    tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
-  }
 }
 
 }  // namespace poseidon

@@ -31,7 +31,8 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
   const auto chunks = setup_.store->cut().chunks.size();
   next_gradient_.assign(chunks, first);
   // Worker 0 gives everybody the first values; every version after it comes from the chunk's owner.
-  next_version_.assign(chunks, value(setup_.peer) == 0 ? first : first + 1);
+  const bool gives = value(setup_.peer) == 0 && setup_.before == nullptr;
+  next_version_.assign(chunks, gives ? first : first + 1);
   next_squares_ = first;
   for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
 }
@@ -82,7 +83,7 @@ void peer_window::take(const frames::gradient_squares& f) {
 void peer_window::take(const frames::fresh_parameters& f) {
   const auto first = value(setup_.first_clock);
   const auto version = value(f.version);
-  const bool initial = version == first && value(setup_.peer) == 0;
+  const bool initial = version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
   // A new version rests on this node's gradient of the clock before, and that on a version `staleness` older at most.
   const auto reached =
@@ -91,8 +92,22 @@ void peer_window::take(const frames::fresh_parameters& f) {
                next_version_[value(f.chunk)], reached);
 }
 
+/// Was it this peer's shard that kept the first of those values?
+bool peer_window::kept_before(const frames::install_history& f) const {
+  const auto& now = at(f.chunk);
+  const auto place = now.offset + f.first;
+  for (const auto id : setup_.before->by_parameter[now.parameter]) {
+    const auto& c = setup_.before->chunks[id];
+    if (c.offset <= place && place < c.offset + c.count) return c.owner == value(setup_.peer);
+  }
+  return false;
+}
+
 void peer_window::take(const frames::install_history& f) {
-  if (value(setup_.peer) != 0)
+  if (setup_.before != nullptr && !kept_before(f))
+    throw bad_frame("install_history", of_chunk("former owner", f.chunk), "another worker",
+                    "worker " + std::to_string(value(setup_.peer)));
+  if (setup_.before == nullptr && value(setup_.peer) != 0)
     throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
   if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
   const auto now = setup_.store->applied(value(f.chunk));

@@ -21,6 +21,9 @@ struct peer_window_setup {
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
   std::uint64_t staleness = 0;
+  /// How the parameters were cut before routes changed, where the run goes on with what every node has. Null: worker 0
+  /// gives everybody the first values, and the solver state.
+  std::shared_ptr<const partition> before = nullptr;
 };
 
 class peer_window : public frame_gate {
@@ -40,6 +43,7 @@ class peer_window : public frame_gate {
   void take(const frames::history& f);
   void take(const frames::factors& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
+  [[nodiscard]] bool kept_before(const frames::install_history& f) const;
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 
   peer_window_setup setup_;

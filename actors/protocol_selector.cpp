@@ -128,9 +128,11 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
   route_plan plan;
   const auto formats = formats_of(n, s.wire);
-  auto chosen = wished_layers(n, s.wish, solver);
+  auto chosen = wished_layers(n, s.wish, solver, s.run.first_clock);
+  for (const auto& [clock, layers] : wished_changes(n, s.wish, solver, s.run.first_clock))
+    plan.later[clock] = routes_of(n, layers);
   const bool automatic = s.wish.what == route_wish::kind::automatic;
-  const auto loads = route_loads(n, micro_batches, solver, formats);
+  const auto& loads = plan.loads = route_loads(n, micro_batches, solver, formats);
   const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
     return load.factors.rows > 0 && load.refusal.empty();
   });
@@ -148,6 +150,8 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
       }
     }
     plan.rate_assumed = automatic && choice && s.link_mbit_s <= 0;
+    // With a reduced format a change would lose what rounding has kept back.
+    plan.rate_decides = automatic && choice && formats.empty();
   }
   std::vector<std::string> names;
   for (std::size_t l = 0; l < n.layers.size(); ++l)
@@ -157,9 +161,23 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
     if (const auto why = why_no_factors_at_all(n, solver); !why.empty()) plan.notes.push_back(why);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);
+  if (!plan.later.empty() && !formats.empty())
+    throw spec_error("--routes " + s.wish.file +
+                     " changes routes while training, and --wire rounds: what rounding has kept "
+                     "back would be lost. Leave out the lines with @, or --wire.");
   for (auto& note : wire_notes(n, plan.wire)) plan.notes.push_back(std::move(note));
   return plan;
 }
+
+namespace {
+
+std::vector<bool> chosen_layers(const route_plan& plan) {
+  std::vector<bool> out(plan.loads.size());
+  for (const auto& d : plan.decisions) out[d.layer] = d.chosen == route::factor_broadcast;
+  return out;
+}
+
+}  // namespace
 
 protocol_selector::protocol_selector(actor_context context, protocol_selector_setup setup)
     : actor(context), setup_(std::move(setup)), device_(setup_.node.compute) {}
@@ -168,8 +186,17 @@ void protocol_selector::plan() {
   routes_chosen answer;
   try {
     auto plan = plan_routes(setup_, device_);
+    if (probe_ && plan.rate_decides) {
+      auto& r = plan.rates;
+      const double scale = setup_.node.compute->computes()
+                               ? 1
+                               : setup_.run.solver.spec.poseidon().replay().time_scale();
+      r.product_s = [this, scale](const factor_shape& s) { return scale * device_.product_s(s); };
+      replanner_.emplace(plan.loads, r, setup_.link_mbit_s, chosen_layers(plan));
+    }
     answer.needs_rate = plan.rate_assumed;
     answer.routes = std::move(plan.routes);
+    answer.later = std::move(plan.later);
     answer.wire = std::move(plan.wire);
     answer.decisions = std::move(plan.decisions);
     answer.notes = std::move(plan.notes);
@@ -184,8 +211,21 @@ void protocol_selector::plan() {
   tell(reply_, std::move(answer));
 }
 
+void protocol_selector::on(const outflow_told& m) {
+  if (!replanner_) return;
+  const auto better = replanner_->told(m.from, m.mbit_s, std::chrono::steady_clock::now());
+  if (!better) return;
+  const auto n = resolve_train_net(setup_.run, setup_.node);
+  tell(proposals_, routes_proposed{routes_of(n, better->factors), better->why});
+}
+
+void protocol_selector::on(const routes_changed& m) {
+  if (replanner_) replanner_->changed(m.stood, std::chrono::steady_clock::now());
+}
+
 void protocol_selector::on(const choose_routes& m) {
   reply_ = m.reply;
+  proposals_ = m.proposals;
   plan();
 }
 

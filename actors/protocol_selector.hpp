@@ -4,15 +4,19 @@
 // turns what --wire says into a format for each parameter (models/wire_choice.hpp), which counts in that choice. One
 // per cluster, on worker 0, before the others are told what is trained; the choice is part of the view, so all nodes
 // train with the same one from the first clock on. Where it has to choose and nobody has told it the links' rate, it
-// chooses when all nodes are in, after it has timed the links.
+// chooses when all nodes are in, after it has timed the links. From then on it hears how fast the links are; where
+// another choice would be better by more than a change costs, it proposes that (replanner.hpp).
 //
 //   chosen <--choose_routes-- idle --choose_routes, rate unknown--> waiting --measure_links--> timing --all heard--> chosen
 //
 // Accepts  choose_routes   from node   once, before anybody can join
 //          measure_links   from node   once, if it was told that the rate is missing
 //          probe_answered  from node   what a peer says to a round of probes
+//          outflow_told    from node   what a node's links take, a few times a second
+//          routes_changed  from node   all nodes train with what was proposed
 //          shut_down       from node
 // Sends    routes_chosen   to node
+//          routes_proposed to node
 //          send_frame      to network_link   probes
 // State    the plan's setup, the timings of this device, the round of probes under way.
 // Fails    never by exception: what --routes asks for and the net cannot do is part of the answer.
@@ -20,6 +24,7 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/link_probe.hpp"
+#include "actors/replanner.hpp"
 #include "actors/run_spec.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -27,6 +32,7 @@
 #include "models/wire_choice.hpp"
 
 #include <array>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,15 +44,23 @@ namespace poseidon {
 struct routes_chosen {
   bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
   parameter_routes routes;
+  std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   std::vector<std::string> notes;         ///< for the user
   std::string error;                      ///< empty: none
 };
 
+/// protocol_selector -> node: better from now on.
+struct routes_proposed {
+  parameter_routes routes;
+  std::string why;  ///< for the user
+};
+
 /// node -> protocol_selector
 struct choose_routes {
   port<routes_chosen> reply;
+  port<routes_proposed> proposals;
 };
 
 /// node -> protocol_selector: links to all other nodes, which do nothing yet.
@@ -58,6 +72,17 @@ struct measure_links {
 struct probe_answered {
   worker_id from{};
   std::uint32_t round = 0;
+};
+
+/// node -> protocol_selector: `from`'s own measurement while training.
+struct outflow_told {
+  worker_id from{};
+  double mbit_s = 0;
+};
+
+/// node -> protocol_selector: done, and so long everybody stood still for it.
+struct routes_changed {
+  std::chrono::milliseconds stood{};
 };
 
 struct protocol_selector_setup {
@@ -87,11 +112,14 @@ class device_probe {
 
 struct route_plan {
   parameter_routes routes;
+  std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
+  std::vector<route_load> loads;          ///< by layer
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   route_rates rates;
   std::vector<std::string> notes;  ///< for the user
   bool rate_assumed = false;       ///< the choice rests on a link rate that nobody knows
+  bool rate_decides = false;       ///< another rate could lead to another choice
 };
 
 /// What the actor does, for whoever only wants to know. Times the device for some milliseconds in this thread, if
@@ -102,16 +130,19 @@ struct route_plan {
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";
-  using accepts = messages<choose_routes, measure_links, probe_answered, shut_down>;
-  using sends = messages<routes_chosen, send_frame>;
+  using accepts = messages<choose_routes, measure_links, probe_answered, outflow_told,
+                           routes_changed, shut_down>;
+  using sends = messages<routes_chosen, routes_proposed, send_frame>;
 
   protocol_selector(actor_context context, protocol_selector_setup setup);
   void on(const choose_routes& m);
   void on(const measure_links& m);
   void on(const probe_answered& m);
+  void on(const outflow_told& m);
+  void on(const routes_changed& m);
   void on(const shut_down& m);
   /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
-  void on_exit() override { reply_ = {}, links_.clear(); }
+  void on_exit() override { reply_ = {}, proposals_ = {}, links_.clear(); }
 
  private:
   void plan();
@@ -120,6 +151,8 @@ class protocol_selector : public actor<protocol_selector> {
   protocol_selector_setup setup_;
   device_probe device_;
   port<routes_chosen> reply_;
+  port<routes_proposed> proposals_;
+  std::optional<replanner> replanner_;  // where the rate was measured, and decides
   std::vector<port<send_frame>> links_;
   std::optional<link_probe> probe_;
 };
@@ -129,4 +162,7 @@ class protocol_selector : public actor<protocol_selector> {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::choose_routes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::measure_links)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::probe_answered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outflow_told)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_proposed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_changed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_chosen)

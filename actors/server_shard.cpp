@@ -52,7 +52,8 @@ void server_shard::on(const install_chunk& m) {
 void server_shard::on(const history_arrived& m) {
   auto& o = at(m.chunk);
   const auto from = floats(m.values);
-  std::copy(from.begin(), from.end(), o.history.at(m.slot).begin());
+  std::copy(from.begin(), from.end(),
+            o.history.at(m.slot).begin() + static_cast<std::ptrdiff_t>(m.first));
 }
 
 void server_shard::on(const gradient_arrived& m) {
@@ -204,6 +205,12 @@ void server_shard::on(const copy_history&) {
     tell(neighbours_.checkpointer,
          history_arrived{setup_.self, id, slot, version, std::move(values)});
   });
+}
+
+void server_shard::on(const release_history& m) {
+  auto released = std::make_shared<chunk_histories>();
+  for (auto& [id, o] : chunks_) (*released)[id] = std::move(o.history);
+  tell(m.to, history_released{std::move(released)});
 }
 
 void server_shard::on(const control_arrived& m) {

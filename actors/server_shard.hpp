@@ -13,11 +13,13 @@
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
 //          squares_arrived   from network_link    with clip_gradients: once per other shard and clock
 //          copy_history      from checkpointer (own node)
+//          release_history   from node            the last before shut_down, where routes change
 //          control_arrived   from node            gather_history of another node's checkpointer
 //          shut_down         from node
 // Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
 //          chunk_landed      to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
+//          history_released  to node
 // State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
 //          with clip_gradients also the sum that waits for the norm.
 // Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
@@ -71,9 +73,10 @@ struct connect_shard {
 class server_shard : public actor<server_shard> {
  public:
   static constexpr const char* type_name = "server_shard";
-  using accepts = messages<connect_shard, gradient_arrived, install_chunk, squares_arrived,
-                           history_arrived, copy_history, control_arrived, shut_down>;
-  using sends = messages<send_frame, chunk_landed, history_arrived>;
+  using accepts =
+      messages<connect_shard, gradient_arrived, install_chunk, squares_arrived, history_arrived,
+               copy_history, release_history, control_arrived, shut_down>;
+  using sends = messages<send_frame, chunk_landed, history_arrived, history_released>;
 
   server_shard(actor_context context, server_shard_setup setup);
   void on(const connect_shard& m);
@@ -82,6 +85,7 @@ class server_shard : public actor<server_shard> {
   void on(const squares_arrived& m);
   void on(const history_arrived& m);
   void on(const copy_history& m);
+  void on(const release_history& m);
   void on(const control_arrived& m);
   void on(const shut_down& m);
   /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.

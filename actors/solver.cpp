@@ -4,6 +4,7 @@
 #include "models/solver_file.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon {
 
@@ -22,7 +23,7 @@ void solver::on(const connect_solver& m) {
 }
 
 void solver::on(const begin_training& m) {
-  first_clock_ = clock_ = value(m.first_clock);
+  first_clock_ = clock_ = computed_ = value(m.first_clock);
   next();
 }
 
@@ -34,6 +35,11 @@ void solver::next() {
   if (clock_ >= end_version_) {
     phase_ = phase::finishing;
     finish();
+  } else if (pause_clock_ == clock_) {
+    phase_ = phase::draining;
+    pause_if_drained();
+  } else if (held_clock_ == clock_) {
+    phase_ = phase::held;
   } else if (test_due()) {
     start_test(0);
   } else {
@@ -82,6 +88,7 @@ void solver::on(const layer_fresh& m) {
   fresh_layers_.erase(version);
   fresh_version_ = version;
   if (phase_ == phase::copying) copy_if_fresh();
+  if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();
 }
 
@@ -95,10 +102,12 @@ void solver::on(const outputs_ready& m) {
     end_test_if_finished();
   } else if (auto sums = outputs_.add(value(m.pass.clock), m.output, m.values)) {
     clock_computed(value(m.pass.clock), std::move(*sums));
+    if (phase_ == phase::draining) pause_if_drained();
   }
 }
 
 void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
+  computed_ = clock + 1;
   const auto passes = static_cast<double>(setup_.replicas) * setup_.micro_batches;
   for (auto& sum : sums) sum /= passes;
   sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_.train.outputs)));
@@ -225,13 +234,18 @@ void solver::on(const snapshot_written& m) {
   snapshot_pending_ = false;
   snapshot_error_ = m.error;
   if (setup_.display) setup_.display->snapshot(value(m.version), m.path, m.error);
+  if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();
 }
 
 void solver::on(const stop_soon& m) {
   if (phase_ == phase::finishing || phase_ == phase::done) return;
+  if (phase_ == phase::paused) {  // everybody builds anew now: nobody could end
+    stop_wanted_ = m.reason;
+    return;
+  }
   // The clock in work is finished; one that has not begun never begins.
-  const auto end = phase_ == phase::training ? clock_ + 1 : clock_;
+  const auto end = std::max(least_end_, phase_ == phase::training ? clock_ + 1 : clock_);
   tell(nets_.node_stop, stop_decided{clock_id{end - 1}, m.reason});
   on(finish_after{clock_id{end - 1}, m.reason});
 }
@@ -241,7 +255,9 @@ void solver::on(const finish_after& m) {
   stopped_early_ = true;
   // A worker that was ahead has begun a clock, or a test of a version, that nobody will complete: it is left as it is.
   if ((phase_ == phase::training && clock_ >= end_version_) ||
-      (phase_ == phase::testing && clock_ > end_version_)) {
+      (phase_ == phase::testing && clock_ > end_version_) ||
+      ((phase_ == phase::held || phase_ == phase::draining || phase_ == phase::paused) &&
+       clock_ >= end_version_)) {
     phase_ = phase::finishing;
     clock_ = end_version_;
     finish();
@@ -268,6 +284,40 @@ void solver::finish() {
   if (snapshot_pending_) return;
   phase_ = phase::done;
   tell(nets_.node_done, training_done{version_id{clock_}, images_, snapshot_error_});
+}
+
+// -- changes of routes ----------------------------------------------------------------------------------
+
+/// Who is ahead answers with a later clock, and all others go on to the latest: so nobody has begun it.
+void solver::on(const hold_clocks&) {
+  held_clock_ = phase_ == phase::training ? clock_ + 1 : clock_;
+  tell(nets_.node_held, clocks_held{clock_id{*held_clock_}});
+}
+
+void solver::on(const pause_at& m) {
+  pause_clock_ = value(m.clock);
+  held_clock_.reset();
+  if (phase_ != phase::held) return;
+  phase_ = phase::idle;
+  next();
+}
+
+/// Everything of the clocks before has been computed, told and written: the actors around this one may go.
+void solver::pause_if_drained() {
+  if (!fresh(clock_) || snapshot_pending_ || (!nets_.train.outputs.empty() && computed_ < clock_))
+    return;
+  phase_ = phase::paused;
+  tell(nets_.node_paused, training_paused{version_id{clock_}, tested_phases_});
+}
+
+void solver::on(const resume_training&) {
+  if (phase_ != phase::paused) return;
+  if (pause_clock_ == clock_) pause_clock_.reset();  // else the next change is known already
+  // Solver state may still be on its way to its new owner; it is there when the next version is.
+  least_end_ = clock_ + 1;
+  phase_ = phase::idle;
+  next();
+  if (const auto reason = std::exchange(stop_wanted_, {}); !reason.empty()) on(stop_soon{reason});
 }
 
 void solver::on(const shut_down&) {

@@ -8,6 +8,9 @@
 //   wait until every layer is at version c+1, copy] -> clock c+1 -> ... -> last clock -> all layers fresh
 //   -> final snapshot, final test -> training_done
 //
+// Where routes change, all solvers stop before the same clock and wait until the graph around them has been built anew:
+//   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
+//
 // Accepts  begin_training    from node
 //          pass_issued       from layer           data layers, once per replica, pass (test nets too)
 //          outputs_ready     from layer
@@ -17,11 +20,12 @@
 //          stop_soon         from node            worker 0 only
 //          finish_after      from node
 //          snapshot_copied, snapshot_written      from checkpointer
+//          connect_solver, hold_clocks, pause_at, resume_training   from node
 //          shut_down         from node
 // Sends    start_pass        to data_source
 //          send_frame        to network_link      worker_report, to worker 0
 //          write_snapshot    to checkpointer      worker 0
-//          stop_decided, training_done, training_failed   to node
+//          stop_decided, training_done, training_failed, clocks_held, training_paused   to node
 // State    clock and micro-batch in work; outputs gathered so far; versions of the layers.
 // Fails    a loss that is not finite: training_failed naming the layer that made the first such value.
 //          A snapshot that cannot be written does not end training; if the last one cannot, training_done
@@ -78,16 +82,19 @@ struct connect_solver {
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
+  port<clocks_held> node_held;
+  port<training_paused> node_paused;
 };
 
 class solver : public actor<solver> {
  public:
   static constexpr const char* type_name = "solver";
-  using accepts = messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
-                           nonfinite_found, control_arrived, stop_soon, finish_after,
-                           snapshot_copied, snapshot_written, shut_down>;
+  using accepts =
+      messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
+               nonfinite_found, control_arrived, stop_soon, finish_after, snapshot_copied,
+               snapshot_written, hold_clocks, pause_at, resume_training, shut_down>;
   using sends = messages<start_pass, send_frame, write_snapshot, stop_decided, training_done,
-                         training_failed>;
+                         training_failed, clocks_held, training_paused>;
 
   solver(actor_context context, solver_setup setup);
   void on(const connect_solver& m);
@@ -101,10 +108,13 @@ class solver : public actor<solver> {
   void on(const finish_after& m);
   void on(const snapshot_copied& m);
   void on(const snapshot_written& m);
+  void on(const hold_clocks& m);
+  void on(const pause_at& m);
+  void on(const resume_training& m);
   void on(const shut_down& m);
 
  private:
-  enum class phase { idle, training, testing, copying, finishing, done };
+  enum class phase { idle, training, testing, copying, held, draining, paused, finishing, done };
 
   void next();
   void start_micro_batch();
@@ -112,6 +122,7 @@ class solver : public actor<solver> {
   void start_test_passes(std::uint64_t replica);
   void end_test_if_finished();
   void copy_if_fresh();
+  void pause_if_drained();
   void finish();
   [[nodiscard]] bool test_due() const;
   [[nodiscard]] bool snapshot_due() const;
@@ -134,6 +145,12 @@ class solver : public actor<solver> {
   std::map<std::uint64_t, std::size_t> fresh_layers_;  // by version: layers that have reached it
   std::uint64_t fresh_version_ = 0;                    // every layer has reached it
 
+  std::optional<std::uint64_t> held_clock_;   // not to be begun before pause_at comes
+  std::optional<std::uint64_t> pause_clock_;  // not to be begun before resume_training comes
+  std::string stop_wanted_;                   // while paused
+  std::uint64_t least_end_ = 0;               // no clock that stop_soon chooses is below
+
+  std::uint64_t computed_ = 0;  // outputs of all clocks below are in
   output_sums outputs_;
   smoothed_loss loss_;
   report_board board_;  // worker 0

@@ -23,8 +23,9 @@ telemetry::telemetry(actor_context context, telemetry_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
 void telemetry::on(const connect_telemetry& m) {
+  const bool first = links_.empty();  // again after every change of routes
   links_ = m.links;
-  if (setup_.shows || setup_.watched) tell_self(report_tick{});
+  if (first && (setup_.shows || setup_.watched)) tell_self(report_tick{});
 }
 
 void telemetry::on(const report_tick&) {

@@ -27,12 +27,11 @@ handle<D> training_graph::start(thread_kind threads, std::string name, Args&&...
 
 training_graph::training_graph(const graph_context& context, const run_spec& spec,
                                const node_spec& node, compiled_run& run)
-    : context_(context),
-      spec_(spec),
-      node_(node),
-      run_(run),
-      overlap_(std::make_shared<overlap_meter>(run.replicas)) {
-  spawn_shard_and_solver();
+    : context_(context), spec_(spec), node_(node), run_(run), lasting_(context.lasting) {
+  if (!lasting_.overlap) lasting_.overlap = std::make_shared<overlap_meter>(run.replicas);
+  spawn_shard();
+  spawn_checkpointer();
+  spawn_solver();
   spawn_streams();
   spawn_pushes();
   train_ = spawn_net(run_.train, -1);
@@ -45,8 +44,8 @@ void training_graph::spawn_streams() {
     stream_setup s;
     s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
     s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
-    s.solver = solver_;
-    s.overlap = overlap_;
+    s.solver = lasting_.the_solver;
+    s.overlap = lasting_.overlap;
     s.trace = lane(indexed("stream compute", r));
     streams_.push_back(start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
   }
@@ -91,7 +90,7 @@ void training_graph::spawn_push(push_entry& e) {
   s.magnitudes = e.magnitudes;
   s.encoder = e.encoder;
   s.store = run_.store;
-  s.overlap = overlap_;
+  s.overlap = lasting_.overlap;
   s.trace = lanes_of_clocks("gradient_push " + first);
   e.push = start<gradient_push>(thread_kind::shared, "gradient_push " + first, std::move(s));
 }
@@ -136,7 +135,7 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.product = of_pass;
   s.product.rows = s.factors->of_all().rows;
   factors_[layer] = s.factors;
-  s.overlap = overlap_;
+  s.overlap = lasting_.overlap;
   s.trace = lanes_of_clocks("factor_broadcast " + name);
   e.broadcast = start<factor_broadcast>(thread_kind::own, "factor_broadcast " + name, std::move(s));
 }
@@ -234,8 +233,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.has_parameters = push != nullptr;
       s.learns = push != nullptr && !push->group.learned.empty();
       s.stream = streams_[r];
-      s.outputs = solver_;
-      s.issued = solver_;
+      s.outputs = lasting_.the_solver;
+      s.issued = lasting_.the_solver;
       if (training) {
         if (push != nullptr && push->group.is_writer(l)) s.contribute = contribution(*push, l, r);
         // Each pass's factors have a place of their own.
@@ -312,7 +311,7 @@ bool training_graph::owns_little() const {
   return values <= little;
 }
 
-void training_graph::spawn_shard_and_solver() {
+void training_graph::spawn_shard() {
   const auto& n = run_.train.graph;
   server_shard_setup shard;
   shard.self = context_.self;
@@ -334,34 +333,55 @@ void training_graph::spawn_shard_and_solver() {
   shard.trace = lane("server_shard");
   shard_ = start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
                                "server_shard", std::move(shard));
+}
 
+void training_graph::spawn_checkpointer() {
+  if (lasting_.checkpoints) return all_.push_back(lasting_.checkpoints);
   checkpointer_setup snapshots;
-  snapshots.train = &n;
-  snapshots.store = run_.store;
   snapshots.history_slots = history_count(rule_of(spec_.solver.spec).kind);
   snapshots.solver = spec_.solver.spec;
   snapshots.display = context_.display;
-  checkpointer_ = start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
+  lasting_.checkpoints =
+      start<checkpointer>(thread_kind::own, "checkpointer", std::move(snapshots));
+}
 
+void training_graph::spawn_solver() {
+  if (lasting_.the_solver) return all_.push_back(lasting_.the_solver);
   solver_setup s;
   s.self = context_.self;
   s.workers = spec_.workers;
   s.replicas = run_.replicas;
   s.micro_batches = run_.micro_batches;
-  for (const auto& group : parameter_groups(n))
+  for (const auto& group : parameter_groups(run_.train.graph))
     if (!group.learned.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
   const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
                                  spec_.data.samples};
   s.test_phases = spec_.data.test_phases;
-  s.overlap = overlap_;
+  s.overlap = lasting_.overlap;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});
   };
   s.display = context_.display;
-  solver_ = start<solver>(thread_kind::shared, "solver", std::move(s));
+  lasting_.the_solver = start<solver>(thread_kind::shared, "solver", std::move(s));
+}
+
+std::vector<port<shut_down>> training_graph::passing() const {
+  std::vector<port<shut_down>> out;
+  for (const auto& a : all_)
+    if (a.target() != port<shut_down>(lasting_.the_solver).target() &&
+        a.target() != port<shut_down>(lasting_.checkpoints).target())
+      out.push_back(a);
+  return out;
+}
+
+std::vector<port<release_history>> training_graph::histories() const {
+  std::vector<port<release_history>> out{shard_};
+  for (const auto& e : pushes_)
+    if (e.broadcast) out.push_back(e.broadcast);
+  return out;
 }
 
 solver_net training_graph::solver_view(const compiled_net& c, const net_actors& a) const {

@@ -24,6 +24,13 @@
 
 namespace poseidon {
 
+/// What lives on when the graph is built anew because routes have changed.
+struct lasting_actors {
+  handle<solver> the_solver;
+  handle<checkpointer> checkpoints;
+  std::shared_ptr<overlap_meter> overlap;
+};
+
 /// Where the actors of the graph find the node and each other's context.
 struct graph_context {
   caf::actor_system& system;
@@ -35,11 +42,14 @@ struct graph_context {
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
+  port<clocks_held> node_held = {};
+  port<training_paused> node_paused = {};
+  lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
 };
 
 class training_graph {
  public:
-  /// Spawns everything but links. `run` must outlive the actors.
+  /// Spawns everything but links and what lasts. `run` must outlive the actors.
   training_graph(const graph_context& context, const run_spec& spec, const node_spec& node,
                  compiled_run& run);
 
@@ -53,12 +63,17 @@ class training_graph {
   /// Empty for a layer that broadcasts none.
   [[nodiscard]] port<factors_landed> broadcast(layer_id layer) const;
   [[nodiscard]] const factor_stores& factors() const { return factors_; }
-  [[nodiscard]] const handle<solver>& the_solver() const { return solver_; }
+  [[nodiscard]] const handle<solver>& the_solver() const { return lasting_.the_solver; }
   [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
-  [[nodiscard]] const handle<checkpointer>& checkpoints() const { return checkpointer_; }
+  [[nodiscard]] const handle<checkpointer>& checkpoints() const { return lasting_.checkpoints; }
+  [[nodiscard]] const lasting_actors& lasting() const { return lasting_; }
+  /// Everybody on this node who keeps solver state.
+  [[nodiscard]] std::vector<port<release_history>> histories() const;
 
-  /// Everybody, in the order in which they should be told to end.
+  /// Everybody, in the order in which they should be told to end; and those of them that do not last.
   [[nodiscard]] const std::vector<port<shut_down>>& all() const { return all_; }
+  [[nodiscard]] std::vector<port<shut_down>> passing() const;
+  /// Whom this graph has spawned.
   [[nodiscard]] const std::vector<caf::actor>& monitored() const { return monitored_; }
 
  private:
@@ -84,7 +99,9 @@ class training_graph {
   void spawn_broadcast(push_entry& e);
   net_actors spawn_net(compiled_net& n, std::int32_t test_net);
   [[nodiscard]] bool owns_little() const;
-  void spawn_shard_and_solver();
+  void spawn_shard();
+  void spawn_checkpointer();
+  void spawn_solver();
   void connect_net(const compiled_net& n, const net_actors& a, bool training);
   void connect_pushes(const std::vector<port<send_frame>>& links);
   [[nodiscard]] std::vector<port<parameters_fresh>> readers_of(const push_entry& e) const;
@@ -109,10 +126,8 @@ class training_graph {
   const node_spec& node_;
   compiled_run& run_;
 
-  std::shared_ptr<overlap_meter> overlap_;
-  handle<solver> solver_;
+  lasting_actors lasting_;
   handle<server_shard> shard_;
-  handle<checkpointer> checkpointer_;
   std::vector<handle<stream>> streams_;
   std::vector<push_entry> pushes_;
   std::vector<std::size_t> push_of_parameter_;

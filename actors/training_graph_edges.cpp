@@ -46,7 +46,8 @@ void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) 
   for (const auto& e : pushes_) {
     if (e.broadcast) {
       tell_from_outside(e.broadcast,
-                        connect_factor_broadcast{links, readers_of(e), solver_, checkpointer_});
+                        connect_factor_broadcast{links, readers_of(e), lasting_.the_solver,
+                                                 lasting_.checkpoints});
       continue;
     }
     connect_gradient_push m;
@@ -54,7 +55,7 @@ void training_graph::connect_pushes(const std::vector<port<send_frame>>& links) 
     m.own_shard = shard_;
     m.own_shard_install = shard_;
     m.layers = readers_of(e);
-    m.solver = solver_;
+    m.solver = lasting_.the_solver;
     for (std::uint32_t r = 0; r < run_.replicas; ++r)
       for (const auto l : e.group.writers) m.layers_taken.push_back(train_.layers[r][l]);
     tell_from_outside(e.push, m);
@@ -66,12 +67,12 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
   shard.links = links;
   for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p)
     shard.gather.push_back(gather(p));
-  shard.checkpointer = checkpointer_;
+  shard.checkpointer = lasting_.checkpoints;
   tell_from_outside(shard_, shard);
-  connect_checkpointer snapshots{links, shard_, {}};
+  connect_checkpointer snapshots{&run_.train.graph, run_.store, links, shard_, {}};
   for (const auto& e : pushes_)
     if (e.broadcast) snapshots.own_broadcasts.push_back(e.broadcast);
-  tell_from_outside(checkpointer_, snapshots);
+  tell_from_outside(lasting_.checkpoints, snapshots);
   connect_pushes(links);
   connect_net(run_.train, train_, true);
   for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
@@ -81,13 +82,15 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
   for (std::size_t t = 0; t < tests_.size(); ++t)
     s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
   if (value(context_.self) == 0)
-    s.checkpointer = checkpointer_;
+    s.checkpointer = lasting_.checkpoints;
   else
     s.to_first = links.front();
   s.node_stop = context_.node_stop;
   s.node_done = context_.node_done;
   s.node_failed = context_.node_failed;
-  tell_from_outside(solver_, s);
+  s.node_held = context_.node_held;
+  s.node_paused = context_.node_paused;
+  tell_from_outside(lasting_.the_solver, s);
 }
 
 port<chunk_landed> training_graph::gather(std::size_t parameter) const {

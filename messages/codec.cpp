@@ -1,3 +1,4 @@
+// Long because every kind of frame is written and read here, and nowhere else.
 #include "messages/codec.hpp"
 
 #include <capnp/message.h>
@@ -6,6 +7,7 @@
 #include <kj/io.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -88,6 +90,7 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    auto w = frame.initInstallHistory();
                    w.setChunk(value(f.chunk));
                    w.setSlot(f.slot);
+                   w.setFirst(f.first);
                  },
                  [&](const frames::gather_history& f) {
                    frame.initGatherHistory().setVersion(value(f.version));
@@ -135,6 +138,21 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setIntervalMs(f.interval_ms);
                  },
                  [&](const frames::report&) { frame.setReport(); },
+                 [&](const frames::hold_training&) { frame.setHoldTraining(); },
+                 [&](const frames::worker_stands& f) {
+                   auto w = frame.initWorkerStands();
+                   w.setWorker(value(f.worker));
+                   w.setClock(value(f.clock));
+                   w.setDrained(f.drained);
+                 },
+                 [&](const frames::change_routes& f) {
+                   auto w = frame.initChangeRoutes();
+                   w.setClock(value(f.clock));
+                   auto routes = w.initRoutes(static_cast<unsigned>(f.routes.size()));
+                   for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, f.routes[i]);
+                 },
+                 [&](const frames::rebuild_graph&) { frame.setRebuildGraph(); },
+                 [&](const frames::outflow& f) { frame.initOutflow().setMbitS(f.mbit_s); },
              },
              h);
 }
@@ -155,6 +173,31 @@ std::string blob(capnp::Data::Reader d) {
   return {reinterpret_cast<const char*>(d.begin()), d.size()};
 }
 
+template <class Routes>
+std::vector<std::uint8_t> read_routes(std::string_view kind, Routes routes) {
+  at_most(kind, "number of routes", routes.size(), max_parameters);
+  std::vector<std::uint8_t> out;
+  for (const auto route : routes) {
+    at_most(kind, "route", route, 1);
+    out.push_back(route);
+  }
+  return out;
+}
+
+frame_header read(wire::ChangeRoutes::Reader r) {
+  frames::change_routes c{clock_id{r.getClock()}, read_routes("change_routes", r.getRoutes())};
+  if (c.routes.empty())
+    throw bad_frame("change_routes", "number of routes", "0", "that of the net's parameters");
+  return c;
+}
+
+frame_header read(wire::Outflow::Reader r) {
+  const auto rate = r.getMbitS();
+  if (!std::isfinite(rate) || rate <= 0)
+    throw bad_frame("outflow", "Mbit/s", std::to_string(rate), "a positive number");
+  return frames::outflow{rate};
+}
+
 frame_header read(wire::View::Reader r) {
   frames::view v;
   v.epoch = r.getEpoch();
@@ -171,12 +214,7 @@ frame_header read(wire::View::Reader r) {
   v.first_clock = clock_id{r.getFirstClock()};
   v.first_sample = r.getFirstSample();
   v.test_phases = r.getTestPhases();
-  const auto routes = r.getRoutes();
-  at_most("view", "number of routes", routes.size(), max_parameters);
-  for (const auto route : routes) {
-    at_most("view", "route", route, 1);
-    v.routes.push_back(route);
-  }
+  v.routes = read_routes("view", r.getRoutes());
   const auto formats = r.getWire();
   at_most("view", "number of wire formats", formats.size(), max_parameters);
   for (const auto format : formats) {
@@ -226,7 +264,7 @@ frame_header read(wire::Frame::Reader frame) {
     }
     case wire::Frame::INSTALL_HISTORY: {
       const auto r = frame.getInstallHistory();
-      return frames::install_history{chunk_id{r.getChunk()}, r.getSlot()};
+      return frames::install_history{chunk_id{r.getChunk()}, r.getSlot(), r.getFirst()};
     }
     case wire::Frame::GATHER_HISTORY:
       return frames::gather_history{version_id{frame.getGatherHistory().getVersion()}};
@@ -268,6 +306,19 @@ frame_header read(wire::Frame::Reader frame) {
     }
     case wire::Frame::REPORT:
       return frames::report{};
+    case wire::Frame::HOLD_TRAINING:
+      return frames::hold_training{};
+    case wire::Frame::WORKER_STANDS: {
+      const auto r = frame.getWorkerStands();
+      return frames::worker_stands{worker_id{r.getWorker()}, clock_id{r.getClock()},
+                                   r.getDrained()};
+    }
+    case wire::Frame::CHANGE_ROUTES:
+      return read(frame.getChangeRoutes());
+    case wire::Frame::REBUILD_GRAPH:
+      return frames::rebuild_graph{};
+    case wire::Frame::OUTFLOW:
+      return read(frame.getOutflow());
     case wire::Frame::GOODBYE:
       return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
   }
@@ -318,7 +369,9 @@ std::string_view kind_name(const frame_header& h) {
       "worker_report",   "stop_requested", "stop_after",
       "goodbye",         "worker_done",    "gradient_squares",
       "factors",         "probe",          "probe_heard",
-      "watch",           "report"};
+      "watch",           "report",         "hold_training",
+      "worker_stands",   "change_routes",  "rebuild_graph",
+      "outflow"};
   return names[h.index()];
 }
 

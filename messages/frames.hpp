@@ -83,10 +83,13 @@ struct fresh_parameters {
   version_id version{};
 };
 
-/// Node 0 to the owning shard before the first clock of a resumed run. Payload: one array of solver state.
+/// To the shard that owns `chunk`, or to every factor_broadcast of it. Node 0 sends it before the first clock of a
+/// resumed run; whoever kept that state before, when the routes have changed. Payload: values `first` and following of
+/// one array of the chunk's solver state, float32.
 struct install_history {
   chunk_id chunk{};
   std::uint32_t slot = 0;
+  std::uint64_t first = 0;
 };
 
 /// Node 0 to every shard: send the solver state that belongs to `version`. Answered by `history` frames.
@@ -152,6 +155,31 @@ struct watch {
 /// The answer. Payload: a node_report (messages/node_report.hpp).
 struct report {};
 
+/// The first node to all: begin no clock that you have not begun, and say which that would be.
+struct hold_training {};
+
+/// The answer to hold_training; and, with `drained`, to change_routes: every clock before `clock` is trained and this
+/// node's parameters stand at that version.
+struct worker_stands {
+  worker_id worker{};
+  clock_id clock{};
+  bool drained = false;
+};
+
+/// The first node to all: these routes hold from `clock` on, which nobody begins before all have rebuilt.
+struct change_routes {
+  clock_id clock{};
+  std::vector<std::uint8_t> routes;  ///< as in view
+};
+
+/// The first node to all: everybody has drained, so nothing of the old routes is on its way any more: build anew.
+struct rebuild_graph {};
+
+/// Each node to the first, a few times a second while there is much to send: how fast its links take it, all together.
+struct outflow {
+  double mbit_s = 0;
+};
+
 }  // namespace frames
 
 using frame_header =
@@ -160,6 +188,7 @@ using frame_header =
                  frames::gather_history, frames::history, frames::worker_report,
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
                  frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard,
-                 frames::watch, frames::report>;
+                 frames::watch, frames::report, frames::hold_training, frames::worker_stands,
+                 frames::change_routes, frames::rebuild_graph, frames::outflow>;
 
 }  // namespace poseidon

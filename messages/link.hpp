@@ -57,6 +57,7 @@ struct history_arrived {
   std::uint32_t slot = 0;
   version_id version{};
   payload values;
+  std::uint64_t first = 0;  ///< of the chunk's values
 };
 
 /// From a network_link to telemetry: a node_report, not yet looked at.
@@ -77,6 +78,12 @@ struct link_bound {
   worker_id peer{};
 };
 
+/// From a network_link, a few times a second: what its socket has sent so far (actors/tcp_flow.hpp).
+struct link_flow {
+  worker_id peer{};
+  std::uint64_t acked_bytes = 0, busy_us = 0, hindered_us = 0;
+};
+
 /// To a network_link: send what waits, say goodbye, close.
 struct close_link {
   std::string reason;
@@ -93,5 +100,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::report_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_flow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::close_link)

@@ -4,6 +4,7 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,28 @@ struct member_is_ready {
 };
 struct everyone_ready {};
 
+/// node -> coordinator: everybody is to train with these routes, as soon as may be; or, where there is a clock, from that
+/// one on, which all have been told.
+struct change_wanted {
+  std::vector<std::uint8_t> routes;  ///< as frames::view has them
+  std::optional<clock_id> clock;
+};
+/// coordinator -> node: ask everybody where they hold.
+struct hold_everyone {};
+
+/// node -> coordinator: what a worker answers (frames::worker_stands).
+struct member_stands {
+  worker_id worker{};
+  clock_id clock{};
+  bool drained = false;
+};
+/// coordinator -> node: tell everybody.
+struct change_agreed {
+  clock_id clock{};
+  std::vector<std::uint8_t> routes;
+};
+struct everyone_drained {};
+
 /// node -> coordinator: this worker has trained its last clock.
 struct member_is_done {
   worker_id worker{};
@@ -45,6 +68,11 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_joined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::view_agreed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_wanted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::hold_everyone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_stands)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_agreed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_drained)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_node)

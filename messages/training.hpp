@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -183,6 +184,35 @@ struct copy_history {
   version_id version{};
 };
 
+/// node -> solver: begin no clock that has not begun, and say which that is.
+struct hold_clocks {};
+struct clocks_held {
+  clock_id clock{};
+};
+
+/// node -> solver: train all clocks before this one, then wait until their parameters are here, then for resume_training.
+struct pause_at {
+  clock_id clock{};
+};
+/// solver -> node: it is so. Nothing of the clocks before is under way on this node any more.
+struct training_paused {
+  version_id version{};
+  std::uint64_t test_phases = 0;  ///< run so far
+};
+struct resume_training {};
+
+/// By chunk, then slot: what a rule remembers of the values.
+using chunk_histories = std::map<std::uint32_t, std::vector<std::vector<float>>>;
+
+/// server_shard, factor_broadcast -> node: all solver state, which the sender gives away.
+struct history_released {
+  std::shared_ptr<const chunk_histories> history;
+};
+/// node -> server_shard, factor_broadcast: training has paused, and this is the end of you.
+struct release_history {
+  port<history_released> to;
+};
+
 /// signal or stop request -> node -> solver (worker 0): end soon, at a clock of the solver's choice.
 struct stop_soon {
   std::string reason;
@@ -222,5 +252,12 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_written)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copy_history)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::shut_down)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_taken)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::hold_clocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clocks_held)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pause_at)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_paused)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::resume_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_released)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::release_history)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_soon)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_decided)

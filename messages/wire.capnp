@@ -50,6 +50,11 @@ struct Frame {
     probeHeard @20 :ProbeHeard;
     watch @21 :Watch;
     report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
+    holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
+    workerStands @24 :WorkerStands;
+    changeRoutes @25 :ChangeRoutes;
+    rebuildGraph @26 :Void;           # the first node to all: everybody has drained
+    outflow @27 :Outflow;
   }
 }
 
@@ -91,6 +96,26 @@ struct ProbeHeard {
   round @0 :UInt32;
 }
 
+# Each node to the first, twice in a change of routes: when it holds (it will not begin `clock` before it hears
+# ChangeRoutes), and when it has drained (its parameters stand at that version).
+struct WorkerStands {
+  worker @0 :UInt32;          # equals Frame.from
+  clock @1 :UInt64;
+  drained @2 :Bool;
+}
+
+# The first node to all: from `clock` on these routes hold. Not before every node has drained, rebuilt and said
+# memberReady again does startTraining let that clock begin.
+struct ChangeRoutes {
+  clock @0 :UInt64;
+  routes @1 :List(UInt8);     # as in View; never empty
+}
+
+# Each node to the first: how fast its links take what it sends, all together, while they are never without.
+struct Outflow {
+  mbitS @0 :Float64;          # positive
+}
+
 # gradient_push to the server_shard that owns the chunk. Payload: as many values as the chunk has, in its
 # parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
 # (worker, chunk, clock). In a reduced format they are rounded to the nearest, after what rounding took from the
@@ -126,10 +151,13 @@ struct GradientSquares {
   clock @0 :UInt64;
 }
 
-# Node 0 to the owning shard before the first clock of a resumed run. Payload: one array of solver state.
+# To the owning shard (or to every factor_broadcast of the layer): node 0 before the first clock of a resumed run;
+# whoever kept the state until then, before the first clock of changed routes. Payload: float32 values `first` and
+# following of one array of the chunk's solver state.
 struct InstallHistory {
   chunk @0 :UInt32;
   slot @1 :UInt32;            # which of the solver rule's arrays; SGD's momentum is 0
+  first @2 :UInt64;
 }
 
 # Node 0 to every shard; answered by one History frame per chunk and slot.

@@ -188,6 +188,12 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
   return out;
 }
 
+route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
+                        const std::vector<bool>& chosen) {
+  const auto all = account_all(loads, rates, chosen);
+  return {all.total_ms, all.iteration_ms};
+}
+
 std::string routes_table(const std::vector<route_decision>& decisions, const route_rates& r) {
   std::string out = "routes for " + std::to_string(r.workers) + " nodes, " +
                     format("%.6g Mbit/s", r.link_mbit_s) +

@@ -70,6 +70,15 @@ struct route_decision {
 [[nodiscard]] std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
                                                         const route_rates& rates);
 
+/// What an iteration takes with the layers of `chosen` (by load) on the factor route and the others on the server's.
+struct route_forecast {
+  double routes_ms =
+      0;  ///< what of it the routes cost: exposed communication, and what the lanes lose
+  double iteration_ms = 0;  ///< forward, backward, and exposed communication
+};
+[[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,
+                                      const route_rates& rates, const std::vector<bool>& chosen);
+
 /// A table for people, and {"routes":[...]} for programs.
 [[nodiscard]] std::string routes_table(const std::vector<route_decision>& decisions,
                                        const route_rates& rates);

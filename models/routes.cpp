@@ -3,6 +3,7 @@
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -83,6 +84,19 @@ std::string why_no_factors_at_all(const net& n, const ::caffe::SolverParameter& 
   return {};
 }
 
+namespace {
+
+/// Of "@20".
+std::uint64_t clock_of(const std::string& word, const spec_position& at) {
+  std::uint64_t clock = 0;
+  const auto* end = word.data() + word.size();
+  const auto [stopped, error] = std::from_chars(word.data() + 1, end, clock);
+  if (error == std::errc{} && stopped == end) return clock;
+  throw spec_error(at, "expected the number of a clock after @, found \"" + word + "\".");
+}
+
+}  // namespace
+
 route_wish parse_routes(const std::string& option) {
   route_wish wish;
   if (option == "auto") return wish;
@@ -98,18 +112,31 @@ route_wish parse_routes(const std::string& option) {
   std::string text;
   for (int line = 1; std::getline(in, text); ++line) {
     std::istringstream words(text.substr(0, text.find('#')));
-    std::string layer, where, more;
-    if (!(words >> layer)) continue;
+    std::string where, more;
+    route_wish::entry e;
+    e.line = line;
+    if (!(words >> e.layer)) continue;
     const spec_position at{option, line};
+    if (e.layer.front() == '@') {
+      e.clock = clock_of(e.layer, at);
+      words >> e.layer;
+    }
     if (!(words >> where) || words >> more || (where != "ps" && where != "sfb"))
-      throw spec_error(at, "expected \"layer ps\" or \"layer sfb\", found \"" + text + "\".");
-    const auto [known, fresh] = wish.layers.emplace(
-        layer, where == "sfb" ? route::factor_broadcast : route::parameter_server);
-    if (!fresh)
-      throw spec_error(at, "layer \"" + layer + "\" has a route in line " +
-                               std::to_string(wish.lines[layer]) + " already.");
-    wish.lines[layer] = line;
+      throw spec_error(at,
+                       "expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is "
+                       "to hold from that clock on; found \"" +
+                           text + "\".");
+    e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
+    for (const auto& other : wish.entries)
+      if (other.layer == e.layer && other.clock == e.clock)
+        throw spec_error(at,
+                         "layer \"" + e.layer + "\" has a route " +
+                             (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
+                             "in line " + std::to_string(other.line) + " already.");
+    wish.entries.push_back(e);
   }
+  std::stable_sort(wish.entries.begin(), wish.entries.end(),
+                   [](const auto& a, const auto& b) { return a.clock < b.clock; });
   return wish;
 }
 
@@ -123,7 +150,7 @@ parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
 }
 
 std::vector<bool> wished_layers(const net& n, const route_wish& wish,
-                                const ::caffe::SolverParameter& solver) {
+                                const ::caffe::SolverParameter& solver, std::uint64_t clock) {
   std::vector<bool> chosen(n.layers.size());
   if (wish.what == route_wish::kind::factors)
     for (std::size_t l = 0; l < n.layers.size(); ++l)
@@ -131,21 +158,35 @@ std::vector<bool> wished_layers(const net& n, const route_wish& wish,
   std::vector<std::string> names;
   for (const auto& layer : n.layers)
     if (!layer.parameters.empty()) names.push_back(layer.name);
-  for (const auto& [name, where] : wish.layers) {
-    const spec_position at{wish.file, wish.lines.at(name)};
+  for (const auto& e : wish.entries) {
+    const spec_position at{wish.file, e.line};
     const auto found = std::find_if(n.layers.begin(), n.layers.end(),
-                                    [&](const net_layer& l) { return l.name == name; });
+                                    [&](const net_layer& l) { return l.name == e.layer; });
     if (found == n.layers.end())
-      throw spec_error(at, "the net \"" + n.name + "\" has no layer \"" + name + "\"." +
-                               did_you_mean(name, names));
-    if (where == route::parameter_server) continue;
+      throw spec_error(at, "the net \"" + n.name + "\" has no layer \"" + e.layer + "\"." +
+                               did_you_mean(e.layer, names));
     const auto l = static_cast<std::size_t>(found - n.layers.begin());
-    if (const auto why = why_no_factors(n, l, solver); !why.empty())
-      throw spec_error(at, "layer \"" + name + "\" (" + found->type +
+    const bool factors = e.where == route::factor_broadcast;
+    if (const auto why = factors ? why_no_factors(n, l, solver) : ""; !why.empty())
+      throw spec_error(at, "layer \"" + e.layer + "\" (" + found->type +
                                ") cannot broadcast factors: " + why + ". Give it ps.");
-    chosen[l] = true;
+    if (e.clock <= clock) chosen[l] = factors;
   }
   return chosen;
+}
+
+std::map<std::uint64_t, std::vector<bool>> wished_changes(const net& n, const route_wish& wish,
+                                                          const ::caffe::SolverParameter& solver,
+                                                          std::uint64_t clock) {
+  std::map<std::uint64_t, std::vector<bool>> changes;
+  auto before = wished_layers(n, wish, solver, clock);
+  for (const auto& e : wish.entries) {
+    if (e.clock <= clock) continue;
+    auto now = wished_layers(n, wish, solver, e.clock);
+    if (now != before) changes[e.clock] = now;
+    before = std::move(now);
+  }
+  return changes;
 }
 
 }  // namespace poseidon

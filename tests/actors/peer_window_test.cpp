@@ -110,6 +110,26 @@ TEST_CASE(
         "history: owner of chunk 1 is worker 1, expected worker 2");
 }
 
+TEST_CASE(
+    "peer_window: after a change of routes solver state comes from who kept it, values from no "
+    "one") {
+  // Before, chunks of two values belonged to workers 0, 1 in turn: 0 1 | 2.
+  const auto before = std::make_shared<partition>(test::one_parameter_store(3, 2, 3)->cut());
+  const auto store = test::one_parameter_store(3, 1, 3);
+  const auto window = [&](unsigned peer) {
+    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
+    s.before = before;
+    return peer_window(std::move(s));
+  };
+  auto first = window(0), other = window(2);
+  CHECK_NOTHROW(first.admit(frames::install_history{chunk_id{1}, 0, 0}));
+  CHECK_THROWS_WITH(
+      other.admit(frames::install_history{chunk_id{1}, 0, 0}),
+      "install_history: former owner of chunk 1 is another worker, expected worker 2");
+  CHECK_THROWS_WITH(first.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
+                    "fresh_parameters: version of chunk 0 is 5, expected 6");
+}
+
 TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {
   const auto store = std::make_shared<factor_store>(factor_shape{4, 3, 2}, 1, 3, clock_id{5});
   window_on t(2, {{7, store}});

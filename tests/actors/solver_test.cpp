@@ -1,3 +1,4 @@
+// Long because all that a solver decides is told through one rig.
 #include "actors/solver.hpp"
 
 #include "tests/sim.hpp"
@@ -42,6 +43,8 @@ struct solver_rig {
   test::probe<stop_decided> stop = sim.listen<stop_decided>();
   test::probe<training_done> done = sim.listen<training_done>();
   test::probe<training_failed> failed = sim.listen<training_failed>();
+  test::probe<clocks_held> held = sim.listen<clocks_held>();
+  test::probe<training_paused> paused = sim.listen<training_paused>();
   std::vector<std::size_t> answered;
   handle<solver> it;
 
@@ -88,6 +91,8 @@ struct solver_rig {
     m.node_stop = stop.in;
     m.node_done = done.in;
     m.node_failed = failed.in;
+    m.node_held = held.in;
+    m.node_paused = paused.in;
     it = sim.spawn<solver>("solver", std::move(s));
     sim.tell(it, m);
     sim.tell(it, begin_training{clock_id{o.first_clock}});
@@ -361,4 +366,86 @@ TEST_CASE("solver: worker 0 shows a clock when every worker has reported it") {
   REQUIRE(t.display->trained_.size() == 1);
   CHECK(t.display->trained_[0].loss == 2);
   CHECK(t.display->trained_[0].images == 20);
+}
+
+// -- changes of routes ----------------------------------------------------------------------------------
+
+TEST_CASE("solver: a worker that holds begins no clock before it is told which to stop at") {
+  solver_rig t("max_iter: 10");
+  t.clock();
+  REQUIRE(t.started() == 2);  // clock 1 has begun
+  t.tell(hold_clocks{});
+  REQUIRE(t.held.got->size() == 1);
+  CHECK(t.held.got->front().clock == clock_id{2});
+  t.clock();
+  CHECK(t.started() == 2);
+  SUBCASE("at that clock it pauses") {
+    t.tell(pause_at{clock_id{2}});
+    CHECK(t.started() == 2);
+    REQUIRE(t.paused.got->size() == 1);
+    CHECK(t.paused.got->front().version == version_id{2});
+  }
+  SUBCASE("another one was ahead: it goes on to that one's clock") {
+    t.tell(pause_at{clock_id{3}});
+    CHECK(t.started() == 3);
+    CHECK(t.paused.got->empty());
+    t.clock();
+    CHECK(t.started() == 3);
+    CHECK(t.paused.got->size() == 1);
+  }
+  SUBCASE("the run ends before that clock: it ends") {
+    t.tell(finish_after{clock_id{1}, "enough"});
+    CHECK(t.paused.got->empty());
+    CHECK(t.checkpointer.got->size() + t.done.got->size() == 1);
+  }
+}
+
+TEST_CASE(
+    "solver: it has paused when parameters, outputs and snapshots of all clocks before are in") {
+  solver_rig t("max_iter: 10 snapshot: 1");
+  t.tell(pause_at{clock_id{1}});
+  const auto pass = t.last();
+  t.tell(pass_issued{replica_id{0}, -1, pass});
+  t.fresh(1);
+  REQUIRE(t.checkpointer.got->size() == 1);
+  t.tell(snapshot_copied{version_id{1}});
+  CHECK(t.paused.got->empty());
+  t.tell(snapshot_written{version_id{1}, "there", ""});
+  CHECK(t.paused.got->empty());
+  t.tell(outputs_ready{replica_id{0}, -1, pass, 0, {1}});
+  CHECK(t.paused.got->size() == 1);
+  CHECK(t.started() == 1);
+}
+
+TEST_CASE(
+    "solver: after a change of routes the same clocks go on, and the next change may be known") {
+  solver_rig t("max_iter: 4");
+  t.tell(pause_at{clock_id{1}});
+  t.clock();
+  REQUIRE(t.paused.got->size() == 1);
+  t.tell(pause_at{clock_id{2}});
+  t.fresh(1);  // of the new graph
+  t.tell(resume_training{});
+  REQUIRE(t.started() == 2);
+  CHECK(t.last().first_sample == 1100);
+  t.clock();
+  CHECK(t.started() == 2);
+  CHECK(t.paused.got->size() == 2);
+}
+
+TEST_CASE(
+    "solver: a stop that comes while all change their routes ends the clock after the change") {
+  solver_rig t("max_iter: 10 snapshot_after_train: false");
+  t.tell(pause_at{clock_id{1}});
+  t.clock();
+  REQUIRE(t.paused.got->size() == 1);
+  t.tell(stop_soon{"Ctrl-C"});
+  CHECK(t.stop.got->empty());
+  t.fresh(1);
+  t.tell(resume_training{});
+  REQUIRE(t.stop.got->size() == 1);
+  CHECK(t.stop.got->front().clock == clock_id{1});
+  CHECK(t.done.got->empty());
+  t.clock();
+  CHECK(t.done.got->size() == 1);
 }

@@ -47,7 +47,7 @@ std::vector<frame_header> one_of_each() {
           frames::start_training{},
           frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}},
           frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}},
-          frames::install_history{chunk_id{1}, 2},
+          frames::install_history{chunk_id{1}, 2, 1ull << 33},
           frames::gather_history{version_id{77}},
           frames::history{chunk_id{1}, 2, version_id{3}},
           frames::worker_report{clock_id{5}, -1, 4, {0.5, -1e300, 0.0}, 123456789012},
@@ -60,7 +60,12 @@ std::vector<frame_header> one_of_each() {
           frames::probe{3, true},
           frames::probe_heard{3},
           frames::watch{-1, 200},
-          frames::report{}};
+          frames::report{},
+          frames::hold_training{},
+          frames::worker_stands{worker_id{3}, clock_id{1ull << 40}, true},
+          frames::change_routes{clock_id{1ull << 40}, {0, 1, 0}},
+          frames::rebuild_graph{},
+          frames::outflow{934.5}};
 }
 
 template <class F>
@@ -103,6 +108,15 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);
   CHECK(r.images == 123456789012);
+  const auto i = there_and_back(frames::install_history{chunk_id{1}, 2, 1ull << 33}, 8);
+  CHECK(i.first == 1ull << 33);
+  const auto s = there_and_back(frames::worker_stands{worker_id{3}, clock_id{41}, true});
+  CHECK(s.clock == clock_id{41});
+  CHECK(s.drained);
+  const auto c = there_and_back(frames::change_routes{clock_id{41}, {0, 1, 0}});
+  CHECK(c.clock == clock_id{41});
+  CHECK(c.routes == std::vector<std::uint8_t>{0, 1, 0});
+  CHECK(there_and_back(frames::outflow{934.5}).mbit_s == 934.5);
   const auto h = there_and_back(frames::history{chunk_id{1}, 2, version_id{3}}, 8);
   CHECK(h.chunk == chunk_id{1});
   CHECK(h.slot == 2);
@@ -180,6 +194,16 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
     v.wire = {0, 3};
     CHECK(std::string(refused([&] { (void)decode_header(encoded(v)); }).what()) ==
           "view: wire format is 3, expected at most 2");
+  }
+  SUBCASE("routes and rates that cannot be") {
+    CHECK(std::string(refused([] {
+                        (void)decode_header(encoded(frames::change_routes{clock_id{4}, {0, 2}}));
+                      }).what()) == "change_routes: route is 2, expected at most 1");
+    CHECK(refused([] { (void)decode_header(encoded(frames::change_routes{})); }).field ==
+          "number of routes");
+    CHECK(refused([] { (void)decode_header(encoded(frames::outflow{-1})); }).field == "Mbit/s");
+    CHECK(refused([] { (void)decode_header(encoded(frames::outflow{0.0 / 0.0})); }).field ==
+          "Mbit/s");
   }
   SUBCASE("too many values in a report") {
     frames::worker_report r;

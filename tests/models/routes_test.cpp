@@ -121,6 +121,25 @@ TEST_CASE("routes: a wish becomes routes of weights and bias; what is frozen sta
   CHECK(of(parse_routes(file.path)) == parameter_routes{ps, ps, ps, ps, sfb, sfb});
 }
 
+TEST_CASE("routes: a file says from which clock a route holds, in any order") {
+  const auto n = test::build(inputs + product("ip1", "x") + product("ip2", "ip1") + loss("ip2"));
+  const auto on_factors = [&](const char* name) { return at(n, name); };
+  const listed file("@9 ip1 ps\nip2 sfb\n@5 ip1 sfb\n@5 ip2 sfb\n@7 ip2 sfb\n");
+  const auto wish = parse_routes(file.path);
+  const auto layers = [&](std::uint64_t clock) { return wished_layers(n, wish, {}, clock); };
+  CHECK_FALSE(layers(4)[on_factors("ip1")]);
+  CHECK(layers(4)[on_factors("ip2")]);
+  CHECK(layers(5)[on_factors("ip1")]);
+  CHECK(layers(8)[on_factors("ip1")]);
+  CHECK_FALSE(layers(9)[on_factors("ip1")]);
+  const auto changes = wished_changes(n, wish, {}, 0);
+  REQUIRE(changes.size() == 2);  // at 7 nothing becomes other than it is
+  CHECK(changes.at(5) == layers(5));
+  CHECK(changes.at(9) == layers(9));
+  CHECK(wished_changes(n, wish, {}, 5).size() == 1);  // what a run resumed at clock 5 begins with
+  CHECK(wished_changes(n, wish, {}, 9).empty());
+}
+
 TEST_CASE("routes: mistakes in a file are named with their line") {
   CHECK(mistake_in("ip1 sfb\n") == "");
   CHECK(mistake_in("\nip3 sfb\n")
@@ -128,11 +147,19 @@ TEST_CASE("routes: mistakes in a file are named with their line") {
   CHECK(mistake_in("conv1 sfb\n") ==
         "routes:1: layer \"conv1\" (Convolution) cannot broadcast factors: it is no InnerProduct: "
         "only the gradient of one is a product of factors. Give it ps.");
-  CHECK(mistake_in("ip1 both\n") ==
-        "routes:1: expected \"layer ps\" or \"layer sfb\", found \"ip1 both\".");
+  CHECK(
+      mistake_in("ip1 both\n") ==
+      "routes:1: expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is to hold from "
+      "that clock on; found \"ip1 both\".");
   CHECK(mistake_in("ip1\n").find("routes:1: expected") == 0);
   CHECK(mistake_in("ip1 ps\nip1 sfb\n") ==
         "routes:2: layer \"ip1\" has a route in line 1 already.");
+  CHECK(mistake_in("@7 ip1 ps\nip1 sfb\n@7 ip1 sfb\n") ==
+        "routes:3: layer \"ip1\" has a route from clock 7 on in line 1 already.");
+  CHECK(mistake_in("@7 conv1 sfb\n").find("routes:1: layer \"conv1\"") == 0);
+  CHECK(mistake_in("@-7 ip1 sfb\n") ==
+        "routes:1: expected the number of a clock after @, found \"@-7\".");
+  CHECK(mistake_in("@7\n").find("routes:1: expected") == 0);
   CHECK_THROWS_WITH_AS((void)parse_routes("nowhere"),
                        "--routes nowhere: it is none of auto, ps and sfb, and no file of that name "
                        "can be read.",

@@ -1,0 +1,84 @@
+#include "actors/replanner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t tellings = 3;
+constexpr double noticed = 0.1;    // of the rate: with less difference nobody looks
+constexpr double worth_it = 0.05;  // of an iteration
+constexpr auto least_pause = 2000ms;
+constexpr int pauses_per_stand = 20;
+
+}  // namespace
+
+replanner::replanner(std::vector<route_load> loads, route_rates rates, double node_mbit_s,
+                     std::vector<bool> factors)
+    : loads_(std::move(loads)),
+      rates_(std::move(rates)),
+      chosen_at_mbit_s_(node_mbit_s),
+      per_mbit_s_(rates_.link_mbit_s / node_mbit_s),
+      factors_(std::move(factors)) {}
+
+/// The median of what each has told; of the nodes that have told enough, the least.
+std::optional<double> replanner::slowest() const {
+  std::optional<double> least;
+  for (const auto& [worker, last] : told_) {
+    if (last.size() < tellings) continue;
+    std::vector<double> sorted(last.begin(), last.end());
+    std::nth_element(sorted.begin(), sorted.begin() + tellings / 2, sorted.end());
+    least = std::min(least.value_or(sorted[tellings / 2]), sorted[tellings / 2]);
+  }
+  return least;
+}
+
+std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, time_point now) {
+  auto& last = told_[from];
+  last.push_back(mbit_s);
+  if (last.size() > tellings) last.pop_front();
+  if (changing_ || (not_before_ && now < *not_before_)) return std::nullopt;
+  const auto rate = slowest();
+  if (!rate || std::abs(*rate / chosen_at_mbit_s_ - 1) < noticed) return std::nullopt;
+  rates_.link_mbit_s = *rate * per_mbit_s_;
+  std::vector<bool> better(loads_.size());
+  for (const auto& d : decide_routes(loads_, rates_))
+    better[d.layer] = d.chosen == route::factor_broadcast;
+  if (better == factors_) return std::nullopt;
+  const auto stay = forecast(loads_, rates_, factors_);
+  const auto saved = stay.routes_ms - forecast(loads_, rates_, better).routes_ms;
+  if (saved < worth_it * stay.iteration_ms) return std::nullopt;
+  changing_ = true;
+  proposed_ = better;
+  proposed_at_mbit_s_ = *rate;
+  return proposal{better, describe(*rate, better, saved / stay.iteration_ms)};
+}
+
+std::string replanner::describe(double mbit_s, const std::vector<bool>& factors,
+                                double gain) const {
+  std::string moved;
+  for (std::size_t l = 0; l < loads_.size(); ++l)
+    if (factors[l] != factors_[l])
+      moved +=
+          (moved.empty() ? "" : ", ") + loads_[l].name + " to " +
+          std::string(to_string(factors[l] ? route::factor_broadcast : route::parameter_server));
+  return "routes: a node's links carry " + std::to_string(std::lround(mbit_s)) +
+         " Mbit/s together now, and carried " + std::to_string(std::lround(chosen_at_mbit_s_)) +
+         " when routes were chosen: " + moved + " is to save " +
+         std::to_string(std::lround(100 * gain)) + " % of an iteration";
+}
+
+void replanner::changed(std::chrono::milliseconds stood, time_point now) {
+  if (!std::exchange(changing_, false)) return;
+  factors_ = proposed_;
+  chosen_at_mbit_s_ = proposed_at_mbit_s_;
+  not_before_ = now + std::max<std::chrono::milliseconds>(least_pause, pauses_per_stand * stood);
+  told_.clear();
+}
+
+}  // namespace poseidon
