@@ -10,7 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t tellings = 3;
+constexpr double alike =
+    1.25;  // two tellings; the one in which the rate changed is between the old and the new
 constexpr double noticed = 0.1;    // of the rate: with less difference nobody looks
 constexpr double worth_it = 0.05;  // of an iteration
 constexpr auto least_pause = 2000ms;
@@ -26,22 +27,19 @@ replanner::replanner(std::vector<route_load> loads, route_rates rates, double no
       per_mbit_s_(rates_.link_mbit_s / node_mbit_s),
       factors_(std::move(factors)) {}
 
-/// The median of what each has told; of the nodes that have told enough, the least.
 std::optional<double> replanner::slowest() const {
   std::optional<double> least;
-  for (const auto& [worker, last] : told_) {
-    if (last.size() < tellings) continue;
-    std::vector<double> sorted(last.begin(), last.end());
-    std::nth_element(sorted.begin(), sorted.begin() + tellings / 2, sorted.end());
-    least = std::min(least.value_or(sorted[tellings / 2]), sorted[tellings / 2]);
+  for (const auto& [worker, rate] : told_) {
+    if (rate.counts) least = std::min(least.value_or(*rate.counts), *rate.counts);
   }
   return least;
 }
 
 std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, time_point now) {
-  auto& last = told_[from];
-  last.push_back(mbit_s);
-  if (last.size() > tellings) last.pop_front();
+  auto& of_node = told_[from];
+  if (std::max(of_node.last, mbit_s) <= alike * std::min(of_node.last, mbit_s))
+    of_node.counts = mbit_s;
+  of_node.last = mbit_s;
   if (changing_ || (not_before_ && now < *not_before_)) return std::nullopt;
   const auto rate = slowest();
   if (!rate || std::abs(*rate / chosen_at_mbit_s_ - 1) < noticed) return std::nullopt;

@@ -1,7 +1,7 @@
 // actors/replanner.hpp
 //
 // When other routes are worth a change, by what nodes tell of their links while they train: the arithmetic only;
-// protocol_selector asks it. It is slow to leave what holds: a rate counts when a node has told it three times, a
+// protocol_selector asks it. It is slow to leave what holds: a rate counts when a node has told it twice in a row, a
 // change has to save 5 % of an iteration by the forecast, and the time that changes stand still stays below a
 // twentieth of the run's.
 #pragma once
@@ -9,7 +9,6 @@
 #include "models/route_choice.hpp"
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,7 +49,11 @@ class replanner {
   double proposed_at_mbit_s_ = 0;
   bool changing_ = false;
   std::optional<time_point> not_before_;
-  std::map<worker_id, std::deque<double>> told_;  // the last of each
+  struct told_rate {
+    double last = 0;
+    std::optional<double> counts;
+  };
+  std::map<worker_id, told_rate> told_;
 };
 
 }  // namespace poseidon
