@@ -12,7 +12,9 @@ using namespace std::chrono_literals;
 
 constexpr double alike =
     1.25;  // two tellings; the one in which the rate changed is between the old and the new
-constexpr double noticed = 0.1;    // of the rate: with less difference nobody looks
+constexpr double noticed = 0.3;  // of the rate: with less difference nobody looks
+constexpr double same_line =
+    2;  // a node's first telling, against the rate that routes were chosen for
 constexpr double worth_it = 0.05;  // of an iteration
 constexpr auto least_pause = 2000ms;
 constexpr int pauses_per_stand = 20;
@@ -27,21 +29,25 @@ replanner::replanner(std::vector<route_load> loads, route_rates rates, double no
       per_mbit_s_(rates_.link_mbit_s / node_mbit_s),
       factors_(std::move(factors)) {}
 
-std::optional<double> replanner::slowest() const {
+std::optional<double> replanner::rate_now() const {
   std::optional<double> least;
-  for (const auto& [worker, rate] : told_) {
+  for (const auto& [worker, rate] : told_)
     if (rate.counts) least = std::min(least.value_or(*rate.counts), *rate.counts);
-  }
   return least;
 }
 
 std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, time_point now) {
   auto& of_node = told_[from];
-  if (std::max(of_node.last, mbit_s) <= alike * std::min(of_node.last, mbit_s))
-    of_node.counts = mbit_s;
+  if (std::max(of_node.last, mbit_s) <= alike * std::min(of_node.last, mbit_s)) {
+    if (of_node.reads_as == 0) {
+      const auto reads = chosen_at_mbit_s_ / mbit_s;
+      of_node.reads_as = reads < same_line && reads > 1 / same_line ? reads : 1;
+    }
+    of_node.counts = mbit_s * of_node.reads_as;
+  }
   of_node.last = mbit_s;
   if (changing_ || (not_before_ && now < *not_before_)) return std::nullopt;
-  const auto rate = slowest();
+  const auto rate = rate_now();
   if (!rate || std::abs(*rate / chosen_at_mbit_s_ - 1) < noticed) return std::nullopt;
   rates_.link_mbit_s = *rate * per_mbit_s_;
   std::vector<bool> better(loads_.size());

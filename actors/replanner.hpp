@@ -3,7 +3,9 @@
 // When other routes are worth a change, by what nodes tell of their links while they train: the arithmetic only;
 // protocol_selector asks it. It is slow to leave what holds: a rate counts when a node has told it twice in a row, a
 // change has to save 5 % of an iteration by the forecast, and the time that changes stand still stays below a
-// twentieth of the run's.
+// twentieth of the run's. What a node reads off its traffic is lower than what a probe of the same line finds, by how
+// much depends on the traffic: its first reading with new routes, if it is not far from the rate that they were chosen
+// for, is taken to mean that rate, and what it reads later is in proportion.
 #pragma once
 #include "messages/ids.hpp"
 #include "models/route_choice.hpp"
@@ -37,7 +39,7 @@ class replanner {
   void changed(std::chrono::milliseconds stood, time_point now);
 
  private:
-  [[nodiscard]] std::optional<double> slowest() const;
+  [[nodiscard]] std::optional<double> rate_now() const;
   [[nodiscard]] std::string describe(double mbit_s, const std::vector<bool>& factors,
                                      double gain) const;
 
@@ -51,7 +53,8 @@ class replanner {
   std::optional<time_point> not_before_;
   struct told_rate {
     double last = 0;
-    std::optional<double> counts;
+    std::optional<double> counts;  ///< in the probe's terms
+    double reads_as = 0;           ///< that for each of its own; 0: not known yet
   };
   std::map<worker_id, told_rate> told_;
 };

@@ -89,6 +89,25 @@ TEST_CASE("replanner: the slowest node counts, and one strange telling does not"
   CHECK(t.told(slow, 1, 3));
 }
 
+TEST_CASE(
+    "replanner: a node that reads less off the line than the probe did says nothing of the line") {
+  watched t(fast);
+  for (const double reading : {0.55, 0.7, 0.6, 0.75}) CHECK_FALSE(t.told(reading * fast, 1));
+  const auto p = t.told(0.6 * slow, 1);  // a hundredth of what it usually reads, about
+  REQUIRE(p);
+  CHECK(p->factors == std::vector<bool>{false, true});
+  t.it.changed(10ms, t.now);
+  t.now += 2s;
+  // The traffic of other routes reads otherwise.
+  CHECK_FALSE(t.told(0.8 * slow, 1, 8));
+  CHECK(t.told(fast, 1));
+}
+
+TEST_CASE("replanner: a first reading that is far from the probe's rate is believed") {
+  watched t(fast);
+  CHECK(t.told(slow, 1));
+}
+
 TEST_CASE("replanner: near a tie nothing moves, whichever way the rate goes") {
   // The rate at which decide_routes changes its mind.
   double low = slow, high = fast;
