@@ -51,6 +51,7 @@ struct worker_view {
     std::string name, type;
     std::uint64_t handled = 0, told = 0;  ///< told: along all edges that lead to it
     std::uint64_t changed = 0;            ///< the revision of the last change
+    bool ended = false;                   ///< before the run did: its edges count, it is not shown
   };
   struct edge {
     std::uint32_t from = 0, to = 0;
@@ -68,12 +69,13 @@ struct worker_view {
   std::uint64_t clock = 0;          ///< of the newest forward kernel
   std::int64_t clock_since_ns = 0;  ///< when that clock was first seen
   std::deque<std::pair<std::int64_t, std::uint64_t>>
-      clocks;                        ///< when the newest clocks began, in this node's time
-  std::int64_t heard_ns = 0;         ///< the last report; 0: none
-  std::int64_t known_ns = 0;         ///< until when it tells, in this node's time
-  std::int64_t offset_ns = 0;        ///< its clock minus ours, as estimated
-  std::int64_t uncertain_ns = -1;    ///< the estimate may be wrong by so much; -1: there is none
-  std::uint64_t graph_revision = 0;  ///< rises with new actors and edges
+      clocks;                      ///< when the newest clocks began, in this node's time
+  std::int64_t heard_ns = 0;       ///< the last report; 0: none
+  std::int64_t known_ns = 0;       ///< until when it tells, in this node's time
+  std::int64_t offset_ns = 0;      ///< its clock minus ours, as estimated
+  std::int64_t uncertain_ns = -1;  ///< the estimate may be wrong by so much; -1: there is none
+  std::uint64_t graph_revision =
+      0;  ///< rises with new actors and edges, with ended ones and other routes
   bool lost = false;
   std::string why_lost;
 };
