@@ -196,12 +196,7 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   for (auto s : r.spans) {
     s.begin_ns -= w.offset_ns;
     s.end_ns -= w.offset_ns;
-    if (w.names[s.phase] == "forward" && (s.clock > w.clock || w.clock_since_ns == 0)) {
-      w.clock = s.clock;
-      w.clock_since_ns = now;
-      w.clocks.emplace_back(s.begin_ns, s.clock);
-      if (w.clocks.size() > kept_clocks) w.clocks.pop_front();
-    }
+    take_span(w, s, now);
     w.spans.push_back(s);
   }
   while (w.spans.size() > kept_spans) w.spans.pop_front(), ++w.first_span;
@@ -210,6 +205,32 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   if (r.replicas != 0) w.replicas = r.replicas;
   w.heard_ns = now;
   w.known_ns = r.sent_ns - w.offset_ns;
+}
+
+/// What a span tells of the worker's progress, in this node's time.
+void cluster_view::take_span(worker_view& w, const node_report::span& s, std::int64_t now) {
+  const auto& phase = w.names[s.phase];
+  const bool forward = phase == "forward", backward = phase == "backward";
+  if (forward && (s.clock > w.clock || w.clock_since_ns == 0)) {
+    w.clock = s.clock;
+    w.clock_since_ns = now;
+    w.clocks.emplace_back(s.begin_ns, s.clock);
+    if (w.clocks.size() > kept_clocks) w.clocks.pop_front();
+  }
+  if (forward || backward || phase == "test") w.computed_ns = std::max(w.computed_ns, s.end_ns);
+  if (forward || backward) {
+    if (w.busy.empty() || s.clock > w.busy.back().first) w.busy.emplace_back(s.clock, 0);
+    // Replicas are not always at one clock.
+    const auto at = std::find_if(w.busy.rbegin(), w.busy.rend(),
+                                 [&](const auto& b) { return b.first <= s.clock; });
+    if (at != w.busy.rend() && at->first == s.clock) at->second += s.end_ns - s.begin_ns;
+    if (w.busy.size() > kept_clocks) w.busy.pop_front();
+  }
+  const auto raise = [&](std::optional<std::uint64_t>& clock) {
+    clock = std::max(clock.value_or(0), s.clock);
+  };
+  if (backward) raise(w.updates[w.names[s.name]].handed_over);
+  if (phase == "exchange") raise(w.updates[w.names[s.name]].fresh);
 }
 
 void cluster_view::lost(worker_id who, const std::string& why) {

@@ -58,6 +58,11 @@ struct worker_view {
     std::string message;
     std::uint64_t messages = 0, bytes = 0, changed = 0;
   };
+  /// The exchange of a layer's gradient, by clock.
+  struct update {
+    std::optional<std::uint64_t> handed_over;  ///< of the newest backward kernel
+    std::optional<std::uint64_t> fresh;        ///< of the newest exchange that is over
+  };
   std::vector<std::string> names, lanes;
   std::vector<actor> actors;
   std::vector<edge> edges;
@@ -69,7 +74,11 @@ struct worker_view {
   std::uint64_t clock = 0;          ///< of the newest forward kernel
   std::int64_t clock_since_ns = 0;  ///< when that clock was first seen
   std::deque<std::pair<std::int64_t, std::uint64_t>>
-      clocks;                      ///< when the newest clocks began, in this node's time
+      clocks;  ///< when the newest clocks began, in this node's time
+  std::map<std::string, update, std::less<>> updates;  ///< by layer
+  std::deque<std::pair<std::uint64_t, std::int64_t>>
+      busy;                        ///< by clock, the newest: how long kernels took, of all replicas
+  std::int64_t computed_ns = 0;    ///< end of the newest kernel, in this node's time; 0: none
   std::int64_t heard_ns = 0;       ///< the last report; 0: none
   std::int64_t known_ns = 0;       ///< until when it tells, in this node's time
   std::int64_t offset_ns = 0;      ///< its clock minus ours, as estimated
@@ -129,6 +138,7 @@ class cluster_view {
   [[nodiscard]] std::size_t watchers() const { return watchers_.load(std::memory_order_relaxed); }
 
  private:
+  static void take_span(worker_view& w, const node_report::span& s, std::int64_t now);
   void take_locked(std::uint32_t worker, const node_report& r, std::int64_t now);
 
   activity own_;

@@ -1,5 +1,6 @@
 #include "actors/view_json.hpp"
 
+#include "actors/diagnosis.hpp"
 #include "actors/json_text.hpp"
 
 #include <algorithm>
@@ -187,7 +188,8 @@ std::string tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
       out += next_edge() + ("[" + num(i)) + "," + num(e.messages) + "," + num(e.bytes) + "]";
   }
   since = s.revision;
-  return out + "],\"members\":" + members_json(s, now) + "}";
+  return out + "],\"members\":" + members_json(s, now) +
+         ",\"doctor\":" + diagnosis_json(diagnose(s, now), now) + "}";
 }
 
 template <class List>

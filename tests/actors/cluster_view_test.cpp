@@ -191,6 +191,32 @@ TEST_CASE(
   CHECK(now[1].why == "kept");
 }
 
+TEST_CASE(
+    "cluster_view: keeps by layer what has been handed over and what is fresh, and how long "
+    "kernels took") {
+  rig r;
+  r.view.begin(two_workers(0));
+  auto* stream = r.trace->lane("stream compute [0]");
+  auto* push = r.trace->lane("gradient_push conv1");
+  stream->record({"conv1", "forward", 100, 130, 4});
+  stream->record({"conv1", "backward", 130, 200, 4});
+  push->record({"conv1", "exchange", 200, 260, 4});
+  stream->record({"conv1", "stall", 200, 280, 5});
+  stream->record({"conv1", "forward", 280, 300, 5});
+  stream->record({"conv1", "backward", 300, 310, 5});
+  r.view.sample();
+  r.view.read([](const auto& s) {
+    const auto& w = of(s, 0);
+    CHECK(w.updates.at("conv1").handed_over == 5);
+    CHECK(w.updates.at("conv1").fresh == 4);
+    CHECK(w.computed_ns == 310);
+    REQUIRE(w.busy.size() == 2);
+    CHECK(w.busy[0] == std::pair<std::uint64_t, std::int64_t>{4, 100});
+    CHECK(w.busy[1] == std::pair<std::uint64_t, std::int64_t>{5, 30});
+    return 0;
+  });
+}
+
 TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
   rig there, here;
   here.view.begin(two_workers(0));

@@ -156,6 +156,27 @@ class Page(small_run.Trained):
         self.assertEqual(first.wait(), 3)
         self.assertIn("lost", states)
 
+    def test_who_waits_for_a_stopped_peer_is_said_before_the_peer_is_given_up(self):
+        first, second = self.two_nodes("--routes", "ps")
+        self.until(lambda: self.clock_of(1) > 5, "both train")
+        self.assertNotIn("stall", next(data for kind, data in Events(self.page) if kind == "tick")["doctor"])
+        second.signal(signal.SIGSTOP)
+        try:
+            said = first.wait_for(r"^stall: worker 0 has stood still for .* clock (\d+): the update of (\w+) .*waits for worker 1")
+            for kind, data in Events(self.page):
+                if kind == "tick":
+                    break
+            stall = data["doctor"]["stall"]
+            self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], stall["layer"], stall["clock"]),
+                             (0, 1, "update", "parameter_server", said[2], int(said[1])))
+            self.assertGreaterEqual(stall["since_ms"], 1000)
+            self.assertIn("the update of " + stall["layer"], data["doctor"]["text"][0])
+            self.assertIn("stall: ", json.dumps(fetch(self.page, "/api/history")["lines"]))
+            self.assertEqual(first.wait(), 3)  # it has given that peer up
+        finally:
+            second.signal(signal.SIGCONT)
+        self.assertEqual(len([line for line in first.lines if line.startswith("stall: ")]), 1, first.output)
+
     def test_exports_are_what_their_readers_read(self):
         """Row 12: DOT that dot reads, metrics line by line, a trace without partial overlaps, a CSV with a line a point."""
         first, second = self.two_nodes()
