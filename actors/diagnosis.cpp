@@ -221,10 +221,10 @@ diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
 }
 
 std::string to_string(const stall_verdict& v, std::int64_t now) {
-  auto out = worker(v.worker) + " has stood still for " + seconds(now - v.since_ns) + " in clock " +
-             std::to_string(v.clock) + ": ";
+  const auto clock = " of clock " + std::to_string(v.clock);
+  auto out = worker(v.worker) + " has stood still for " + seconds(now - v.since_ns) + ": ";
   if (v.phase == "data") return out + "the source of data layer " + v.layer + " gives no batch";
-  out += "the update of " + v.layer + " (" + v.route + ") is not back";
+  out += "the update of " + v.layer + clock + " (" + v.route + ") is not back";
   if (v.peer) out += "; it waits for " + worker(*v.peer);
   if (v.silent_ns > 0)
     out += ", which has not been heard of for " + seconds(v.silent_ns);

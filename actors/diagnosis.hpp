@@ -17,7 +17,7 @@ namespace poseidon {
 
 struct stall_verdict {
   std::uint32_t worker = 0;  ///< who stands still
-  std::uint64_t clock = 0;   ///< in which clock it does; for an update the one that the update ends
+  std::uint64_t clock = 0;   ///< of which clock the update is; of data: the newest that has begun
   std::string layer;  ///< whose update or batch is missing; the first of them in forward order
   std::string phase;  ///< "update" or "data"
   std::string route;  ///< of an update

@@ -73,7 +73,7 @@ TEST_CASE("diagnose: a peer that is not heard of is named, with layer, clock and
   CHECK(d.stall->peer == 1);
   CHECK(d.stall->since_ns == 100 * s);
   CHECK(to_string(*d.stall, 103 * s) ==
-        "worker 0 has stood still for 3.0 s in clock 41: the update of conv1 (parameter_server) is "
+        "worker 0 has stood still for 3.0 s: the update of conv1 of clock 41 (parameter_server) is "
         "not back; it waits for worker 1, which has not been heard of for 3.0 s");
   CHECK(diagnosis_json(d, 103 * s)
             .find("\"layer\":\"conv1\",\"phase\":\"update\",\"route\":"

@@ -162,13 +162,13 @@ class Page(small_run.Trained):
         self.assertNotIn("stall", next(data for kind, data in Events(self.page) if kind == "tick")["doctor"])
         second.signal(signal.SIGSTOP)
         try:
-            said = first.wait_for(r"^stall: worker 0 has stood still for .* clock (\d+): the update of (\w+) .*waits for worker 1")
+            said = first.wait_for(r"^stall: worker 0 has stood still for .*: the update of (\w+) of clock (\d+) .*waits for worker 1")
             for kind, data in Events(self.page):
                 if kind == "tick":
                     break
             stall = data["doctor"]["stall"]
             self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], stall["layer"], stall["clock"]),
-                             (0, 1, "update", "parameter_server", said[2], int(said[1])))
+                             (0, 1, "update", "parameter_server", said[1], int(said[2])))
             self.assertGreaterEqual(stall["since_ms"], 1000)
             self.assertIn("the update of " + stall["layer"], data["doctor"]["text"][0])
             self.assertIn("stall: ", json.dumps(fetch(self.page, "/api/history")["lines"]))
