@@ -49,6 +49,7 @@ void activity::take_actors(node_report& r) {
   }
   for (std::uint32_t place = 0; place < actors_.size(); ++place) {
     auto& a = actors_[place];
+    if (a.over) continue;
     // Handled before sent: what happens between the two readings makes a queue longer, never negative.
     if (const auto handled = a.table->handled(); handled != a.handled) {
       a.handled = handled;
@@ -56,7 +57,21 @@ void activity::take_actors(node_report& r) {
     }
   }
   for (std::uint32_t place = 0; place < actors_.size(); ++place)
-    take_edges(actors_[place], place, r);
+    if (!actors_[place].over) take_actor(actors_[place], place, r);
+}
+
+void activity::take_actor(known_actor& a, std::uint32_t place, node_report& r) {
+  const bool ended = a.table->ended();  // before its counts, so that these are the last
+  if (ended && !a.ended) r.ended.push_back(place);
+  a.ended = ended;
+  take_edges(a, place, r);
+  if (const auto handled = a.table->handled(); ended && handled != a.handled) {
+    a.handled = handled;
+    r.handled_by.push_back({place, handled});
+  }
+  // A run whose routes change again and again is not looked at for longer and longer.
+  a.over = ended && a.strangers.empty();
+  if (a.over) a.edges = {};
 }
 
 void activity::take_edges(known_actor& a, std::uint32_t place, node_report& r) {

@@ -44,10 +44,13 @@ class activity {
     const edge_table::edge* newest = nullptr;  // the front of its list when we last looked
     std::vector<known_edge> edges;
     std::vector<const edge_table::edge*> strangers;  // edges to actors that we have not met yet
+    bool ended = false;                              // as told
+    bool over = false;                               // and nothing more can come
   };
 
   std::uint32_t name(std::string_view text, node_report& r);
   void take_actors(node_report& r);
+  void take_actor(known_actor& a, std::uint32_t place, node_report& r);
   void take_edges(known_actor& a, std::uint32_t place, node_report& r);
   void take_spans(node_report& r);
 

@@ -88,6 +88,7 @@ class actor : public caf::event_based_actor {
       : caf::event_based_actor(context.config),
         name_(std::move(context.name)),
         edges_(std::move(context.edges)) {
+    this->attach_functor([counted = edges_] { counted->end(); });
     // CAF would print what() and no more; whoever monitors us gets the whole sentence instead.
     this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
       try {

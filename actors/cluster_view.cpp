@@ -42,6 +42,7 @@ void check_fits(const worker_view& w, const node_report& r) {
   }
   for (const auto l : r.lanes) check("lane's name", l, names);
   for (const auto& h : r.handled_by) check("actor", h.actor, actors);
+  for (const auto a : r.ended) check("ended actor", a, actors);
   for (const auto& c : r.counts) check("edge", c.edge, edges);
   for (const auto& s : r.spans)
     check("lane", s.lane, lanes), check("layer", s.name, names), check("phase", s.phase, names);
@@ -88,6 +89,7 @@ void cluster_view::begin(run_facts facts) {
   state_.phase = "running";
   state_.facts = std::move(facts);
   ++state_.revision;
+  for (auto& [id, w] : state_.workers) w.graph_revision = state_.revision;
 }
 
 void cluster_view::sample() {
@@ -125,7 +127,10 @@ node_report cluster_view::report_since(report_place& from) const {
     r.edges.push_back({w.edges[i].from, w.edges[i].to, places.at(w.edges[i].message)});
   for (auto i = from.lanes; i < w.lanes.size(); ++i) r.lanes.push_back(places.at(w.lanes[i]));
   for (std::uint32_t i = 0; i < w.actors.size(); ++i)
-    if (w.actors[i].changed > from.revision) r.handled_by.push_back({i, w.actors[i].handled});
+    if (w.actors[i].changed > from.revision) {
+      r.handled_by.push_back({i, w.actors[i].handled});
+      if (w.actors[i].ended) r.ended.push_back(i);
+    }
   for (std::uint32_t i = 0; i < w.edges.size(); ++i)
     if (w.edges[i].changed > from.revision)
       r.counts.push_back({i, w.edges[i].messages, w.edges[i].bytes});
@@ -164,11 +169,17 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   const auto revision = ++state_.revision;
   w.names.insert(w.names.end(), r.names.begin(), r.names.end());
   for (const auto& a : r.actors)
-    w.actors.push_back({w.names[a.name], w.names[a.type], 0, 0, revision});
+    w.actors.push_back({w.names[a.name], w.names[a.type], 0, 0, revision, false});
   for (const auto l : r.lanes) w.lanes.push_back(w.names[l]);
   for (const auto& e : r.edges)
     w.edges.push_back({e.from, e.to, w.names[e.message], 0, 0, revision});
-  if (!r.actors.empty() || !r.edges.empty()) w.graph_revision = revision;
+  // Of a run that is over the last graph stays.
+  const auto ended = state_.ended ? std::vector<std::uint32_t>{} : r.ended;
+  for (const auto a : ended) {
+    w.actors[a].ended = true;
+    w.actors[a].changed = revision;
+  }
+  if (!r.actors.empty() || !r.edges.empty() || !ended.empty()) w.graph_revision = revision;
   for (const auto& h : r.handled_by) {
     w.actors[h.actor].handled = h.messages;
     w.actors[h.actor].changed = revision;
@@ -185,12 +196,7 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   for (auto s : r.spans) {
     s.begin_ns -= w.offset_ns;
     s.end_ns -= w.offset_ns;
-    if (w.names[s.phase] == "forward" && (s.clock > w.clock || w.clock_since_ns == 0)) {
-      w.clock = s.clock;
-      w.clock_since_ns = now;
-      w.clocks.emplace_back(s.begin_ns, s.clock);
-      if (w.clocks.size() > kept_clocks) w.clocks.pop_front();
-    }
+    take_span(w, s, now);
     w.spans.push_back(s);
   }
   while (w.spans.size() > kept_spans) w.spans.pop_front(), ++w.first_span;
@@ -199,6 +205,32 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   if (r.replicas != 0) w.replicas = r.replicas;
   w.heard_ns = now;
   w.known_ns = r.sent_ns - w.offset_ns;
+}
+
+/// What a span tells of the worker's progress, in this node's time.
+void cluster_view::take_span(worker_view& w, const node_report::span& s, std::int64_t now) {
+  const auto& phase = w.names[s.phase];
+  const bool forward = phase == "forward", backward = phase == "backward";
+  if (forward && (s.clock > w.clock || w.clock_since_ns == 0)) {
+    w.clock = s.clock;
+    w.clock_since_ns = now;
+    w.clocks.emplace_back(s.begin_ns, s.clock);
+    if (w.clocks.size() > kept_clocks) w.clocks.pop_front();
+  }
+  if (forward || backward || phase == "test") w.computed_ns = std::max(w.computed_ns, s.end_ns);
+  if (forward || backward) {
+    if (w.busy.empty() || s.clock > w.busy.back().first) w.busy.emplace_back(s.clock, 0);
+    // Replicas are not always at one clock.
+    const auto at = std::find_if(w.busy.rbegin(), w.busy.rend(),
+                                 [&](const auto& b) { return b.first <= s.clock; });
+    if (at != w.busy.rend() && at->first == s.clock) at->second += s.end_ns - s.begin_ns;
+    if (w.busy.size() > kept_clocks) w.busy.pop_front();
+  }
+  const auto raise = [&](std::optional<std::uint64_t>& clock) {
+    clock = std::max(clock.value_or(0), s.clock);
+  };
+  if (backward) raise(w.updates[w.names[s.name]].handed_over);
+  if (phase == "exchange") raise(w.updates[w.names[s.name]].fresh);
 }
 
 void cluster_view::lost(worker_id who, const std::string& why) {

@@ -51,11 +51,17 @@ struct worker_view {
     std::string name, type;
     std::uint64_t handled = 0, told = 0;  ///< told: along all edges that lead to it
     std::uint64_t changed = 0;            ///< the revision of the last change
+    bool ended = false;                   ///< before the run did: its edges count, it is not shown
   };
   struct edge {
     std::uint32_t from = 0, to = 0;
     std::string message;
     std::uint64_t messages = 0, bytes = 0, changed = 0;
+  };
+  /// The exchange of a layer's gradient, by clock.
+  struct update {
+    std::optional<std::uint64_t> handed_over;  ///< of the newest backward kernel
+    std::optional<std::uint64_t> fresh;        ///< of the newest exchange that is over
   };
   std::vector<std::string> names, lanes;
   std::vector<actor> actors;
@@ -68,12 +74,17 @@ struct worker_view {
   std::uint64_t clock = 0;          ///< of the newest forward kernel
   std::int64_t clock_since_ns = 0;  ///< when that clock was first seen
   std::deque<std::pair<std::int64_t, std::uint64_t>>
-      clocks;                        ///< when the newest clocks began, in this node's time
-  std::int64_t heard_ns = 0;         ///< the last report; 0: none
-  std::int64_t known_ns = 0;         ///< until when it tells, in this node's time
-  std::int64_t offset_ns = 0;        ///< its clock minus ours, as estimated
-  std::int64_t uncertain_ns = -1;    ///< the estimate may be wrong by so much; -1: there is none
-  std::uint64_t graph_revision = 0;  ///< rises with new actors and edges
+      clocks;  ///< when the newest clocks began, in this node's time
+  std::map<std::string, update, std::less<>> updates;  ///< by layer
+  std::deque<std::pair<std::uint64_t, std::int64_t>>
+      busy;                        ///< by clock, the newest: how long kernels took, of all replicas
+  std::int64_t computed_ns = 0;    ///< end of the newest kernel, in this node's time; 0: none
+  std::int64_t heard_ns = 0;       ///< the last report; 0: none
+  std::int64_t known_ns = 0;       ///< until when it tells, in this node's time
+  std::int64_t offset_ns = 0;      ///< its clock minus ours, as estimated
+  std::int64_t uncertain_ns = -1;  ///< the estimate may be wrong by so much; -1: there is none
+  std::uint64_t graph_revision =
+      0;  ///< rises with new actors and edges, with ended ones and other routes
   bool lost = false;
   std::string why_lost;
 };
@@ -127,6 +138,7 @@ class cluster_view {
   [[nodiscard]] std::size_t watchers() const { return watchers_.load(std::memory_order_relaxed); }
 
  private:
+  static void take_span(worker_view& w, const node_report::span& s, std::int64_t now);
   void take_locked(std::uint32_t worker, const node_report& r, std::int64_t now);
 
   activity own_;

@@ -1,6 +1,8 @@
 #include "actors/edges.hpp"
 
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace poseidon {
 
@@ -45,13 +47,19 @@ std::vector<edge_book::row> edge_book::rows() const {
   std::map<std::uint64_t, const edge_table*> by_id;
   for (const auto& t : tables_) by_id[t->id()] = t.get();
   std::vector<row> out;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> places;
   for (const auto& t : tables_) {
     for (const auto* e = t->first(); e != nullptr; e = e->next.load(std::memory_order_acquire)) {
       const auto to = by_id.find(e->to);
       if (to == by_id.end()) continue;
-      out.push_back({t->name(), t->type(), to->second->name(), to->second->type(),
-                     std::string(e->message), e->count.load(std::memory_order_relaxed),
-                     e->bytes.load(std::memory_order_relaxed)});
+      const auto& receiver = *to->second;
+      const auto [place, fresh] =
+          places.try_emplace({t->name(), receiver.name(), e->message}, out.size());
+      if (fresh)
+        out.push_back(
+            {t->name(), t->type(), receiver.name(), receiver.type(), std::string(e->message)});
+      out[place->second].count += e->count.load(std::memory_order_relaxed);
+      out[place->second].bytes += e->bytes.load(std::memory_order_relaxed);
     }
   }
   return out;
@@ -66,8 +74,9 @@ std::vector<std::shared_ptr<const edge_table>> edge_book::tables(std::size_t fir
 std::vector<std::pair<std::string, std::string>> edge_book::actors() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, std::string>> out;
-  out.reserve(tables_.size());
-  for (const auto& t : tables_) out.emplace_back(t->name(), t->type());
+  std::set<std::string_view> seen;
+  for (const auto& t : tables_)
+    if (seen.insert(t->name()).second) out.emplace_back(t->name(), t->type());
   return out;
 }
 

@@ -51,6 +51,10 @@ class edge_table {
   /// With all edges that lead here it tells how many messages wait: what has been sent and not handled.
   [[nodiscard]] std::uint64_t handled() const { return handled_.load(std::memory_order_relaxed); }
 
+  /// The owner has counted for the last time. Called once, when it terminates; who sees it sees all that was counted.
+  void end() { ended_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
+
   [[nodiscard]] const edge* first() const { return first_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& type() const { return type_; }
@@ -62,10 +66,11 @@ class edge_table {
   std::atomic<std::uint64_t> id_{0};
   std::atomic<edge*> first_{nullptr};
   std::atomic<std::uint64_t> handled_{0};
+  std::atomic<bool> ended_{false};
   edge* last_used_ = nullptr;  // of the owner: the same edge is often used again
 };
 
-/// All tables of one node.
+/// All tables of one node, those of ended actors too: what was sent stays sent.
 class edge_book {
  public:
   struct row {
@@ -78,10 +83,11 @@ class edge_book {
   void bind(const std::shared_ptr<edge_table>& table, std::uint64_t actor_id) {
     table->bind(actor_id);
   }
+  /// By names: actors that have borne one name, one after the other, are one here. Their counts are added.
   [[nodiscard]] std::vector<row> rows() const;
   /// All tables, in the order in which their actors were spawned, from number `first` on.
   [[nodiscard]] std::vector<std::shared_ptr<const edge_table>> tables(std::size_t first = 0) const;
-  /// (name, type) of every actor ever spawned.
+  /// (name, type) of every actor ever spawned, each once, in the order of their first ones.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> actors() const;
 
  private:

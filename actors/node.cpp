@@ -199,6 +199,7 @@ void node::close(node_result result) {
   if (phase_ == phase::ended) return;
   describe_traffic();
   phase_ = phase::ended;
+  setup_.view->ended(result.error);  // before its actors end: they stay to be seen
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
   for (const auto& [worker, link] : links_) tell<close_link>(link, {goodbye_});
   if (graph_ != nullptr)
@@ -211,7 +212,6 @@ void node::close(node_result result) {
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
-  setup_.view->ended(result.error);
   result.compiled = std::move(compiled_);
   setup_.ended(std::move(result));
   // Handles are references, and some of those actors refer to this one: a circle would keep all of them.

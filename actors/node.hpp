@@ -216,6 +216,7 @@ class node : public actor<node> {
   std::uint64_t began_at_ = 0;  // the run's first clock
   std::optional<route_change> change_;
   std::optional<frames::change_routes> next_change_;
+  std::string why_changed_;  // the newest change that this node knows the reason of (worker 0)
   outflow_meter outflow_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   node_result result_;

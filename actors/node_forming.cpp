@@ -269,6 +269,12 @@ void node::show_facts() {
   auto facts = facts_of(*compiled_, *setup_.run, decisions_);
   facts.self = value(self_);
   facts.members = members_;
+  facts.first_clock = began_at_;
+  if (change_)
+    keep_reasons(setup_.view->read([](const auto& s) { return s.facts->routes; }),
+                 "changed at clock " + std::to_string(value(change_->clock)) + ": " +
+                     (why_changed_.empty() ? "as the first node has chosen" : why_changed_),
+                 facts.routes);
   setup_.view->begin(std::move(facts));
 }
 

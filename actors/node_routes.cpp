@@ -47,6 +47,7 @@ void node::announce_next_change() {
   tell<change_wanted>(coordinator_, {change.routes, change.clock});
   broadcast(change);
   next_change_ = change;
+  why_changed_ = "as --routes " + setup_.routes.file + " asks";
 }
 
 void node::take_next_change() {
@@ -71,6 +72,8 @@ void node::on(const link_flow& m) {
 void node::on(const routes_proposed& m) {
   if (phase_ != phase::training || change_) return;
   setup_.display->note(m.why);
+  constexpr std::string_view head = "routes: ";
+  why_changed_ = m.why.starts_with(head) ? m.why.substr(head.size()) : m.why;
   tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt});
 }
 

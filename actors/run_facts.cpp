@@ -4,6 +4,8 @@
 #include "models/parameter_groups.hpp"
 #include "models/routes.hpp"
 
+#include <algorithm>
+
 namespace poseidon {
 
 namespace {
@@ -71,6 +73,16 @@ run_facts facts_of(const compiled_run& run, const run_spec& spec,
     f.routes.push_back(std::move(r));
   }
   return f;
+}
+
+void keep_reasons(const std::vector<run_facts::layer_route>& before, const std::string& changed,
+                  std::vector<run_facts::layer_route>& now) {
+  for (auto& layer : now) {
+    const auto old = std::find_if(before.begin(), before.end(),
+                                  [&](const auto& b) { return b.layer == layer.layer; });
+    if (old == before.end()) continue;
+    layer.why = old->route == layer.route ? old->why : changed;
+  }
 }
 
 }  // namespace poseidon

@@ -5,6 +5,7 @@
 #include "actors/run_spec.hpp"
 #include "models/route_choice.hpp"
 
+#include <string>
 #include <vector>
 
 namespace poseidon {
@@ -13,5 +14,10 @@ namespace poseidon {
 /// where there was nothing to decide.
 [[nodiscard]] run_facts facts_of(const compiled_run& run, const run_spec& spec,
                                  const std::vector<route_decision>& decisions);
+
+/// Of a run whose routes have changed: a layer that has another route now than `before` has `changed` as its reason, the
+/// others keep theirs. Predictions were for the run before and are gone.
+void keep_reasons(const std::vector<run_facts::layer_route>& before, const std::string& changed,
+                  std::vector<run_facts::layer_route>& now);
 
 }  // namespace poseidon

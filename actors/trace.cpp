@@ -43,6 +43,8 @@ trace_lane* trace_log::lane(std::string name) {
 
 trace_lane* trace_log::early_lane(std::string name) {
   const std::lock_guard lock(mutex_);
+  for (const auto& l : lanes_)
+    if (l->name() == name) return l.get();
   return lanes_.emplace_back(std::make_unique<trace_lane>(std::move(name), kept_)).get();
 }
 

@@ -91,7 +91,7 @@ class trace_log {
   /// From now on take_new() is called again and again. Before the actors that record are spawned.
   void watch() { enabled_.store(true, std::memory_order_relaxed); }
 
-  /// A new lane, or null when tracing is off. Lives as long as the log.
+  /// The lane of that name, or null when tracing is off. Lives as long as the log. Whoever had it before has ended.
   [[nodiscard]] trace_lane* lane(std::string name);
   /// One for a writer that is there before it is known whether tracing is on: it asks enabled() before it records.
   [[nodiscard]] trace_lane* early_lane(std::string name);

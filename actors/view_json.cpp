@@ -1,5 +1,6 @@
 #include "actors/view_json.hpp"
 
+#include "actors/diagnosis.hpp"
 #include "actors/json_text.hpp"
 
 #include <algorithm>
@@ -88,6 +89,7 @@ std::string graph_of(const state& s, std::uint32_t worker) {
   json_comma next_node;
   const auto actors = w != nullptr ? w->actors : std::vector<worker_view::actor>{};
   for (std::size_t i = 0; i < actors.size(); ++i) {
+    if (actors[i].ended) continue;
     place[actors[i].name] = i;
     const auto n = planned.find(actors[i].name);
     out += next_node() + node_json(i, actors[i], n == planned.end() ? nullptr : n->second);
@@ -103,6 +105,7 @@ std::string graph_of(const state& s, std::uint32_t worker) {
   json_comma next_edge;
   for (std::size_t i = 0; w != nullptr && i < w->edges.size(); ++i) {
     const auto& e = w->edges[i];
+    if (actors[e.from].ended || actors[e.to].ended) continue;
     const auto p = planned_edges.find({e.from, e.to, e.message});
     const bool known = p != planned_edges.end();
     out += next_edge() +
@@ -143,10 +146,12 @@ std::string members_json(const state& s, std::int64_t now) {
       out += ",\"clock\":" + num(w.clock) + ",\"lag\":" + num(lag_of(s.workers, id, now)) +
              ",\"age_ms\":" + std::to_string(age / 1000000) +
              ",\"stuck_ms\":" + std::to_string((now - w.clock_since_ns) / 1000000);
+    const auto living = static_cast<std::uint64_t>(
+        std::count_if(w.actors.begin(), w.actors.end(), [](auto& a) { return !a.ended; }));
     if (w.uncertain_ns >= 0)
       out += ",\"offset_us\":" + json_number(static_cast<double>(w.offset_ns) / 1e3) +
              ",\"uncertain_us\":" + json_number(static_cast<double>(w.uncertain_ns) / 1e3);
-    out += ",\"actors\":" + num(w.actors.size()) + ",\"replicas\":" + num(w.replicas) +
+    out += ",\"actors\":" + num(living) + ",\"replicas\":" + num(w.replicas) +
            ",\"bytes_out\":" + num(out_bytes) + ",\"bytes_in\":" + num(in_bytes) +
            ",\"edge_bytes_out\":" + num(edge_out) + ",\"links\":[";
     json_comma next_link;
@@ -173,7 +178,7 @@ std::string tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
   json_comma next_node, next_edge;
   for (std::size_t i = 0; w != nullptr && i < w->actors.size(); ++i) {
     const auto& a = w->actors[i];
-    if (a.changed > since)
+    if (!a.ended && a.changed > since)
       out += next_node() + ("[" + num(i)) + "," + num(queue_of(a)) + "," + num(a.handled) + "]";
   }
   out += "],\"e\":[";
@@ -183,7 +188,8 @@ std::string tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
       out += next_edge() + ("[" + num(i)) + "," + num(e.messages) + "," + num(e.bytes) + "]";
   }
   since = s.revision;
-  return out + "],\"members\":" + members_json(s, now) + "}";
+  return out + "],\"members\":" + members_json(s, now) +
+         ",\"doctor\":" + diagnosis_json(diagnose(s, now), now) + "}";
 }
 
 template <class List>

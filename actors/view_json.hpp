@@ -6,8 +6,10 @@
 //
 //   graph    {"schema":1,"run":{..},"rev":..,"groups":[..],"nodes":[{id,name,kind,..}],"edges":[{id,src,dst,kind,..}],"routes":[..]}
 //            of one worker. A node's id is its place among the worker's actors, an edge's its place among the
-//            edges that something has flown along; one that is only planned has id -1. A new "rev": fetch it again.
-//   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..]}   what changed
+//            edges that something has flown along; one that is only planned has id -1. Actors that have ended are left out, with their edges; sums still
+//            hold what they sent. A new "rev": fetch it again.
+//   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..],"doctor":{..}}
+//            what changed, and who stands still (actors/diagnosis.hpp)
 //   spans    {"worker":..,"names":[[place,text]],"lanes":[[place,text]],"rows":[[lane,name,phase,begin us,us,clock,bytes]]}
 #pragma once
 #include "actors/cluster_view.hpp"

@@ -75,8 +75,9 @@ std::string prometheus_text(const cluster_view& view) {
         to.bytes += e.bytes;
       }
       for (const auto& a : w.actors)
-        waiting[of_worker(id) + ",actor=" + label_value(a.type)] +=
-            a.told > a.handled ? a.told - a.handled : 0;
+        if (!a.ended)
+          waiting[of_worker(id) + ",actor=" + label_value(a.type)] +=
+              a.told > a.handled ? a.told - a.handled : 0;
     }
     metric messages(out, "poseidon_messages_total", "counter", "Sent between actors.");
     for (const auto& [labels, e] : edges) messages.sample(labels, e.messages);

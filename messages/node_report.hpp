@@ -50,6 +50,7 @@ struct node_report {
   std::vector<actor> actors;
   std::vector<edge> edges;
   std::vector<std::uint32_t> lanes;  ///< places in the names
+  std::vector<std::uint32_t> ended;  ///< places of actors that have terminated
   std::vector<handled> handled_by;
   std::vector<count> counts;
   std::vector<span> spans;

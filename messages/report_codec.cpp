@@ -53,6 +53,8 @@ void write(wire::Report::Builder w, const node_report& r) {
     to.setActor(h.actor);
     to.setMessages(h.messages);
   });
+  auto ended = w.initEnded(size_of(r.ended.size()));
+  for (unsigned i = 0; i < ended.size(); ++i) ended.set(i, r.ended[i]);
   write_list(w.initCounts(size_of(r.counts.size())), r.counts, [](auto to, const auto& c) {
     to.setEdge(c.edge);
     to.setMessages(c.messages);
@@ -98,6 +100,7 @@ node_report read(wire::Report::Reader w) {
   for (const auto e : w.getEdges()) r.edges.push_back({e.getFrom(), e.getTo(), e.getMessage()});
   for (const auto l : w.getLanes()) r.lanes.push_back(l);
   for (const auto h : w.getHandled()) r.handled_by.push_back({h.getActor(), h.getMessages()});
+  for (const auto a : w.getEnded()) r.ended.push_back(a);
   for (const auto c : w.getCounts())
     r.counts.push_back({c.getEdge(), c.getMessages(), c.getBytes()});
   if (w.getSpans().size() > max_report_spans)

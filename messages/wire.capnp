@@ -227,6 +227,7 @@ struct Report {
   spans @14 :List(Span);      # at most 4096, the newest
   spansLeftOut @15 :UInt64;   # since the last report
   links @16 :List(Link);      # all of them
+  ended @17 :List(UInt32);    # actors that have terminated since then; their edges' counts stand
 
   struct Actor {
     name @0 :UInt32;          # place among the names

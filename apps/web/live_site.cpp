@@ -11,8 +11,8 @@ namespace {
 
 constexpr auto json = "application/json";
 constexpr std::size_t spans_a_tick = 4000;
-constexpr std::size_t samples_without_reader =
-    5;  // one in so many ticks: the trace's lanes are emptied
+// One in so many ticks: the trace's lanes are emptied, and a silent peer is named before its link gives it up.
+constexpr std::size_t samples_without_reader = 2;
 
 std::string event(const char* name, const std::string& data) {
   std::string out = std::string("event: ") + name + "\n";
@@ -69,7 +69,9 @@ live_site::live_site(std::shared_ptr<cluster_view> view, std::string token)
 
 void live_site::tick(std::size_t streams) {
   view_->watchers(streams);
-  if (streams > 0 || ticks_++ % samples_without_reader == 0) view_->sample();
+  if (streams == 0 && ticks_++ % samples_without_reader != 0) return;
+  view_->sample();
+  doctor_.look(*view_, now_ns());
 }
 
 bool live_site::knows_token(const request& r) const {

@@ -9,6 +9,7 @@
 // With a token every path wants it: as ?token=T once, which a cookie then remembers, or as "Authorization: Bearer T".
 #pragma once
 #include "actors/cluster_view.hpp"
+#include "actors/diagnosis.hpp"
 #include "apps/web/server.hpp"
 
 #include <memory>
@@ -29,6 +30,7 @@ class live_site : public site {
 
   std::shared_ptr<cluster_view> view_;
   std::string token_;
+  stall_doctor doctor_;
   std::size_t ticks_ = 0;
 };
 

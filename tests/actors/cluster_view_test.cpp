@@ -1,5 +1,6 @@
 #include "actors/cluster_view.hpp"
 
+#include "actors/run_facts.hpp"
 #include "actors/view_json.hpp"
 #include "messages/codec.hpp"
 
@@ -123,6 +124,99 @@ TEST_CASE("cluster_view: what one node tells in pieces is what the other knows o
   });
 }
 
+TEST_CASE("cluster_view: an actor that has ended is shown no more, and what it sent still counts") {
+  rig there, here;
+  here.view.begin(two_workers(0));
+  there.view.begin(two_workers(1));
+  report_place told;
+  auto pass_on = [&] {
+    there.view.sample();
+    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  };
+  const auto link = there.actor("network_link 0", 9);
+  auto push = [&](std::uint64_t id) {
+    auto table = there.actor("gradient_push ip1", id);
+    table->count(9, "send_frame", 100);
+    return table;
+  };
+  const auto first = push(1);
+  pass_on();
+  first->count(9, "send_frame", 20);  // as it leaves
+  first->end();
+  const auto second = push(2);
+  pass_on();
+  pass_on();
+  for (const auto* r : {&there, &here}) {
+    const auto graph = graph_json(r->view, 1);
+    CHECK(graph.find("{\"id\":0,\"name\":\"network_link 0\"") != std::string::npos);
+    CHECK(graph.find("{\"id\":1,\"name\":\"gradient_push ip1\"") == std::string::npos);
+    CHECK(graph.find("{\"id\":2,\"name\":\"gradient_push ip1\"") != std::string::npos);
+    CHECK(graph.find("\"id\":0,\"src\":1") == std::string::npos);
+    CHECK(graph.find("\"id\":1,\"src\":2,\"dst\":0") != std::string::npos);
+    std::uint64_t since = 0;
+    const auto tick = tick_json(r->view, 1, since);
+    CHECK(tick.find("\"actors\":2,") != std::string::npos);
+    CHECK(tick.find("\"edge_bytes_out\":220,") != std::string::npos);
+    CHECK(prometheus_text(r->view).find("message=\"send_frame\"} 220\n") != std::string::npos);
+  }
+  // When the run ends all actors do: who looks then sees the last ones.
+  there.view.ended("");
+  here.view.ended("");
+  second->end();
+  link->end();
+  pass_on();
+  for (const auto* r : {&there, &here})
+    CHECK(graph_json(r->view, 1).find("\"id\":1,\"src\":2,\"dst\":0") != std::string::npos);
+}
+
+TEST_CASE("edge_book: actors that bore one name are one in what is measured of a run") {
+  rig r;
+  (void)r.actor("solver", 9);
+  for (const std::uint64_t id : {1, 2}) r.actor("layer ip1 [0]", id)->count(9, message, 5 * id);
+  const auto rows = r.edges->rows();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].from == "layer ip1 [0]");
+  CHECK(rows[0].count == 2);
+  CHECK(rows[0].bytes == 15);
+  CHECK(r.edges->actors().size() == 2);
+}
+
+TEST_CASE(
+    "keep_reasons: a layer that has moved says since when, the others what they said before") {
+  std::vector<run_facts::layer_route> now{{"ip1", "factor_broadcast", "", "other"},
+                                          {"ip2", "parameter_server", "", "other"}};
+  keep_reasons({{"ip1", "parameter_server", "", "old"}, {"ip2", "parameter_server", "", "kept"}},
+               "changed at clock 7", now);
+  CHECK(now[0].why == "changed at clock 7");
+  CHECK(now[1].why == "kept");
+}
+
+TEST_CASE(
+    "cluster_view: keeps by layer what has been handed over and what is fresh, and how long "
+    "kernels took") {
+  rig r;
+  r.view.begin(two_workers(0));
+  auto* stream = r.trace->lane("stream compute [0]");
+  auto* push = r.trace->lane("gradient_push conv1");
+  stream->record({"conv1", "forward", 100, 130, 4});
+  stream->record({"conv1", "backward", 130, 200, 4});
+  push->record({"conv1", "exchange", 200, 260, 4});
+  stream->record({"conv1", "stall", 200, 280, 5});
+  stream->record({"conv1", "forward", 280, 300, 5});
+  stream->record({"conv1", "backward", 300, 310, 5});
+  r.view.sample();
+  r.view.read([](const auto& s) {
+    const auto& w = of(s, 0);
+    CHECK(w.updates.at("conv1").handed_over == 5);
+    CHECK(w.updates.at("conv1").fresh == 4);
+    CHECK(w.computed_ns == 310);
+    REQUIRE(w.busy.size() == 2);
+    CHECK(w.busy[0] == std::pair<std::uint64_t, std::int64_t>{4, 100});
+    CHECK(w.busy[1] == std::pair<std::uint64_t, std::int64_t>{5, 30});
+    return 0;
+  });
+}
+
 TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
   rig there, here;
   here.view.begin(two_workers(0));
@@ -137,6 +231,10 @@ TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
   bad.first_name = 1;
   bad.first_actor = 1;
   bad.names = {"x"};
+  bad.ended = {7};
+  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad),
+                       "report: ended actor is 7, expected less than 1", bad_frame);
+  bad.ended.clear();
   bad.counts = {{3, 1, 1}};
   CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad), "report: edge is 3, expected less than 0",
                        bad_frame);

@@ -69,5 +69,15 @@ TEST_CASE("sim: what actors tell each other is counted by edge") {
   CHECK(rows[0].bytes == 36);
 }
 
+TEST_CASE("sim: an actor that terminates is known to have ended, however it does") {
+  test::sim sim;
+  auto end = sim.listen<ball>();
+  auto w = sim.spawn<wall>("wall", end.in);
+  auto other = sim.spawn<wall>("other wall", end.in);
+  caf::anon_send_exit(w.untyped(), caf::exit_reason::user_shutdown);
+  sim.settle();
+  for (const auto& table : sim.book().tables()) CHECK(table->ended() == (table->name() == "wall"));
+}
+
 }  // namespace
 }  // namespace poseidon::test_sim

@@ -29,6 +29,13 @@ TEST_CASE("trace_log: off until somebody watches, and then lanes are given out")
   CHECK(log.lane("b") != nullptr);
 }
 
+TEST_CASE("trace_log: an actor that is spawned anew goes on in its lane") {
+  trace_log log(true);
+  auto* lane = log.lane("stream compute [0]");
+  CHECK(log.lane("stream compute [1]") != lane);
+  CHECK(log.lane("stream compute [0]") == lane);
+}
+
 TEST_CASE("trace_log: a watcher gets each span once, over the borders of blocks") {
   for (const bool kept : {false, true}) {
     CAPTURE(kept);

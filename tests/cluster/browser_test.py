@@ -211,6 +211,21 @@ class Shown(small_run.Trained):
                    "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
         again.signal(signal.SIGINT)
 
+    def test_who_waits_for_a_stopped_peer_stands_below_the_header(self):
+        first, second = self.two_nodes(self.small())
+        b = self.look()
+        b.open(self.page)
+        b.wait_for(READY, "the graph is drawn")
+        b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes train")
+        self.assertFalse(b.value("document.getElementById('verdict').textContent.includes('stood still')"))
+        second.signal(signal.SIGSTOP)
+        try:
+            b.wait_for("!document.getElementById('verdict').hidden && /the update of .* waits for worker 1/.test(document.getElementById('verdict').textContent)", "it is said")
+            self.keep(b, "verdict")
+        finally:
+            second.signal(signal.SIGCONT)
+        b.wait_for("document.getElementById('verdict').textContent.includes('has stood still') === false", "the run goes on, or has ended")
+
     def test_a_finished_run_is_shown_again(self):
         """Row 13: the trace file alone brings back actors, counts, curves and timeline."""
         trace = self.cluster.folder / "trace.json"

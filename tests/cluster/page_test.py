@@ -104,6 +104,39 @@ class Page(small_run.Trained):
         self.assertTrue(all(r["why"] for r in routes.values()))
         self.assertEqual(routes["ip1"]["bytes"], 4 * 16 * (64 + 8 * 12 * 12))
 
+    def test_after_a_change_of_routes_the_page_shows_what_runs_now(self):
+        measured, routes = self.cluster.folder / "measured.json", self.cluster.folder / "routes"
+        routes.write_text("@20 ip1 sfb\n@300 ip1 ps\n")
+        first, second = self.two_nodes("--routes", routes, "--graph", measured, iterations=1500, hidden=256, batch=8)
+        self.until(lambda: self.clock_of(1) > 320, "both changes are behind")
+        for worker in (0, 1):
+            def shown_anew():
+                graph = fetch(self.page, f"/api/graph?node={worker}")
+                self.names = [n["name"] for n in graph["nodes"]]
+                self.routes = {r["layer"]: r for r in graph["routes"]}
+                ids = {n["id"] for n in graph["nodes"]}
+                self.assertTrue(all(e["src"] in ids and e["dst"] in ids for e in graph["edges"]))
+                return "gradient_push ip1" in self.names and len(set(self.names)) == len(self.names)
+            self.until(shown_anew, f"the actors of worker {worker} are those of now")
+            self.assertNotIn("factor_broadcast ip1", self.names)
+            self.assertIn("solver", self.names)
+            dot = fetch(self.page, f"/api/dot?node={worker}", as_json=False)
+            self.assertNotIn("factor_broadcast", dot)
+        self.assertEqual(self.routes["ip1"]["route"], "parameter_server")
+        self.assertEqual(self.routes["ip1"]["why"], f"changed at clock 300: as --routes {routes} asks")
+        self.assertNotIn("changed", self.routes["conv1"]["why"])
+        last = None
+        for kind, data in Events(self.page):
+            if kind == "tick" and len(data["members"]) == 2:
+                last = data
+        self.assertEqual(self.cluster.wait_all(), [0, 0], first.output)
+        for member in last["members"]:
+            self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
+        # What is measured of the whole run has those who were there for a while, too.
+        names = [a["name"] for a in json.loads(measured.read_text())["actors"]]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertIn("factor_broadcast ip1", names)
+
     def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
         first, second = self.two_nodes("--staleness", "3")
         self.until(lambda: self.clock_of(1) > 3, "both train")
@@ -122,6 +155,27 @@ class Page(small_run.Trained):
             second.signal(signal.SIGCONT)
         self.assertEqual(first.wait(), 3)
         self.assertIn("lost", states)
+
+    def test_who_waits_for_a_stopped_peer_is_said_before_the_peer_is_given_up(self):
+        first, second = self.two_nodes("--routes", "ps")
+        self.until(lambda: self.clock_of(1) > 5, "both train")
+        self.assertNotIn("stall", next(data for kind, data in Events(self.page) if kind == "tick")["doctor"])
+        second.signal(signal.SIGSTOP)
+        try:
+            said = first.wait_for(r"^stall: worker 0 has stood still for .*: the update of (\w+) of clock (\d+) .*waits for worker 1")
+            for kind, data in Events(self.page):
+                if kind == "tick":
+                    break
+            stall = data["doctor"]["stall"]
+            self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], stall["layer"], stall["clock"]),
+                             (0, 1, "update", "parameter_server", said[1], int(said[2])))
+            self.assertGreaterEqual(stall["since_ms"], 1000)
+            self.assertIn("the update of " + stall["layer"], data["doctor"]["text"][0])
+            self.assertIn("stall: ", json.dumps(fetch(self.page, "/api/history")["lines"]))
+            self.assertEqual(first.wait(), 3)  # it has given that peer up
+        finally:
+            second.signal(signal.SIGCONT)
+        self.assertEqual(len([line for line in first.lines if line.startswith("stall: ")]), 1, first.output)
 
     def test_exports_are_what_their_readers_read(self):
         """Row 12: DOT that dot reads, metrics line by line, a trace without partial overlaps, a CSV with a line a point."""

@@ -1,5 +1,7 @@
 # tests/cluster/replay_test.py - --devices replay: kernels sleep, everything else is real: actors, links, shards, bytes.
 import math
+import re
+import signal
 import unittest
 
 import cluster
@@ -68,6 +70,17 @@ class Replay(unittest.TestCase):
             kernels = [(e["name"], e["cat"]) for e in trace.find(lane="^stream", clock=clock)
                        if e["name"] in ("ip1", "ip2") and e["cat"] != "stall"]
             self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
+
+    def test_a_slow_device_is_named(self):
+        slow = self.c.folder / "slow.profile"
+        slow.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {4 * int(m[1])}", PROFILE))
+        self.solver.write_text(self.solver.read_text().replace(f"max_iter: {ITERATIONS}", "max_iter: 1000000"))
+        first, second = self.start(["--devices", f"replay:{self.profile}", "--web", "127.0.0.1:0"], ["--devices", f"replay:{slow}"])
+        said = first.wait_for(r"^straggler: worker (\d) is slow: its kernels take ([\d.]+) ms a clock, the median of all workers is ([\d.]+) ms")
+        self.assertEqual(said[1], "1")
+        self.assertGreater(float(said[2]), 1.5 * float(said[3]))
+        first.signal(signal.SIGINT)
+        self.assertEqual((first.wait(), second.wait()), (130, 0), first.output)
 
     def test_factors_are_as_many_bytes_as_scaled_and_their_gradients_take_the_time_of_the_product(self):
         scale, batch = 0.1, 8

@@ -20,7 +20,7 @@ export class Panels {
     this.seenLines = -1;
   }
 
-  #often() { this.#figures(); this.#members(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
+  #often() { this.#figures(); this.#members(); this.#verdict(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
 
   #state() {
     const pill = document.getElementById('state'), { connection, phase, graph } = this.store, ended = phase.startsWith('ended');
@@ -41,6 +41,13 @@ export class Panels {
     out.append('compute ', each(compute));
     if (communication > 0) out.append(', updates ', each(communication));
     out.title = out.textContent + ' a clock';
+  }
+
+  #verdict() {
+    const line = document.getElementById('verdict'), text = this.store.doctor?.text ?? [];
+    line.hidden = text.length === 0;
+    line.textContent = line.title = text.join(' · ');
+    line.className = this.store.doctor?.stall ? 'bad' : '';
   }
 
   #figures() {

@@ -11,6 +11,7 @@ export class Store extends EventTarget {
   actors = [];           // by id: {queue, handled, rate, peak}
   edges = [];            // by id: {messages, bytes, rate, byteRate}
   members = [];
+  doctor = null;         // who stands still and why, who is slow: {text, stall, stragglers}
   spans = new Spans();
   points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0;
   connection = 'connecting';
@@ -118,6 +119,7 @@ export class Store extends EventTarget {
       if (o.depth) { o.depth.push(o.queue); if (o.depth.length > 150) o.depth.shift(); }
     }
     this.members = t.members;
+    this.doctor = t.doctor;
     if (t.phase !== this.phase) { this.phase = t.phase; this.#say('state'); }
     ++this.ticks;
     this.#say('tick');
