@@ -41,7 +41,7 @@ struct diagnosis {
   std::vector<straggler_verdict> stragglers;
 };
 
-constexpr std::int64_t stall_patience_ns = 1'000'000'000;
+constexpr std::int64_t stall_patience_ns = 500'000'000;
 
 /// `now` in this node's time. A worker is judged after `patience_ns` without a kernel, or three of its usual clocks where
 /// those are longer, and when all others have reported since it stands, or are silent.

@@ -217,7 +217,7 @@ class Shown(small_run.Trained):
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes train")
-        self.assertFalse(b.value("document.getElementById('verdict').textContent.includes('stood still')"))
+        b.wait_for("!document.getElementById('verdict').textContent.includes('stood still')", "nobody waits")
         second.signal(signal.SIGSTOP)
         try:
             b.wait_for("!document.getElementById('verdict').hidden && /the update of .* waits for worker 1/.test(document.getElementById('verdict').textContent)", "it is said")

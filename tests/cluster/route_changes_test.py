@@ -79,7 +79,8 @@ class RouteChanges(small_run.Trained):
                                           "--routes", routes)
                 address = first.wait_for(cluster.LISTENING)[1]
                 other = self.cluster.node("--join", address, "--devices", "cpu:1")
-                first.wait_for(rf"^routes: from clock {at} on")
+                for node in (first, other):  # who has not begun yet says goodbye instead
+                    node.wait_for(rf"^routes: from clock {at} on")
                 (first if at == 4 else other).signal(signal.SIGINT)
                 self.assertEqual([first.wait() in (0, 130), other.wait() in (0, 130)], [True, True], first.output + other.output)
                 snapshots = list(self.cluster.folder.glob(f"stopped{at}_iter_*.solverstate"))
