@@ -5,6 +5,7 @@
 // layer, helpers on the card, replicas as a number, and the traffic of parameters as one double
 // line per card and destination.
 #include "actors/actor_graph.hpp"
+#include "actors/json_text.hpp"
 
 #include <array>
 #include <cstdio>
@@ -68,22 +69,9 @@ std::string html(std::string_view text) {
   return out;
 }
 
-/// A double-quoted string of DOT or JSON.
+/// A string of DOT, which is written as JSON writes one.
 std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> code{};
-      std::snprintf(code.data(), code.size(), "\\u%04x", c);
-      out += code.data();
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  return json_text(text);
 }
 
 std::string font(const char* colour, int points, const std::string& inner) {

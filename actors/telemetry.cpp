@@ -1,5 +1,6 @@
 #include "actors/telemetry.hpp"
 
+#include "actors/json_text.hpp"
 #include "actors/view_json.hpp"
 #include "messages/codec.hpp"
 
@@ -74,14 +75,14 @@ std::string measured_graph_json(const edge_book& edges) {
   std::string out = "{\"actors\":[";
   const char* separator = "\n";
   for (const auto& [name, type] : edges.actors()) {
-    out += separator + std::string("{\"name\":\"") + name + "\",\"type\":\"" + type + "\"}";
+    out += separator + ("{\"name\":" + json_text(name)) + ",\"type\":" + json_text(type) + "}";
     separator = ",\n";
   }
   out += "],\n\"edges\":[";
   separator = "\n";
   for (const auto& row : edges.rows()) {
-    out += separator + std::string("{\"from\":\"") + row.from + "\",\"to\":\"" + row.to +
-           "\",\"message\":\"" + row.message + "\",\"count\":" + std::to_string(row.count) +
+    out += separator + ("{\"from\":" + json_text(row.from)) + ",\"to\":" + json_text(row.to) +
+           ",\"message\":" + json_text(row.message) + ",\"count\":" + std::to_string(row.count) +
            ",\"bytes\":" + std::to_string(row.bytes) + "}";
     separator = ",\n";
   }
