@@ -19,12 +19,12 @@ bool frame_queue::starts_new() const {
   if (begun_.empty()) return true;
   const auto& [priority, line] = *waiting_.begin();
   if (priority >= begun_.back()->frame.priority) return false;
-  return begun_.size() < max_open_frames || line.front()->frame.data.bytes.size() <= limit_;
+  return begun_.size() < max_open_frames || line.front()->frame.data.bytes.size() <= piece_bytes;
 }
 
 frame_queue::piece frame_queue::cut(const shared_entry& e) {
   const auto all = e->frame.data.bytes;
-  const auto size = std::min(limit_, all.size() - e->sent);
+  const auto size = std::min(piece_bytes, all.size() - e->sent);
   piece p{e, all.subspan(e->sent, size), e->sent == 0, e->sent + size == all.size()};
   e->sent += size;
   bytes_ -= size;

@@ -35,11 +35,7 @@ class frame_queue {
   };
 
   void push(send_frame f);
-  /// From now on pieces have at most so many bytes of payload, at most piece_bytes.
-  void limit_pieces(std::size_t bytes) { limit_ = bytes; }
-  [[nodiscard]] std::size_t piece_limit() const { return limit_; }
-
-  /// The next piece; nothing if no frame waits.
+  /// The next piece, with at most piece_bytes of payload; nothing if no frame waits.
   [[nodiscard]] std::optional<piece> take();
   /// The same if it is a frame without a payload; else nothing.
   [[nodiscard]] std::optional<piece> take_without_payload();
@@ -58,7 +54,6 @@ class frame_queue {
   std::vector<shared_entry> begun_;                            // priorities fall from bottom to top
   std::size_t frames_ = 0;                                     // in waiting_
   std::size_t bytes_ = 0;
-  std::size_t limit_ = piece_bytes;
 };
 
 }  // namespace poseidon

@@ -214,18 +214,14 @@ void link_receiver::receive_piece() {
   const auto p = decode_preamble(start);
   auto expected = p.checksum;
   if (p.header_words > 0) {
-    open_.push_back(begin_frame(p));
+    open_.push_back(begin_frame(p.header_words * std::size_t{8}, p.checksum));
     expected = open_.back().head.payload_checksum;
   } else if (open_.empty()) {
     throw bad_frame("frame", "header size", "0", "a header, as no frame has been begun");
   }
   auto& f = open_.back();
-  const auto left = f.place.size() - f.filled;
-  if (p.payload_bytes > left || (p.payload_bytes == 0 && left > 0))
-    throw bad_frame(kind_name(f.head.header), "size of a piece", std::to_string(p.payload_bytes),
-                    left > 0 ? "1 to " + std::to_string(left) : "0");
-  const auto piece = f.place.subspan(f.filled, p.payload_bytes);
-  stream_.read(piece, left - piece.size());
+  const auto piece = f.place.subspan(f.filled, std::min(piece_bytes, f.place.size() - f.filled));
+  stream_.read(piece, f.place.size() - f.filled - piece.size());
   f.filled += piece.size();
   if (const auto sum = crc32c(piece); sum != expected)
     throw bad_frame(kind_name(f.head.header), "payload checksum", hex(sum), hex(expected));
@@ -235,16 +231,17 @@ void link_receiver::receive_piece() {
   deliver(std::move(whole));
 }
 
-link_receiver::open_frame link_receiver::begin_frame(const preamble& p) {
-  header_.resize(p.header_words * std::size_t{8});
+link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
+                                                     std::uint32_t checksum) {
+  header_.resize(header_bytes);
   stream_.read(header_);
-  if (const auto sum = crc32c(header_); sum != p.checksum)
-    throw bad_frame("frame", "header checksum", hex(sum), hex(p.checksum));
+  if (const auto sum = crc32c(header_); sum != checksum)
+    throw bad_frame("frame", "header checksum", hex(sum), hex(checksum));
   open_frame f;
   f.start_ns = now_ns();
   f.head = decode_header(header_);
   // One that is whole in its first piece (a heartbeat, the smallest of chunks) never lies open.
-  if (open_.size() == max_open_frames && f.head.payload_bytes > p.payload_bytes)
+  if (open_.size() == max_open_frames && f.head.payload_bytes > piece_bytes)
     throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
                     "at most " + std::to_string(max_open_frames));
   f.binding = shared_->binding();

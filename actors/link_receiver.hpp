@@ -90,7 +90,7 @@ class link_receiver : public actor<link_receiver> {
 
   receiver_ended receive_all();
   void receive_piece();
-  open_frame begin_frame(const preamble& p);
+  open_frame begin_frame(std::size_t header_bytes, std::uint32_t checksum);
   void deliver(open_frame f);
 
   std::shared_ptr<link_shared> shared_;

@@ -1,6 +1,7 @@
 #include "actors/network_link.hpp"
 
 #include "actors/link_receiver.hpp"
+#include "actors/tcp_flow.hpp"
 #include "actors/trace.hpp"
 #include "messages/checksum.hpp"
 #include "messages/codec.hpp"
@@ -87,9 +88,8 @@ struct network_link::outbox {
     s.header.clear();
     if (p.first)
       encode_header(p.of->frame.header, {from, p.of->frame.data.bytes.size(), sum}, s.header);
-    s.preamble = encode_preamble({static_cast<std::uint32_t>(s.header.size() / 8),
-                                  p.first ? crc32c(s.header) : sum,
-                                  static_cast<std::uint32_t>(p.bytes.size())});
+    s.preamble = encode_preamble(
+        {static_cast<std::uint32_t>(s.header.size() / 8), p.first ? crc32c(s.header) : sum});
     put(s.preamble);
     put(s.header);
     put(p.bytes);
@@ -188,12 +188,12 @@ std::optional<frame_queue::piece> network_link::next_piece() {
   return p;
 }
 
-// At most a piece of payload, 256 KiB or less, chosen now: what arrives in the mailbox during the write is looked at
+// At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at
 // before the next one.
 void network_link::fill_outbox() {
   const auto from = shared_->binding()->self;
   try {
-    while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < queue_.piece_limit()) {
+    while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < piece_bytes) {
       auto p = next_piece();
       if (!p) break;
       outbox_->add(std::move(*p), from);
@@ -280,25 +280,15 @@ void network_link::on(const link_tick&) {
       put_now(frames::heartbeat{});
       write_outbox();
     }
-    if (const auto flow = flow_of(o.socket->descriptor())) {
-      look_at(*flow);
-      const auto binding = shared_->binding();
-      if (binding->routes.flow)
+    const auto binding = shared_->binding();
+    if (binding->routes.flow)
+      if (const auto flow = flow_of(o.socket->descriptor()))
         tell(binding->routes.flow,
              link_flow{binding->peer, flow->acked_bytes, flow->busy_us, flow->hindered_us});
-    }
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
     o.socket->shutdown();  // it talks on as if nothing were; it has had its time
   }
   if (phase_ != phase::over) tell_self(link_tick{}, o.heartbeat / 2);
-}
-
-void network_link::look_at(const tcp_flow& flow) {
-  const auto limit = unsent_.heard(flow.delivered_bytes_s);
-  queue_.limit_pieces(limit.piece);
-  if (limit.unsent == unsent_bytes_) return;
-  unsent_bytes_ = limit.unsent;
-  shared_->options.socket->limit_unsent(limit.unsent);
 }
 
 void network_link::said_goodbye() {

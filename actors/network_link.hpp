@@ -9,7 +9,7 @@
 //          close_link      from node          sends what waits, says goodbye, then link_lost on purpose
 //          bind_link       from node          who is who, limits, routes; link_bound says that it holds
 //          receiver_ended  from link_receiver exactly once; why there is nothing more to read
-//          pump            from itself        one write of at most 256 KiB, less on a slow line, so that what came meanwhile counts;
+//          pump            from itself        one write of at most 256 KiB, so that what came meanwhile counts;
 //                                             it returns, unfinished, from a peer that takes nothing. Later, when
 //                                             a limit or a budget says so
 //          link_tick       from itself        heartbeats while idle
@@ -24,8 +24,6 @@
 #include "actors/frame_queue.hpp"
 #include "actors/socket.hpp"
 #include "actors/stall_watch.hpp"
-#include "actors/tcp_flow.hpp"
-#include "actors/unsent_limit.hpp"
 #include "messages/link.hpp"
 #include "models/factors.hpp"
 #include "models/wire_format.hpp"
@@ -204,14 +202,11 @@ class network_link : public actor<network_link> {
   void written(std::int64_t begin_ns);
   void put_now(frame_header h);
   void break_off(std::string why);
-  void look_at(const tcp_flow& flow);
   void said_goodbye();
   void finish(const receiver_ended& m);
 
   std::shared_ptr<link_shared> shared_;
   frame_queue queue_;
-  unsent_limit unsent_;
-  std::size_t unsent_bytes_ = unsent_limit::most.unsent;  // as set on the socket
   std::unique_ptr<bucket> line_, budget_;  // of all that is written; of frames with a payload
   std::unique_ptr<outbox> outbox_;
   stall_watch stall_;

@@ -21,7 +21,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr int unsent_bytes = 512 << 10;  // see unsent_limit.hpp
+// How much may lie in the kernel unsent. What lies there is beyond the reach of priorities, so
+// little: an urgent frame waits for it as well as for the piece being written.
+constexpr int unsent_bytes = 512 << 10;
 
 // A reader sleeps until so much is there: what comes in a tenth of a millisecond. The kernel wakes it earlier when the
 // window is about to close, so a small receive buffer is no deadlock.
@@ -288,11 +290,6 @@ std::optional<std::size_t> tcp_socket::read_exactly(std::span<std::byte> bytes,
     have += *n;
   }
   return have;
-}
-
-void tcp_socket::limit_unsent(std::size_t bytes) noexcept {
-  const auto n = static_cast<int>(bytes);
-  ::setsockopt(fd_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &n, sizeof n);
 }
 
 void tcp_socket::shutdown_writing() noexcept {

@@ -76,9 +76,6 @@ class tcp_socket {
       std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
       const wake_up* stop = nullptr);
 
-  /// How much may lie in the kernel unsent; a write waits while there is more. 512 KiB until this is called.
-  void limit_unsent(std::size_t bytes) noexcept;
-
   void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
   void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
 

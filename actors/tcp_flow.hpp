@@ -13,8 +13,6 @@ struct tcp_flow {
   std::uint64_t busy_us = 0;
   /// Of that: while the receiver's process had not read enough, so that its window, not the line, was the limit.
   std::uint64_t hindered_us = 0;
-  /// How fast the last round trip's worth of bytes was confirmed; of trips in which the sender had enough to send. 0: not known.
-  double delivered_bytes_s = 0;
 };
 
 /// Empty where the kernel does not say.

@@ -389,10 +389,7 @@ std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {
   std::array<std::byte, preamble_bytes> out{magic};
   for (std::size_t i = 0; i < 3; ++i)
     out[1 + i] = static_cast<std::byte>(p.header_words >> (8 * i));
-  for (std::size_t i = 0; i < 4; ++i) {
-    out[4 + i] = static_cast<std::byte>(p.checksum >> (8 * i));
-    out[8 + i] = static_cast<std::byte>(p.payload_bytes >> (8 * i));
-  }
+  for (std::size_t i = 0; i < 4; ++i) out[4 + i] = static_cast<std::byte>(p.checksum >> (8 * i));
   return out;
 }
 
@@ -404,12 +401,9 @@ preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes) {
   }
   for (std::size_t i = 0; i < 3; ++i)
     p.header_words |= std::to_integer<std::uint32_t>(bytes[1 + i]) << (8 * i);
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 4; ++i)
     p.checksum |= std::to_integer<std::uint32_t>(bytes[4 + i]) << (8 * i);
-    p.payload_bytes |= std::to_integer<std::uint32_t>(bytes[8 + i]) << (8 * i);
-  }
   at_most("frame", "header size", p.header_words * sizeof(capnp::word), max_view_bytes);
-  at_most("frame", "size of a piece", p.payload_bytes, piece_bytes);
   return p;
 }
 

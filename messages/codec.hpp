@@ -21,7 +21,7 @@ namespace poseidon {
 inline constexpr std::uint32_t wire_version = 5;   ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
-inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece, at most
+inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
 inline constexpr std::size_t max_payload_bytes =
     64u << 20;  ///< chunks are <= 2 MiB; room for later kinds
@@ -48,14 +48,13 @@ struct bad_frame : std::runtime_error {
 /// Whether frames of this kind carry values.
 [[nodiscard]] bool has_payload(const frame_header& h);
 
-inline constexpr std::size_t preamble_bytes = 12;
+inline constexpr std::size_t preamble_bytes = 8;
 struct preamble {
   std::uint32_t header_words = 0;  ///< 0: the piece continues the frame begun last
   std::uint32_t checksum = 0;  ///< crc32c of the header; without one, of the payload in this piece
-  std::uint32_t payload_bytes = 0;  ///< in this piece
 };
 [[nodiscard]] std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p);
-/// Errors   bad_frame if this is no preamble or announces a header beyond max_view_bytes or a payload beyond piece_bytes.
+/// Errors   bad_frame if this is no preamble or announces a header beyond max_view_bytes.
 [[nodiscard]] preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes);
 
 /// What goes into the header beside the frame itself.

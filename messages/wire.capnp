@@ -7,11 +7,9 @@ $Cxx.namespace("poseidon::wire");
 # structs, codec.cpp is the only code that knows both.
 #
 # Stream    After the handshake (actors/handshake.hpp) each direction is a row of pieces. A piece is
-#             preamble   12 bytes: 0xB5, then header words (24 bits), a CRC-32C and how many bytes of payload this
-#                        piece has (32 bits each), little-endian
+#             preamble   8 bytes: 0xB5, then header words (24 bits), then a CRC-32C, little-endian
 #             header     that many 8-byte words: a Frame in Cap'n Proto's stream format, unpacked
-#             payload    raw bytes, never part of the Cap'n Proto message: at most 262144, and not
-#                        more than is left of the frame; a writer takes less where the line is slow
+#             payload    raw bytes, never part of the Cap'n Proto message: min(262144, what is left)
 #           A piece with header words starts a frame. One with none continues the frame that was started
 #           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
 #           most 8 frames are open at a time, and beside them one that its first piece completes.

@@ -44,19 +44,6 @@ TEST_CASE("frame_queue: smaller priority first, first come first served among eq
   CHECK(q.bytes() == 0);
 }
 
-TEST_CASE("frame_queue: pieces can be made smaller while a frame is under way, and larger again") {
-  frame_queue q;
-  q.push(frame(7, 3 * piece_bytes, 5));
-  CHECK(q.take()->bytes.size() == piece_bytes);
-  q.limit_pieces(16 << 10);
-  CHECK(q.take()->bytes.size() == 16 << 10);
-  q.limit_pieces(piece_bytes);
-  CHECK(q.take()->bytes.size() == piece_bytes);
-  const auto rest = q.take();
-  CHECK(rest->bytes.size() == piece_bytes - (16 << 10));
-  CHECK(rest->last);
-}
-
 TEST_CASE("frame_queue: an urgent frame waits for one piece of a big one, which then goes on") {
   frame_queue q;
   q.push(frame(7, 3 * piece_bytes, 5));

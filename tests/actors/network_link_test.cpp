@@ -53,8 +53,7 @@ std::vector<std::byte> piece_with_header(const frame_header& h, std::span<const 
                                          std::size_t announced, worker_id from = worker_id{1}) {
   std::vector<std::byte> header;
   encode_header(h, {from, announced, crc32c(payload)}, header);
-  const auto p = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header),
-                                  static_cast<std::uint32_t>(payload.size())});
+  const auto p = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header)});
   std::vector<std::byte> out(p.size() + header.size() + payload.size());
   auto* to = std::copy(p.begin(), p.end(), out.data());
   std::copy(payload.begin(), payload.end(), std::copy(header.begin(), header.end(), to));
@@ -143,8 +142,7 @@ std::size_t bytes_before(tcp_socket& s, std::string_view kind) {
       left.push_back(h.payload_bytes);
     }
     if (left.empty()) continue;  // a heartbeat
-    const std::size_t piece = p.payload_bytes;
-    REQUIRE(piece <= left.back());
+    const auto piece = std::min(piece_bytes, left.back());
     read(piece);
     left.back() -= piece;
     if (left.back() == 0) left.pop_back();
@@ -462,18 +460,9 @@ TEST_CASE(
         "gradient_squares: clip_gradients is set, expected unset, as in this run's solver");
   }
   SUBCASE("a continuation of nothing") {
-    const auto p = encode_preamble({0, 0, 0});
+    const auto p = encode_preamble({0, 0});
     say({p.begin(), p.end()},
         "frame: header size is 0, expected a header, as no frame has been begun");
-  }
-  SUBCASE("a piece that is longer than what is left of its frame") {
-    say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}},
-                          std::vector<std::byte>(4004), 4000),
-        "push_gradient: size of a piece is 4004, expected 1 to 4000");
-  }
-  SUBCASE("an empty piece of a frame that is not") {
-    say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, {}, 4000),
-        "push_gradient: size of a piece is 0, expected 1 to 4000");
   }
   SUBCASE("garbage") {
     say(std::vector<std::byte>(64, std::byte{'x'}), "frame: first byte is 120, expected 181");
