@@ -2,16 +2,13 @@
 
 #include "data/source.hpp"
 #include "models/solver_rule.hpp"
+#include "models/words.hpp"
 
 #include <cstdio>
 
 namespace poseidon {
 
 namespace {
-
-std::string counted(std::size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 /// The folder or file that a data layer names; nothing for layers that make their data up.
 std::string source_of(const ::caffe::LayerParameter& l) {
@@ -21,9 +18,9 @@ std::string source_of(const ::caffe::LayerParameter& l) {
 void describe_net(const compiled_net& c, const std::string& what, std::uint32_t replicas,
                   std::vector<std::string>& lines) {
   lines.push_back("net: " + what + " \"" + c.graph.name + "\", " +
-                  counted(c.graph.layers.size(), "layer") + ", " +
-                  counted(c.graph.parameters.size(), "parameter") + ", " +
-                  counted(replicas, "replica") + " of batch " + std::to_string(c.batch));
+                  plural(c.graph.layers.size(), "layer") + ", " +
+                  plural(c.graph.parameters.size(), "parameter") + ", " +
+                  plural(replicas, "replica") + " of batch " + std::to_string(c.batch));
   for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
     const auto& layer = c.graph.layers[c.data_layers[d]];
     std::string shapes;
@@ -54,7 +51,7 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_spec& s
   lines.push_back("solver: rule " + spec.solver.spec.type() + ", clocks " +
                   std::to_string(spec.first_clock) + " to " +
                   std::to_string(spec.solver.spec.max_iter()) + ", " +
-                  counted(run.micro_batches, "micro-batch") + " a clock, seed " +
+                  plural(run.micro_batches, "micro-batch") + " a clock, seed " +
                   std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
   return lines;
 }
@@ -86,14 +83,14 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     std::string by_worker;
     for (const auto n : owned) by_worker += " " + std::to_string(n);
     lines.push_back(line + (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
-                    format_note(cut, p) + counted(cut.by_parameter[p].size(), "chunk") +
+                    format_note(cut, p) + plural(cut.by_parameter[p].size(), "chunk") +
                     ", by worker:" + by_worker);
   }
   for (std::size_t w = 0; w < workers; ++w) {
     std::uint64_t bytes = 0;
     for (const auto id : cut.by_owner[w]) bytes += sizeof(float) * cut.chunks[id].count;
     lines.push_back("server_shard of worker " + std::to_string(w) + ": " +
-                    counted(cut.by_owner[w].size(), "chunk") + " of " +
+                    plural(cut.by_owner[w].size(), "chunk") + " of " +
                     std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
   }
   return lines;

@@ -202,10 +202,10 @@ void node::close(node_result result) {
   setup_.view->ended(result.error);  // before its actors end: they stay to be seen
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
   for (const auto& [worker, link] : links_) tell<close_link>(link, {goodbye_});
-  if (graph_ != nullptr)
+  if (graph_ != nullptr) {
     // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
     for (const auto& a : graph_->all()) tell_urgent<shut_down>(a, {});
-  if (graph_ == nullptr) {  // it could not be built anew
+  } else {  // it could not be built anew
     if (lasting_.the_solver) tell<shut_down>(lasting_.the_solver, {});
     if (lasting_.checkpoints) tell<shut_down>(lasting_.checkpoints, {});
   }

@@ -5,16 +5,13 @@
 #include "actors/peer_window.hpp"
 #include "actors/run_codec.hpp"
 #include "actors/run_facts.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 
 namespace poseidon {
 
 namespace {
-
-std::string plural(std::size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 /// Lands a peer's fresh chunks in the parameter store, and its factors in their layer's.
 class store_landing : public landing {

@@ -87,7 +87,8 @@ std::string graph_of(const state& s, std::uint32_t worker) {
   for (const auto& n : plan.actors) planned[n.name] = &n;
   std::map<std::string_view, std::size_t> place;
   json_comma next_node;
-  const auto actors = w != nullptr ? w->actors : std::vector<worker_view::actor>{};
+  static const std::vector<worker_view::actor> nobody;
+  const auto& actors = w != nullptr ? w->actors : nobody;
   for (std::size_t i = 0; i < actors.size(); ++i) {
     if (actors[i].ended) continue;
     place[actors[i].name] = i;
@@ -163,10 +164,6 @@ std::string members_json(const state& s, std::int64_t now) {
   return out + "]";
 }
 
-std::uint64_t queue_of(const worker_view::actor& a) {
-  return a.told > a.handled ? a.told - a.handled : 0;
-}
-
 std::string tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) {
   const auto now = now_ns();
   const auto* w = find(s, worker);
@@ -179,7 +176,7 @@ std::string tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
   for (std::size_t i = 0; w != nullptr && i < w->actors.size(); ++i) {
     const auto& a = w->actors[i];
     if (!a.ended && a.changed > since)
-      out += next_node() + ("[" + num(i)) + "," + num(queue_of(a)) + "," + num(a.handled) + "]";
+      out += next_node() + ("[" + num(i)) + "," + num(a.waiting()) + "," + num(a.handled) + "]";
   }
   out += "],\"e\":[";
   for (std::size_t i = 0; w != nullptr && i < w->edges.size(); ++i) {

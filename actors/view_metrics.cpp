@@ -75,9 +75,7 @@ std::string prometheus_text(const cluster_view& view) {
         to.bytes += e.bytes;
       }
       for (const auto& a : w.actors)
-        if (!a.ended)
-          waiting[of_worker(id) + ",actor=" + label_value(a.type)] +=
-              a.told > a.handled ? a.told - a.handled : 0;
+        if (!a.ended) waiting[of_worker(id) + ",actor=" + label_value(a.type)] += a.waiting();
     }
     metric messages(out, "poseidon_messages_total", "counter", "Sent between actors.");
     for (const auto& [labels, e] : edges) messages.sample(labels, e.messages);

@@ -87,18 +87,9 @@ class RouteChanges(small_run.Trained):
                 self.assertEqual(len(snapshots), 1, first.output)
 
     def test_survivors_of_a_node_that_is_lost_among_changes_keep_what_was_trained(self):
-        path = small_run.solver(self.cluster.folder, "lost", iterations=100000)
         routes = self.cluster.folder / "many"
         routes.write_text("".join(f"@{clock} ip1 {'sfb' if clock % 2 else 'ps'}\n" for clock in range(1, 5000)))
-        first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",
-                                  "--routes", routes)
-        address = first.wait_for(cluster.LISTENING)[1]
-        others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]
-        first.wait_for(r"^routes: from clock 8 on")
-        others[1].kill()
-        self.assertEqual(first.wait(), 3, first.output)
-        self.assertEqual(others[0].wait(), 3, others[0].output)
-        self.assertTrue(list(self.cluster.folder.glob("lost_iter_*.caffemodel")), first.output)
+        self.assert_survivors_keep_what_was_trained(routes, r"^routes: from clock 8 on")
 
     def test_stale_parameters_are_waited_for_before_a_change(self):
         trained = self.train(2, "@5 ip1 sfb\n@8 ip1 ps\n", options=["--log-level", "debug"], more="poseidon { staleness: 2 }")

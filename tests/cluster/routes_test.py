@@ -225,16 +225,7 @@ class Routes(small_run.Trained):
             self.assertTrue(all(rate > 0 for rate in rates), rates)
 
     def test_survivors_of_a_lost_node_keep_what_was_trained(self):
-        path = small_run.solver(self.cluster.folder, "lost", iterations=100000, more="snapshot: 0")
-        first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",
-                                  "--routes", "sfb")
-        address = first.wait_for(cluster.LISTENING)[1]
-        others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]
-        first.wait_for(r"^clock 20/")
-        others[1].kill()
-        self.assertEqual(first.wait(), 3, first.output)
-        self.assertEqual(others[0].wait(), 3, others[0].output)
-        self.assertTrue(list(self.cluster.folder.glob("lost_iter_*.caffemodel")), first.output)
+        self.assert_survivors_keep_what_was_trained("sfb", r"^clock 20/", more="snapshot: 0")
 
 
 if __name__ == "__main__":

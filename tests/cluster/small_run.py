@@ -119,6 +119,19 @@ class Trained(unittest.TestCase):
         self.addCleanup(self.cluster.__exit__, None, None, None)
         self.runs = 0
 
+    def assert_survivors_keep_what_was_trained(self, routes, reached, **of_solver):
+        """Three nodes, one of which is killed when the first one has said `reached`."""
+        path = solver(self.cluster.folder, "lost", iterations=100000, **of_solver)
+        first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",
+                                  "--routes", routes)
+        address = first.wait_for(cluster.LISTENING)[1]
+        others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]
+        first.wait_for(reached)
+        others[1].kill()
+        self.assertEqual(first.wait(), 3, first.output)
+        self.assertEqual(others[0].wait(), 3, others[0].output)
+        self.assertTrue(list(self.cluster.folder.glob("lost_iter_*.caffemodel")), first.output)
+
     def run_to_end(self, nodes, of_several, devices="cpu:1", snapshot=None, options=(), **of_solver):
         """`of_several`: options of the first of several nodes. Returns the last snapshot, and the nodes as self.last."""
         self.runs += 1
