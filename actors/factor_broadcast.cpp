@@ -54,9 +54,8 @@ void factor_broadcast::send(clock_id clock) {
   setup_.overlap->began(now);
   const auto& shape = setup_.factors->of_node();
   const auto rows = static_cast<std::uint32_t>(shape.rows);
-  // Factors are few bytes for what they change: before the chunks of their version, all else being alike.
-  const auto in_order = forward_order(value(setup_.layer));
-  const auto priority = setup_.by_magnitude ? (value(clock) + 1) << 32 | in_order : in_order;
+  // Also where chunks go by magnitude: few bytes for what they change, so before the chunks of their version.
+  const auto priority = forward_order(value(clock) + 1, value(setup_.layer));
   setup_.factors->set_sent(clock_id{value(clock) + 1});
   for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
     const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,

@@ -61,7 +61,6 @@ struct factor_broadcast_setup {
   /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
   factor_shape product;
   std::shared_ptr<overlap_meter> overlap;
-  bool by_magnitude = false;       ///< chunks of other layers go by magnitude
   std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
 };
 

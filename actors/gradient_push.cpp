@@ -59,8 +59,9 @@ void gradient_push::push(const pass_id& p) {
 
 /// Of the j-th chunk of the i-th parameter.
 std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
-  if (setup_.magnitudes == nullptr) return forward_order(value(setup_.layer));
-  return magnitude_order(value(clock) + 1, setup_.magnitudes->of(value(clock), i, j));
+  const auto version = value(clock) + 1;
+  if (setup_.magnitudes == nullptr) return forward_order(version, value(setup_.layer));
+  return magnitude_order(version, setup_.magnitudes->of(value(clock), i, j));
 }
 
 void gradient_push::on(const chunk_landed& m) {

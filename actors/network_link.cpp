@@ -137,7 +137,9 @@ void network_link::on_exit() {
 
 void network_link::on(const send_frame& m) {
   if (phase_ != phase::open) return;  // said goodbye or lost: link_lost tells whoever cares
-  queue_.push(m);
+  auto frame = m;
+  if (frame.priority > 0 && shared_->binding()->fifo) frame.priority = 1;
+  queue_.push(std::move(frame));
   want_pump();
 }
 

@@ -100,6 +100,8 @@ struct link_binding {
   link_routes routes;
   std::shared_ptr<poseidon::landing> landing;
   std::shared_ptr<frame_gate> gate;  ///< null: whatever passes check_frame()
+  bool fifo =
+      false;  ///< frames with a payload go in the order in which they come, whatever their priority
 };
 
 /// To a network_link: from now on this holds. Frames that arrive before it are held to what held

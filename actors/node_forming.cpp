@@ -315,6 +315,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   }
   b->limits.first_version = setup_.run->first_clock;
   b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
+  b->fifo = setup_.run->solver.spec.poseidon().replay().fifo();
   b->routes.shard = graph_->shard();
   b->routes.shard_squares = graph_->shard();
   b->routes.history_owner = [owners](chunk_id id) { return owners[value(id)]; };

@@ -11,13 +11,15 @@
 
 namespace poseidon {
 
-/// Of what concerns `layer`, the first that uses it.
-[[nodiscard]] constexpr std::uint64_t forward_order(std::uint32_t layer) {
-  return 1 + std::uint64_t{layer};
+/// Of a gradient or factors that `version` is made of, or of a chunk of it: older versions first, because nobody can
+/// compute with a version before all of it is there; within one the forward order. `layer`: the first that uses it. (With the
+/// layer alone, the gradients of nodes that are ahead would go before the last factors of the version before, for which
+/// the others wait, who then are behind for good.)
+[[nodiscard]] constexpr std::uint64_t forward_order(std::uint64_t version, std::uint32_t layer) {
+  return version << 32 | (1 + std::uint64_t{layer});
 }
 
-/// Of a gradient that `version` is made of, or of a chunk of it: older versions first, because nobody can compute with a
-/// version before all of it is there; within one the larger magnitude. Chunks of one parameter stay in order.
+/// The same, but within a version the larger magnitude. Chunks of one parameter stay in order.
 [[nodiscard]] std::uint64_t magnitude_order(std::uint64_t version, float magnitude);
 
 /// The norm of `change` over that of `values`, of equal length. The largest float where `values` are all zero, or a norm is

@@ -165,7 +165,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto priority =
       setup_.by_magnitude
           ? magnitude_order(o.version, step.scale * relative_magnitude(summed, values))
-          : forward_order(setup_.first_uses[c.parameter]);
+          : forward_order(o.version, setup_.first_uses[c.parameter]);
   setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,

@@ -42,6 +42,8 @@ void solver::next() {
     phase_ = phase::held;
   } else if (test_due()) {
     start_test(0);
+  } else if (setup_.barrier && !fresh(clock_)) {
+    phase_ = phase::waiting;
   } else {
     phase_ = phase::training;
     micro_batch_ = 0;
@@ -87,6 +89,7 @@ void solver::on(const layer_fresh& m) {
   if (++fresh_layers_[version] < setup_.layers_that_learn) return;
   fresh_layers_.erase(version);
   fresh_version_ = version;
+  if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();
   if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();

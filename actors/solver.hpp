@@ -7,6 +7,7 @@
 //   begin -> [test phase due?] -> clock c: micro-batches 0..I-1, each on every replica -> [snapshot due:
 //   wait until every layer is at version c+1, copy] -> clock c+1 -> ... -> last clock -> all layers fresh
 //   -> final snapshot, final test -> training_done
+// With a barrier, which only comparisons have, every layer has to be at version c+1 before clock c+1.
 //
 // Where routes change, all solvers stop before the same clock and wait until the graph around them has been built anew:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
@@ -64,6 +65,7 @@ struct solver_setup {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
   std::size_t layers_that_learn = 0;
+  bool barrier = false;
   std::uint64_t images_per_clock = 0;  ///< of this node
   std::uint64_t test_phases = 0;       ///< that a run before this one has done
   ::caffe::SolverParameter spec;
@@ -114,7 +116,18 @@ class solver : public actor<solver> {
   void on(const shut_down& m);
 
  private:
-  enum class phase { idle, training, testing, copying, held, draining, paused, finishing, done };
+  enum class phase {
+    idle,
+    waiting,  // at the barrier
+    training,
+    testing,
+    copying,
+    held,
+    draining,
+    paused,
+    finishing,
+    done
+  };
 
   void next();
   void start_micro_batch();

@@ -125,7 +125,6 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.of_net = n.parameters;
   s.arithmetic = node_.compute;
   s.store = run_.store;
-  s.by_magnitude = by_magnitude();
   const auto of_pass = factors_of(n, l);
   const auto scale_of_bytes =
       node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
@@ -356,6 +355,7 @@ void training_graph::spawn_solver() {
     if (!group.learned.empty()) ++s.layers_that_learn;
   s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
   s.spec = spec_.solver.spec;
+  s.barrier = s.spec.poseidon().replay().fifo();
   const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
                                  spec_.data.samples};
   s.test_phases = spec_.data.test_phases;

@@ -24,6 +24,7 @@ void make_replay(solver_file& solver, const node_options& o) {
   auto& scales = *spec.mutable_poseidon()->mutable_replay();
   scales.set_time_scale(o.time_scale);
   scales.set_byte_scale(o.byte_scale);
+  scales.set_fifo(o.fifo);
   spec.clear_test_iter();
   spec.clear_test_interval();
   spec.set_snapshot(0);

@@ -111,7 +111,8 @@ void console::trained(const iteration& i, const std::vector<output_value>& outpu
               number(i.loss) + " lr " + number(i.learning_rate);
   for (std::size_t o = 0; o < outputs.size() && o < i.outputs.size(); ++o)
     if (outputs[o].loss_weight == 0) text += " " + outputs[o].name + " " + number(i.outputs[o]);
-  text += " images/s " + number(rate(i.images), "%.0f");
+  const auto images_s = rate(i.images);
+  text += " images/s " + number(images_s, images_s >= 1000 ? "%.0f" : "%.3g");
   text += hidden(i);
   const auto elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();

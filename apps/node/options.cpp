@@ -103,10 +103,10 @@ void check(const node_options& o) {
 void check_scales(const node_options& o, bool given) {
   if (!given) return;
   if (o.replay.empty())
-    throw spec_error("--time-scale and --byte-scale belong to --devices replay:FILE.");
+    throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
   if (o.join)
     throw spec_error(
-        "--join goes with neither --time-scale nor --byte-scale: those of the first node hold for "
+        "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
         "all.");
 }
 
@@ -169,6 +169,10 @@ std::optional<node_options> parse_options(int argc, char** argv) {
          "with --devices replay: the share of each learned blob's values that is there, for "
          "links that are slower alike")
       ->check(CLI::Range(1e-6, 1.0));
+  app.add_flag(
+      "--fifo", o.fifo,
+      "with --devices replay, to compare with: gradients and parameters leave in the order in "
+      "which they are made, and an iteration begins when all parameters are in");
   app.add_option("--routes", o.routes,
                  "how gradients travel: auto, ps (parameter server), sfb (factors of every "
                  "InnerProduct that can), or a file of lines `layer ps|sfb`");
@@ -195,7 +199,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   } else {
     o.replicas = parse_devices(devices);
   }
-  check_scales(o, app.count("--time-scale") + app.count("--byte-scale") > 0);
+  check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;
   o.seed_given = app.count("--seed") > 0;

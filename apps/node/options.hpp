@@ -21,6 +21,7 @@ struct node_options {
   std::string log_level = "info";
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
+  bool fifo = false;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";

@@ -1,5 +1,6 @@
 #include "actors/factor_broadcast.hpp"
 
+#include "actors/send_order.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
 
@@ -173,7 +174,7 @@ TEST_CASE("factor_broadcast: what leaves is the store's memory, the same for eve
   CHECK(test::values_of(u.data) == std::vector<float>{1, 2});
   CHECK(test::values_of(t.to_first.got->back().data) == std::vector<float>{1, 2, 3, 4});
   CHECK(u.data.bytes.data() == t.to_last.got->front().data.bytes.data());
-  CHECK(u.priority == 1 + 7);
+  CHECK(u.priority == forward_order(6, 7));
   const auto& header = std::get<frames::factors>(t.to_first.got->back().header);
   CHECK(header.layer == layer_id{7});
   CHECK(header.clock == clock_id{5});

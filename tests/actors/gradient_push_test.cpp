@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{33, 44});
   CHECK(t.link.got->front().data.bytes.data() ==
         reinterpret_cast<std::byte*>(t.r0.data() + 2));  // no copy
-  CHECK(t.link.got->front().priority == 8);              // the forward order
+  CHECK(t.link.got->front().priority == forward_order(4, 7));
 }
 
 TEST_CASE(

@@ -37,8 +37,18 @@ TEST_CASE("send_order: chunks leave a link by version, then by magnitude, the la
 }
 
 TEST_CASE("send_order: the forward order is that of the layers, behind control frames") {
-  CHECK(forward_order(0) > 0);
-  CHECK(forward_order(3) < forward_order(4));
+  CHECK(forward_order(0, 0) > 0);
+  CHECK(forward_order(7, 3) < forward_order(7, 4));
+}
+
+TEST_CASE("send_order: what an older version waits for goes before all of a newer one") {
+  CHECK(forward_order(7, 1000) < forward_order(8, 0));
+  CHECK(forward_order(7, 1000) < magnitude_order(8, infinity));
+  CHECK(magnitude_order(7, 0) < forward_order(8, 0));
+}
+
+TEST_CASE("send_order: factors go before the chunks of their version that go by magnitude") {
+  CHECK(forward_order(8, 1000) < magnitude_order(8, 1e30f));
 }
 
 TEST_CASE("send_order: what is not finite is urgent, and every finite value has its place") {

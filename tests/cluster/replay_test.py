@@ -71,6 +71,23 @@ class Replay(unittest.TestCase):
                        if e["name"] in ("ip1", "ip2") and e["cat"] != "stall"]
             self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
 
+    def waits_of_first_layer(self, *options):
+        """By clock: how long after all parameters of the clock before were in the first layer began, in microseconds."""
+        trace_file = self.c.folder / "trace.json"
+        replay = ["--devices", f"replay:{self.profile}"]
+        first, second = self.start([*replay, "--routes", "ps", "--byte-scale", 0.1, "--link-mbit", 8, *options], replay, trace_file)
+        self.assertEqual([first.wait(), second.wait()], [0, 0], first)
+        trace = cluster.Trace(trace_file)
+        waits = []
+        for clock in range(1, ITERATIONS):
+            came = max(e["ts"] + e["dur"] for e in trace.find(cat="exchange", clock=clock - 1))
+            waits.append(trace.find("ip1", "forward", clock=clock)[0]["ts"] - came)
+        return waits
+
+    def test_the_first_layer_begins_before_the_last_parameters_come_unless_there_is_a_barrier(self):
+        self.assertTrue(all(wait < 0 for wait in self.waits_of_first_layer()))
+        self.assertTrue(all(wait >= 0 for wait in self.waits_of_first_layer("--fifo")))
+
     def test_a_slow_device_is_named(self):
         slow = self.c.folder / "slow.profile"
         slow.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {4 * int(m[1])}", PROFILE))
@@ -131,7 +148,8 @@ class Replay(unittest.TestCase):
                 (["--solver", self.solver, *replay, "--byte-scale", 2], "--byte-scale"),
                 (["--solver", self.solver, *replay, "--time-scale", 0], "--time-scale"),
                 (["--solver", self.solver, *replay, "--weights", "w"], "it trains no model"),
-                (["--join", "127.0.0.1:1", *replay, "--time-scale", 2], "those of the first node hold for all"),
+                (["--solver", self.solver, "--fifo"], "belong to --devices replay:FILE"),
+                (["--join", "127.0.0.1:1", *replay, "--time-scale", 2], "the first node's hold for all"),
                 (["--solver", self.solver, "--devices", "replay:nowhere"], "nowhere: there is no such file")]:
             node = self.c.node(*options)
             self.assertEqual(node.wait(), 2, options)

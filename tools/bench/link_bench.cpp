@@ -3,8 +3,9 @@
 //         loopback?
 // Shapes  Chunks of 1 MiB and 64 KiB, from one process to another, one way or both ways at once.
 // Checks  the bytes of the last chunk received, and that every chunk came once.
-// Run     tools/bench/link (interleaves it with iperf3), or
+// Run     tools/bench/link (interleaves it with iperf3), tools/bench/line_rate (the same on shaped lines), or
 //         link_bench --chunk 1048576 --bytes 4e9 [--both]
+//         --listen 10.0.0.1 --peer-network /run/netns/x: the second process is in another network namespace
 // Read    one line of JSON: bytes_per_s is one direction's; cpu_s_per_gb counts both processes and
 //         all bytes.
 #include "actors/network_link.hpp"
@@ -17,7 +18,9 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <mutex>
+#include <sched.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -34,6 +37,7 @@ struct options {
   std::size_t bytes = std::size_t{4} << 30;
   std::size_t chunks = 16;  // in rotation: 1 stays in the cache, as iperf3's only buffer does
   bool both = false;
+  std::string listen = "127.0.0.1", peer_network;
   bool pooled = false;  // gradients into pooled buffers instead of parameters to their place
 };
 
@@ -160,6 +164,10 @@ options parse(int argc, char** argv) {
       o.both = true;
     else if (a == "--pooled")
       o.pooled = true;
+    else if (a == "--listen" && i + 1 < argc)
+      o.listen = argv[++i];
+    else if (a == "--peer-network" && i + 1 < argc)
+      o.peer_network = argv[++i];
     else if (a == "--chunk" && i + 1 < argc)
       o.chunk_bytes = std::strtoull(argv[++i], nullptr, 10);
     else if (a == "--chunks" && i + 1 < argc)
@@ -169,11 +177,19 @@ options parse(int argc, char** argv) {
     else {
       std::fprintf(
           stderr,
-          "usage: link_bench [--chunk BYTES] [--chunks N] [--bytes BYTES] [--both] [--pooled]\n");
+          "usage: link_bench [--chunk BYTES] [--chunks N] [--bytes BYTES] [--both] [--pooled] "
+          "[--listen ADDRESS] [--peer-network FILE]\n");
       std::exit(2);
     }
   }
   return o;
+}
+
+void enter_network(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0) return;
+  std::perror(("link_bench: cannot enter " + file).c_str());
+  std::_Exit(1);
 }
 
 }  // namespace
@@ -181,10 +197,11 @@ options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   const auto o = parse(argc, argv);
   const auto frames = std::max<std::size_t>(1, o.bytes / o.chunk_bytes);
-  tcp_listener listener({"127.0.0.1", 0});
+  tcp_listener listener({o.listen, 0});
   const auto child = ::fork();  // before any thread exists
   if (child == 0) {
-    auto s = connect_to({"127.0.0.1", listener.port()}, std::chrono::seconds{10});
+    if (!o.peer_network.empty()) enter_network(o.peer_network);
+    auto s = connect_to({o.listen, listener.port()}, std::chrono::seconds{10});
     run_end(std::move(s), 1, o, o.both ? frames : 0, frames);
     return 0;
   }

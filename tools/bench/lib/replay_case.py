@@ -122,7 +122,10 @@ def route_bytes(solver, hosts):
 
 class Case:
     def __init__(self, net, hosts, rate, routes, options, folder, batch=32):
-        self.net, self.hosts, self.rate, self.routes, self.batch = net, hosts, rate, routes, batch
+        self.net, self.hosts, self.rate, self.batch = net, hosts, rate, batch
+        self.routes, _, fifo = routes.partition(":") if isinstance(routes, str) else (routes, "", "")
+        self.label = ", ".join(["poseidon-node", str(self.routes)] + (["fifo and barrier"] if fifo else []))
+        self.fifo = ["--fifo"] if fifo else []
         self.options, self.folder = options, folder
         self.solver, self.profile = prepare(folder, net, batch, options.iterations + WARM_UP)
         self.first_layer = re.search(r'(?m)^layer \{ name: "([^"]+)"', self.profile.read_text())[1]
@@ -144,11 +147,12 @@ class Case:
         common = ["--devices", f"replay:{self.profile}", "--token-file", token]
         with labs.Lab(self.hosts) as lab:
             first = lab.start(0, NODE, "--solver", self.solver, "--listen", f"{lab.address(0)}:7600", "--nodes", self.hosts,
-                              *common, "--routes", self.routes, *(["--link-rate", self.link / 1e6] if self.routes == "auto" else []),
+                              *common, *self.fifo, "--routes", self.routes, *(["--link-rate", self.link / 1e6] if self.routes == "auto" else []),
                               "--byte-scale", o.byte_scale, "--time-scale", o.time_scale, "--trace", trace,
                               "--log-level", "debug", output=self.folder / "first.log")
             wait_for(first, r"^listening on", "the first node's address")
-            others = [lab.start(h, NODE, "--join", f"{lab.address(0)}:7600", *common, output=self.folder / f"{h}.log")
+            traced = lambda h: ["--trace", self.folder / f"trace{h}.json"] if o.traces else []
+            others = [lab.start(h, NODE, "--join", f"{lab.address(0)}:7600", *common, *traced(h), output=self.folder / f"{h}.log")
                       for h in range(1, self.hosts)]
             # The first values travel over links without limit; all have them when all have a loss.
             wait_for(first, r"^clock 0/", "the first iteration")
@@ -160,7 +164,8 @@ class Case:
         begins = forward_begins(trace, self.first_layer)
         if o.traces:
             o.traces.mkdir(parents=True, exist_ok=True)
-            trace.replace(o.traces / f"{self.net}-{self.hosts}-{self.rate:.0f}-{number}.json")
+            for h, file in enumerate([trace] + [self.folder / f"trace{h}.json" for h in range(1, self.hosts)]):
+                file.replace(o.traces / f"{self.net}-{self.hosts}-{self.rate:.0f}-{number}-host{h}.json")
         iterations = o.iterations + WARM_UP
         times = [(begins[c + 1] - begins[c]) / o.time_scale for c in range(WARM_UP, iterations - 1)]
         said = first.output.read_text()
@@ -198,7 +203,7 @@ class Case:
         moves = server - sum(ps - sfb for ps, sfb in (self.route_bytes[layer] for layer in self.factors))
         least = server - sum(max(0, ps - sfb) for ps, sfb in self.route_bytes.values())
         bound = theory.bound_seconds(self.compute_s, least, self.rate)
-        for program, rounds in ((f"poseidon-node, {self.routes}", self.ours), ("DDP, gloo", self.theirs)):
+        for program, rounds in ((self.label, self.ours), ("DDP, gloo", self.theirs)):
             if not rounds:
                 continue
             times = [t for r in rounds for t in r["times"]]
