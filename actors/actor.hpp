@@ -152,6 +152,17 @@ class actor : public caf::event_based_actor {
     };
   }
 
+  /// The same with a message of the caller's.
+  template <class M>
+  [[nodiscard]] std::function<void(M)> sender_to_self() {
+    static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
+    return [weak = caf::weak_actor_ptr(this->ctrl())](M m) {
+      if (const auto strong = weak.lock())
+        strong->enqueue(
+            caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, std::move(m)), nullptr);
+    };
+  }
+
  private:
   template <class M>
   void count(const port<M>& to, std::size_t payload_bytes) {

@@ -124,6 +124,7 @@ void compile(compiled_net& c, const compiled_run& run, device& compute,
       const auto of = c.to_train.empty() ? p : c.to_train[p];
       values.push_back(run.pins.empty() ? &run.store->view(of) : &run.pins[r]->view(of));
     }
+    options.index = r;
     c.replicas.push_back(compute.make_replica(c.graph, values, options));
     c.fed.emplace_back(c.data_layers.size());
   }
@@ -190,15 +191,23 @@ void refuse_writers(const compiled_run& c, const run_spec& run) {
 
 std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
                                 const layer_outputs& reader) {
+  std::vector<std::vector<float>> values;
+  for (const auto blob : reader.blobs) {
+    auto& of_blob =
+        values.emplace_back(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
+    copy.read_data(blob, of_blob);
+  }
+  return make_outputs(reader, values);
+}
+
+std::vector<float> make_outputs(const layer_outputs& reader,
+                                const std::vector<std::vector<float>>& values) {
   std::vector<float> out;
-  for (std::size_t b = 0; b < reader.blobs.size(); ++b) {
-    const auto blob = reader.blobs[b];
-    std::vector<float> values(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
-    copy.read_data(blob, values);
+  for (std::size_t b = 0; b < values.size(); ++b) {
     if (reader.summed[b])
-      out.push_back(static_cast<float>(std::accumulate(values.begin(), values.end(), 0.0)));
+      out.push_back(static_cast<float>(std::accumulate(values[b].begin(), values[b].end(), 0.0)));
     else
-      out.insert(out.end(), values.begin(), values.end());
+      out.insert(out.end(), values[b].begin(), values[b].end());
   }
   return out;
 }
@@ -232,6 +241,12 @@ std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
 
 namespace {
 
+std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
+  if (node.replicas != 0) return node.replicas;
+  if (const auto of_device = node.compute->replicas(); of_device != 0) return of_device;
+  return default_replicas(batch, std::thread::hardware_concurrency());
+}
+
 partition cut_of(const net& n, const run_spec& run, double byte_scale) {
   if (!run.wire.empty() && run.wire.size() != n.parameters.size())
     throw spec_error("worker 0 has chosen wire formats for " + std::to_string(run.wire.size()) +
@@ -262,15 +277,13 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   const auto train_sources = options_for(run, node, ::caffe::TRAIN, opened);
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
   open_sources(out->train, train_sources, node.compute->computes());
-  out->replicas = node.replicas != 0
-                      ? node.replicas
-                      : default_replicas(out->train.batch, std::thread::hardware_concurrency());
+  out->replicas = replicas_of(node, out->train.batch);
   if (out->train.batch % out->replicas != 0)
     throw spec_error(out->train.graph.layers[out->train.data_layers.front()].where,
                      "a batch of " + std::to_string(out->train.batch) + " cannot be split over " +
                          std::to_string(out->replicas) +
-                         " replicas. Choose --devices cpu:R with R " +
-                         "dividing the batch size, or change batch_size.");
+                         " replicas. Choose as many with --devices as divide the batch size, or "
+                         "change batch_size.");
   if (out->replicas > 1) {
     out->train.graph = build(s.train_net, s.train_state, train_sources, out->replicas);
     out->train.batch /= out->replicas;
@@ -281,7 +294,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   auto cut = cut_of(out->train.graph, run, scales.byte_scale());
   check_staleness(cut, run);
   out->store = std::make_shared<parameter_store>(out->train.graph, std::move(cut), run.workers,
-                                                 staleness_of(run));
+                                                 staleness_of(run), node.compute->host_memory());
   if (staleness_of(run) > 0)
     for (std::uint32_t r = 0; r < out->replicas; ++r)
       out->pins.push_back(std::make_shared<pinned_parameters>(out->store));

@@ -54,6 +54,9 @@ struct compiled_run {
 /// The values of one layer's outputs after a forward pass of `copy`.
 [[nodiscard]] std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
                                               const layer_outputs& reader);
+/// The same from the values of reader.blobs.
+[[nodiscard]] std::vector<float> make_outputs(const layer_outputs& reader,
+                                              const std::vector<std::vector<float>>& values);
 
 /// Opens the data, builds the nets, compiles the replicas.
 /// Errors   spec_error for what the user's files say, and for routes that do not fit the net;

@@ -11,7 +11,7 @@ constexpr std::size_t batches_in_use = 3;
 data_source::data_source(actor_context context, data_source_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      pool_(setup_.ahead + batches_in_use, teller_of_self<prefetch>()) {}
+      pool_(setup_.ahead + batches_in_use, teller_of_self<prefetch>(), setup_.memory) {}
 
 void data_source::on(const connect_data_source& m) {
   layer_ = m.layer;

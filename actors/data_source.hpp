@@ -32,8 +32,9 @@ struct data_source_setup {
   std::shared_ptr<const sample_source> source;
   std::size_t batch = 0;  ///< samples per pass
   std::function<std::uint64_t(std::uint64_t)>
-      first_sample;       ///< of the n-th pass that will be asked for
-  std::size_t ahead = 2;  ///< batches kept ready
+      first_sample;                                   ///< of the n-th pass that will be asked for
+  std::size_t ahead = 2;                              ///< batches kept ready
+  std::shared_ptr<std::pmr::memory_resource> memory;  ///< of batches; empty: any
   std::string_view name;
   port<training_failed> node;
   trace_lane* trace = nullptr;

@@ -57,6 +57,7 @@ void debug_info::say(const char* direction, std::size_t layer, const std::string
 }
 
 void debug_info::forward(std::size_t layer, std::uint64_t clock) {
+  const std::lock_guard lock(mutex_);
   if (!shown(clock)) return;
   const auto& l = setup_.graph->layers[layer];
   for (const auto top : l.tops) {
@@ -71,6 +72,7 @@ void debug_info::forward(std::size_t layer, std::uint64_t clock) {
 }
 
 void debug_info::backward(std::size_t layer, std::uint64_t clock) {
+  const std::lock_guard lock(mutex_);
   const auto& l = setup_.graph->layers[layer];
   if (!shown(clock) || !l.needs_backward) return;
   for (std::size_t b = 0; b < l.bottoms.size(); ++b) {

@@ -1,13 +1,15 @@
 // actors/debug_info.hpp
 //
 // The solver's debug_info, in Caffe's words: after each layer's kernel the mean absolute values of what it has
-// written, at the clocks that are displayed. For one replica of worker 0; runs in its stream, between kernels.
+// written, at the clocks that are displayed. For one replica of worker 0; runs in its stream, between kernels, or for
+// gradients that come home from a device in copy_out.
 #pragma once
 #include "actors/progress.hpp"
 #include "models/device.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +41,7 @@ class debug_info {
   void say_norms();
 
   debug_info_setup setup_;
+  std::mutex mutex_;
   std::size_t learners_ = 0;  // layers whose backward writes gradients
   std::size_t learned_ = 0;   // of them, that have run in this pass
   std::vector<float> scratch_;

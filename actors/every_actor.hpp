@@ -4,6 +4,7 @@
 #include "actors/actor_graph.hpp"
 #include "actors/checkpointer.hpp"
 #include "actors/coordinator.hpp"
+#include "actors/copy_out.hpp"
 #include "actors/data_source.hpp"
 #include "actors/factor_broadcast.hpp"
 #include "actors/gradient_push.hpp"
@@ -20,7 +21,7 @@
 
 namespace poseidon {
 
-using every_actor = actor_list<checkpointer, coordinator, data_source, factor_broadcast,
+using every_actor = actor_list<checkpointer, coordinator, copy_out, data_source, factor_broadcast,
                                gradient_push, layer, link_acceptor, link_receiver, network_link,
                                node, protocol_selector, server_shard, solver, stream, telemetry>;
 

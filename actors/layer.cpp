@@ -36,7 +36,7 @@ void layer::enter(const pass_id& p) {
 }
 
 void layer::issue(issue_work work) {
-  if (setup_.inspect)
+  if (setup_.inspect && !(work.bring_home && work.backward))  // there it belongs to settle
     work.run = [run = std::move(work.run), look = setup_.inspect, p = work.pass,
                 backward = work.backward] {
       run();
@@ -48,6 +48,13 @@ void layer::issue(issue_work work) {
 void layer::on(const parameters_fresh& m) {
   fresh_ = m.version;
   any_version_ = true;
+  if (setup_.copy_in) {
+    issue_work work;
+    work.run = [copy = setup_.compiled, l = setup_.in_net] { copy->bring_parameters(l); };
+    work.layer = setup_.name;
+    work.phase = "bring in";
+    tell(setup_.copy_in, std::move(work));
+  }
   forward_if_ready();
 }
 
@@ -70,11 +77,12 @@ void layer::forward_if_ready() {
   work.waited_since_ns = std::exchange(waits_since_ns_, 0);
   if (setup_.is_source) {
     // The batch before is let go by the stream, not here: its last use may still be in the queue.
-    work.run = [k = setup_.compute, p = compute_pass(), now = std::move(batch_),
-                fed = setup_.fed]() mutable {
+    work.run = [k = setup_.compute, p = compute_pass(), now = std::move(batch_), fed = setup_.fed,
+                copy = setup_.goes_on ? setup_.compiled : nullptr]() mutable {
       k->feed(*now);
       *fed = std::move(now);
       k->forward(p);
+      if (copy) copy->keep(*fed);
     };
   } else {
     work.run = [k = setup_.compute, p = compute_pass(), id = pass_, pin = setup_.pin] {
@@ -83,7 +91,7 @@ void layer::forward_if_ready() {
     };
   }
   if (setup_.read_outputs) {
-    work.read_outputs = setup_.read_outputs;
+    setup_.goes_on ? bring_outputs(work) : void(work.read_outputs = setup_.read_outputs);
     work.reply = handle<layer>(this);
   }
   work.pass = pass_;
@@ -94,6 +102,28 @@ void layer::forward_if_ready() {
   backward_if_ready();
 }
 
+/// The copy is behind the kernel in the device's queue before the next pass can overwrite what it reads.
+void layer::bring_outputs(issue_work& work) const {
+  const auto fetched = std::make_shared<std::shared_ptr<fetched_values>>();
+  work.run = [run = std::move(work.run), copy = setup_.compiled, blobs = setup_.output_blobs,
+              fetched] {
+    run();
+    *fetched = copy->fetch(blobs);
+  };
+  work.bring_home = [fetched](completion over) { (*fetched)->when_here(std::move(over)); };
+  work.read_outputs = [fetched, make = setup_.make_outputs] { return make((*fetched)->values()); };
+}
+
+void layer::bring_gradient(issue_work& work) const {
+  work.bring_home = [copy = setup_.compiled, l = setup_.in_net](completion over) {
+    copy->bring_gradients(l, std::move(over));
+  };
+  work.settle = [contribute = setup_.contribute, look = setup_.inspect, p = work.pass] {
+    if (look) look(p, true);
+    contribute(p);
+  };
+}
+
 void layer::on(const top_diff_ready& m) {
   if (m.pass != pass_)
     throw logic_bug("a diff of another pass", value(m.pass.clock), value(pass_.clock));
@@ -102,6 +132,7 @@ void layer::on(const top_diff_ready& m) {
 }
 
 bool layer::gradient_memory_free() const {
+  if (setup_.goes_on && passes_home_ < passes_pushed_) return false;
   return !setup_.waits_for_taken || passes_taken_ == passes_pushed_;
 }
 
@@ -119,10 +150,11 @@ void layer::backward_if_ready() {
     // A layer that no loss reaches has nothing to compute; its gradient is zero, and stays so.
     auto* computes = setup_.runs_backward ? setup_.compute : nullptr;
     work.run = [computes, p = compute_pass(), id = pass_,
-                contribute = pushes ? setup_.contribute : nullptr] {
+                contribute = pushes && !setup_.goes_on ? setup_.contribute : nullptr] {
       if (computes != nullptr) computes->backward(p);
       if (contribute) contribute(id);
     };
+    if (pushes && setup_.goes_on) bring_gradient(work);
     if (pushes) {
       work.reply = handle<layer>(this);
       ++passes_pushed_;
@@ -137,11 +169,12 @@ void layer::backward_if_ready() {
 }
 
 void layer::on(const work_done& m) {
-  if (m.backward)
-    tell(neighbours_.push, backward_done{setup_.in_replica, m.pass});
-  else
-    tell(setup_.outputs,
-         outputs_ready{setup_.in_replica, setup_.test_net, m.pass, setup_.first_output, m.outputs});
+  if (!m.backward)
+    return tell(setup_.outputs, outputs_ready{setup_.in_replica, setup_.test_net, m.pass,
+                                              setup_.first_output, m.outputs});
+  tell(neighbours_.push, backward_done{setup_.in_replica, m.pass});
+  ++passes_home_;
+  backward_if_ready();
 }
 
 void layer::on(const gradient_taken&) {

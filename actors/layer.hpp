@@ -13,11 +13,11 @@
 //          batch_ready       from data_source    data layers: their only "bottom"
 //          bottom_ready      from layer          once per bottom and pass
 //          top_diff_ready    from layer          once per consumed top and pass
-//          work_done         from stream         for what it asked to be told
+//          work_done         from stream, copy_out   for what it asked to be told
 //          parameters_fresh  from gradient_push or factor_broadcast   versions rising by one
 //          gradient_taken    from gradient_push  only where several replicas have several passes under way
 //          shut_down         from node
-// Sends    issue_work        to stream
+// Sends    issue_work        to stream, and to the stream copy_in where the device goes on by itself
 //          bottom_ready      to the consumers of its tops
 //          top_diff_ready    to the producers of its bottoms
 //          backward_done     to gradient_push or factor_broadcast   its gradient of a pass is complete
@@ -72,9 +72,17 @@ struct layer_setup {
   std::function<void(const pass_id&)> contribute;
   /// debug_info: run in the stream after each kernel of a training pass. Empty: nobody looks.
   std::function<void(const pass_id&, bool backward)> inspect;
-  std::function<std::vector<float>()> read_outputs;  ///< empty unless tops are net outputs
+  /// Empty unless tops are net outputs: reads them now ...
+  std::function<std::vector<float>()> read_outputs;
+  /// ... or makes them of what replica::fetch() of `output_blobs` brings, on a device that goes on by itself.
+  std::function<std::vector<float>(const std::vector<std::vector<float>>&)> make_outputs;
+  std::vector<std::size_t> output_blobs;
   std::uint32_t first_output = 0;
+  bool goes_on = false;    ///< the device does, by itself
+  std::size_t in_net = 0;  ///< its place there
   port<issue_work> stream;
+  port<issue_work>
+      copy_in;  ///< told when parameters are fresh; empty where forward() finds them itself
   port<outputs_ready> outputs;
   port<pass_issued> issued;
 };
@@ -100,6 +108,8 @@ class layer : public actor<layer> {
  private:
   void enter(const pass_id& p);
   void issue(issue_work work);
+  void bring_outputs(issue_work& work) const;
+  void bring_gradient(issue_work& work) const;
   void forward_if_ready();
   void backward_if_ready();
   [[nodiscard]] bool gradient_memory_free() const;
@@ -116,7 +126,7 @@ class layer : public actor<layer> {
   std::shared_ptr<const batch> batch_;
   version_id fresh_{};
   bool any_version_ = false;
-  std::uint64_t passes_pushed_ = 0, passes_taken_ = 0;
+  std::uint64_t passes_pushed_ = 0, passes_taken_ = 0, passes_home_ = 0;
 };
 
 }  // namespace poseidon

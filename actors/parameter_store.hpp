@@ -33,8 +33,9 @@ namespace poseidon {
 
 class parameter_store {
  public:
-  /// `workers`: of the cluster. `staleness`: see staleness_of().
-  parameter_store(const net& n, partition cut, std::size_t workers, std::uint64_t staleness = 0);
+  /// `workers`: of the cluster. `staleness`: see staleness_of(). `memory`: device::host_memory(); empty: any.
+  parameter_store(const net& n, partition cut, std::size_t workers, std::uint64_t staleness = 0,
+                  std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   [[nodiscard]] const partition& cut() const { return cut_; }
 
@@ -67,7 +68,8 @@ class parameter_store {
 
  private:
   partition cut_;
-  std::vector<std::vector<std::vector<float>>>
+  std::shared_ptr<std::pmr::memory_resource> memory_;  // outlives the copies
+  std::vector<std::vector<host_values>>
       copies_;  // by version modulo their number, then by parameter
   std::vector<std::unique_ptr<parameter_values>> views_;
   std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk

@@ -19,6 +19,8 @@ void stream::on(const issue_work& m) {
   idle_since_ns_ = now_ns();
   if (setup_.trace != nullptr)
     setup_.trace->record({m.layer, m.phase, begin, idle_since_ns_, value(m.pass.clock)});
+  if (m.bring_home) return tell(setup_.copy_out, poseidon::bring_home{m});
+  if (m.settle) m.settle();
   std::vector<float> outputs;
   if (m.read_outputs) {
     outputs = m.read_outputs();

@@ -47,8 +47,31 @@ void training_graph::spawn_streams() {
     s.solver = lasting_.the_solver;
     s.overlap = lasting_.overlap;
     s.trace = lane(indexed("stream compute", r));
+    if (node_.compute->goes_on()) {
+      spawn_copy_out(r);
+      spawn_copy_in(r);
+      s.copy_out = copies_out_.back();
+    }
     streams_.push_back(start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
   }
+}
+
+void training_graph::spawn_copy_out(std::uint32_t replica) {
+  copy_out_setup s;
+  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
+  s.solver = lasting_.the_solver;
+  s.trace = lane(indexed("copy_out", replica));
+  copies_out_.push_back(
+      start<copy_out>(thread_kind::own, indexed("copy_out", replica), std::move(s)));
+}
+
+void training_graph::spawn_copy_in(std::uint32_t replica) {
+  stream_setup s;
+  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.overlap = lasting_.overlap;
+  copies_in_.push_back(
+      start<stream>(thread_kind::own, indexed("stream copy_in", replica), std::move(s)));
 }
 
 void training_graph::spawn_pushes() {
@@ -198,14 +221,6 @@ float training_graph::scale() const {
   return 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
 }
 
-/// Null for layers without parameters. Test nets find theirs by the layer's name.
-const training_graph::push_entry* training_graph::push_of(std::string_view train_layer) const {
-  for (const auto& e : pushes_)
-    for (const auto l : e.group.layers)
-      if (run_.train.graph.layers[l].name == train_layer) return &e;
-  return nullptr;
-}
-
 training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32_t test_net) {
   const bool training = test_net < 0;
   const auto prefix = name_prefix(test_net);
@@ -232,6 +247,10 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.has_parameters = push != nullptr;
       s.learns = push != nullptr && !push->group.learned.empty();
       s.stream = streams_[r];
+      s.goes_on = node_.compute->goes_on();
+      s.in_net = l;
+      // Test nets read what their train net has; with pins the stream decides when a pass begins.
+      if (s.goes_on && training && run_.pins.empty()) s.copy_in = copies_in_[r];
       s.outputs = lasting_.the_solver;
       s.issued = lasting_.the_solver;
       if (training) {
@@ -256,6 +275,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
           s.read_outputs = [copy = c.replicas[r], &c, reader] {
             return read_outputs(c, *copy, reader);
           };
+          s.make_outputs = [reader](const auto& values) { return make_outputs(reader, values); };
+          s.output_blobs = reader.blobs;
         }
       out.layers[r].push_back(start<layer>(
           thread_kind::shared, prefix + indexed("layer " + from.name, r), std::move(s)));
@@ -264,6 +285,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       const auto& name = c.graph.layers[c.data_layers[d]].name;
       data_source_setup s;
       s.source = c.sources[d];
+      s.memory = node_.compute->host_memory();
       s.batch = c.batch;
       s.name = context_.trace.keep(name);
       s.node = context_.node_failed;
@@ -366,34 +388,6 @@ void training_graph::spawn_solver() {
   };
   s.display = context_.display;
   lasting_.the_solver = start<solver>(thread_kind::shared, "solver", std::move(s));
-}
-
-std::vector<port<shut_down>> training_graph::passing() const {
-  std::vector<port<shut_down>> out;
-  for (const auto& a : all_)
-    if (a.target() != port<shut_down>(lasting_.the_solver).target() &&
-        a.target() != port<shut_down>(lasting_.checkpoints).target())
-      out.push_back(a);
-  return out;
-}
-
-std::vector<port<release_history>> training_graph::histories() const {
-  std::vector<port<release_history>> out{shard_};
-  for (const auto& e : pushes_)
-    if (e.broadcast) out.push_back(e.broadcast);
-  return out;
-}
-
-solver_net training_graph::solver_view(const compiled_net& c, const net_actors& a) const {
-  solver_net out;
-  for (const auto& of_replica : a.sources)
-    out.sources.emplace_back(of_replica.begin(), of_replica.end());
-  out.outputs = c.outputs;
-  for (std::size_t t = 0; t < run_.tests.size(); ++t)
-    if (&run_.tests[t] == &c)
-      out.share = {static_cast<std::uint64_t>(spec_.solver.spec.test_iter(static_cast<int>(t))),
-                   spec_.workers, value(context_.self), run_.replicas, c.batch};
-  return out;
 }
 
 }  // namespace poseidon

@@ -6,6 +6,7 @@
 #pragma once
 #include "actors/checkpointer.hpp"
 #include "actors/compiled_run.hpp"
+#include "actors/copy_out.hpp"
 #include "actors/data_source.hpp"
 #include "actors/debug_info.hpp"
 #include "actors/factor_broadcast.hpp"
@@ -93,6 +94,8 @@ class training_graph {
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
+  void spawn_copy_out(std::uint32_t replica);
+  void spawn_copy_in(std::uint32_t replica);
   void spawn_pushes();
   void spawn_push(push_entry& e);
   [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const parameter_group& group) const;
@@ -129,6 +132,8 @@ class training_graph {
   lasting_actors lasting_;
   handle<server_shard> shard_;
   std::vector<handle<stream>> streams_;
+  std::vector<handle<stream>> copies_in_;     // on a device that goes on by itself
+  std::vector<handle<copy_out>> copies_out_;  // likewise
   std::vector<push_entry> pushes_;
   std::vector<std::size_t> push_of_parameter_;
   factor_stores factors_;

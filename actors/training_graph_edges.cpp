@@ -93,6 +93,42 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
   tell_from_outside(lasting_.the_solver, s);
 }
 
+/// Null for layers without parameters. Test nets find theirs by the layer's name.
+const training_graph::push_entry* training_graph::push_of(std::string_view train_layer) const {
+  for (const auto& e : pushes_)
+    for (const auto l : e.group.layers)
+      if (run_.train.graph.layers[l].name == train_layer) return &e;
+  return nullptr;
+}
+
+std::vector<port<shut_down>> training_graph::passing() const {
+  std::vector<port<shut_down>> out;
+  for (const auto& a : all_)
+    if (a.target() != port<shut_down>(lasting_.the_solver).target() &&
+        a.target() != port<shut_down>(lasting_.checkpoints).target())
+      out.push_back(a);
+  return out;
+}
+
+std::vector<port<release_history>> training_graph::histories() const {
+  std::vector<port<release_history>> out{shard_};
+  for (const auto& e : pushes_)
+    if (e.broadcast) out.push_back(e.broadcast);
+  return out;
+}
+
+solver_net training_graph::solver_view(const compiled_net& c, const net_actors& a) const {
+  solver_net out;
+  for (const auto& of_replica : a.sources)
+    out.sources.emplace_back(of_replica.begin(), of_replica.end());
+  out.outputs = c.outputs;
+  for (std::size_t t = 0; t < run_.tests.size(); ++t)
+    if (&run_.tests[t] == &c)
+      out.share = {static_cast<std::uint64_t>(spec_.solver.spec.test_iter(static_cast<int>(t))),
+                   spec_.workers, value(context_.self), run_.replicas, c.batch};
+  return out;
+}
+
 port<chunk_landed> training_graph::gather(std::size_t parameter) const {
   const auto& e = pushes_[push_of_parameter_[parameter]];
   return e.broadcast ? port<chunk_landed>(e.broadcast) : port<chunk_landed>(e.push);

@@ -72,6 +72,7 @@ double node_mbit_s(const node_options& o) {
 
 std::shared_ptr<device> compute_of(const node_options& o) {
   auto cpu = make_cpu_device();
+  if (o.gpus) return make_gpu_device(*o.gpus, std::move(cpu));
   if (o.replay.empty()) return cpu;
   return make_replay_device(read_profile(o.replay), std::move(cpu));
 }

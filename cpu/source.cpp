@@ -36,7 +36,7 @@ class source_kernel final : public forward_only {
       return;
     }
     for (std::size_t i = 0; i < tops_.size(); ++i) {
-      const std::vector<float>& from = next_->tops[i];
+      const host_values& from = next_->tops[i];
       if (copied_[i]) {
         std::memcpy(tops_[i]->data, from.data(), from.size() * sizeof(float));
       } else {

@@ -8,6 +8,7 @@
 namespace poseidon {
 
 struct batch_pool::state {
+  std::shared_ptr<std::pmr::memory_resource> memory;  // outlives the buffers
   std::size_t buffers = 0;
   std::function<void()> when_back;
   std::mutex lock;
@@ -23,12 +24,17 @@ struct batch_pool::state {
   }
 };
 
-batch_pool::batch_pool(std::size_t buffers, std::function<void()> when_back)
+batch_pool::batch_pool(std::size_t buffers, std::function<void()> when_back,
+                       std::shared_ptr<std::pmr::memory_resource> memory)
     : state_(std::make_shared<state>()) {
+  state_->memory = std::move(memory);
   state_->buffers = buffers;
   state_->when_back = std::move(when_back);
   state_->home.reserve(buffers);
-  for (std::size_t i = 0; i < buffers; ++i) state_->home.push_back(std::make_unique<batch>());
+  for (std::size_t i = 0; i < buffers; ++i) {
+    state_->home.push_back(std::make_unique<batch>());
+    if (state_->memory) state_->home.back()->memory = state_->memory.get();
+  }
 }
 
 std::shared_ptr<batch> batch_pool::try_take() {
@@ -56,7 +62,8 @@ void fill_batch(const sample_source& source, std::uint64_t first_sample, std::in
   const auto& shapes = source.sample_shapes();
   const auto samples = static_cast<std::size_t>(batch_size);
   into.first_sample = first_sample;
-  into.tops.resize(shapes.size());
+  while (into.tops.size() > shapes.size()) into.tops.pop_back();
+  while (into.tops.size() < shapes.size()) into.tops.emplace_back(into.memory);
   std::vector<std::span<float>> tops(shapes.size());
   std::vector<std::size_t> values(shapes.size());
   for (std::size_t t = 0; t < shapes.size(); ++t) {

@@ -17,8 +17,9 @@ class sample_source;
 class batch_pool {
  public:
   /// `when_back` is called, by whichever thread dropped the last reference, after a buffer has come
-  /// home.
-  explicit batch_pool(std::size_t buffers, std::function<void()> when_back = {});
+  /// home. `memory`: where the values lie; empty: anywhere.
+  explicit batch_pool(std::size_t buffers, std::function<void()> when_back = {},
+                      std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   /// A buffer that nobody else refers to, with the contents of its last use; null when all are out.
   /// It comes home when the last copy of the pointer goes; send it as shared_ptr<const batch>.
@@ -34,7 +35,7 @@ class batch_pool {
 
 /// Samples first_sample ... first_sample + batch_size - 1, in this order.
 ///
-/// Writes   into.first_sample and into.tops, whose memory is reused.
+/// Writes   into.first_sample and into.tops, whose memory is reused; new tops are made where into.memory says.
 /// Errors   sample_source::fill's; into is then unspecified.
 void fill_batch(const sample_source& source, std::uint64_t first_sample, std::int64_t batch_size,
                 batch& into);

@@ -10,6 +10,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,17 +57,25 @@ struct top_diff_ready {
   pass_id pass;
 };
 
-/// stream -> layer: the kernel that was issued with a wish for it has completed.
+/// stream, copy_out -> layer: the kernel that was issued with a wish for it has completed, and what it made for the host
+/// is there.
 struct work_done {
   pass_id pass;
   bool backward = false;
   std::vector<float> outputs;  ///< forward of a layer whose tops are net outputs: their values
 };
 
+/// Told once when something is over: with what has gone wrong, or null.
+using told_when_over = std::function<void(std::exception_ptr)>;
+
 /// layer -> stream: execute in order. The stream's mailbox is its queue.
 struct issue_work {
   std::function<void()> run;
-  std::function<std::vector<float>()> read_outputs;  ///< run after run(); may be empty
+  /// On devices that go on by themselves, for work whose results the host wants: copy_out calls this after run(), and
+  /// goes on with what follows here when they have come home. Empty: the stream does, right after run().
+  std::function<void(told_when_over)> bring_home;
+  std::function<void()> settle;                      ///< may be empty
+  std::function<std::vector<float>()> read_outputs;  ///< after all these; may be empty
   port<work_done> reply;                             ///< told after both; empty: nobody waits
   pass_id pass;
   bool backward = false;
@@ -74,6 +83,17 @@ struct issue_work {
       0;                   ///< everything but fresh parameters was there then; 0: they came first
   std::string_view layer;  ///< for the trace; lives as long as the run
   std::string_view phase;  ///< "forward", "backward", "test"
+};
+
+/// stream -> copy_out: this has been issued; its results are to come home.
+struct bring_home {
+  issue_work work;
+};
+
+/// copy_out -> itself, from the device's thread: what it has begun to bring is here.
+struct came_home {
+  std::uint64_t ticket = 0;
+  std::exception_ptr failed;
 };
 
 /// layer -> solver: a data layer's pass is issued as far as it goes: the next may start.
@@ -234,6 +254,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::batch_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bottom_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::top_diff_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::issue_work)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bring_home)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::came_home)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::work_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pass_issued)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outputs_ready)

@@ -11,7 +11,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,10 +23,15 @@
 
 namespace poseidon {
 
+/// Values in memory that a device may have chosen: see device::host_memory().
+using host_values = std::pmr::vector<float>;
+
 /// What a data layer delivers for one pass. Filled by data/, then immutable.
 struct batch {
   std::uint64_t first_sample = 0;  ///< global index of tops[*][0]; rises over epochs, never repeats
-  std::vector<std::vector<float>> tops;  ///< by top, Caffe's layout
+  std::vector<host_values> tops;   ///< by top, Caffe's layout
+  std::pmr::memory_resource* memory =
+      std::pmr::get_default_resource();  ///< where new tops are to lie
 };
 
 /// One forward and backward over one micro-batch on one replica.
@@ -75,14 +83,37 @@ struct reorder_count {
   std::uint64_t copies = 0, bytes = 0;
 };
 
+/// Called once, in a thread of the device's own, when what it was given for is over: with what has gone wrong, or
+/// null. It may only hand on.
+using completion = std::function<void(std::exception_ptr)>;
+
+/// Values of blobs on their way to the host: replica::fetch().
+class fetched_values {
+ public:
+  virtual ~fetched_values() = default;
+  /// At most once.
+  virtual void when_here(completion done) = 0;
+  /// By blob as fetch() was asked, Caffe's layout. After `done`.
+  [[nodiscard]] virtual std::vector<std::vector<float>> values() const = 0;
+};
+
 /// One copy of a net on one device.
+///
+/// On a device that goes on by itself (device::goes_on()) kernels return when their work has been issued, and:
+///   the stream's thread      calls kernels, then fetch() or keep() for what the kernel before has made or read
+///   another thread           calls bring_gradients() of a layer after its backward() of a pass and before that of
+///                            the next, which may begin when `done` has been called
+///   a third                  calls bring_parameters() of a layer when no kernel that reads the values before is
+///                            still to be issued
+/// There kernels load parameters as they do elsewhere: whatever is newest when forward() is called.
 class replica {
  public:
   virtual ~replica() = default;
   [[nodiscard]] virtual kernel& at(std::size_t layer) = 0;
 
   /// Host memory into which backward() writes the gradient of one parameter, Caffe's layout; summed
-  /// over the samples of the batch as the loss layer normalised them. Empty in phase TEST.
+  /// over the samples of the batch as the loss layer normalised them. Empty in phase TEST. On a device that goes
+  /// on by itself it is there after bring_gradients() or finish().
   [[nodiscard]] virtual std::span<float> gradient(std::size_t parameter) = 0;
 
   /// The shape of a blob in the pass before; the net's, but behind a Filter the batch may be smaller.
@@ -94,6 +125,17 @@ class replica {
   virtual void write_data(std::size_t blob, std::span<const float> from) = 0;
   virtual void read_diff(std::size_t blob, std::span<float> to) const = 0;
   virtual void write_diff(std::size_t blob, std::span<const float> from) = 0;
+
+  /// Copies what backward() of the layer makes into gradient(), or to where factors() finds it, then calls `done`.
+  virtual void bring_gradients(std::size_t layer, completion done);
+  /// The data of these blobs as the kernels issued so far make it. Only on devices that go on by themselves.
+  [[nodiscard]] virtual std::shared_ptr<fetched_values> fetch(std::span<const std::size_t> blobs);
+  /// Has the newest values of the layer's parameters copied to the device before forward() would.
+  virtual void bring_parameters(std::size_t layer);
+  /// Holds `what`, which kernels issued so far may still read, until they are over.
+  virtual void keep(std::shared_ptr<const void> what);
+  /// Waits until everything issued so far is over and all gradients are in gradient(). Outside of training.
+  virtual void finish() {}
 
   /// What its kernels have reordered so far: blobs, and parameters that a kernel wants packed.
   [[nodiscard]] virtual reorder_count reorders() const { return {}; }
@@ -108,6 +150,8 @@ struct replica_options {
   /// Tests and debug_info: after each kernel the blobs are what its layer makes of them, and every diff can
   /// be read. Costs speed, and may round differently.
   bool keep_all_diffs = false;
+  std::size_t index =
+      0;  ///< which of the node's replicas; those of train and test nets share a stream
   double time_scale =
       1;  ///< devices that do not compute: how much longer than recorded kernels take
   /// By layer, or empty: layers whose backward() leaves the gradients of their parameters to whoever asks for
@@ -122,6 +166,15 @@ class device {
 
   /// False for replay/: kernels only take time, look at no data, and do not mind the shapes of parameters.
   [[nodiscard]] virtual bool computes() const { return true; }
+
+  /// True where kernels only issue their work, see replica.
+  [[nodiscard]] virtual bool goes_on() const { return false; }
+
+  /// Memory on the host that this device copies from and to without help: for parameters and batches.
+  [[nodiscard]] virtual std::shared_ptr<std::pmr::memory_resource> host_memory() const;
+
+  /// How many of it make_replica() puts on a device each; 0: as many as the caller likes.
+  [[nodiscard]] virtual std::uint32_t replicas() const { return 0; }
 
   /// The rate of rebuild(), where the device has been told; a device that computes has to be timed. 0: nobody knows,
   /// so rebuild() cannot be called and no layer may broadcast factors.

@@ -1,12 +1,15 @@
 // apps/node/device_query.cpp - poseidon-node device-query: what this machine offers to --devices.
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
+#include "apps/plugin/open_plugin.hpp"
 #include "cpu/cpu_device.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 namespace poseidon::app {
@@ -29,6 +32,10 @@ std::string field(const char* path, const std::string& key) {
 int device_query_verb(int argc, char** argv) {
   CLI::App app("Says which devices --devices can name on this machine.",
                "poseidon-node device-query");
+  std::filesystem::path plugin;
+  app.add_option("--gpu-plugin", plugin,
+                 "the plug-in that brings GPUs, if not libposeidon_gpu.so beside this program")
+      ->check(CLI::ExistingFile);
   if (!parsed(app, argc, argv)) return 0;
   std::printf("%s\n", make_cpu_device()->describe().c_str());
   std::printf("  processor  %s\n", field("/proc/cpuinfo", "model name").c_str());
@@ -36,6 +43,11 @@ int device_query_verb(int argc, char** argv) {
               field("/proc/meminfo", "MemAvailable").c_str());
   std::printf("  replicas   cpu:1 to cpu:%u make sense; cpu alone chooses for the net\n",
               std::max(1u, std::thread::hardware_concurrency()));
+  try {
+    for (const auto& line : open_plugin(plugin).list()) std::printf("%s\n", line.c_str());
+  } catch (const std::runtime_error& e) {
+    std::printf("no GPU: %s\n", e.what());
+  }
   return 0;
 }
 

@@ -1,8 +1,13 @@
 #include "apps/node/devices.hpp"
 
+#include "apps/plugin/open_plugin.hpp"
 #include "models/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
 
 namespace poseidon::app {
 
@@ -17,7 +22,40 @@ std::uint32_t parse_devices(const std::string& text) {
   }
   throw spec_error(
       "--devices " + text +
-      ": expected cpu, or cpu:R with R replicas from 1 to 1024; to train also replay:FILE.");
+      ": expected cpu, or cpu:R with R replicas from 1 to 1024; to train also GPUs by number (0,1) "
+      "and replay:FILE.");
+}
+
+std::optional<std::vector<int>> parse_gpus(const std::string& text) {
+  if (text.find_first_not_of("0123456789,") != std::string::npos || text.empty())
+    return std::nullopt;
+  std::vector<int> out;
+  std::stringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    int ordinal = -1;
+    const auto [end, failed] = std::from_chars(part.data(), part.data() + part.size(), ordinal);
+    if (failed != std::errc{} || end != part.data() + part.size())
+      throw spec_error("--devices " + text +
+                       ": expected the numbers of GPUs with commas between them, as in 0,1.");
+    if (std::find(out.begin(), out.end(), ordinal) != out.end())
+      throw spec_error("--devices " + text + ": GPU " + std::to_string(ordinal) +
+                       " is named twice. --logical-devices N makes N devices of the GPUs that "
+                       "are named.");
+    out.push_back(ordinal);
+  }
+  return out;
+}
+
+std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_ptr<device> cpu) {
+  plugin_choice choice;
+  const auto devices = request.logical != 0 ? request.logical : request.ordinals.size();
+  for (std::size_t i = 0; i < devices; ++i)
+    choice.ordinals.push_back(request.ordinals[i % request.ordinals.size()]);
+  choice.math = request.math == "fp32"   ? device_math::fp32
+                : request.math == "bf16" ? device_math::bf16
+                                         : device_math::tf32;
+  choice.deterministic = choice.math == device_math::fp32;
+  return open_devices(request.plugin, choice, std::move(cpu), "--devices " + request.text);
 }
 
 std::optional<std::string> replay_profile(const std::string& text) {

@@ -1,8 +1,13 @@
 // apps/node/devices.hpp - what poseidon-node's verbs share in reading their command lines.
 #pragma once
+#include "models/device.hpp"
+
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -12,6 +17,24 @@ namespace poseidon::app {
 
 inline constexpr const char* devices_help =
     "cpu (chooses), or cpu:R for R replicas that split the batch";
+
+/// GPUs of this machine. `logical`: how many devices they are to look like; 0: as many as they are.
+struct gpu_request {
+  std::vector<int> ordinals;
+  std::uint32_t logical = 0;
+  std::filesystem::path plugin;  ///< empty: libposeidon_gpu.so beside the program
+  std::string math = "tf32";
+  std::string text;  ///< as the user wrote it
+};
+
+/// The GPUs of "0,1"; nothing for other devices.
+/// Errors   spec_error for a list that is none, or names one twice.
+[[nodiscard]] std::optional<std::vector<int>> parse_gpus(const std::string& text);
+
+/// The GPUs as one device, with the CPU for what remains on the host.
+/// Errors   std::runtime_error with one line that says what is missing.
+[[nodiscard]] std::shared_ptr<device> make_gpu_device(const gpu_request& request,
+                                                      std::shared_ptr<device> cpu);
 
 /// Replicas; 0 for "cpu", which chooses for the net and the cores.
 /// Errors   spec_error for anything but cpu and cpu:R.

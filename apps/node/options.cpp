@@ -94,6 +94,10 @@ void check(const node_options& o) {
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(
         "--weights and --snapshot exclude each other: a snapshot names its own weights.");
+  if (o.gpus && o.gpus->logical != 0 && o.gpus->logical < o.gpus->ordinals.size())
+    throw spec_error("--logical-devices " + std::to_string(o.gpus->logical) +
+                     " are fewer than the " + std::to_string(o.gpus->ordinals.size()) +
+                     " GPUs of --devices.");
   if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
     throw spec_error(
         "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
@@ -116,6 +120,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
   std::filesystem::path web_token_file;
   std::string listen, join, web, synthetic, explain, devices = "cpu";
+  gpu_request gpus;
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
@@ -128,7 +133,17 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
   app.add_option("--devices", devices,
                  std::string(devices_help) +
-                     ", or replay:FILE: layers take the times of a profile, nothing is computed");
+                     ", or GPUs by number, as in 0,1: a replica on each; or replay:FILE: layers "
+                     "take the times of a profile, nothing is computed");
+  app.add_option("--logical-devices", gpus.logical,
+                 "with GPUs: how many devices they are to look like, for tests")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--math", gpus.math,
+                 "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+  app.add_option("--gpu-plugin", gpus.plugin,
+                 "with GPUs: the plug-in, if not libposeidon_gpu.so beside this program")
+      ->check(CLI::ExistingFile);
   app.add_option("--weights", o.weights,
                  ".caffemodel to start from, copied by layer name; several with commas");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
@@ -196,9 +211,17 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (const auto profile = replay_profile(devices)) {
     o.replay = *profile;
     o.replicas = 1;
+  } else if (const auto ordinals = parse_gpus(devices)) {
+    gpus.ordinals = *ordinals;
+    gpus.text = devices;
+    o.gpus = gpus;
   } else {
     o.replicas = parse_devices(devices);
   }
+  if (!o.gpus)
+    for (const auto* option : {"--logical-devices", "--math", "--gpu-plugin"})
+      if (app.count(option) > 0)
+        throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;

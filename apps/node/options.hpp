@@ -1,6 +1,7 @@
 // apps/node/options.hpp - poseidon-node's command line.
 #pragma once
 #include "actors/socket.hpp"
+#include "apps/node/devices.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +15,8 @@ struct node_options {
   std::optional<host_port> listen, join, web;
   std::size_t nodes = 1;
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
-  std::string weights;         ///< one path or several, separated by commas
+  std::optional<gpu_request> gpus;
+  std::string weights;  ///< one path or several, separated by commas
   std::filesystem::path snapshot, data_root, token_file, trace, graph;
   std::string token, web_token;
   std::optional<std::uint32_t> keep_snapshots, staleness;

@@ -1,7 +1,11 @@
 // apps/oracle/cases.hpp - what poseidon-oracle's runners share: a case folder and what became of
 // it.
 #pragma once
+#include "models/device.hpp"
+
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,10 +23,15 @@ struct result {
 /// Each runs every case of its part of `directory`, a folder laid out like the reference set
 /// (MANIFEST.json says what is in it), and never throws for a case: an exception is that case's
 /// failure.
-std::vector<result> run_layer_cases(const std::filesystem::path& directory);
 std::vector<result> run_data_cases(const std::filesystem::path& directory);
-std::vector<result> run_solver_cases(const std::filesystem::path& directory);
 std::vector<result> run_format_cases(const std::filesystem::path& directory);
 std::vector<result> run_error_cases(const std::filesystem::path& directory);
+
+/// Makes the device that computes a case.
+using device_maker = std::function<std::shared_ptr<device>()>;
+std::vector<result> run_layer_cases(const std::filesystem::path& directory,
+                                    const device_maker& make);
+std::vector<result> run_solver_cases(const std::filesystem::path& directory,
+                                     const device_maker& make);
 
 }  // namespace poseidon::oracle

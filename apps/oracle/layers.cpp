@@ -1,7 +1,6 @@
 // apps/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference
 // values.
 #include "apps/oracle/cases.hpp"
-#include "cpu/cpu_device.hpp"
 #include "models/net_builder.hpp"
 #include "models/net_file.hpp"
 
@@ -83,7 +82,7 @@ class layer_case {
   layer_case(const fs::path& folder, const json& entry)
       : folder_(folder), entry_(entry), tolerance_(field(entry, "tolerance")->number_value()) {}
 
-  std::string run() {
+  std::string run(device& on) {
     build_options options;
     const net_file file = read_net(folder_ / "net.prototxt");
     options.state.phase = text_of(entry_, "phase") == "TRAIN" ? ::caffe::TRAIN : ::caffe::TEST;
@@ -99,10 +98,9 @@ class layer_case {
           backward && flag_of(bottoms->list_value().values(i), "diff");
     }
     load_parameters();
-    const auto device = make_cpu_device();
     const replica_options keep{1, true};
-    const auto replica = device->make_replica(net_, pointers_, keep);
-    device->enter_thread(1);
+    const auto replica = on.make_replica(net_, pointers_, keep);
+    on.enter_thread(1);
     return compare(*replica, backward);
   }
 
@@ -193,6 +191,7 @@ class layer_case {
       r.write_diff(blob, diff);
     });
     r.at(layer).backward(now);
+    r.finish();
     each("bottoms", under_test_->bottoms,
          [&](std::size_t blob, const std::string& name, const auto& b, int i) {
            if (under_test_->propagate_down[static_cast<std::size_t>(i)] && b.diff_size() > 0) {
@@ -237,7 +236,7 @@ class layer_case {
 
 }  // namespace
 
-std::vector<result> run_layer_cases(const fs::path& directory) {
+std::vector<result> run_layer_cases(const fs::path& directory, const device_maker& make) {
   std::vector<result> results;
   json manifest;
   const auto parsed = google::protobuf::util::JsonStringToMessage(
@@ -245,7 +244,7 @@ std::vector<result> run_layer_cases(const fs::path& directory) {
   if (!parsed.ok()) throw std::runtime_error((directory / "MANIFEST.json").string() + ": not JSON");
   const json* layers = field(manifest, "layers");
   if (layers == nullptr) return results;
-  const auto device = make_cpu_device();
+  const auto device = make();
   for (const json& entry : layers->list_value().values()) {
     result r;
     r.name = text_of(entry, "path");
@@ -254,7 +253,7 @@ std::vector<result> run_layer_cases(const fs::path& directory) {
       r.detail = text_of(entry, "type");
     } else {
       try {
-        r.detail = layer_case(directory / r.name, entry).run();
+        r.detail = layer_case(directory / r.name, entry).run(*device);
         r.what = r.detail.empty() ? outcome::passed : outcome::failed;
       } catch (const std::exception& e) {
         r.what = outcome::failed;

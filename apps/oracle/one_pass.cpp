@@ -32,7 +32,7 @@ void one_pass::feed(std::size_t layer, const named_values& inputs) {
     const auto& blob = net_.blobs[top];
     tops.emplace_back(static_cast<std::size_t>(count(blob.shape)), 0.0f);
     if (const auto given = inputs.find(blob.name); given != inputs.end())
-      tops.back() = given->second;
+      tops.back().assign(given->second.begin(), given->second.end());
   }
   if (l.type != "Input") {
     source_options options;

@@ -76,9 +76,9 @@ void require_kernels(const solver_file& file, const device& compute) {
 
 /// Trains `solver.prototxt` of the working directory, a snapshot after each iteration.
 std::shared_ptr<recorder> train(const scratch_folder& to, const fs::path& weights,
-                                const fs::path& state) {
+                                const fs::path& state, const device_maker& make) {
   node_setup s;
-  s.node.compute = make_cpu_device();
+  s.node.compute = make();
   s.node.replicas = 1;
   s.run.emplace();
   s.run->solver = read_solver("solver.prototxt");
@@ -171,13 +171,14 @@ fs::path after(const scratch_folder& in, int iterations) {
   return in.path / ("snap_iter_" + std::to_string(iterations) + ".caffemodel");
 }
 
-std::optional<std::string> check_resumed(const json& one, int iterations) {
+std::optional<std::string> check_resumed(const json& one, int iterations,
+                                         const device_maker& make) {
   const auto& snapshot = member(one, "snapshot");
   const auto state = text(snapshot, "state");
   if (state.empty()) return std::nullopt;
   const scratch_folder to;
   const auto& tolerance = member(snapshot, "tolerance");
-  const auto seen = train(to, text(snapshot, "weights"), state);
+  const auto seen = train(to, text(snapshot, "weights"), state, make);
   if (auto wrong = compare_losses(*seen, text(snapshot, "resume_losses"), tolerance))
     return "resumed: " + *wrong;
   if (auto wrong = compare_weights(after(to, iterations), text(snapshot, "resume_final"),
@@ -187,11 +188,11 @@ std::optional<std::string> check_resumed(const json& one, int iterations) {
 }
 
 /// Runs in the case's folder.
-std::optional<std::string> check(const json& one) {
+std::optional<std::string> check(const json& one, const device_maker& make) {
   const scratch_folder to;
   const auto& tolerance = member(one, "tolerance");
   const auto iterations = static_cast<int>(number(one, "iterations"));
-  const auto seen = train(to, "init.caffemodel", {});
+  const auto seen = train(to, "init.caffemodel", {}, make);
   if (auto wrong = compare_losses(*seen, "losses.csv", tolerance)) return wrong;
   if (auto wrong = compare_tests(*seen, tolerance)) return wrong;
   if (auto wrong = compare_weights(after(to, 1), "after1.caffemodel", number(tolerance, "after1")))
@@ -201,15 +202,16 @@ std::optional<std::string> check(const json& one) {
   if (auto wrong =
           compare_weights(after(to, iterations), "final.caffemodel", number(tolerance, "final")))
     return wrong;
-  return check_resumed(one, iterations);
+  return check_resumed(one, iterations, make);
 }
 
 }  // namespace
 
-std::vector<result> run_solver_cases(const fs::path& directory) {
+std::vector<result> run_solver_cases(const fs::path& directory, const device_maker& make) {
   std::vector<result> results;
   for (const auto& one : cases_of(directory, "solvers"))
-    results.push_back(run_case(directory, one, check));
+    results.push_back(
+        run_case(directory, one, [&](const json& solver) { return check(solver, make); }));
   return results;
 }
 

@@ -29,14 +29,17 @@ struct middle_layer {
   test::sim sim;
   recording_kernel kernel;
   test::probe<issue_work> stream = sim.listen<issue_work>();
+  test::probe<issue_work> copy_in = sim.listen<issue_work>();
   test::probe<bottom_ready> consumer = sim.listen<bottom_ready>();
   test::probe<top_diff_ready> producer = sim.listen<top_diff_ready>();
   test::probe<backward_done> push = sim.listen<backward_done>();
   handle<layer> it;
 
   explicit middle_layer(bool training = true, bool runs_backward = true,
-                        std::uint64_t staleness = 0) {
+                        std::uint64_t staleness = 0, bool goes_on = false) {
     layer_setup s;
+    s.goes_on = goes_on;
+    if (goes_on) s.copy_in = copy_in.in;
     s.name = "fc7";
     s.compute = &kernel;
     s.training = training;
@@ -103,6 +106,27 @@ TEST_CASE(
   CHECK(t.kernel.log == "p0f0");
   t.tell(work_done{middle_layer::at(0), true, {}});
   CHECK(t.push.got->size() == 1);
+}
+
+TEST_CASE(
+    "layer: on a device that goes on, gradients come home before the next pass may overwrite "
+    "them") {
+  middle_layer t(true, true, 1, true);
+  t.tell(parameters_fresh{version_id{0}});
+  CHECK(t.copy_in.got->size() == 1);  // told at once, whatever pass is under way
+  for (std::uint64_t clock = 0; clock < 2; ++clock) {
+    t.tell(bottom_ready{middle_layer::at(clock)});
+    t.tell(top_diff_ready{middle_layer::at(clock)});
+  }
+  // The second pass is forward only: the gradient of the first is still on its way.
+  REQUIRE(t.stream.got->size() == 3);
+  CHECK(t.stream.got->at(1).bring_home);
+  CHECK(t.producer.got->size() == 1);
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+  REQUIRE(t.stream.got->size() == 4);
+  CHECK(t.stream.got->at(3).backward);
+  CHECK(t.producer.got->size() == 2);
 }
 
 TEST_CASE("layer: in a test pass the token runs back without a kernel") {

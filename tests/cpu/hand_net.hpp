@@ -98,13 +98,15 @@ struct hand_net {
 /// A replica of a hand-written net with parameters of its own.
 struct running_net {
   const net& n;
-  std::shared_ptr<device> dev = make_cpu_device();
+  std::shared_ptr<device> dev;
   std::vector<std::vector<float>> parameters;
   std::vector<std::unique_ptr<parameter_values>> holders;
   std::unique_ptr<replica> r;
   pass now{0, 0, 7};
 
-  explicit running_net(const net& graph, replica_options options = {}) : n(graph) {
+  explicit running_net(const net& graph, replica_options options = {},
+                       std::shared_ptr<device> on = make_cpu_device())
+      : n(graph), dev(std::move(on)) {
     std::vector<const parameter_values*> pointers;
     for (std::size_t p = 0; p < n.parameters.size(); ++p) {
       const auto size = static_cast<std::size_t>(count(n.parameters[p].shape));
@@ -127,6 +129,7 @@ struct running_net {
     for (std::size_t i = n.layers.size(); i-- > 0;) {
       if (n.layers[i].needs_backward) r->at(i).backward(now);
     }
+    r->finish();
   }
   std::size_t size(std::size_t blob) const {
     return static_cast<std::size_t>(count(n.blobs[blob].shape));

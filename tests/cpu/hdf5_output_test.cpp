@@ -66,7 +66,9 @@ TEST_CASE("hdf5 output: what cannot be written is refused before training") {
   const auto device = make_cpu_device();
   device->enter_thread(1);
   const auto replica = device->make_replica(n, {}, {});
-  batch x{0, {std::vector<float>(6)}}, y{0, {std::vector<float>(2)}};
+  batch x, y;
+  x.tops.emplace_back(6);
+  y.tops.emplace_back(2);
   replica->at(0).feed(x);
   replica->at(1).feed(y);
   replica->at(0).forward({});

@@ -145,11 +145,12 @@ TEST_CASE("replica: a batch is fed without copying, and one of the wrong size is
   const hand_net h = small_net(2);
   running_net r(h.n);
   batch b;
-  b.tops = {noise(2 * 768, 5)};
+  const auto values = noise(2 * 768, 5);
+  b.tops.emplace_back(values.begin(), values.end());
   give_input(r, 2);
   r.r->at(0).feed(b);
   r.forward();
-  CHECK(r.data("data") == b.tops[0]);
+  CHECK(r.data("data") == values);
   b.tops[0].pop_back();
   CHECK_THROWS_WITH(r.r->at(0).feed(b), doctest::Contains("1535 values, the net needs 1536"));
   CHECK_THROWS_AS(r.r->at(2).feed(b), std::logic_error);

@@ -51,7 +51,7 @@ TEST_CASE("batch_pool: from several threads at once, no buffer is ever in two ha
         auto mine = pool.try_take();
         if (!mine) continue;
         mine->first_sample = who;
-        mine->tops.assign(1, std::vector<float>(4, static_cast<float>(who)));
+        mine->tops.assign(1, host_values(4, static_cast<float>(who)));
         std::shared_ptr<const batch> sent = std::move(mine);
         if (sent->first_sample != who || sent->tops[0][3] != static_cast<float>(who)) ++torn;
       }
@@ -70,11 +70,11 @@ TEST_CASE("fill_batch: samples follow each other, wrap in mid-batch, and memory 
   CHECK(b.first_sample == 3);
   REQUIRE(b.tops.size() == 2);
   REQUIRE(b.tops[0].size() == 36);
-  CHECK(b.tops[1] == std::vector<float>{3, 4, 0, 1});
+  CHECK(b.tops[1] == host_values{3, 4, 0, 1});
   for (std::size_t i = 0; i < 36; ++i)
     CHECK(b.tops[0][i] == static_cast<float>(pixel((3 + i / 9) % 5, i % 9)));
   const auto* memory = b.tops[0].data();
   fill_batch(*source, 5'000'000'007, 4, b);  // beyond 32 bits; 5 000 000 007 % 5 == 2
   CHECK(b.tops[0].data() == memory);
-  CHECK(b.tops[1] == std::vector<float>{2, 3, 4, 0});
+  CHECK(b.tops[1] == host_values{2, 3, 4, 0});
 }

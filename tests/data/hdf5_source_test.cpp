@@ -170,8 +170,8 @@ TEST_CASE("memory data: samples that a program hands over, and a clear word wher
       std::make_shared<memory_samples>(memory_samples{{1, 2, 3, 4, 5, 6}, {7, 8, 9}});
   batch b;
   fill_batch(*open_source(layer, here(), options), 2, 2, b);
-  CHECK(b.tops[0] == std::vector<float>{5, 6, 1, 2});
-  CHECK(b.tops[1] == std::vector<float>{9, 7});
+  CHECK(b.tops[0] == host_values{5, 6, 1, 2});
+  CHECK(b.tops[1] == host_values{9, 7});
   CHECK(shapes_from_sources(options)(layer, here()) == std::vector<shape>{{2, 1, 1, 2}, {2}});
   options.memory["in"] = std::make_shared<memory_samples>(memory_samples{{1, 2, 3}, {7, 8}});
   CHECK(has(complaint([&] { (void)open_source(layer, here(), options); }),

@@ -127,7 +127,7 @@ TEST_CASE("source: threads that fill at once get what one alone gets") {
   for (std::size_t i = 0; i < 4; ++i)
     threads.emplace_back([&, i] { fill_batch(*source, 50 * i, 50, together[i]); });
   for (auto& t : threads) t.join();
-  std::vector<float> joined;
+  host_values joined;
   for (const auto& b : together) joined.insert(joined.end(), b.tops[0].begin(), b.tops[0].end());
   CHECK(joined == alone.tops[0]);
 }
@@ -150,8 +150,8 @@ TEST_CASE("dummy: constants as given, one shape or filler for all tops or one ea
   CHECK(batch_size(layer, here()) == 4);
   batch b;
   fill_batch(*open_source(layer, here(), {}), 7, 4, b);
-  CHECK(b.tops[0] == std::vector<float>(24, 1.5f));
-  CHECK(b.tops[1] == std::vector<float>(4, -2));
+  CHECK(b.tops[0] == host_values(24, 1.5f));
+  CHECK(b.tops[1] == host_values(4, -2));
   p->mutable_shape(1)->set_dim(0, 5);
   CHECK(has(complaint([&] { (void)open_source(layer, here(), {}); }),
             "has 5 samples, top \"a\" has 4"));

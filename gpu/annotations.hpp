@@ -1,0 +1,10 @@
+// gpu/annotations.hpp - what nvcc has to be told of functions that kernels call; nothing to any other compiler.
+#pragma once
+
+#if defined(__CUDACC__)
+#define POSEIDON_DEVICE __device__
+#define POSEIDON_HOST_DEVICE __host__ __device__
+#else
+#define POSEIDON_DEVICE
+#define POSEIDON_HOST_DEVICE
+#endif

@@ -1,0 +1,202 @@
+#include "gpu/blob_memory.hpp"
+
+#include "gpu/kernels/elementwise.hpp"
+#include "models/memory_plan.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+namespace poseidon::gpu {
+namespace {
+
+std::string amount(std::size_t bytes) {
+  char text[32];
+  const auto b = static_cast<double>(bytes);
+  if (bytes >= std::size_t{1} << 30)
+    std::snprintf(text, sizeof text, "%.1f GiB", b / (1 << 30));
+  else
+    std::snprintf(text, sizeof text, "%.1f MiB", b / (1 << 20));
+  return text;
+}
+
+/// What is known of one blob before it has memory.
+struct blob_wish {
+  std::vector<net_event> data_uses, diff_uses;
+  bool has_diff = false;      ///< some kernel reads or writes it
+  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
+  bool lasting = false;       ///< the data is looked at after the pass, or comes before it
+  std::optional<std::size_t> same_data;  ///< as the blob that a Split makes it of
+};
+
+class blob_planner {
+ public:
+  explicit blob_planner(replica_state& state)
+      : state_(state), net_(state.graph), wishes_(net_.blobs.size()) {
+    find_uses();
+    for (std::size_t b = 0; b < wishes_.size(); ++b) wishes_[b].lasting |= is_output(b);
+    find_splits();
+  }
+
+  void allocate() {
+    const std::size_t blobs = net_.blobs.size();
+    std::vector<planned_buffer> buffers(2 * blobs);
+    std::vector<std::size_t> own(2 * blobs);  // floats
+    for (std::size_t b = 0; b < blobs; ++b) {
+      const blob_wish& w = wishes_[b];
+      const std::size_t floats = state_.blobs[b].values();
+      const bool all = state_.options.keep_all_diffs;
+      if (!w.same_data) {
+        if (w.lasting || all)
+          own[2 * b] = floats;
+        else
+          buffers[2 * b] = {floats, w.data_uses};
+      }
+      if (w.has_diff) {
+        if (!w.diff_written || all)
+          own[2 * b + 1] = floats;
+        else
+          buffers[2 * b + 1] = {floats, w.diff_uses};
+      }
+    }
+    const memory_plan plan = plan_memory(event_order(net_), buffers);
+    float* const arena = take(plan.floats, own);
+    float* next = arena + aligned(plan.floats);
+    const auto place = [&](std::size_t i) -> float* {
+      if (own[i] != 0) return std::exchange(next, next + aligned(own[i]));
+      return buffers[i].uses.empty() ? nullptr : arena + plan.offsets[i];
+    };
+    for (std::size_t b = 0; b < blobs; ++b) {
+      state_.blobs[b].data = place(2 * b);
+      state_.blobs[b].diff = place(2 * b + 1);
+    }
+    for (std::size_t b = 0; b < blobs; ++b)
+      if (wishes_[b].same_data) state_.blobs[b].data = state_.blobs[source_of(b)].data;
+  }
+
+ private:
+  /// What libraries like vectors to begin at.
+  static std::size_t aligned(std::size_t floats) { return (floats + 63) / 64 * 64; }
+
+  [[nodiscard]] std::size_t source_of(std::size_t blob) const {
+    while (wishes_[blob].same_data) blob = *wishes_[blob].same_data;
+    return blob;
+  }
+
+  /// One piece of memory for the arena and everything of its own.
+  float* take(std::size_t arena, const std::vector<std::size_t>& own) {
+    std::size_t floats = aligned(arena), largest = 0;
+    for (const std::size_t f : own) floats += aligned(f);
+    for (std::size_t b = 0; b < net_.blobs.size(); ++b)
+      if (state_.blobs[b].values() > state_.blobs[largest].values()) largest = b;
+    const std::string of_blob =
+        net_.blobs.empty() ? ""
+                           : ", the largest of which is \"" + net_.blobs[largest].name + "\" (" +
+                                 to_string(net_.blobs[largest].shape) + ", " +
+                                 amount(state_.blobs[largest].values() * sizeof(float)) + ")";
+    state_.memory.push_back(claim(state_.compute, floats * sizeof(float),
+                                  "the blobs of net \"" + net_.name + "\"" + of_blob,
+                                  smaller_batch));
+    return state_.memory.back().floats();
+  }
+
+  void find_uses() {
+    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
+      const net_layer& layer = net_.layers[l];
+      const bool goes_back = layer.needs_backward && state_.has_backward();
+      for (const auto* list : {&layer.bottoms, &layer.tops}) {
+        for (const std::size_t b : *list) {
+          wishes_[b].data_uses.push_back({l, false});
+          if (state_.has_backward() && runs_backward(net_, layer))
+            wishes_[b].data_uses.push_back({l, true});
+          if (goes_back) wishes_[b].diff_uses.push_back({l, true});
+        }
+      }
+      for (std::size_t i = 0; i < layer.bottoms.size() && i < layer.propagate_down.size(); ++i) {
+        blob_wish& w = wishes_[layer.bottoms[i]];
+        if (layer.propagate_down[i] && state_.has_backward()) w.has_diff = w.diff_written = true;
+      }
+      for (const std::size_t t : layer.tops) {
+        if (goes_back || state_.options.keep_all_diffs) wishes_[t].has_diff = true;
+        wishes_[t].lasting |= is_source(layer);
+      }
+      for (std::size_t t = 0; t < layer.tops.size() && t < layer.loss_weights.size(); ++t)
+        if (layer.loss_weights[t] != 0) wishes_[layer.tops[t]].diff_written = false;
+    }
+  }
+
+  /// What uses another name of a blob uses the blob. Backwards, for Splits of Splits.
+  void find_splits() {
+    if (state_.options.keep_all_diffs) return;
+    for (std::size_t l = net_.layers.size(); l-- > 0;) {
+      const net_layer& layer = net_.layers[l];
+      if (layer.type != "Split") continue;
+      blob_wish& bottom = wishes_[layer.bottoms[0]];
+      for (const std::size_t t : layer.tops) {
+        blob_wish& top = wishes_[t];
+        if (writers_of(t) > 1) continue;
+        top.same_data = layer.bottoms[0];
+        bottom.data_uses.insert(bottom.data_uses.end(), top.data_uses.begin(), top.data_uses.end());
+        bottom.lasting |= top.lasting;
+      }
+    }
+  }
+
+  [[nodiscard]] std::ptrdiff_t writers_of(std::size_t blob) const {
+    std::ptrdiff_t writers = 0;
+    for (const net_layer& l : net_.layers)
+      writers += std::count(l.tops.begin(), l.tops.end(), blob);
+    return writers;
+  }
+
+  /// Does nothing consume what its last writer made?
+  [[nodiscard]] bool is_output(std::size_t blob) const {
+    const auto last = producer(net_, blob, net_.layers.size());
+    return last && !consumer(net_, blob, *last);
+  }
+
+  replica_state& state_;
+  const net& net_;
+  std::vector<blob_wish> wishes_;
+};
+
+}  // namespace
+
+error explained(const error& e, int device, std::size_t bytes, const std::string& what,
+                const std::string& advice) {
+  const auto has = properties(device);
+  return error(e.kind(), e.code(),
+               "GPU " + std::to_string(device) + " (" + has.name + "): " + amount(bytes) +
+                   " are wanted for " + what + "; " + amount(has.free_bytes) + " of " +
+                   amount(has.total_bytes) + " are free. " + advice);
+}
+
+device_memory claim(stream& s, std::size_t bytes, const std::string& what,
+                    const std::string& advice) {
+  try {
+    device_memory memory(s.device(), bytes);
+    clear(s, memory.bytes(), bytes);
+    event zeros(s.device());
+    record(zeros, s);
+    synchronise(zeros);
+    return memory;
+  } catch (const error& e) {
+    if (e.kind() != error_kind::memory) throw;
+    throw explained(e, s.device(), bytes, what, advice);
+  }
+}
+
+void allocate_blobs(replica_state& state) {
+  blob_planner(state).allocate();
+  // A loss top's diff is its weight, for good: nothing that consumes it writes there.
+  for (const net_layer& l : state.graph.layers) {
+    for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
+      const gpu_blob& b = state.blobs[l.tops[t]];
+      if (l.loss_weights[t] != 0 && b.diff != nullptr)
+        fill(state.compute, b.values(), l.loss_weights[t], b.diff);
+    }
+  }
+}
+
+}  // namespace poseidon::gpu

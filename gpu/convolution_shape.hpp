@@ -1,0 +1,44 @@
+// gpu/convolution_shape.hpp - what a convolution's specification says, resolved for its blobs.
+#pragma once
+#include "models/net.hpp"
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+namespace poseidon::gpu {
+
+/// Extents of one convolution of images [batch, in, image...] with weights [out, in / groups, kernel...] to
+/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold.
+struct convolution_shape {
+  static constexpr std::size_t most_axes = 3;
+  using extents = std::array<std::int64_t, most_axes>;
+
+  std::size_t axes = 0;
+  std::int64_t batch = 0, in = 0, out = 0, groups = 1;
+  extents image{}, result{}, kernel{}, stride{}, pad{}, dilation{};
+
+  /// Values of one sample's images, of the weights, and of one sample's results.
+  [[nodiscard]] std::int64_t image_values() const { return in * area(image); }
+  [[nodiscard]] std::int64_t weight_values() const { return out * (in / groups) * area(kernel); }
+  [[nodiscard]] std::int64_t result_values() const { return out * area(result); }
+  [[nodiscard]] std::int64_t area(const extents& e) const {
+    std::int64_t product = 1;
+    for (std::size_t a = 0; a < axes; ++a) product *= e[a];
+    return product;
+  }
+
+  /// Extents of axes that do not hold are 0, so equal convolutions are equal members.
+  friend auto operator<=>(const convolution_shape&, const convolution_shape&) = default;
+};
+
+/// Reads convolution_param. For a Deconvolution `image` is the top and `result` the bottom, with in and out
+/// as the convolution has them whose gradient it is.
+///
+/// Errors   std::invalid_argument, the text beginning with a small letter: numbers of axes and places of the
+///          channels that the GPU does not convolve.
+[[nodiscard]] convolution_shape resolve_convolution(const net_layer& layer, const shape& image,
+                                                    const shape& result);
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,65 @@
+// gpu/cuda/convolution_plan.hpp
+//
+// How cuDNN computes one direction of one convolution: an operation graph of one node, the engine that the
+// heuristics like best among those that our wishes allow, and the workspace that it needs. Planning needs
+// no GPU, only the properties of one; running does.
+#pragma once
+#include "gpu/convolution_shape.hpp"
+#include "gpu/cuda/cudnn_descriptor.hpp"
+#include "gpu/library.hpp"
+
+#include <string>
+#include <vector>
+
+namespace poseidon::gpu::cuda {
+
+/// The GPU that plans are made for.
+class cudnn_device {
+ public:
+  /// A GPU of this machine.
+  explicit cudnn_device(int ordinal);
+  /// One that need not be here, from cuDNN's own JSON of its properties ("deviceVer", "multiProcessorCount",
+  /// ...).
+  explicit cudnn_device(const std::string& properties);
+  [[nodiscard]] const cudnn_descriptor& properties() const { return properties_; }
+
+ private:
+  cudnn_descriptor properties_;
+};
+
+class convolution_plan {
+ public:
+  /// Errors   gpu::error naming the convolution, what was asked for, and why the last engine was refused.
+  convolution_plan(const cudnn_device& device, const convolution_shape& shape,
+                   convolution_direction direction, const library_options& wishes);
+
+  [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// On the stream that `handle` is set to. `x` are the images, `w` the weights, `y` the results; the direction
+  /// says which of them is written, whole.
+  void run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
+           void* workspace) const;
+
+  /// What the heuristics chose, for logs and tests.
+  [[nodiscard]] std::int64_t engine() const { return engine_; }
+  [[nodiscard]] const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
+
+ private:
+  /// Takes the first engine configuration that fits; false if none does.
+  bool choose(const cudnn_device& device, cudnnBackendHeurMode_t mode,
+              const library_options& wishes);
+
+  std::vector<cudnn_descriptor> parts_;  // what the graph refers to
+  cudnn_descriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+  std::vector<cudnn_descriptor> chosen_;  // the engine's configuration, then the plan
+  std::size_t workspace_bytes_ = 0;
+  std::int64_t engine_ = -1;
+  std::vector<cudnnBackendNumericalNote_t> notes_;
+  std::string refused_;
+};
+
+/// "data gradient of a convolution of 32x96x27x27 with 256x48x5x5, 2 groups"
+[[nodiscard]] std::string to_string(const convolution_shape& shape,
+                                    convolution_direction direction);
+
+}  // namespace poseidon::gpu::cuda

@@ -1,0 +1,63 @@
+// gpu/cuda/launch.cuh - gpu/launch.hpp for nvcc. Included by that only.
+#pragma once
+#include "gpu/launch.hpp"
+
+#include <cuda_runtime.h>
+
+namespace poseidon::gpu {
+
+/// The device of a stream becomes that of the calling thread, as launches want it.
+void enter_device(const stream& s);
+/// Throws what the launch before answered.
+void check_launch(const stream& s);
+
+namespace cuda {
+
+template <class F>
+__global__ void each(index n, F f) {
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) f(static_cast<index>(i));
+}
+
+/// A block per row. Each thread combines every block_threads-th value, then halves combine with halves.
+template <class T, class Load, class Combine, class Store>
+__global__ void reduce(index columns, T start, Load load, Combine combine, Store store) {
+  __shared__ T partial[block_threads];
+  const index row = blockIdx.x;
+  T mine = start;
+  for (std::uint64_t c = threadIdx.x; c < columns; c += block_threads)
+    mine = combine(mine, load(row, static_cast<index>(c)));
+  partial[threadIdx.x] = mine;
+  __syncthreads();
+  for (index half = block_threads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half)
+      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) store(row, partial[0]);
+}
+
+}  // namespace cuda
+
+template <class F>
+void for_each(stream& s, std::size_t n, F f) {
+  if (n == 0) return;
+  const index count = to_index(n);
+  const auto blocks = static_cast<unsigned>((n + block_threads - 1) / block_threads);
+  enter_device(s);
+  cuda::each<<<blocks, block_threads, 0, static_cast<cudaStream_t>(s.native())>>>(count, f);
+  check_launch(s);
+}
+
+template <class T, class Load, class Combine, class Store>
+void reduce_rows(stream& s, std::size_t rows, std::size_t columns, T start, Load load,
+                 Combine combine, Store store) {
+  if (rows == 0) return;
+  const index blocks = to_index(rows);
+  enter_device(s);
+  cuda::reduce<<<blocks, block_threads, 0, static_cast<cudaStream_t>(s.native())>>>(
+      to_index(columns), start, load, combine, store);
+  check_launch(s);
+}
+
+}  // namespace poseidon::gpu

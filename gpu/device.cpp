@@ -1,0 +1,137 @@
+#include "gpu/device.hpp"
+
+#include "gpu/host_memory.hpp"
+#include "gpu/replica.hpp"
+#include "models/layer_rules.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+namespace poseidon::gpu {
+namespace {
+
+std::string describe_one(int ordinal) {
+  const auto p = properties(ordinal);
+  char text[160];
+  std::snprintf(text, sizeof text, "GPU %d: %s, %.1f GiB, compute capability %d.%d", ordinal,
+                p.name.c_str(), static_cast<double>(p.total_bytes) / (1 << 30), p.major, p.minor);
+  return text;
+}
+
+library_options options_of(const plugin_choice& choice) {
+  library_options o;
+  switch (choice.math) {
+    case device_math::fp32:
+      o.precision = math::fp32;
+      break;
+    case device_math::tf32:
+      o.precision = math::tf32;
+      break;
+    case device_math::bf16:
+      o.precision = math::bf16;
+      break;
+  }
+  o.deterministic = choice.deterministic;
+  return o;
+}
+
+class gpu_device final : public device {
+ public:
+  gpu_device(const plugin_choice& choice, std::shared_ptr<device> arithmetic)
+      : choice_(choice), arithmetic_(std::move(arithmetic)) {
+    const int have = device_count();
+    for (const int ordinal : choice_.ordinals)
+      if (ordinal < 0 || ordinal >= have)
+        throw error(error_kind::absent, 0,
+                    "there is no GPU " + std::to_string(ordinal) + ": this machine has " +
+                        std::to_string(have) +
+                        (have == 1 ? " (0)" : " (0 to " + std::to_string(have - 1) + ")") +
+                        ". poseidon-node device-query lists them.");
+    if (choice_.ordinals.empty()) throw std::invalid_argument("a GPU device without GPUs");
+    host_ = make_host_memory();
+    contexts_.resize(choice_.ordinals.size());
+  }
+
+  std::string describe() const override {
+    std::string text;
+    for (const int ordinal : choice_.ordinals)
+      text += (text.empty() ? "" : "; ") + describe_one(ordinal);
+    return text + "; " + describe_runtime();
+  }
+
+  bool goes_on() const override { return true; }
+  std::shared_ptr<std::pmr::memory_resource> host_memory() const override { return host_; }
+  std::uint32_t replicas() const override {
+    return static_cast<std::uint32_t>(choice_.ordinals.size());
+  }
+
+  std::unique_ptr<replica> make_replica(const net& n,
+                                        std::span<const parameter_values* const> parameters,
+                                        replica_options options) override {
+    if (parameters.size() != n.parameters.size())
+      throw std::invalid_argument(
+          "net \"" + n.name + "\" has " + std::to_string(n.parameters.size()) +
+          " parameters, make_replica was given " + std::to_string(parameters.size()));
+    const std::size_t place = options.index % contexts_.size();
+    auto with = contexts_[place].lock();
+    if (with == nullptr) {
+      with = std::make_shared<context>(choice_.ordinals[place], options_of(choice_));
+      contexts_[place] = with;
+    }
+    return compile(std::move(with), host_, n, parameters, std::move(options));
+  }
+
+  bool supports(std::string_view layer_type) const override {
+    const auto* known = poseidon::find_layer_type(layer_type);
+    return find_layer_type(layer_type) != nullptr || (known != nullptr && known->source);
+  }
+
+  void enter_thread(int threads) override { arithmetic_->enter_thread(threads); }
+
+  void add(std::span<float> into, std::span<const float> x) const override {
+    arithmetic_->add(into, x);
+  }
+  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
+              std::span<const float> values, std::span<float> fresh,
+              std::span<const std::span<float>> history) const override {
+    arithmetic_->update(rule, step, gradient, values, fresh, history);
+  }
+  void keep(float keeps, std::span<const float> change, std::span<const float> values,
+            std::span<float> fresh) const override {
+    arithmetic_->keep(keeps, change, values, fresh);
+  }
+  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
+               std::span<float> weights, std::span<float> bias) const override {
+    arithmetic_->rebuild(shape, u, v, weights, bias);
+  }
+
+ private:
+  const plugin_choice choice_;
+  const std::shared_ptr<device> arithmetic_;
+  std::shared_ptr<std::pmr::memory_resource> host_;
+  std::vector<std::weak_ptr<context>> contexts_;  // by ordinal of the choice; replicas keep them
+};
+
+}  // namespace
+
+std::shared_ptr<device> make_device(const plugin_choice& choice,
+                                    std::shared_ptr<device> arithmetic) {
+  return std::make_shared<gpu_device>(choice, std::move(arithmetic));
+}
+
+std::vector<std::string> list_devices() {
+  std::vector<std::string> lines;
+  const int n = device_count();
+  for (int i = 0; i < n; ++i) lines.push_back(describe_one(i));
+  return lines;
+}
+
+}  // namespace poseidon::gpu
+
+extern "C" const poseidon::device_plugin* poseidon_gpu_plugin() {
+  static constexpr poseidon::device_plugin plugin{poseidon::device_contract, POSEIDON_VERSION,
+                                                  &poseidon::gpu::make_device,
+                                                  &poseidon::gpu::list_devices};
+  return &plugin;
+}

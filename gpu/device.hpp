@@ -1,0 +1,16 @@
+// gpu/device.hpp - the GPUs of a node as one device, and what the plug-in exports.
+#pragma once
+#include "gpu/library.hpp"
+#include "models/device_plugin.hpp"
+
+namespace poseidon::gpu {
+
+/// Replica i lies on ordinals[i % size]. Sums, solver updates and factors are `arithmetic`'s, on the host.
+/// Errors   gpu::error: no driver, no such device.
+[[nodiscard]] std::shared_ptr<device> make_device(const plugin_choice& choice,
+                                                  std::shared_ptr<device> arithmetic);
+
+/// "GPU 0: NVIDIA H200, 139.8 GiB, compute capability 9.0"
+[[nodiscard]] std::vector<std::string> list_devices();
+
+}  // namespace poseidon::gpu

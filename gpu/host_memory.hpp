@@ -1,0 +1,14 @@
+// gpu/host_memory.hpp - pinned memory, taken in big pieces and handed out again.
+#pragma once
+#include "gpu/runtime.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
+
+namespace poseidon::gpu {
+
+/// Any thread. Pinning may wait for the device, so what is given back is kept for the next who asks.
+[[nodiscard]] std::shared_ptr<std::pmr::memory_resource> make_host_memory();
+
+}  // namespace poseidon::gpu

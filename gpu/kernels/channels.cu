@@ -1,0 +1,176 @@
+#include "gpu/kernels/channels.hpp"
+#include "gpu/launch.hpp"
+
+#include <cmath>
+
+namespace poseidon::gpu {
+namespace {
+
+/// Channels of places, and places of (channel, number in the channel).
+struct places {
+  index channels, plane;
+
+  POSEIDON_HOST_DEVICE index channel_of(index i) const { return i / plane % channels; }
+  POSEIDON_HOST_DEVICE index at(index channel, index k) const {
+    return (k / plane * channels + channel) * plane + k % plane;
+  }
+};
+
+places places_of(const channel_shape& c) {
+  return {to_index(c.channels), to_index(c.plane)};
+}
+
+/// Two sums in one pass. In double: the squares of a mean far from 0 would not fit into a float beside the variance.
+struct two_sums {
+  double first, second;
+};
+
+}  // namespace
+
+void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
+                    const float* bias, float* y) {
+  const places p = places_of(c);
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    const index channel = p.channel_of(i);
+    const float scaled = factor == nullptr ? x[i] : x[i] * factor[channel];
+    y[i] = bias == nullptr ? scaled : scaled + bias[channel];
+  });
+}
+
+void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums) {
+  const places p = places_of(c);
+  reduce_rows<double>(
+      s, c.channels, c.per_channel(), 0.0,
+      [=] POSEIDON_DEVICE(index channel, index k) { return double{x[p.at(channel, k)]}; },
+      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); });
+}
+
+void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums) {
+  const places p = places_of(c);
+  reduce_rows<double>(
+      s, c.channels, c.per_channel(), 0.0,
+      [=] POSEIDON_DEVICE(index channel, index k) {
+        const index at = p.at(channel, k);
+        return double{x[at]} * double{y[at]};
+      },
+      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); });
+}
+
+void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
+                   bool shared, float* y) {
+  const places p = places_of(c);
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    y[i] = x[i] > 0 ? x[i] : x[i] * slope[shared ? 0 : p.channel_of(i)];
+  });
+}
+
+void prelu_backward(stream& s, const channel_shape& c, const float* x, const float* slope,
+                    bool shared, const float* dy, float* dx) {
+  const places p = places_of(c);
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    dx[i] = x[i] > 0 ? dy[i] : dy[i] * slope[shared ? 0 : p.channel_of(i)];
+  });
+}
+
+void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
+                    float* dslope) {
+  // Shared: one channel that is everything.
+  const places p = shared ? places{1, 1} : places_of(c);
+  reduce_rows<double>(
+      s, shared ? 1 : c.channels, shared ? c.values() : c.per_channel(), 0.0,
+      [=] POSEIDON_DEVICE(index channel, index k) {
+        const index at = p.at(channel, k);
+        return x[at] > 0 ? 0.0 : double{x[at]} * double{dy[at]};
+      },
+      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
+      [=] POSEIDON_DEVICE(index channel, double sum) {
+        dslope[channel] = static_cast<float>(sum);
+      });
+}
+
+void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
+                     const channel_statistics& to) {
+  const places p = places_of(c);
+  const channel_statistics t = to;
+  const auto count = static_cast<double>(c.per_channel());
+  reduce_rows<two_sums>(
+      s, c.channels, c.per_channel(), two_sums{0, 0},
+      [=] POSEIDON_DEVICE(index channel, index k) {
+        const double v = x[p.at(channel, k)];
+        return two_sums{v, v * v};
+      },
+      [=] POSEIDON_DEVICE(two_sums a, two_sums b) {
+        return two_sums{a.first + b.first, a.second + b.second};
+      },
+      [=] POSEIDON_DEVICE(index channel, two_sums sum) {
+        const double mean = sum.first / count, squares = sum.second / count - mean * mean;
+        const float variance = static_cast<float>(squares > 0 ? squares : 0);
+        t.mean[channel] = static_cast<float>(mean);
+        t.variance[channel] = variance;
+        t.scale[channel] = 1 / std::sqrt(variance + eps);
+      });
+}
+
+void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
+                     const float* variance_sum, const float* factor, const channel_statistics& to) {
+  const channel_statistics t = to;
+  for_each(s, channels, [=] POSEIDON_DEVICE(index channel) {
+    const float one_over = *factor == 0 ? 0 : 1 / *factor;
+    const float variance = one_over * variance_sum[channel];
+    t.mean[channel] = one_over * mean_sum[channel];
+    t.variance[channel] = variance;
+    t.scale[channel] = 1 / std::sqrt(variance + eps);
+  });
+}
+
+void write_change(stream& s, const channel_shape& c, float weight, const channel_statistics& from,
+                  float* mean_change, float* variance_change, float* factor_change) {
+  const channel_statistics f = from;
+  const auto m = static_cast<float>(c.per_channel());
+  const float unbiased = m > 1 ? m / (m - 1) : 1;
+  for_each(s, c.channels, [=] POSEIDON_DEVICE(index channel) {
+    mean_change[channel] = weight * f.mean[channel];
+    variance_change[channel] = weight * (unbiased * f.variance[channel]);
+    if (channel == 0) *factor_change = weight;
+  });
+}
+
+void normalize(stream& s, const channel_shape& c, const float* x, const channel_statistics& with,
+               float* y, float* copy) {
+  const places p = places_of(c);
+  const channel_statistics w = with;
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    const index channel = p.channel_of(i);
+    const float v = (x[i] - w.mean[channel]) * w.scale[channel];
+    y[i] = v;
+    if (copy != nullptr) copy[i] = v;
+  });
+}
+
+void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
+                        const float* scale, float* means, float* dx) {
+  const places p = places_of(c);
+  const index channels = p.channels;
+  const auto count = static_cast<double>(c.per_channel());
+  reduce_rows<two_sums>(
+      s, c.channels, c.per_channel(), two_sums{0, 0},
+      [=] POSEIDON_DEVICE(index channel, index k) {
+        const index at = p.at(channel, k);
+        return two_sums{double{dy[at]}, double{dy[at]} * double{y[at]}};
+      },
+      [=] POSEIDON_DEVICE(two_sums a, two_sums b) {
+        return two_sums{a.first + b.first, a.second + b.second};
+      },
+      [=] POSEIDON_DEVICE(index channel, two_sums sum) {
+        means[channel] = static_cast<float>(sum.first / count);
+        means[channels + channel] = static_cast<float>(sum.second / count);
+      });
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    const index channel = p.channel_of(i);
+    dx[i] = (dy[i] - means[channel] - y[i] * means[channels + channel]) * scale[channel];
+  });
+}
+
+}  // namespace poseidon::gpu

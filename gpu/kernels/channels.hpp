@@ -1,0 +1,58 @@
+// gpu/kernels/channels.hpp
+//
+// Kernels over blobs whose channels each have numbers of their own: biases, factors, slopes, means. A blob is seen as
+// [outer, channels, plane]; wherever the channels' axes lie, the axes before and behind them are one each.
+// Writes   outputs are overwritten; an output of a blob's size may be its input's own memory.
+#pragma once
+#include "gpu/runtime.hpp"
+
+#include <cstddef>
+
+namespace poseidon::gpu {
+
+struct channel_shape {
+  std::size_t outer = 1, channels = 1, plane = 1;
+
+  [[nodiscard]] std::size_t values() const { return outer * channels * plane; }
+  [[nodiscard]] std::size_t per_channel() const { return outer * plane; }
+};
+
+/// y = x * factor[c] + bias[c]. Either may be null: 1, and 0.
+void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
+                    const float* bias, float* y);
+/// sums[c] = sum of x
+void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums);
+/// sums[c] = sum of x y
+void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums);
+
+/// y = x where x > 0, else x * slope[c], or x * slope[0] where `shared`.
+void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
+                   bool shared, float* y);
+void prelu_backward(stream& s, const channel_shape& c, const float* x, const float* slope,
+                    bool shared, const float* dy, float* dx);
+/// dslope, [channels] or [1]
+void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
+                    float* dslope);
+
+/// What a normalisation knows of its channels, [channels] each: scale = 1 / sqrt(variance + eps).
+struct channel_statistics {
+  float *mean, *variance, *scale;
+};
+/// Of the values in x. The variance is the sum of squares divided by the values, as it is used to normalise.
+void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
+                     const channel_statistics& to);
+/// From Caffe's running sums, which a third blob of one value says how to divide; 0 there means nothing was seen.
+void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
+                     const float* variance_sum, const float* factor, const channel_statistics& to);
+/// What a pass adds to the running sums: weight times the mean, the unbiased variance, and 1.
+void write_change(stream& s, const channel_shape& c, float weight, const channel_statistics& from,
+                  float* mean_change, float* variance_change, float* factor_change);
+/// y = (x - mean) * scale, and the same to `copy` unless that is null.
+void normalize(stream& s, const channel_shape& c, const float* x, const channel_statistics& with,
+               float* y, float* copy);
+/// dx = (dy - mean of dy - y * mean of (dy y)) * scale, the gradient where the statistics are the batch's.
+/// `means` [2, channels] is scratch.
+void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
+                        const float* scale, float* means, float* dx);
+
+}  // namespace poseidon::gpu

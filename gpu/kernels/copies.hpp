@@ -1,0 +1,26 @@
+// gpu/kernels/copies.hpp - kernels that move values, or repeat them, without changing any.
+#pragma once
+#include "gpu/runtime.hpp"
+
+#include <cstddef>
+
+namespace poseidon::gpu {
+
+/// Runs of values that lie a step apart in one blob and another in the other.
+struct run_copy {
+  std::size_t runs = 0, length = 0;  ///< values in a run
+  std::size_t from_step = 0, to_step = 0;
+};
+/// Concat and Slice.
+void copy_runs(stream& s, const run_copy& c, const float* from, float* to);
+
+/// to [times, n] = n values, again and again.
+void repeat(stream& s, std::size_t times, std::size_t n, const float* from, float* to);
+/// Runs [outer, n] become [outer, times, n].
+void tile(stream& s, std::size_t outer, std::size_t times, std::size_t n, const float* from,
+          float* to);
+/// The gradient of tile(): to [outer, n] = sum of from [outer, times, n].
+void sum_tiles(stream& s, std::size_t outer, std::size_t times, std::size_t n, const float* from,
+               float* to);
+
+}  // namespace poseidon::gpu

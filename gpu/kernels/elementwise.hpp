@@ -1,0 +1,87 @@
+// gpu/kernels/elementwise.hpp - kernels that treat each value by itself. All are enqueued to `s` and return at
+// once; n is a number of values; outputs are overwritten and may be an input's own memory.
+#pragma once
+#include "gpu/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poseidon::gpu {
+
+/// y = f(x) of Caffe's activation layers, with dx = dy * f'. What a, b and c stand for is said beside each.
+struct unary_function {
+  enum class kind {
+    relu,         ///< x where x > 0, else a x
+    absolute,     ///< |x|
+    sigmoid,      ///< 1 / (1 + e^-x)
+    tangent,      ///< tanh x
+    elu,          ///< x where x > 0, else a (e^x - 1)
+    soft_plus,    ///< log(1 + e^x)
+    power,        ///< (c + b x)^a
+    exponential,  ///< b e^(a x)
+    logarithm,    ///< c log(b + a x)
+    threshold,    ///< 1 where x > a, else 0
+    clip,         ///< x, but never below a or above b
+    swish         ///< x sigmoid(a x)
+  };
+  kind what = kind::relu;
+  float a = 0, b = 0, c = 0;
+
+  /// Does f' need x? Else it makes do with y, so that the layer can work in place.
+  [[nodiscard]] bool needs_x() const {
+    switch (what) {
+      case kind::relu:
+        return a < 0;  // else y > 0 says the same as x > 0
+      case kind::sigmoid:
+      case kind::tangent:
+      case kind::exponential:
+      case kind::threshold:
+        return false;
+      default:
+        return true;
+    }
+  }
+};
+
+void apply(stream& s, const unary_function& f, std::size_t n, const float* x, float* y);
+/// `x` is not read where !f.needs_x().
+void apply_derivative(stream& s, const unary_function& f, std::size_t n, const float* x,
+                      const float* y, const float* dy, float* dx);
+
+void fill(stream& s, std::size_t n, float value, float* y);
+/// y = a x
+void scale(stream& s, std::size_t n, float a, const float* x, float* y);
+/// z = a x + b y
+void add_scaled(stream& s, std::size_t n, float a, const float* x, float b, const float* y,
+                float* z);
+/// z = x y
+void multiply(stream& s, std::size_t n, const float* x, const float* y, float* z);
+/// z = x - y
+inline void subtract(stream& s, std::size_t n, const float* x, const float* y, float* z) {
+  add_scaled(s, n, 1, x, -1, y, z);
+}
+
+/// One step of a maximum over several blobs: takes x where it is larger than y (`ties`: or equal), and notes
+/// `number` as the winner.
+void take_larger(stream& s, std::size_t n, const float* x, bool ties, std::int32_t number, float* y,
+                 std::int32_t* winner);
+/// dx = dy where `number` won, else 0.
+void give_to_winner(stream& s, std::size_t n, std::int32_t number, const std::int32_t* winner,
+                    const float* dy, float* dx);
+/// Integers; as `fill`.
+void fill(stream& s, std::size_t n, std::int32_t value, std::int32_t* y);
+/// y = the integer x.
+void to_floats(stream& s, std::size_t n, const std::int32_t* x, float* y);
+
+/// The random factors of one dropout layer in one pass, see models/random.hpp.
+struct dropout_draw {
+  std::uint64_t seed = 0, first_sample = 0;
+  std::uint32_t layer = 0;
+  float ratio = 0;  ///< of values that become 0, in [0, 1)
+};
+/// y = x * factor, the factors being 0 or 1 / (1 - ratio). The same bits as the CPU's; the gradient is the same
+/// function of dy.
+void drop_out(stream& s, const dropout_draw& draw, std::size_t samples, std::size_t per_sample,
+              const float* x, float* y);
+
+}  // namespace poseidon::gpu

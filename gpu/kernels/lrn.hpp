@@ -1,0 +1,29 @@
+// gpu/kernels/lrn.hpp - local response normalisation: y = x * s^-beta, s = k + alpha / n * (sum of x^2 over n neighbours).
+//
+// Shapes   x, y, s, dy, dx [samples, channels, height, width]; all overwritten
+// Source   Krizhevsky, Sutskever & Hinton, "ImageNet classification with deep convolutional neural networks",
+//          NIPS 2012, §3.3.
+#pragma once
+#include "gpu/runtime.hpp"
+
+#include <cstddef>
+
+namespace poseidon::gpu {
+
+struct lrn_shape {
+  std::size_t samples = 0, channels = 0;
+  int height = 0, width = 0;
+  /// Neighbours are `size` channels at the same place, or size x size places of the same channel. Odd.
+  int size = 5;
+  bool within_channel = false;
+  float alpha = 1, beta = 0.75f, k = 1;
+
+  [[nodiscard]] std::size_t values() const { return samples * channels * height * width; }
+};
+
+/// Keeps s in `sums` for the gradient.
+void lrn_forward(stream& s, const lrn_shape& l, const float* x, float* y, float* sums);
+void lrn_backward(stream& s, const lrn_shape& l, const float* x, const float* y, const float* sums,
+                  const float* dy, float* dx);
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,182 @@
+#include "gpu/kernels/pooling.hpp"
+#include "gpu/launch.hpp"
+#include "models/random.hpp"
+
+#include <cfloat>
+
+namespace poseidon::gpu {
+namespace {
+
+/// The part of a window that lies inside the image, and the size that AVE divides by.
+struct window {
+  int top, bottom, left, right;  // rows [top, bottom), columns [left, right)
+  float area;
+};
+
+POSEIDON_HOST_DEVICE inline int larger(int a, int b) {
+  return a > b ? a : b;
+}
+POSEIDON_HOST_DEVICE inline int smaller(int a, int b) {
+  return a < b ? a : b;
+}
+
+POSEIDON_HOST_DEVICE inline window window_of(const pool_shape& p, int row, int column) {
+  const int first_row = row * p.stride_h - p.pad_h, first_column = column * p.stride_w - p.pad_w;
+  const int end_row = smaller(first_row + p.kernel_h, p.height + p.pad_h);
+  const int end_column = smaller(first_column + p.kernel_w, p.width + p.pad_w);
+  return {larger(first_row, 0), smaller(end_row, p.height), larger(first_column, 0),
+          smaller(end_column, p.width),
+          static_cast<float>((end_row - first_row) * (end_column - first_column))};
+}
+
+/// An output: its plane, and its window there.
+struct output {
+  index plane;
+  window over;
+};
+POSEIDON_HOST_DEVICE inline output output_of(const pool_shape& p, index i) {
+  const auto size = static_cast<index>(p.out_height * p.out_width);
+  const auto place = static_cast<int>(i % size);
+  return {i / size, window_of(p, place / p.out_width, place % p.out_width)};
+}
+
+/// A pixel: its plane, itself, and the outputs whose windows hold it, rows [top, bottom), columns [left, right).
+struct pixel {
+  index plane;
+  int row, column, top, bottom, left, right;
+};
+POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index i) {
+  const auto size = static_cast<index>(p.height * p.width);
+  const auto place = static_cast<int>(i % size);
+  const int row = place / p.width, column = place % p.width;
+  const int r = row + p.pad_h,
+            c = column + p.pad_w;  // window k covers [k stride, k stride + kernel)
+  return {i / size,
+          row,
+          column,
+          r < p.kernel_h ? 0 : (r - p.kernel_h) / p.stride_h + 1,
+          smaller(r / p.stride_h + 1, p.out_height),
+          c < p.kernel_w ? 0 : (c - p.kernel_w) / p.stride_w + 1,
+          smaller(c / p.stride_w + 1, p.out_width)};
+}
+
+}  // namespace
+
+void max_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x, float* y,
+              std::int32_t* choice) {
+  const pool_shape p = shape;
+  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, i);
+    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+    float best = -FLT_MAX;
+    std::int32_t at = -1;
+    for (int h = o.over.top; h < o.over.bottom; ++h) {
+      for (int w = o.over.left; w < o.over.right; ++w) {
+        const float v = plane[h * p.width + w];
+        if (v > best) best = v, at = h * p.width + w;
+      }
+    }
+    y[i] = best;
+    choice[i] = at;
+  });
+}
+
+void spread_to_choice(stream& s, const pool_shape& shape, std::size_t planes,
+                      const std::int32_t* choice, const float* dy, float* dx) {
+  const pool_shape p = shape;
+  for_each(s, planes * p.in_plane(), [=] POSEIDON_DEVICE(index i) {
+    const pixel at = pixel_of(p, i);
+    const std::size_t first =
+        std::size_t{at.plane} * static_cast<index>(p.out_height * p.out_width);
+    const std::int32_t own = at.row * p.width + at.column;
+    float sum = 0;
+    for (int h = at.top; h < at.bottom; ++h) {
+      for (int w = at.left; w < at.right; ++w) {
+        const std::size_t o = first + static_cast<index>(h * p.out_width + w);
+        if (choice[o] == own) sum += dy[o];
+      }
+    }
+    dx[i] = sum;
+  });
+}
+
+void ave_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x, float* y) {
+  const pool_shape p = shape;
+  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, i);
+    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+    float sum = 0;
+    for (int h = o.over.top; h < o.over.bottom; ++h) {
+      for (int w = o.over.left; w < o.over.right; ++w) sum += plane[h * p.width + w];
+    }
+    y[i] = sum / o.over.area;
+  });
+}
+
+void ave_pool_backward(stream& s, const pool_shape& shape, std::size_t planes, const float* dy,
+                       float* dx) {
+  const pool_shape p = shape;
+  for_each(s, planes * p.in_plane(), [=] POSEIDON_DEVICE(index i) {
+    const pixel at = pixel_of(p, i);
+    const std::size_t first =
+        std::size_t{at.plane} * static_cast<index>(p.out_height * p.out_width);
+    float sum = 0;
+    for (int h = at.top; h < at.bottom; ++h) {
+      for (int w = at.left; w < at.right; ++w) {
+        sum += dy[first + static_cast<index>(h * p.out_width + w)] / window_of(p, h, w).area;
+      }
+    }
+    dx[i] = sum;
+  });
+}
+
+void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::size_t samples,
+               std::size_t channels, const float* x, float* y, std::int32_t* choice) {
+  const pool_shape p = shape;
+  const pool_draw d = draw;
+  const index per_sample = to_index(channels * p.out_plane());
+  for_each(s, samples * per_sample, [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, i);
+    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+    const index within = i % per_sample;
+    const auto words = random_words(d.seed, random_use::pooling, d.layer,
+                                    d.first_sample + i / per_sample, within / 4);
+    float whole = 0, sum = 0;
+    for (int h = o.over.top; h < o.over.bottom; ++h) {
+      for (int w = o.over.left; w < o.over.right; ++w) whole += plane[h * p.width + w];
+    }
+    // The first place where the running sum reaches the drawn part of the whole, or the last of all.
+    const float goal = unit_float(words[within % 4]) * whole;
+    std::int32_t at = 0;
+    bool found = false;
+    for (int h = o.over.top; h < o.over.bottom && !found; ++h) {
+      for (int w = o.over.left; w < o.over.right && !found; ++w) {
+        at = h * p.width + w;
+        sum += plane[at];
+        found = sum >= goal;
+      }
+    }
+    y[i] = plane[at];
+    choice[i] = at;
+  });
+}
+
+void weighted_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x,
+                   float* y) {
+  const pool_shape p = shape;
+  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, i);
+    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+    float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
+    for (int h = o.over.top; h < o.over.bottom; ++h) {
+      for (int w = o.over.left; w < o.over.right; ++w) {
+        const float v = plane[h * p.width + w];
+        weights += v;
+        sum += v * v;
+      }
+    }
+    y[i] = sum / weights;
+  });
+}
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,46 @@
+// gpu/launch.hpp
+//
+// The only way in which kernels are started. A kernel is a lambda or function object over plain values and pointers
+// to device memory, in a .cu file that contains nothing but C++: nvcc compiles it for the device, and g++ the same
+// file for gpu/simulated/, where it runs as a loop.
+//
+//   gpu::for_each(s, n, [=] POSEIDON_DEVICE(gpu::index i) { y[i] = x[i] > 0 ? x[i] : 0; });
+//
+// nvcc asks of such a lambda that it captures by value, has no captures with an initialiser, and stands in a function
+// that is neither private nor protected nor itself a lambda without a name.
+//
+//   for_each(stream, n, f)                      f(i) for i in [0, n), in any order
+//   reduce_rows<T>(stream, rows, columns, start, load, combine, store)
+//       store(row, combination of start and load(row, column) over the columns); always in the same order, which is
+//       the same under CUDA and simulated: `block_threads` partial results, taken in turns, then a tree.
+//
+// Errors   gpu::error: more than 2^32 - 1 indices; what the runtime answers to the launch.
+#pragma once
+#include "gpu/annotations.hpp"
+#include "gpu/runtime.hpp"
+
+#include <cstdint>
+
+namespace poseidon::gpu {
+
+/// Of a value in a blob. 32 bits because a GPU divides those several times faster; no blob has more values.
+using index = std::uint32_t;
+
+/// Threads of a block, and partial results of a reduction.
+inline constexpr index block_threads = 256;
+
+/// Checks a number of values. Errors   gpu::error (misused) beyond 32 bits.
+[[nodiscard]] inline index to_index(std::size_t n) {
+  if (n > UINT32_MAX)
+    throw error(error_kind::misused, 0,
+                std::to_string(n) + " values are more than a kernel can count (2^32 - 1)");
+  return static_cast<index>(n);
+}
+
+}  // namespace poseidon::gpu
+
+#if defined(__CUDACC__)
+#include "gpu/cuda/launch.cuh"
+#else
+#include "gpu/simulated/launch.hpp"
+#endif

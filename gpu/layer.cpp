@@ -1,0 +1,54 @@
+#include "gpu/layer.hpp"
+
+#include "gpu/blob_memory.hpp"
+#include "gpu/shared_gradient.hpp"
+
+namespace poseidon::gpu {
+
+const float* layer_context::parameter(std::size_t slot) const {
+  return slot < layer.parameters.size() ? state.parameters[layer.parameters[slot]] : nullptr;
+}
+
+gradient_slot layer_context::gradient(std::size_t slot) const {
+  if (slot >= layer.parameters.size() || !layer.learn.at(slot)) return {};
+  const std::size_t p = layer.parameters[slot];
+  if (state.gradients[p] == nullptr) return {};
+  const auto values = static_cast<std::size_t>(count(state.graph.parameters[p].shape));
+  const auto& shared = state.shared[p];
+  if (shared == nullptr) return gradient_slot(state.gradients[p], values);
+  std::size_t place = 0;  // among the layers that write it, counted from the net's end
+  for (std::size_t i = state.graph.layers.size(); i-- > 0;) {
+    const net_layer& l = state.graph.layers[i];
+    for (std::size_t s = l.parameters.size(); s-- > 0;) {
+      if (l.parameters[s] != p || !l.needs_backward || !l.learn.at(s)) continue;
+      if (i == index && s == slot) return gradient_slot(shared->part(place), values, shared);
+      ++place;
+    }
+  }
+  return {};
+}
+
+float* layer_context::statistic(std::size_t slot) const {
+  return slot < layer.parameters.size() ? state.gradients[layer.parameters[slot]] : nullptr;
+}
+
+device_memory layer_context::allocate(std::size_t bytes) const {
+  return claim(state.compute, bytes, "layer \"" + layer.name + "\" (" + layer.type + ")",
+               smaller_batch);
+}
+
+void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
+  if (!wants_diff(i)) return;
+  refuse("the net wants the gradient of its bottom \"" + layer.spec.bottom(static_cast<int>(i)) +
+         "\", but that bottom holds " + what +
+         ", which have none. Give the layer propagate_down: false for it, or remove "
+         "force_backward.");
+}
+
+void layer_context::refuse(const std::string& text) const {
+  const std::string what = "layer \"" + layer.name + "\" (" + layer.type + "): " + text;
+  if (layer.where.file.empty()) throw spec_error(what);
+  throw spec_error(layer.where, what);
+}
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,137 @@
+// gpu/layer.hpp
+//
+// What a layer of one replica sees: blobs, parameters and gradients in device memory, the stream that it enqueues to,
+// the libraries, scratch memory. A layer is a poseidon::kernel whose forward() and backward() only enqueue to the
+// compute stream and return. When they are called everything that they read is, or will be, there in stream order:
+// the replica (gpu/replica.cpp) has made the stream wait for fresh parameters, and afterwards sees to it that
+// gradients leave.
+#pragma once
+#include "gpu/fault_board.hpp"
+#include "gpu/library.hpp"
+#include "models/device.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon::gpu {
+
+/// Plain layout, Caffe's. Pointers are to device memory and stay for the replica's life.
+struct gpu_blob {
+  const shape* extents = nullptr;
+  float* data = nullptr;
+  float* diff = nullptr;  ///< null where no layer needs it
+  [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
+};
+
+/// See gpu/shared_gradient.hpp.
+class shared_gradient;
+
+/// Where one layer writes the gradient of one parameter: between begin() and end(), once per pass.
+class gradient_slot {
+ public:
+  gradient_slot() = default;
+  explicit gradient_slot(float* target, std::size_t values,
+                         std::shared_ptr<shared_gradient> with = {})
+      : target_(target), values_(values), shared_(std::move(with)) {}
+  [[nodiscard]] bool wanted() const { return target_ != nullptr; }
+  [[nodiscard]] std::size_t values() const { return values_; }
+  [[nodiscard]] float* begin() { return target_; }  ///< to be overwritten
+  void end();
+
+ private:
+  float* target_ = nullptr;
+  std::size_t values_ = 0;
+  std::shared_ptr<shared_gradient> shared_;
+};
+
+/// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
+struct replica_state {
+  const net& graph;
+  replica_options options;
+  int device = 0;
+  stream& compute;
+  library& libraries;
+  std::vector<shape> extents;            ///< by net blob
+  std::vector<gpu_blob> blobs;           ///< by net blob
+  std::vector<const float*> parameters;  ///< by net parameter, in device memory
+  std::vector<float*> gradients;  ///< by net parameter, in device memory; null without backward
+  std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
+  std::vector<device_memory> memory;                     ///< what all of these point into
+  std::size_t scratch_bytes = 0;                         ///< the most that any layer has asked for
+  device_memory scratch;                                 ///< after all layers have been made
+  std::unique_ptr<fault_board> faults = nullptr;         ///< of all layers
+
+  [[nodiscard]] bool by_factors(std::size_t layer) const {
+    return layer < options.by_factors.size() && options.by_factors[layer];
+  }
+  [[nodiscard]] bool has_backward() const {
+    return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
+  }
+};
+
+/// What a layer's maker sees. `state` lives longer than the layer.
+struct layer_context {
+  replica_state& state;
+  const net_layer& layer;
+  std::size_t index;  ///< among the net's layers; the `who` of random numbers
+
+  [[nodiscard]] stream& compute() const { return state.compute; }
+  [[nodiscard]] const gpu_blob& bottom(std::size_t i) const {
+    return state.blobs[layer.bottoms.at(i)];
+  }
+  [[nodiscard]] const gpu_blob& top(std::size_t i) const { return state.blobs[layer.tops.at(i)]; }
+  [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
+  [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
+  [[nodiscard]] bool in_place() const {
+    return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
+  }
+  [[nodiscard]] bool training() const { return phase_of(state.graph, layer) == ::caffe::TRAIN; }
+  /// Does backward() have to write the diff of bottom i?
+  [[nodiscard]] bool wants_diff(std::size_t i) const {
+    return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
+  }
+  /// Device memory of a parameter's values, the same for the replica's life; null if there is no such slot.
+  [[nodiscard]] const float* parameter(std::size_t slot) const;
+  [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
+  /// Where the change of a running statistic goes, see net_parameter::keeps; null where nobody takes it.
+  [[nodiscard]] float* statistic(std::size_t slot) const;
+  /// Memory of the layer's own, zeros.
+  /// Errors   gpu::error (memory) with the layer, what it wanted, what there is, and what to try.
+  [[nodiscard]] device_memory allocate(std::size_t bytes) const;
+  /// Announces that a kernel will use state.scratch with this many bytes. What lies there is another layer's at the
+  /// next kernel.
+  void wants_scratch(std::size_t bytes) const {
+    state.scratch_bytes = std::max(state.scratch_bytes, bytes);
+  }
+  /// Where the layer's kernels report a number in a bottom that it cannot use, and what to say of it.
+  [[nodiscard]] label_fault* fault(fault_board::text say) const {
+    return state.faults->at(index, std::move(say));
+  }
+  /// Refuses a net that would need the gradient of bottom i, which holds `what`.
+  void require_no_gradient(std::size_t i, const std::string& what) const;
+  /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
+  [[noreturn]] void refuse(const std::string& text) const;
+};
+
+/// A kernel without backward work: Accuracy, Silence in TEST.
+class forward_only : public kernel {
+ public:
+  void backward(const pass&) override {}
+};
+
+using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);
+
+/// Data layers are the replica's own (gpu/source.cpp): batches come in by the copy-in stream.
+struct layer_type {
+  const char* name;
+  layer_maker make;
+};
+/// Null for a type without kernel here. (gpu/layers/table.cpp)
+[[nodiscard]] const layer_type* find_layer_type(std::string_view name);
+[[nodiscard]] std::string known_layer_types();
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,128 @@
+// gpu/layers/activation.cpp - layers that map each value by itself: y = f(x), dx = dy * f'; and Dropout.
+#include "gpu/kernels/elementwise.hpp"
+#include "gpu/layers/layers.hpp"
+
+#include <cmath>
+
+namespace poseidon::gpu {
+namespace {
+
+class activation_kernel final : public kernel {
+ public:
+  activation_kernel(const layer_context& c, const unary_function& f)
+      : compute_(c.compute()),
+        f_(f),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)) {
+    if (c.in_place() && f.needs_x() && backward_wanted_)
+      kept_ = c.allocate(top_.values() * sizeof(float));
+  }
+
+  void forward(const pass&) override {
+    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+    apply(compute_, f_, top_.values(), bottom_.data, top_.data);
+  }
+
+  void backward(const pass&) override {
+    if (!backward_wanted_) return;
+    const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+    apply_derivative(compute_, f_, top_.values(), x, top_.data, top_.diff, bottom_.diff);
+  }
+
+ private:
+  stream& compute_;
+  unary_function f_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+  device_memory kept_;  // x, where the layer works in place and needs it
+};
+
+/// -1 stands for e.
+float log_of_base(const layer_context& c, float base) {
+  if (base == -1) return 1;
+  if (base > 0) return std::log(base);
+  c.refuse("base is " + std::to_string(base) + ", it must be above 0, or -1 for e.");
+}
+
+unary_function read_function(const layer_context& c) {
+  using kind = unary_function::kind;
+  const std::string& type = c.layer.type;
+  const auto& spec = c.layer.spec;
+  if (type == "ReLU") return {kind::relu, spec.relu_param().negative_slope()};
+  if (type == "AbsVal") return {kind::absolute};
+  if (type == "Sigmoid") return {kind::sigmoid};
+  if (type == "TanH") return {kind::tangent};
+  if (type == "ELU") return {kind::elu, spec.elu_param().alpha()};
+  if (type == "BNLL") return {kind::soft_plus};
+  if (type == "Power") {
+    const auto& p = spec.power_param();
+    return {kind::power, p.power(), p.scale(), p.shift()};
+  }
+  if (type == "Exp") {  // base^(shift + scale x)
+    const auto& p = spec.exp_param();
+    const float log_base = log_of_base(c, p.base());
+    return {kind::exponential, log_base * p.scale(), std::exp(log_base * p.shift())};
+  }
+  if (type == "Log") {  // log_base(shift + scale x)
+    const auto& p = spec.log_param();
+    return {kind::logarithm, p.scale(), p.shift(), 1 / log_of_base(c, p.base())};
+  }
+  if (type == "Threshold") return {kind::threshold, spec.threshold_param().threshold()};
+  if (type == "Clip") return {kind::clip, spec.clip_param().min(), spec.clip_param().max()};
+  if (type == "Swish") return {kind::swish, spec.swish_param().beta()};
+  c.refuse("activation.cpp does not know it.");
+}
+
+/// Random factors from (seed, layer, global sample) when training, identity in TEST. They are made anew in backward():
+/// that takes less than to keep and to read them.
+class dropout_kernel final : public kernel {
+ public:
+  explicit dropout_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        layer_(static_cast<std::uint32_t>(c.index)),
+        ratio_(c.layer.spec.dropout_param().dropout_ratio()),
+        active_(c.training()),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)) {
+    if (!(ratio_ >= 0 && ratio_ < 1))
+      c.refuse("dropout_ratio is " + std::to_string(ratio_) + ", it has to lie in [0, 1).");
+  }
+
+  void forward(const pass& p) override { pass_on(p, bottom_.data, top_.data); }
+  void backward(const pass& p) override {
+    if (backward_wanted_) pass_on(p, top_.diff, bottom_.diff);
+  }
+
+ private:
+  void pass_on(const pass& p, const float* from, float* to) {
+    const shape& s = *bottom_.extents;
+    const std::size_t samples = s.empty() ? 1 : static_cast<std::size_t>(s[0]);
+    if (active_ && samples > 0) {
+      drop_out(compute_, {p.seed, p.first_sample, layer_, ratio_}, samples,
+               bottom_.values() / samples, from, to);
+    } else if (from != to) {
+      copy_within_device(compute_, to, from, bottom_.values() * sizeof(float));
+    }
+  }
+
+  stream& compute_;
+  std::uint32_t layer_;
+  float ratio_;
+  bool active_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_activation(const layer_context& c) {
+  return std::make_unique<activation_kernel>(c, read_function(c));
+}
+
+std::unique_ptr<kernel> make_dropout(const layer_context& c) {
+  return std::make_unique<dropout_kernel>(c);
+}
+
+}  // namespace poseidon::gpu

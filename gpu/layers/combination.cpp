@@ -1,0 +1,340 @@
+// gpu/layers/combination.cpp - layers that combine blobs or hand them on: Eltwise, Split, Reshape and Flatten,
+// Concat and Slice, Tile, Silence, Parameter.
+#include "gpu/kernels/copies.hpp"
+#include "gpu/kernels/elementwise.hpp"
+#include "gpu/layers/layers.hpp"
+
+namespace poseidon::gpu {
+namespace {
+
+using operation = ::caffe::EltwiseParameter;
+
+/// SUM with coefficients, PROD or MAX over two or more bottoms of one shape.
+class eltwise_kernel final : public kernel {
+ public:
+  explicit eltwise_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        how_(c.layer.spec.eltwise_param().operation()),
+        size_(c.top(0).values()),
+        top_(c.top(0)) {
+    const auto& p = c.layer.spec.eltwise_param();
+    for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i)
+      bottoms_.push_back(
+          {c.bottom(i), c.wants_diff(i), p.coeff_size() > 0 ? p.coeff(static_cast<int>(i)) : 1.0f});
+    if (c.in_place() && c.layer.needs_backward && how_ != operation::SUM)
+      c.refuse("only SUM can work in place: the others need their bottoms for backward.");
+    if (how_ == operation::MAX) winner_ = c.allocate(size_ * sizeof(std::int32_t));
+  }
+
+  void forward(const pass&) override {
+    const operand &first = bottoms_[0], &second = bottoms_[bottoms_.size() > 1 ? 1 : 0];
+    if (bottoms_.size() == 1) {
+      gpu::scale(compute_, size_, how_ == operation::SUM ? first.coefficient : 1, first.blob.data,
+                 top_.data);
+      if (how_ == operation::MAX) fill(compute_, size_, std::int32_t{0}, winner());
+    } else if (how_ == operation::SUM) {
+      add_scaled(compute_, size_, first.coefficient, first.blob.data, second.coefficient,
+                 second.blob.data, top_.data);
+      for (std::size_t b = 2; b < bottoms_.size(); ++b)
+        add_scaled(compute_, size_, 1, top_.data, bottoms_[b].coefficient, bottoms_[b].blob.data,
+                   top_.data);
+    } else if (how_ == operation::PROD) {
+      multiply(compute_, size_, first.blob.data, second.blob.data, top_.data);
+      for (std::size_t b = 2; b < bottoms_.size(); ++b)
+        multiply(compute_, size_, top_.data, bottoms_[b].blob.data, top_.data);
+    } else {
+      copy_within_device(compute_, top_.data, first.blob.data, size_ * sizeof(float));
+      fill(compute_, size_, std::int32_t{0}, winner());
+      // As Caffe: of the first two the second wins a tie, later ones lose theirs.
+      for (std::size_t b = 1; b < bottoms_.size(); ++b)
+        take_larger(compute_, size_, bottoms_[b].blob.data, b == 1, static_cast<std::int32_t>(b),
+                    top_.data, winner());
+    }
+  }
+
+  void backward(const pass&) override {
+    // In place (SUM only) the first bottom's diff is the top's own and goes last.
+    for (std::size_t b = bottoms_.size(); b-- > 0;) {
+      if (bottoms_[b].backward_wanted) write_diff(b);
+    }
+  }
+
+ private:
+  struct operand {
+    const gpu_blob& blob;
+    bool backward_wanted;
+    float coefficient;
+  };
+
+  void write_diff(std::size_t b) {
+    float* dx = bottoms_[b].blob.diff;
+    if (how_ == operation::SUM) {
+      gpu::scale(compute_, size_, bottoms_[b].coefficient, top_.diff, dx);
+    } else if (how_ == operation::MAX) {
+      give_to_winner(compute_, size_, static_cast<std::int32_t>(b), winner(), top_.diff, dx);
+    } else {  // the product of the others, without dividing: a factor may be zero
+      const float* so_far = top_.diff;
+      for (std::size_t o = 0; o < bottoms_.size(); ++o) {
+        if (o == b) continue;
+        multiply(compute_, size_, so_far, bottoms_[o].blob.data, dx);
+        so_far = dx;
+      }
+    }
+  }
+  [[nodiscard]] std::int32_t* winner() const {
+    return reinterpret_cast<std::int32_t*>(winner_.bytes());
+  }
+
+  stream& compute_;
+  operation::EltwiseOp how_;
+  std::size_t size_;
+  const gpu_blob& top_;
+  std::vector<operand> bottoms_;
+  device_memory winner_;
+};
+
+/// One blob for several consumers: each gets a copy, and their gradients are summed in the tops' order. Where the
+/// replica has given a top the bottom's own memory there is nothing to copy.
+class split_kernel final : public kernel {
+ public:
+  explicit split_kernel(const layer_context& c)
+      : compute_(c.compute()), bottom_(c.bottom(0)), backward_wanted_(c.wants_diff(0)) {
+    for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
+      tops_.push_back(&c.top(i));
+      if (c.top(i).diff != nullptr && has_gradient(c, c.layer.tops[i])) diffs_.push_back(&c.top(i));
+    }
+  }
+
+  void forward(const pass&) override {
+    for (const gpu_blob* top : tops_)
+      if (top->data != bottom_.data)
+        copy_within_device(compute_, top->data, bottom_.data, bottom_.values() * sizeof(float));
+  }
+
+  void backward(const pass&) override {
+    if (!backward_wanted_) return;
+    const std::size_t n = bottom_.values();
+    if (diffs_.empty()) {
+      clear(compute_, bottom_.diff, n * sizeof(float));
+    } else if (diffs_.size() == 1) {
+      if (diffs_[0]->diff != bottom_.diff)
+        copy_within_device(compute_, bottom_.diff, diffs_[0]->diff, n * sizeof(float));
+    } else {
+      add_scaled(compute_, n, 1, diffs_[0]->diff, 1, diffs_[1]->diff, bottom_.diff);
+      for (std::size_t t = 2; t < diffs_.size(); ++t)
+        add_scaled(compute_, n, 1, bottom_.diff, 1, diffs_[t]->diff, bottom_.diff);
+    }
+  }
+
+ private:
+  /// Does some layer write this top's diff? (Accuracy, for one, does not.) Where somebody looks at every diff, all
+  /// count.
+  static bool has_gradient(const layer_context& c, std::size_t blob) {
+    if (c.state.options.keep_all_diffs) return true;
+    const auto next = consumer(c.state.graph, blob, c.index);
+    if (!next) return false;
+    const net_layer& l = c.state.graph.layers[*next];
+    for (std::size_t b = 0; b < l.bottoms.size() && b < l.propagate_down.size(); ++b)
+      if (l.bottoms[b] == blob && l.propagate_down[b]) return true;
+    return false;
+  }
+
+  stream& compute_;
+  const gpu_blob& bottom_;
+  bool backward_wanted_;
+  std::vector<const gpu_blob*> tops_, diffs_;
+};
+
+/// Flatten and Reshape: the same values under another shape. Nothing to do where they share memory.
+class reshape_kernel final : public kernel {
+ public:
+  explicit reshape_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)) {}
+  void forward(const pass&) override { copy(bottom_.data, top_.data); }
+  void backward(const pass&) override {
+    if (backward_wanted_) copy(top_.diff, bottom_.diff);
+  }
+
+ private:
+  void copy(const float* from, float* to) {
+    if (from != to) copy_within_device(compute_, to, from, top_.values() * sizeof(float));
+  }
+
+  stream& compute_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+};
+
+/// The parts of one blob along an axis, in order: Concat joins them, Slice cuts them.
+class join_kernel final : public kernel {
+ public:
+  join_kernel(const layer_context& c, bool concat, std::size_t axis)
+      : compute_(c.compute()), concat_(concat), whole_(concat ? c.top(0) : c.bottom(0)) {
+    const shape& whole = *whole_.extents;
+    const auto inner = static_cast<std::size_t>(count(whole, axis + 1, whole.size()));
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < (concat ? c.layer.bottoms : c.layer.tops).size(); ++i) {
+      const gpu_blob& b = concat ? c.bottom(i) : c.top(i);
+      const std::size_t extent = static_cast<std::size_t>((*b.extents).at(axis));
+      const bool backward = concat ? c.wants_diff(i) : c.wants_diff(0) && b.diff != nullptr;
+      parts_.push_back({b, first * inner, extent * inner, backward});
+      first += extent;
+    }
+    runs_ = static_cast<std::size_t>(count(whole, 0, axis));
+    step_ = first * inner;
+  }
+
+  void forward(const pass&) override {
+    for (const part& p : parts_) {
+      if (concat_) {
+        join(p, p.blob.data, whole_.data);
+      } else {
+        cut(p, whole_.data, p.blob.data);
+      }
+    }
+  }
+
+  void backward(const pass&) override {
+    for (const part& p : parts_) {
+      if (!p.backward_wanted) continue;
+      if (concat_) {
+        cut(p, whole_.diff, p.blob.diff);
+      } else {
+        join(p, p.blob.diff, whole_.diff);
+      }
+    }
+  }
+
+ private:
+  struct part {
+    const gpu_blob& blob;
+    std::size_t first, length;  ///< in a run of the whole
+    bool backward_wanted;
+  };
+  void join(const part& p, const float* from, float* whole) {
+    copy_runs(compute_, {runs_, p.length, p.length, step_}, from, whole + p.first);
+  }
+  void cut(const part& p, const float* whole, float* to) {
+    copy_runs(compute_, {runs_, p.length, step_, p.length}, whole + p.first, to);
+  }
+
+  stream& compute_;
+  bool concat_;
+  const gpu_blob& whole_;
+  std::size_t runs_ = 1, step_ = 0;
+  std::vector<part> parts_;
+};
+
+/// The values from one axis on, several times in a row.
+class tile_kernel final : public kernel {
+ public:
+  explicit tile_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)),
+        times_(static_cast<std::size_t>(c.layer.spec.tile_param().tiles())) {
+    const class_shape s = along_axis(c.bottom_shape(0), c.layer.spec.tile_param().axis());
+    outer_ = s.outer;
+    run_ = s.classes * s.inner;
+  }
+  void forward(const pass&) override {
+    tile(compute_, outer_, times_, run_, bottom_.data, top_.data);
+  }
+  void backward(const pass&) override {
+    if (backward_wanted_) sum_tiles(compute_, outer_, times_, run_, top_.diff, bottom_.diff);
+  }
+
+ private:
+  stream& compute_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+  std::size_t times_, outer_ = 1, run_ = 1;
+};
+
+/// Silence swallows its bottoms; their diffs are zero.
+class silence_kernel final : public kernel {
+ public:
+  explicit silence_kernel(const layer_context& c) : compute_(c.compute()) {
+    for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i)
+      if (c.wants_diff(i)) bottoms_.push_back(&c.bottom(i));
+  }
+  void forward(const pass&) override {}
+  void backward(const pass&) override {
+    for (const gpu_blob* b : bottoms_) clear(compute_, b->diff, b->values() * sizeof(float));
+  }
+
+ private:
+  stream& compute_;
+  std::vector<const gpu_blob*> bottoms_;
+};
+
+/// A learned blob as a top.
+class parameter_kernel final : public kernel {
+ public:
+  explicit parameter_kernel(const layer_context& c)
+      : compute_(c.compute()), top_(c.top(0)), values_(c.parameter(0)), gradient_(c.gradient(0)) {}
+  void forward(const pass&) override {
+    copy_within_device(compute_, top_.data, values_, top_.values() * sizeof(float));
+  }
+  void backward(const pass&) override {
+    if (top_.diff == nullptr || !gradient_.wanted()) return;
+    copy_within_device(compute_, gradient_.begin(), top_.diff, top_.values() * sizeof(float));
+    gradient_.end();
+  }
+
+ private:
+  stream& compute_;
+  const gpu_blob& top_;
+  const float* values_;
+  gradient_slot gradient_;
+};
+
+/// The axis along which a Concat joins or a Slice cuts. The older field is not negative and wins.
+template <class Parameter>
+std::size_t axis_of(const layer_context& c, const Parameter& p, bool has_old, std::uint32_t old) {
+  const auto axes = static_cast<int>(c.bottom_shape(0).size());
+  const int axis = has_old ? static_cast<int>(old) : p.axis();
+  return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
+}
+
+}  // namespace
+
+std::unique_ptr<kernel> make_eltwise(const layer_context& c) {
+  return std::make_unique<eltwise_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_split(const layer_context& c) {
+  return std::make_unique<split_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_reshape(const layer_context& c) {
+  return std::make_unique<reshape_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_concat(const layer_context& c) {
+  const auto& p = c.layer.spec.concat_param();
+  return std::make_unique<join_kernel>(c, true, axis_of(c, p, p.has_concat_dim(), p.concat_dim()));
+}
+
+std::unique_ptr<kernel> make_slice(const layer_context& c) {
+  const auto& p = c.layer.spec.slice_param();
+  return std::make_unique<join_kernel>(c, false, axis_of(c, p, p.has_slice_dim(), p.slice_dim()));
+}
+
+std::unique_ptr<kernel> make_tile(const layer_context& c) {
+  return std::make_unique<tile_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_silence(const layer_context& c) {
+  return std::make_unique<silence_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_parameter(const layer_context& c) {
+  return std::make_unique<parameter_kernel>(c);
+}
+
+}  // namespace poseidon::gpu

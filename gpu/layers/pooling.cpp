@@ -1,0 +1,99 @@
+// gpu/layers/pooling.cpp - Pooling: MAX, AVE and STOCHASTIC.
+#include "gpu/kernels/pooling.hpp"
+
+#include "gpu/kernels/elementwise.hpp"
+#include "gpu/layers/layers.hpp"
+
+namespace poseidon::gpu {
+namespace {
+
+using pooling = ::caffe::PoolingParameter;
+
+pool_shape resolve(const layer_context& c) {
+  const auto& p = c.layer.spec.pooling_param();
+  const shape &in = c.bottom_shape(0), &out = c.top_shape(0);
+  pool_shape s;
+  s.height = static_cast<int>(in[2]);
+  s.width = static_cast<int>(in[3]);
+  s.out_height = static_cast<int>(out[2]);
+  s.out_width = static_cast<int>(out[3]);
+  s.kernel_h = static_cast<int>(p.has_kernel_h() ? p.kernel_h() : p.kernel_size());
+  s.kernel_w = static_cast<int>(p.has_kernel_w() ? p.kernel_w() : p.kernel_size());
+  if (p.global_pooling()) s.kernel_h = s.height, s.kernel_w = s.width;
+  s.stride_h = static_cast<int>(p.has_stride_h() ? p.stride_h() : p.stride());
+  s.stride_w = static_cast<int>(p.has_stride_w() ? p.stride_w() : p.stride());
+  s.pad_h = static_cast<int>(p.has_pad_h() ? p.pad_h() : p.pad());
+  s.pad_w = static_cast<int>(p.has_pad_w() ? p.pad_w() : p.pad());
+  return s;
+}
+
+class pooling_kernel final : public kernel {
+ public:
+  explicit pooling_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        layer_(static_cast<std::uint32_t>(c.index)),
+        how_(c.layer.spec.pooling_param().pool()),
+        draws_(how_ == pooling::STOCHASTIC && c.training()),
+        shape_(resolve(c)),
+        samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
+        channels_(static_cast<std::size_t>(c.bottom_shape(0)[1])),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        mask_(c.layer.tops.size() > 1 ? &c.top(1) : nullptr),
+        backward_wanted_(c.wants_diff(0)) {
+    if (how_ == pooling::STOCHASTIC && !draws_ && backward_wanted_)
+      c.refuse("STOCHASTIC pooling has a gradient in TRAIN only.");
+    if (how_ == pooling::MAX || draws_) choice_ = c.allocate(top_.values() * sizeof(std::int32_t));
+  }
+
+  void forward(const pass& p) override {
+    const std::size_t planes = samples_ * channels_;
+    if (how_ == pooling::AVE) {
+      ave_pool(compute_, shape_, planes, bottom_.data, top_.data);
+    } else if (how_ == pooling::MAX) {
+      max_pool(compute_, shape_, planes, bottom_.data, top_.data, choice());
+      if (mask_ != nullptr) to_floats(compute_, top_.values(), choice(), mask_->data);
+    } else if (draws_) {
+      draw_pool(compute_, {p.seed, p.first_sample, layer_}, shape_, samples_, channels_,
+                bottom_.data, top_.data, choice());
+    } else {
+      weighted_pool(compute_, shape_, planes, bottom_.data, top_.data);
+    }
+  }
+
+  void backward(const pass&) override {
+    if (!backward_wanted_) return;
+    const std::size_t planes = samples_ * channels_;
+    if (how_ == pooling::AVE) {
+      ave_pool_backward(compute_, shape_, planes, top_.diff, bottom_.diff);
+    } else {
+      spread_to_choice(compute_, shape_, planes, choice(), top_.diff, bottom_.diff);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int32_t* choice() const {
+    return reinterpret_cast<std::int32_t*>(choice_.bytes());
+  }
+
+  stream& compute_;
+  std::uint32_t layer_;
+  pooling::PoolMethod how_;
+  bool draws_;
+  pool_shape shape_;
+  std::size_t samples_, channels_;
+  const gpu_blob &bottom_, &top_;
+  const gpu_blob* mask_;
+  bool backward_wanted_;
+  device_memory choice_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_pooling(const layer_context& c) {
+  if (c.bottom_shape(0).size() != 4)
+    c.refuse("pooling wants a bottom of 4 axes, this one is " + to_string(c.bottom_shape(0)) + ".");
+  return std::make_unique<pooling_kernel>(c);
+}
+
+}  // namespace poseidon::gpu

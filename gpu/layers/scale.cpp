@@ -1,0 +1,147 @@
+// gpu/layers/scale.cpp - Scale, Bias and PReLU: layers with numbers of their own for each channel.
+#include "gpu/kernels/channels.hpp"
+#include "gpu/layers/layers.hpp"
+
+namespace poseidon::gpu {
+namespace {
+
+/// The axes before the factor's (the bias's, for Bias), its own, and those behind.
+channel_shape resolve(const layer_context& c) {
+  const shape& x = c.bottom_shape(0);
+  const bool scale = c.layer.type == "Scale";
+  const int axis = scale ? c.layer.spec.scale_param().axis() : c.layer.spec.bias_param().axis();
+  const shape& own = c.layer.bottoms.size() > 1
+                         ? c.bottom_shape(1)
+                         : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
+  const auto first =
+      own.empty() ? 0
+                  : static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(x.size()) : axis);
+  const auto values = [&](std::size_t from, std::size_t to) {
+    return static_cast<std::size_t>(count(x, from, to));
+  };
+  return {values(0, first), values(first, first + own.size()),
+          values(first + own.size(), x.size())};
+}
+
+/// One of the two operands: learned, or a second bottom; nothing at all if there is none.
+struct operand {
+  const float* values = nullptr;
+  gradient_slot gradient;
+  float* diff = nullptr;  ///< of the second bottom
+
+  [[nodiscard]] bool wanted() const { return gradient.wanted() || diff != nullptr; }
+  [[nodiscard]] float* begin() { return gradient.wanted() ? gradient.begin() : diff; }
+  void end() {
+    if (gradient.wanted()) gradient.end();
+  }
+};
+
+/// y = x * factor + bias, with one factor and bias for each place in a run of x's axes.
+class scale_kernel final : public kernel {
+ public:
+  explicit scale_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        channels_(resolve(c)),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)) {
+    const bool scale = c.layer.type == "Scale";
+    operand& first = scale ? factor_ : bias_;
+    std::size_t slot = 0;
+    if (c.layer.bottoms.size() > 1) {
+      first.values = c.bottom(1).data;
+      if (c.wants_diff(1)) first.diff = c.bottom(1).diff;
+    } else {
+      first.values = c.parameter(slot);
+      first.gradient = c.gradient(slot++);
+    }
+    if (scale && c.layer.spec.scale_param().bias_term()) {
+      bias_.values = c.parameter(slot);
+      bias_.gradient = c.gradient(slot);
+    }
+    if (c.in_place() && factor_.wanted()) kept_ = c.allocate(top_.values() * sizeof(float));
+  }
+
+  void forward(const pass&) override {
+    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+    scale_channels(compute_, channels_, bottom_.data, factor_.values, bias_.values, top_.data);
+  }
+
+  void backward(const pass&) override {
+    if (factor_.wanted()) {
+      const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+      dot_channels(compute_, channels_, top_.diff, x, factor_.begin());
+      factor_.end();
+    }
+    if (bias_.wanted()) {
+      sum_channels(compute_, channels_, top_.diff, bias_.begin());
+      bias_.end();
+    }
+    if (!backward_wanted_ || (factor_.values == nullptr && bottom_.diff == top_.diff)) return;
+    scale_channels(compute_, channels_, top_.diff, factor_.values, nullptr, bottom_.diff);
+  }
+
+ private:
+  stream& compute_;
+  channel_shape channels_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+  operand factor_, bias_;
+  device_memory kept_;  // x, where the layer works in place and its factor learns
+};
+
+/// y = x where x > 0, slope x elsewhere, with a learned slope for each channel or one for all.
+class prelu_kernel final : public kernel {
+ public:
+  explicit prelu_kernel(const layer_context& c)
+      : compute_(c.compute()),
+        shared_(c.layer.spec.prelu_param().channel_shared()),
+        bottom_(c.bottom(0)),
+        top_(c.top(0)),
+        backward_wanted_(c.wants_diff(0)),
+        slope_(c.parameter(0)),
+        gradient_(c.gradient(0)) {
+    const shape& s = c.bottom_shape(0);
+    channels_ = {static_cast<std::size_t>(s.at(0)), static_cast<std::size_t>(s.at(1)),
+                 static_cast<std::size_t>(count(s, 2, s.size()))};
+    if (c.in_place() && (backward_wanted_ || gradient_.wanted()))
+      kept_ = c.allocate(top_.values() * sizeof(float));
+  }
+
+  void forward(const pass&) override {
+    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+    prelu_forward(compute_, channels_, bottom_.data, slope_, shared_, top_.data);
+  }
+
+  void backward(const pass&) override {
+    const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+    if (gradient_.wanted()) {
+      prelu_gradient(compute_, channels_, x, shared_, top_.diff, gradient_.begin());
+      gradient_.end();
+    }
+    if (backward_wanted_)
+      prelu_backward(compute_, channels_, x, slope_, shared_, top_.diff, bottom_.diff);
+  }
+
+ private:
+  stream& compute_;
+  bool shared_;
+  const gpu_blob &bottom_, &top_;
+  bool backward_wanted_;
+  const float* slope_;
+  gradient_slot gradient_;
+  channel_shape channels_;
+  device_memory kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_scale(const layer_context& c) {
+  return std::make_unique<scale_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_prelu(const layer_context& c) {
+  return std::make_unique<prelu_kernel>(c);
+}
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,188 @@
+// gpu/simulated/convolution.cpp - convolutions of gpu/library.hpp as sums over windows, in the stream's thread.
+#include "gpu/library.hpp"
+#include "gpu/simulated/launch.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace poseidon::gpu {
+namespace {
+
+using extents = convolution_shape::extents;
+
+/// A shape of three spatial axes; those that it has not are 1, in front.
+convolution_shape in_three_axes(convolution_shape s) {
+  const auto move_back = [&](extents& e, std::int64_t otherwise) {
+    extents moved;
+    moved.fill(otherwise);
+    for (std::size_t a = 0; a < s.axes; ++a) moved[3 - s.axes + a] = e[a];
+    e = moved;
+  };
+  move_back(s.image, 1);
+  move_back(s.result, 1);
+  move_back(s.kernel, 1);
+  move_back(s.stride, 1);
+  move_back(s.pad, 0);
+  move_back(s.dilation, 1);
+  s.axes = 3;
+  return s;
+}
+
+/// One product of a plane of images with a plane of weights: which values, and whose result.
+struct product {
+  std::int32_t image, tap, result;
+};
+
+/// All of them, results in order and each one's taps in order.
+std::vector<product> products_of(const convolution_shape& s) {
+  std::vector<product> all;
+  std::array<std::int64_t, 3> r{}, t{};
+  std::int32_t result = 0;
+  for (r[0] = 0; r[0] < s.result[0]; ++r[0])
+    for (r[1] = 0; r[1] < s.result[1]; ++r[1])
+      for (r[2] = 0; r[2] < s.result[2]; ++r[2], ++result) {
+        std::int32_t tap = 0;
+        for (t[0] = 0; t[0] < s.kernel[0]; ++t[0])
+          for (t[1] = 0; t[1] < s.kernel[1]; ++t[1])
+            for (t[2] = 0; t[2] < s.kernel[2]; ++t[2], ++tap) {
+              std::int64_t image = 0;
+              bool inside = true;
+              for (std::size_t a = 0; a < 3; ++a) {
+                const std::int64_t at = r[a] * s.stride[a] - s.pad[a] + t[a] * s.dilation[a];
+                inside = inside && at >= 0 && at < s.image[a];
+                image = image * s.image[a] + at;
+              }
+              if (inside) all.push_back({static_cast<std::int32_t>(image), tap, result});
+            }
+      }
+  return all;
+}
+
+/// into[i] += factor * x[i]
+void add(std::size_t n, float factor, const float* x, float* into) {
+  for (std::size_t i = 0; i < n; ++i) into[i] += factor * x[i];
+}
+
+/// One image's channels of one group beside the weights that they meet: values [taps of all channels, results], or,
+/// `by_result`, [results, taps]. Zero where a window hangs over.
+class window_matrix {
+ public:
+  window_matrix(const convolution_shape& s, const std::vector<product>& products, bool by_result)
+      : products_(products),
+        channels_(static_cast<std::size_t>(s.in / s.groups)),
+        image_(static_cast<std::size_t>(s.area(s.image))),
+        taps_(static_cast<std::size_t>(s.area(s.kernel))),
+        results_(static_cast<std::size_t>(s.area(s.result))),
+        by_result_(by_result),
+        values_(channels_ * taps_ * results_) {}
+
+  [[nodiscard]] std::size_t taps() const { return channels_ * taps_; }
+  [[nodiscard]] float* row(std::size_t i) {
+    return values_.data() + i * (by_result_ ? taps() : results_);
+  }
+  void clear() { std::fill(values_.begin(), values_.end(), 0.0f); }
+  void gather(const float* images) {
+    each([&](float& value, std::size_t at) { value = images[at]; });
+  }
+  void scatter(float* images) {
+    each([&](float& value, std::size_t at) { images[at] += value; });
+  }
+
+ private:
+  /// Calls f(value, place in the images) for each that is no zero of the padding.
+  template <class F>
+  void each(F f) {
+    for (std::size_t c = 0; c < channels_; ++c) {
+      for (const product& p : products_) {
+        const std::size_t tap = c * taps_ + static_cast<std::size_t>(p.tap),
+                          result = static_cast<std::size_t>(p.result);
+        f(row(by_result_ ? result : tap)[by_result_ ? tap : result],
+          c * image_ + static_cast<std::size_t>(p.image));
+      }
+    }
+  }
+
+  const std::vector<product>& products_;
+  std::size_t channels_, image_, taps_, results_;
+  bool by_result_;
+  std::vector<float> values_;
+};
+
+/// Adds up every product into what `direction` writes, which is zero at first.
+void convolve(const convolution_shape& s, const std::vector<product>& products,
+              convolution_direction direction, float* x, float* w, float* y) {
+  const bool weights = direction == convolution_direction::weight_gradient;
+  window_matrix windows(s, products, weights);
+  const auto out = static_cast<std::size_t>(s.out / s.groups),
+             results = static_cast<std::size_t>(s.area(s.result)), taps = windows.taps();
+  for (std::int64_t n = 0; n < s.batch * s.groups; ++n, y += out * results) {
+    float* const images = x + n * (s.image_values() / s.groups);
+    float* const own = w + n % s.groups * (s.weight_values() / s.groups);
+    windows.clear();
+    if (direction != convolution_direction::data_gradient) windows.gather(images);
+    for (std::size_t o = 0; o < out; ++o) {
+      for (std::size_t i = 0; i < (weights ? results : taps); ++i) {
+        if (weights) {
+          add(taps, y[o * results + i], windows.row(i), own + o * taps);
+        } else if (direction == convolution_direction::forward) {
+          add(results, own[o * taps + i], windows.row(i), y + o * results);
+        } else {
+          add(results, own[o * taps + i], y + o * results, windows.row(i));
+        }
+      }
+    }
+    if (direction == convolution_direction::data_gradient) windows.scatter(images);
+  }
+}
+
+}  // namespace
+
+struct convolution::state {
+  library& with;
+  convolution_shape shape;
+  convolution_directions wanted;
+  std::shared_ptr<const std::vector<product>> products;
+
+  /// One of the three is written, whatever its type says.
+  void enqueue(convolution_direction direction, bool was_wanted, const float* x, const float* w,
+               const float* y, float* written, std::int64_t values) {
+    if (!was_wanted)
+      throw error(error_kind::misused, 0,
+                  "a convolution is asked for a direction it was not made for");
+    simulated::enqueue_kernel(with.on(), [=, s = shape, all = products] {
+      std::fill_n(written, values, 0.0f);
+      convolve(s, *all, direction, const_cast<float*>(x), const_cast<float*>(w),
+               const_cast<float*>(y));
+    });
+  }
+};
+
+convolution::convolution(library& with, const convolution_shape& shape,
+                         convolution_directions wanted)
+    : state_(std::make_unique<state>(state{with, in_three_axes(shape), wanted, nullptr})) {
+  state_->products = std::make_shared<const std::vector<product>>(products_of(state_->shape));
+}
+convolution::~convolution() = default;
+convolution::convolution(convolution&&) noexcept = default;
+convolution& convolution::operator=(convolution&&) noexcept = default;
+
+void convolution::forward(const float* x, const float* w, float* y) {
+  const auto& s = state_->shape;
+  state_->enqueue(convolution_direction::forward, state_->wanted.forward, x, w, y, y,
+                  s.batch * s.result_values());
+}
+
+void convolution::data_gradient(const float* w, const float* dy, float* dx) {
+  const auto& s = state_->shape;
+  state_->enqueue(convolution_direction::data_gradient, state_->wanted.data_gradient, dx, w, dy, dx,
+                  s.batch * s.image_values());
+}
+
+void convolution::weight_gradient(const float* x, const float* dy, float* dw) {
+  const auto& s = state_->shape;
+  state_->enqueue(convolution_direction::weight_gradient, state_->wanted.weight_gradient, x, dw, dy,
+                  dw, s.weight_values());
+}
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,44 @@
+// gpu/simulated/library.cpp - gpu/library.hpp as plain loops in the stream's thread.
+#include "gpu/library.hpp"
+
+#include "gpu/simulated/launch.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace poseidon::gpu {
+
+struct library::state {};
+
+library::library(stream& s, library_options options) : stream_(s), options_(options) {}
+library::~library() = default;
+
+void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c) {
+  simulated::enqueue_kernel(stream_, [g, a, b, c] {
+    std::vector<float> columns;
+    std::vector<float> row(g.n);
+    for (std::size_t i = 0; i < g.batch; ++i) {
+      const float* pb = b + i * g.stride_b;
+      std::size_t ldb = g.ldb;
+      if (g.transpose_b) {  // as [k, n], so that the inner loop below reads what lies side by side
+        columns.resize(g.k * g.n);
+        for (std::size_t n = 0; n < g.n; ++n)
+          for (std::size_t k = 0; k < g.k; ++k) columns[k * g.n + n] = pb[n * g.ldb + k];
+        pb = columns.data();
+        ldb = g.n;
+      }
+      for (std::size_t m = 0; m < g.m; ++m) {
+        std::fill(row.begin(), row.end(), 0.0f);
+        for (std::size_t k = 0; k < g.k; ++k) {
+          const float factor = a[i * g.stride_a + (g.transpose_a ? k * g.lda + m : m * g.lda + k)];
+          for (std::size_t n = 0; n < g.n; ++n) row[n] += factor * pb[k * ldb + n];
+        }
+        float* out = c + i * g.stride_c + m * g.ldc;
+        for (std::size_t n = 0; n < g.n; ++n)
+          out[n] = g.alpha * row[n] + (g.beta == 0 ? 0.0f : g.beta * out[n]);
+      }
+    }
+  });
+}
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,69 @@
+// gpu/simulated/machine.hpp - the simulated machine: who owns which memory, what has failed, what is counted.
+#pragma once
+#include "gpu/runtime.hpp"
+#include "gpu/simulated/control.hpp"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poseidon::gpu::simulated {
+
+class machine {
+ public:
+  explicit machine(const machine_options& options);
+
+  [[nodiscard]] const machine_options& options() const { return options_; }
+  [[nodiscard]] int devices() const { return static_cast<int>(options_.devices.size()); }
+  /// Errors   gpu::error (misused): there is no such device.
+  void check_device(int device) const;
+  /// Throws what has happened to the device, if something has.
+  void check_alive(int device) const;
+
+  [[nodiscard]] std::byte* allocate(int device, std::size_t bytes);
+  void free(int device, std::byte* memory, std::size_t bytes) noexcept;
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes);
+  void free_pinned(std::byte* memory, std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t free_bytes(int device) const;
+
+  /// Errors   gpu::error (misused), with `what`: the bytes are not all in one allocation of the device.
+  void check_on_device(int device, const void* from, std::size_t bytes, const char* what) const;
+  /// Errors   gpu::error (misused): they are a device's.
+  [[nodiscard]] bool is_pinned(const void* from, std::size_t bytes, const char* what) const;
+
+  void inject(fault_kind kind, std::uint64_t after);
+  /// Counts one such thing of the device; true for the one that has to fail.
+  [[nodiscard]] bool fails(fault_kind kind, int device);
+  void lose(int device, const std::string& why);
+
+  // Relaxed: only totals are looked at, when everything is over.
+  std::atomic<std::uint64_t> kernels{0}, copies_in{0}, copies_out{0}, copies_within{0},
+      pageable_copies{0}, host_waits{0}, bytes_in{0}, bytes_out{0};
+  std::atomic<std::size_t> streams{0}, events{0};
+  [[nodiscard]] std::size_t device_bytes() const;
+  [[nodiscard]] std::size_t pinned_bytes() const;
+
+ private:
+  struct block {
+    std::size_t bytes = 0;
+    int device = 0;  // -1: pinned
+  };
+  [[nodiscard]] const std::pair<const std::byte* const, block>* find(const void* p) const;
+
+  const machine_options options_;
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, block> blocks_;
+  std::vector<std::size_t> used_;       // by device
+  std::vector<std::uint64_t> kernels_;  // by device, executed
+  std::size_t pinned_ = 0;
+  std::vector<std::string> lost_;  // by device; empty: it works
+  std::map<fault_kind, std::uint64_t> faults_;
+};
+
+/// The process's.
+[[nodiscard]] machine& the_machine();
+
+}  // namespace poseidon::gpu::simulated

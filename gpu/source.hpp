@@ -1,0 +1,10 @@
+// gpu/source.hpp - data layers: batches come in by the copy-in stream while the pass before still computes.
+#pragma once
+#include "gpu/context.hpp"
+#include "gpu/layer.hpp"
+
+namespace poseidon::gpu {
+
+[[nodiscard]] std::unique_ptr<kernel> make_source(const layer_context& c, context& with);
+
+}  // namespace poseidon::gpu

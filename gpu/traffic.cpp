@@ -1,0 +1,75 @@
+#include "gpu/traffic.hpp"
+
+#include "gpu/shared_gradient.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace poseidon::gpu {
+namespace {
+
+class issuing_kernel final : public kernel {
+ public:
+  issuing_kernel(std::unique_ptr<kernel> layer, layer_traffic& traffic, context& with,
+                 const replica_state& state, const net_layer& of)
+      : layer_(std::move(layer)), traffic_(traffic), with_(with), state_(state), of_(of) {}
+
+  void feed(const batch& input) override { layer_->feed(input); }
+
+  void forward(const pass& p) override {
+    for (const auto& r : traffic_.reads) r->require(with_.copy_in, with_.compute);
+    layer_->forward(p);
+    for (const auto& r : traffic_.reads) r->has_been_read(with_.compute);
+  }
+
+  void backward(const pass& p) override {
+    layer_->backward(p);
+    for (const auto& r : traffic_.reads) r->has_been_read(with_.compute);
+    if (traffic_.factors != nullptr) keep_factors(*traffic_.factors);
+    for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
+      const auto& shared = state_.shared[traffic_.gradients[i]];
+      traffic_.complete[i] = shared == nullptr || shared->complete();
+    }
+    if (sends()) record(traffic_.made, with_.compute);
+  }
+
+  void factors(std::span<float> u, std::span<float> v) override {
+    if (traffic_.factors == nullptr) return kernel::factors(u, v);
+    const kept_factors& f = *traffic_.factors;
+    if (u.size() < f.u_values || v.size() < f.v_values)
+      throw std::invalid_argument("factors of " + std::to_string(f.u_values) + " and " +
+                                  std::to_string(f.v_values) + " values do not fit into " +
+                                  std::to_string(u.size()) + " and " + std::to_string(v.size()));
+    const auto middle = f.at_home.begin() + static_cast<std::ptrdiff_t>(f.u_values);
+    std::fill(std::copy(f.at_home.begin(), middle, u.begin()), u.end(), 0.0f);
+    std::fill(std::copy(middle, f.at_home.end(), v.begin()), v.end(), 0.0f);
+  }
+
+ private:
+  [[nodiscard]] bool sends() const {
+    return traffic_.factors != nullptr || !traffic_.gradients.empty();
+  }
+  void keep_factors(kept_factors& f) {
+    float* const to = f.on_device.floats();
+    copy_within_device(with_.compute, to, state_.blobs[of_.tops[0]].diff,
+                       f.u_values * sizeof(float));
+    copy_within_device(with_.compute, to + f.u_values, state_.blobs[of_.bottoms[0]].data,
+                       f.v_values * sizeof(float));
+  }
+
+  std::unique_ptr<kernel> layer_;
+  layer_traffic& traffic_;
+  context& with_;
+  const replica_state& state_;
+  const net_layer& of_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_issuing(std::unique_ptr<kernel> layer, layer_traffic& traffic,
+                                     context& with, const replica_state& state,
+                                     const net_layer& of) {
+  return std::make_unique<issuing_kernel>(std::move(layer), traffic, with, state, of);
+}
+
+}  // namespace poseidon::gpu
