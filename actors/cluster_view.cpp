@@ -10,6 +10,8 @@ namespace poseidon {
 
 namespace {
 
+// A member that has not been heard of for so long is shown as silent; reports come once a second at least.
+constexpr std::int64_t silent_ns = 3'500'000'000;
 constexpr std::size_t kept_clocks = 1024;  // of the last seconds
 // Who has not been heard of for so long stands still for all that is known.
 constexpr std::int64_t late_ns = 2'000'000'000;
@@ -57,6 +59,12 @@ clock_estimate compare_clocks(std::int64_t asked_ns, std::int64_t heard_ns, std:
   const auto theirs = heard_ns + (sent_ns - heard_ns) / 2;
   const auto on_the_way = (now - asked_ns) - (sent_ns - heard_ns);
   return {theirs - ours, std::max<std::int64_t>(0, on_the_way / 2)};
+}
+
+const char* condition_of(const worker_view& w, std::int64_t now) {
+  if (w.lost) return "lost";
+  if (w.heard_ns == 0) return "unheard";
+  return now - w.heard_ns > silent_ns ? "silent" : "up";
 }
 
 std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers, std::uint32_t worker,

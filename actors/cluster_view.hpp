@@ -102,6 +102,9 @@ struct report_place {
 [[nodiscard]] std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers,
                                    std::uint32_t worker, std::int64_t now);
 
+/// "up", "unheard" (yet), "silent" (not heard of for seconds), "lost" (its link is gone).
+[[nodiscard]] const char* condition_of(const worker_view& w, std::int64_t now);
+
 class cluster_view {
  public:
   cluster_view(std::shared_ptr<edge_book> edges, std::shared_ptr<trace_log> trace,

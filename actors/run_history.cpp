@@ -88,6 +88,12 @@ void run_history::carried(std::uint64_t bytes_out, std::uint64_t bytes_in) {
   traffic_step_s_ *= 2;
 }
 
+std::optional<run_history::point> run_history::newest() const {
+  const std::lock_guard lock(mutex_);
+  if (points_.empty()) return std::nullopt;
+  return points_.back();
+}
+
 void run_history::ended(const std::string& error) {
   add_line(error.empty() ? "the run has ended" : "the run has ended: " + error, !error.empty());
 }

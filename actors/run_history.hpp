@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class run_history : public progress {
   void detail(const std::string& line) override;
   /// What this node's links have carried so far. Called again and again; kept at a pace that a long run can afford.
   void carried(std::uint64_t bytes_out, std::uint64_t bytes_in);
+  /// Nothing before the first clock has been shown.
+  [[nodiscard]] std::optional<point> newest() const;
   /// How the run ended, for whoever still looks.
   void ended(const std::string& error);
 

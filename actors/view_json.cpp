@@ -121,9 +121,6 @@ std::string graph_of(const state& s, std::uint32_t worker) {
   return out + "],\"routes\":" + routes_json(s) + "}";
 }
 
-/// A member that has not been heard of for so long is shown as silent; reports come once a second at least.
-constexpr std::int64_t silent_ns = 3'500'000'000;
-
 std::string members_json(const state& s, std::int64_t now) {
   std::string out = "[";
   json_comma comma;
@@ -132,16 +129,12 @@ std::string members_json(const state& s, std::int64_t now) {
         s.facts && id < s.facts->members.size() ? s.facts->members[id] : std::string{};
     const bool heard = w.heard_ns != 0;
     const auto age = heard ? now - w.heard_ns : 0;
-    const auto* condition = w.lost            ? "lost"
-                            : !heard          ? "unheard"
-                            : age > silent_ns ? "silent"
-                                              : "up";
     std::uint64_t out_bytes = 0, in_bytes = 0, edge_out = 0;
     for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
     for (const auto& e : w.edges)
       if (e.message == "send_frame") edge_out += e.bytes;
     out += comma() + ("{\"id\":" + num(id)) + ",\"address\":" + json_text(address) +
-           ",\"state\":\"" + condition + "\"";
+           ",\"state\":\"" + condition_of(w, now) + "\"";
     if (w.lost) out += ",\"why\":" + json_text(w.why_lost);
     if (heard)
       out += ",\"clock\":" + num(w.clock) + ",\"lag\":" + num(lag_of(s.workers, id, now)) +

@@ -155,9 +155,10 @@ int run(int argc, char** argv) {
   if (verb == "test") return test_verb(rest, arguments);
   if (verb == "time") return time_verb(rest, arguments);
   if (verb == "device-query" || verb == "device_query") return device_query_verb(rest, arguments);
+  if (verb == "status") return status_verb(rest, arguments);
   throw spec_error("poseidon-node " + verb +
-                   ": there is no such verb; train, test, time and device-query are." +
-                   did_you_mean(verb, {"train", "test", "time", "device-query"}));
+                   ": there is no such verb; train, test, time, device-query and status are." +
+                   did_you_mean(verb, {"train", "test", "time", "device-query", "status"}));
 }
 
 }  // namespace

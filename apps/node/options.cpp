@@ -32,7 +32,7 @@ Examples
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
-constexpr const char* default_page = "127.0.0.1:7680";
+}  // namespace
 
 std::string read_token(const std::string& option, const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -44,6 +44,8 @@ std::string read_token(const std::string& option, const std::filesystem::path& f
                      file.string());
   return token;
 }
+
+namespace {
 
 void check_web(const node_options& o) {
   if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");

@@ -34,6 +34,12 @@ struct node_options {
   bool seed_given = false;
 };
 
+inline constexpr const char* default_page = "127.0.0.1:7680";
+
+/// The first line of `file`, which `option` names.
+/// Errors   spec_error naming both.
+[[nodiscard]] std::string read_token(const std::string& option, const std::filesystem::path& file);
+
 /// What the arguments say, checked against each other; the token file is read. Empty after --help and
 /// --version, which have been printed.
 /// Errors   std::invalid_argument with one line.

@@ -11,6 +11,7 @@ namespace poseidon::app {
 int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);
+int status_verb(int argc, char** argv);
 
 /// One net as a run of its own: what `test` and `time` work on.
 struct model_options {

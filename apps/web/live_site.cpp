@@ -100,6 +100,10 @@ site::answer live_site::get(const request& r) {
   if (r.path == "/events")
     return {{200, "text/event-stream", "", ""}, std::make_unique<live_feed>(view_, worker_of(r))};
   if (r.path == "/healthz") return {{200, json, health_json(*view_), ""}, {}};
+  if (r.path == "/api/status") {
+    view_->sample();
+    return {text(200, status_text(*view_)), {}};
+  }
   if (r.path == "/metrics")
     return {{200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(*view_), ""}, {}};
   if (r.path == "/api/graph") {

@@ -139,6 +139,35 @@ class Page(small_run.Trained):
         self.assertEqual(len(names), len(set(names)))
         self.assertIn("factor_broadcast ip1", names)
 
+    def status(self, *options):
+        address = self.page.removeprefix("http://")
+        return subprocess.run([cluster.BIN / "poseidon-node", "status", "--attach", address, *options], capture_output=True, text=True, timeout=20)
+
+    def test_status_says_how_far_the_run_is_and_how_each_node_is(self):
+        first, second = self.two_nodes()
+        self.until(lambda: self.clock_of(1) > 3, "both train")
+        said = self.status()
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        lines = said.stdout.splitlines()
+        self.assertRegex(lines[0], r"^small, running: clock \d+ of 100000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
+        for worker in (0, 1):
+            self.assertRegex(lines[1 + worker], rf"^worker {worker} +127\.0\.0\.1:\d+ +up +clock \d+ +lag \d+ +heard [\d.]+ s ago, sent [\d.]+ MB")
+        self.assertEqual(len(lines), 4, said.stdout)
+
+    def test_status_where_no_page_is_and_without_the_token_says_what_to_do(self):
+        token = self.cluster.folder / "web_token"
+        token.write_text("only-for-friends\n")
+        self.two_nodes("--web-token-file", token)
+        said = self.status()
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("wants a token: give --web-token-file FILE", said.stderr)
+        self.assertEqual(self.status("--web-token-file", token).returncode, 0)
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            self.page = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        said = self.status()
+        self.assertEqual(said.returncode, 1)
+        self.assertIn(self.page.removeprefix("http://"), said.stderr)
+
     def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
         first, second = self.two_nodes("--staleness", "3")
         self.until(lambda: self.clock_of(1) > 3, "both train")
@@ -174,6 +203,7 @@ class Page(small_run.Trained):
             self.assertGreaterEqual(stall["since_ms"], 500)
             self.assertIn("the update of " + stall["layer"], data["doctor"]["text"][0])
             self.assertIn("stall: ", json.dumps(fetch(self.page, "/api/history")["lines"]))
+            self.assertRegex(self.status().stdout, rf"(?m)^stall: worker 0 .*the update of {stall['layer']} .*waits for worker 1")
             self.assertEqual(first.wait(), 3)  # it has given that peer up
         finally:
             second.signal(signal.SIGCONT)
