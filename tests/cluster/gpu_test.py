@@ -1,4 +1,7 @@
-# tests/cluster/gpu_test.py - nodes with GPUs, simulated ones: the whole plug-in but the vendor's libraries.
+# tests/cluster/gpu_test.py - nodes with GPUs, simulated ones: the whole plug-in but the vendor's libraries. With
+# POSEIDON_GPU_PLUGIN=FILE in the environment on that plug-in's GPU 0, as tools/gpu-check does.
+import os
+import pathlib
 import re
 import subprocess
 import unittest
@@ -7,7 +10,9 @@ import cluster
 import small_run
 
 ITERATIONS = 8
-PLUGIN = cluster.BIN / "libposeidon_gpu_simulated.so"
+SIMULATED = cluster.BIN / "libposeidon_gpu_simulated.so"
+PLUGIN = pathlib.Path(os.environ.get("POSEIDON_GPU_PLUGIN", SIMULATED))
+with_simulated_machine = unittest.skipUnless(PLUGIN.name == SIMULATED.name, "the simulated machine has 6 GPUs, some of them broken")
 TEST_NET = """
 layer {{ name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy" include {{ phase: TEST }} }}
 """
@@ -16,6 +21,11 @@ layer {{ name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "a
 def gpu(devices="0", logical=None, math="fp32"):
     words = ["--devices", devices, "--math", math, "--gpu-plugin", PLUGIN]
     return words + ["--logical-devices", logical] if logical else words
+
+
+def two_gpus(devices):
+    """These, or two logical devices where there is one GPU."""
+    return gpu(devices) if PLUGIN.name == SIMULATED.name else gpu(logical=2)
 
 
 class Gpu(unittest.TestCase):
@@ -61,10 +71,10 @@ class Gpu(unittest.TestCase):
     def test_two_logical_devices_equal_two_nodes(self):
         two = self.train("logical", gpu(logical=2), batch=32)
         cluster.assert_same_weights(two, self.train("nodes", gpu(), gpu(), batch=16))
-        cluster.assert_same_weights(two, self.train("devices", gpu("1,3"), batch=32))
+        cluster.assert_same_weights(two, self.train("devices", two_gpus("1,3"), batch=32))
 
     def test_several_micro_batches_on_several_devices_equal_as_many_nodes(self):
-        cluster.assert_same_weights(self.train("both", gpu("0,1"), batch=32, iter_size=2, text=small_run.SHARED_NET),
+        cluster.assert_same_weights(self.train("both", two_gpus("0,1"), batch=32, iter_size=2, text=small_run.SHARED_NET),
                                     self.train("nodes", gpu(), gpu(), batch=16, iter_size=2, text=small_run.SHARED_NET))
 
     def test_a_cpu_and_a_gpu_train_together(self):
@@ -77,7 +87,7 @@ class Gpu(unittest.TestCase):
         self.assert_close(cpu, self.train("gpu", gpu(), gpu(), routes="sfb"))
         self.assert_close(self.train("cpus", ["--devices", "cpu:2"], ["--devices", "cpu:2"], routes="sfb", batch=32,
                                      iter_size=2),
-                          self.train("gpus", gpu("0,1"), gpu("0,1"), routes="sfb", batch=32, iter_size=2))
+                          self.train("gpus", two_gpus("0,1"), two_gpus("0,1"), routes="sfb", batch=32, iter_size=2))
 
     def test_with_staleness_every_pass_computes_with_one_version(self):
         snapshot = self.train("stale", gpu(), gpu(), first=["--staleness", "2"])
@@ -89,7 +99,7 @@ class Gpu(unittest.TestCase):
         text = small_run.NET.replace('layer {{ name: "loss"', TEST_NET + 'layer {{ name: "loss"')
         self.train("cpu", ["--devices", "cpu:1"], more=more, text=text)
         cpu = re.findall(r"accuracy[^\d]*([\d.]+)", self.last.output)
-        self.train("gpu", gpu("0,1"), more=more, text=text)
+        self.train("gpu", two_gpus("0,1"), more=more, text=text)
         self.assertTrue(cpu, self.last.output)
         self.assertEqual(cpu, re.findall(r"accuracy[^\d]*([\d.]+)", self.last.output))
 
@@ -101,6 +111,7 @@ class Gpu(unittest.TestCase):
         self.assertGreater(len(cpu), 50)
         self.assertEqual([line.rpartition(":")[0] for line in cpu], [line.rpartition(":")[0] for line in ours])
 
+    @with_simulated_machine
     def test_what_is_missing_is_said(self):
         path = small_run.solver(self.cluster.folder, "none", iterations=1)
 
@@ -119,6 +130,7 @@ class Gpu(unittest.TestCase):
         no_plugin.write_text("no library\n")
         refused(["--devices", "0", "--gpu-plugin", no_plugin], 1, "does not load", "Or train with --devices cpu")
 
+    @with_simulated_machine
     def test_a_net_that_does_not_fit_says_what_to_try(self):
         path = small_run.solver(self.cluster.folder, "big", iterations=1, batch=32)
         node = self.cluster.node("--solver", path, *gpu("4"))
@@ -126,6 +138,7 @@ class Gpu(unittest.TestCase):
         self.assertRegex(node.output, r"GPU 4 \(simulated\): [\d.]+ MiB are wanted for the blobs of net \"small\", the "
                                       r"largest of which is .* are free\. Try a smaller batch_size")
 
+    @with_simulated_machine
     def test_a_lost_gpu_ends_its_node_with_the_reason_and_the_others_with_a_snapshot(self):
         path = small_run.solver(self.cluster.folder, "lost", iterations=100000)
         alone = self.cluster.node("--solver", path, *gpu("5"))
@@ -137,6 +150,7 @@ class Gpu(unittest.TestCase):
         self.assertEqual(first.wait(), 3, first.output)
         self.assertTrue(list(self.cluster.folder.glob("lost_iter_*.caffemodel")), first.output)
 
+    @with_simulated_machine
     def test_device_query_lists_gpus_and_what_is_missing(self):
         program = cluster.BIN / "poseidon-node"
         listed = subprocess.run([program, "device-query", "--gpu-plugin", PLUGIN], capture_output=True, text=True)

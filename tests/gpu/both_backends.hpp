@@ -1,9 +1,9 @@
 // tests/gpu/both_backends.hpp
 //
-// One net on the CPU and on a GPU, simulated where there is none: the same inputs and parameters go in, and what every
-// layer makes of them has to agree.
+// One net on the CPU and on a GPU: the same inputs and parameters go in, and what every layer makes of them has to
+// agree. The GPU is the simulated one (strict_gpu.cpp), or that of a plug-in (tests/gpu_plugin).
 #pragma once
-#include "gpu/device.hpp"
+#include "models/device_plugin.hpp"
 #include "tests/cpu/hand_net.hpp"
 
 #include <functional>
@@ -13,13 +13,15 @@
 
 namespace poseidon::test {
 
-/// Strict products, so that only the order of sums differs.
-inline std::shared_ptr<device> strict_gpu() {
+/// GPU 0 with strict products, so that only the order of sums differs.
+[[nodiscard]] std::shared_ptr<device> strict_gpu();
+
+inline plugin_choice strict_choice() {
   plugin_choice choice;
   choice.ordinals = {0};
   choice.math = device_math::fp32;
   choice.deterministic = true;
-  return gpu::make_device(choice, make_cpu_device());
+  return choice;
 }
 
 /// Sums in other orders, and functions of another library: some of the last bits of a float.
