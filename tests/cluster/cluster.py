@@ -20,6 +20,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -316,6 +317,14 @@ def wait_until(condition, what, seconds=20):
         if time.monotonic() > deadline:
             raise AssertionError(f"after {seconds} s still not: {what}")
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def socket_that_refuses():
+    """The address of a port that nobody listens on and that nobody else gets meanwhile."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{nobody.getsockname()[1]}"
 
 
 def need(*programs):
