@@ -109,6 +109,8 @@ void node::on(const everyone_done&) {
 }
 
 void node::on(const interrupted& m) {
+  // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
+  if (phase_ == phase::failing) return;
   result_.exit_code = 128 + m.signal;
   const auto who = "worker " + (self_ == no_worker ? "?" : std::to_string(value(self_))) + " got " +
                    signal_name(m.signal);

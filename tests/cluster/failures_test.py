@@ -173,6 +173,16 @@ class Failures(unittest.TestCase):
         self.assertEqual(len(written), 1, written)
         self.assertTrue(cluster.weights(written[0]))
 
+    def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
+        solver = small_run.solver(self.folder, "s", iterations=1000000, hidden=8192)
+        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps", "--log-level", "debug"])
+        first.wait_for(r"^clock 3/")
+        second.kill()
+        first.wait_for("link lost")
+        first.signal(signal.SIGTERM)
+        self.assertEqual(first.wait(20), 3, first)
+        self.assertEqual(len(list(self.folder.glob("s_iter_*.caffemodel"))), 1, first)
+
     def test_a_frozen_node_is_noticed_by_its_silence(self):
         solver = small_run.solver(self.folder, "s", iterations=1000000)
         first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
