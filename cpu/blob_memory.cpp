@@ -1,18 +1,16 @@
 #include "cpu/blob_memory.hpp"
 
 #include "cpu/split.hpp"
-#include "models/memory_plan.hpp"
+#include "models/blob_needs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon::cpu {
 namespace {
 
 /// What is known of one blob before it has memory.
-struct blob_wish {
-  std::vector<net_event> data_uses, diff_uses;
-  bool has_diff = false;      ///< some kernel reads or writes it
-  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
+struct blob_wish : blob_needs {
   bool data_elsewhere = false, diff_elsewhere = false;  ///< another blob's
   bool fed = false;                                     ///< a data layer points it at its batch
   bool lasting = false;                                 ///< read after the pass
@@ -20,10 +18,18 @@ struct blob_wish {
 
 class blob_planner {
  public:
-  explicit blob_planner(replica_state& state)
-      : state_(state), net_(state.graph), wishes_(net_.blobs.size()) {
-    find_uses();
-    for (std::size_t b = 0; b < wishes_.size(); ++b) wishes_[b].lasting |= is_output(b);
+  explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
+    for (auto& needs : needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs)) {
+      auto& wish = wishes_.emplace_back();
+      static_cast<blob_needs&>(wish) = std::move(needs);
+      wish.lasting = wish.output;
+    }
+    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
+      const net_layer& layer = net_.layers[l];
+      if (is_source(layer)) mark_fed(layer);
+      if (layer.type == "Pooling" && layer.needs_backward && state.has_backward())
+        extend_to_convolution(l);
+    }
     find_aliases();
   }
 
@@ -64,33 +70,6 @@ class blob_planner {
   float* place(buffer& own, const planned_buffer& planned, std::size_t offset) {
     if (own.size() != 0) return own.data();
     return planned.uses.empty() ? nullptr : state_.arena.data() + offset;
-  }
-
-  void find_uses() {
-    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
-      const net_layer& layer = net_.layers[l];
-      const bool goes_back = layer.needs_backward && state_.has_backward();
-      for (const auto* list : {&layer.bottoms, &layer.tops}) {
-        for (const std::size_t b : *list) {
-          wishes_[b].data_uses.push_back({l, false});
-          if (state_.has_backward() && runs_backward(net_, layer))
-            wishes_[b].data_uses.push_back({l, true});
-          if (goes_back) wishes_[b].diff_uses.push_back({l, true});
-        }
-      }
-      for (std::size_t i = 0; i < layer.bottoms.size() && i < layer.propagate_down.size(); ++i) {
-        blob_wish& w = wishes_[layer.bottoms[i]];
-        if (layer.propagate_down[i] && state_.has_backward()) w.has_diff = w.diff_written = true;
-      }
-      for (const std::size_t t : layer.tops) {
-        if (goes_back || state_.options.keep_all_diffs) wishes_[t].has_diff = true;
-      }
-      for (std::size_t t = 0; t < layer.tops.size() && t < layer.loss_weights.size(); ++t) {
-        if (layer.loss_weights[t] != 0) wishes_[layer.tops[t]].diff_written = false;
-      }
-      if (is_source(layer)) mark_fed(layer);
-      if (layer.type == "Pooling" && goes_back) extend_to_convolution(l);
-    }
   }
 
   /// Only where nothing works in place on what was fed.
@@ -137,12 +116,6 @@ class blob_planner {
         }
       }
     }
-  }
-
-  /// Does nothing consume what its last writer made?
-  [[nodiscard]] bool is_output(std::size_t blob) const {
-    const auto last = producer(net_, blob, net_.layers.size());
-    return last && !consumer(net_, blob, *last);
   }
 
   static void append(std::vector<net_event>& to, const std::vector<net_event>& more) {

@@ -1,22 +1,10 @@
-// cpu/pool_shape.hpp - the windows of a pooling layer as Caffe lays them.
+// cpu/pool_shape.hpp - one window of a pooling layer, cut at the edges of its image.
 #pragma once
-#include "models/net.hpp"
+#include "models/pool_shape.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace poseidon::cpu {
-
-struct pool_shape {
-  int height = 0, width = 0;          ///< of the bottom
-  int out_height = 0, out_width = 0;  ///< of the top, rounded up as Caffe does
-  int kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
-
-  [[nodiscard]] std::size_t in_plane() const { return static_cast<std::size_t>(height) * width; }
-  [[nodiscard]] std::size_t out_plane() const {
-    return static_cast<std::size_t>(out_height) * out_width;
-  }
-};
 
 /// One window: the part of it that lies inside the image, and the size that AVE divides by.
 struct pool_window {
@@ -38,8 +26,5 @@ struct pool_window {
   w.right = std::min(end_column, s.width);
   return w;
 }
-
-[[nodiscard]] pool_shape resolve_pooling(const net_layer& layer, const shape& input,
-                                         const shape& output);
 
 }  // namespace poseidon::cpu

@@ -3,6 +3,7 @@
 #include "cpu/blob_memory.hpp"
 #include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
+#include "models/refusal.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -212,17 +213,11 @@ std::span<float> layer_context::statistic(std::size_t slot) const {
 }
 
 void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
-  if (!wants_diff(i)) return;
-  refuse("the net wants the gradient of its bottom \"" + layer.spec.bottom(static_cast<int>(i)) +
-         "\", but that bottom holds " + what +
-         ", which have none. Give the layer propagate_down: false for it, or remove "
-         "force_backward.");
+  if (wants_diff(i)) refuse_gradient(layer, i, what);
 }
 
 void layer_context::refuse(const std::string& text) const {
-  const std::string what = "layer \"" + layer.name + "\" (" + layer.type + "): " + text;
-  if (layer.where.file.empty()) throw spec_error(what);
-  throw spec_error(layer.where, what);
+  refuse_layer(layer, text);
 }
 
 std::unique_ptr<replica> compile(const net& n, std::span<const parameter_values* const> parameters,

@@ -6,6 +6,7 @@
 #include "cpu/channels.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/normalization.hpp"
+#include "models/factor_axes.hpp"
 
 #include <algorithm>
 
@@ -14,20 +15,11 @@ namespace {
 
 /// The axes before the factor's, the factor's own, and those behind.
 image_extent resolve_extent(const layer_context& c) {
-  const shape& x = c.bottom_shape(0);
-  const bool scale = c.layer.type == "Scale";
-  const int axis = scale ? c.layer.spec.scale_param().axis() : c.layer.spec.bias_param().axis();
   const shape& own = c.layer.bottoms.size() > 1
                          ? c.bottom_shape(1)
                          : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
-  const auto first =
-      own.empty() ? 0
-                  : static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(x.size()) : axis);
-  const auto values = [&](std::size_t from, std::size_t to) {
-    return static_cast<std::size_t>(count(x, from, to));
-  };
-  return {values(0, first), values(first, first + own.size()),
-          values(first + own.size(), x.size())};
+  const auto axes = resolve_factor_axes(c.layer, c.bottom_shape(0), own);
+  return {axes.before, axes.own, axes.behind};
 }
 
 /// One of the two operands: learned, or a second bottom; nothing at all if there is none.

@@ -1,7 +1,7 @@
 #include "gpu/blob_memory.hpp"
 
 #include "gpu/kernels/elementwise.hpp"
-#include "models/memory_plan.hpp"
+#include "models/blob_needs.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -22,20 +22,22 @@ std::string amount(std::size_t bytes) {
 }
 
 /// What is known of one blob before it has memory.
-struct blob_wish {
-  std::vector<net_event> data_uses, diff_uses;
-  bool has_diff = false;      ///< some kernel reads or writes it
-  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
-  bool lasting = false;       ///< the data is looked at after the pass, or comes before it
+struct blob_wish : blob_needs {
+  bool lasting = false;  ///< the data is looked at after the pass, or comes before it
   std::optional<std::size_t> same_data;  ///< as the blob that a Split makes it of
 };
 
 class blob_planner {
  public:
-  explicit blob_planner(replica_state& state)
-      : state_(state), net_(state.graph), wishes_(net_.blobs.size()) {
-    find_uses();
-    for (std::size_t b = 0; b < wishes_.size(); ++b) wishes_[b].lasting |= is_output(b);
+  explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
+    for (auto& needs : needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs)) {
+      auto& wish = wishes_.emplace_back();
+      static_cast<blob_needs&>(wish) = std::move(needs);
+      wish.lasting = wish.output;
+    }
+    for (const net_layer& layer : net_.layers)
+      if (is_source(layer))
+        for (const std::size_t t : layer.tops) wishes_[t].lasting = true;
     find_splits();
   }
 
@@ -101,31 +103,6 @@ class blob_planner {
     return state_.memory.back().floats();
   }
 
-  void find_uses() {
-    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
-      const net_layer& layer = net_.layers[l];
-      const bool goes_back = layer.needs_backward && state_.has_backward();
-      for (const auto* list : {&layer.bottoms, &layer.tops}) {
-        for (const std::size_t b : *list) {
-          wishes_[b].data_uses.push_back({l, false});
-          if (state_.has_backward() && runs_backward(net_, layer))
-            wishes_[b].data_uses.push_back({l, true});
-          if (goes_back) wishes_[b].diff_uses.push_back({l, true});
-        }
-      }
-      for (std::size_t i = 0; i < layer.bottoms.size() && i < layer.propagate_down.size(); ++i) {
-        blob_wish& w = wishes_[layer.bottoms[i]];
-        if (layer.propagate_down[i] && state_.has_backward()) w.has_diff = w.diff_written = true;
-      }
-      for (const std::size_t t : layer.tops) {
-        if (goes_back || state_.options.keep_all_diffs) wishes_[t].has_diff = true;
-        wishes_[t].lasting |= is_source(layer);
-      }
-      for (std::size_t t = 0; t < layer.tops.size() && t < layer.loss_weights.size(); ++t)
-        if (layer.loss_weights[t] != 0) wishes_[layer.tops[t]].diff_written = false;
-    }
-  }
-
   /// What uses another name of a blob uses the blob. Backwards, for Splits of Splits.
   void find_splits() {
     if (state_.options.keep_all_diffs) return;
@@ -148,12 +125,6 @@ class blob_planner {
     for (const net_layer& l : net_.layers)
       writers += std::count(l.tops.begin(), l.tops.end(), blob);
     return writers;
-  }
-
-  /// Does nothing consume what its last writer made?
-  [[nodiscard]] bool is_output(std::size_t blob) const {
-    const auto last = producer(net_, blob, net_.layers.size());
-    return last && !consumer(net_, blob, *last);
   }
 
   replica_state& state_;

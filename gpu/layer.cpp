@@ -2,6 +2,7 @@
 
 #include "gpu/blob_memory.hpp"
 #include "gpu/shared_gradient.hpp"
+#include "models/refusal.hpp"
 
 namespace poseidon::gpu {
 
@@ -38,17 +39,11 @@ device_memory layer_context::allocate(std::size_t bytes) const {
 }
 
 void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
-  if (!wants_diff(i)) return;
-  refuse("the net wants the gradient of its bottom \"" + layer.spec.bottom(static_cast<int>(i)) +
-         "\", but that bottom holds " + what +
-         ", which have none. Give the layer propagate_down: false for it, or remove "
-         "force_backward.");
+  if (wants_diff(i)) refuse_gradient(layer, i, what);
 }
 
 void layer_context::refuse(const std::string& text) const {
-  const std::string what = "layer \"" + layer.name + "\" (" + layer.type + "): " + text;
-  if (layer.where.file.empty()) throw spec_error(what);
-  throw spec_error(layer.where, what);
+  refuse_layer(layer, text);
 }
 
 }  // namespace poseidon::gpu

@@ -5,22 +5,12 @@
 //          in every run.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "models/pool_shape.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace poseidon::gpu {
-
-struct pool_shape {
-  int height = 0, width = 0;          ///< of the bottom
-  int out_height = 0, out_width = 0;  ///< of the top, rounded up as Caffe does
-  int kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
-
-  [[nodiscard]] std::size_t in_plane() const { return static_cast<std::size_t>(height) * width; }
-  [[nodiscard]] std::size_t out_plane() const {
-    return static_cast<std::size_t>(out_height) * out_width;
-  }
-};
 
 /// `choice` receives where in its plane each maximum is, -1 if nothing compared as larger than nothing (NaN).
 void max_pool(stream& s, const pool_shape& p, std::size_t planes, const float* x, float* y,

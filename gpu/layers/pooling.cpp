@@ -9,24 +9,6 @@ namespace {
 
 using pooling = ::caffe::PoolingParameter;
 
-pool_shape resolve(const layer_context& c) {
-  const auto& p = c.layer.spec.pooling_param();
-  const shape &in = c.bottom_shape(0), &out = c.top_shape(0);
-  pool_shape s;
-  s.height = static_cast<int>(in[2]);
-  s.width = static_cast<int>(in[3]);
-  s.out_height = static_cast<int>(out[2]);
-  s.out_width = static_cast<int>(out[3]);
-  s.kernel_h = static_cast<int>(p.has_kernel_h() ? p.kernel_h() : p.kernel_size());
-  s.kernel_w = static_cast<int>(p.has_kernel_w() ? p.kernel_w() : p.kernel_size());
-  if (p.global_pooling()) s.kernel_h = s.height, s.kernel_w = s.width;
-  s.stride_h = static_cast<int>(p.has_stride_h() ? p.stride_h() : p.stride());
-  s.stride_w = static_cast<int>(p.has_stride_w() ? p.stride_w() : p.stride());
-  s.pad_h = static_cast<int>(p.has_pad_h() ? p.pad_h() : p.pad());
-  s.pad_w = static_cast<int>(p.has_pad_w() ? p.pad_w() : p.pad());
-  return s;
-}
-
 class pooling_kernel final : public kernel {
  public:
   explicit pooling_kernel(const layer_context& c)
@@ -34,7 +16,7 @@ class pooling_kernel final : public kernel {
         layer_(static_cast<std::uint32_t>(c.index)),
         how_(c.layer.spec.pooling_param().pool()),
         draws_(how_ == pooling::STOCHASTIC && c.training()),
-        shape_(resolve(c)),
+        shape_(resolve_pooling(c.layer, c.bottom_shape(0), c.top_shape(0))),
         samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
         channels_(static_cast<std::size_t>(c.bottom_shape(0)[1])),
         bottom_(c.bottom(0)),

@@ -1,26 +1,18 @@
 // gpu/layers/scale.cpp - Scale, Bias and PReLU: layers with numbers of their own for each channel.
 #include "gpu/kernels/channels.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/factor_axes.hpp"
 
 namespace poseidon::gpu {
 namespace {
 
 /// The axes before the factor's (the bias's, for Bias), its own, and those behind.
 channel_shape resolve(const layer_context& c) {
-  const shape& x = c.bottom_shape(0);
-  const bool scale = c.layer.type == "Scale";
-  const int axis = scale ? c.layer.spec.scale_param().axis() : c.layer.spec.bias_param().axis();
   const shape& own = c.layer.bottoms.size() > 1
                          ? c.bottom_shape(1)
                          : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
-  const auto first =
-      own.empty() ? 0
-                  : static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(x.size()) : axis);
-  const auto values = [&](std::size_t from, std::size_t to) {
-    return static_cast<std::size_t>(count(x, from, to));
-  };
-  return {values(0, first), values(first, first + own.size()),
-          values(first + own.size(), x.size())};
+  const auto axes = resolve_factor_axes(c.layer, c.bottom_shape(0), own);
+  return {axes.before, axes.own, axes.behind};
 }
 
 /// One of the two operands: learned, or a second bottom; nothing at all if there is none.

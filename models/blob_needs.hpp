@@ -1,0 +1,19 @@
+// models/blob_needs.hpp - which layers' passes use a blob, whatever device they run on.
+#pragma once
+#include "models/memory_plan.hpp"
+
+#include <vector>
+
+namespace poseidon {
+
+struct blob_needs {
+  std::vector<net_event> data_uses, diff_uses;
+  bool has_diff = false;      ///< some kernel reads or writes it
+  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
+  bool output = false;        ///< nothing consumes what its last writer made
+};
+
+/// By blob. `backward`: does the net go back at all? `all_diffs`: every top has a diff, wanted or not.
+[[nodiscard]] std::vector<blob_needs> needs_of_blobs(const net& n, bool backward, bool all_diffs);
+
+}  // namespace poseidon
