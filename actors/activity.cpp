@@ -8,8 +8,18 @@ activity::activity(std::shared_ptr<edge_book> edges, std::shared_ptr<trace_log> 
     : book_(std::move(edges)), trace_(std::move(trace)) {}
 
 void activity::opened(std::uint32_t peer, std::shared_ptr<const link_counters> counters) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(links_mutex_);
   links_.emplace_back(peer, std::move(counters));
+}
+
+activity::traffic activity::carried() const {
+  const std::lock_guard lock(links_mutex_);
+  traffic sum;
+  for (const auto& [peer, c] : links_) {
+    sum.bytes_out += c->bytes_out.load(std::memory_order_relaxed);
+    sum.bytes_in += c->bytes_in.load(std::memory_order_relaxed);
+  }
+  return sum;
 }
 
 node_report activity::take_new() {
@@ -21,6 +31,7 @@ node_report activity::take_new() {
   r.first_lane = lanes_told_;
   take_actors(r);
   take_spans(r);
+  const std::lock_guard links(links_mutex_);
   for (const auto& [peer, c] : links_)
     r.links.push_back({peer, c->bytes_out.load(std::memory_order_relaxed),
                        c->bytes_in.load(std::memory_order_relaxed),

@@ -28,6 +28,12 @@ class activity {
   /// A link of this node was opened. Any thread.
   void opened(std::uint32_t peer, std::shared_ptr<const link_counters> counters);
 
+  struct traffic {
+    std::uint64_t bytes_out = 0, bytes_in = 0;
+  };
+  /// On all links until now, headers included. Any thread.
+  [[nodiscard]] traffic carried() const;
+
   /// What is new since the last call: one reader, who takes everything. Any thread.
   /// Cost     a look at each edge of each actor; allocates for what is new.
   [[nodiscard]] node_report take_new();
@@ -57,6 +63,7 @@ class activity {
   std::mutex mutex_;
   std::shared_ptr<edge_book> book_;
   std::shared_ptr<trace_log> trace_;
+  mutable std::mutex links_mutex_;  // apart: who asks for carried() does not wait for a take_new()
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const link_counters>>> links_;
   std::vector<known_actor> actors_;
   std::unordered_map<std::uint64_t, std::uint32_t> actor_of_id_;

@@ -70,6 +70,9 @@ std::string checkpointer::write(const work& w) {
   const std::filesystem::path stem =
       snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version));
   const auto format = setup_.solver.snapshot_format();
+  std::shared_ptr<void> shown;
+  if (setup_.display)
+    shown = setup_.display->working({"writing " + weights_path(stem, format), 0, {}});
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
     write_weights(stem, format, *neighbours_.train, w.values);

@@ -64,7 +64,7 @@ clock_estimate compare_clocks(std::int64_t asked_ns, std::int64_t heard_ns, std:
 const char* condition_of(const worker_view& w, std::int64_t now) {
   if (w.lost) return "lost";
   if (w.heard_ns == 0) return "unheard";
-  return now - w.heard_ns > silent_ns ? "silent" : "up";
+  return now - std::max(w.heard_ns, w.alive_ns) > silent_ns ? "silent" : "up";
 }
 
 std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers, std::uint32_t worker,
@@ -110,10 +110,22 @@ void cluster_view::sample() {
   if (self != 0 && state_.workers[self].actors.empty() && r.first_actor != 0)
     std::swap(state_.workers[self], state_.workers[0]);
   state_.workers[self].uncertain_ns = 0;
+  note_who_lives(state_.workers[self].links, r.links, r.sent_ns);
   take_locked(self, r, r.sent_ns);
   std::uint64_t out = 0, in = 0;
   for (const auto& l : r.links) out += l.bytes_out, in += l.bytes_in;
   if (state_.facts && state_.facts->members.size() > 1) history_->carried(out, in);
+}
+
+/// Reports go after everything that trains, so over a slow link they come late: whoever's bytes still come is not silent.
+void cluster_view::note_who_lives(const std::vector<node_report::link>& before,
+                                  const std::vector<node_report::link>& now_seen,
+                                  std::int64_t now) {
+  for (const auto& l : now_seen) {
+    const auto old =
+        std::find_if(before.begin(), before.end(), [&](const auto& b) { return b.peer == l.peer; });
+    if (old == before.end() || l.bytes_in > old->bytes_in) state_.workers[l.peer].alive_ns = now;
+  }
 }
 
 node_report cluster_view::report_since(report_place& from) const {

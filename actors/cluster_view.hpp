@@ -34,6 +34,8 @@ struct run_facts {
   std::uint32_t replicas = 1;  ///< of this node
   std::uint64_t first_clock = 0, last_clock = 0, staleness = 0;
   std::uint64_t images_per_clock = 0;  ///< of all workers
+  std::vector<std::uint64_t>
+      shares;  ///< of these, by worker; empty: nobody asked for other than equal ones
   /// What the actors of a worker with so many replicas are: groups, cards, kinds of edges.
   std::function<actor_graph(std::uint32_t worker, std::uint32_t replicas)> plan;
   struct layer_route {
@@ -79,9 +81,11 @@ struct worker_view {
       clocks;  ///< when the newest clocks began, in this node's time
   std::map<std::string, update, std::less<>> updates;  ///< by layer
   std::deque<std::pair<std::uint64_t, std::int64_t>>
-      busy;                        ///< by clock, the newest: how long kernels took, of all replicas
-  std::int64_t computed_ns = 0;    ///< end of the newest kernel, in this node's time; 0: none
-  std::int64_t heard_ns = 0;       ///< the last report; 0: none
+      busy;                      ///< by clock, the newest: how long kernels took, of all replicas
+  std::int64_t computed_ns = 0;  ///< end of the newest kernel, in this node's time; 0: none
+  std::int64_t heard_ns = 0;     ///< the last report; 0: none
+  std::int64_t alive_ns =
+      0;  ///< bytes from it came over this node's own link, its reports may come late; 0: none
   std::int64_t known_ns = 0;       ///< until when it tells, in this node's time
   std::int64_t offset_ns = 0;      ///< its clock minus ours, as estimated
   std::int64_t uncertain_ns = -1;  ///< the estimate may be wrong by so much; -1: there is none
@@ -143,6 +147,8 @@ class cluster_view {
   [[nodiscard]] std::size_t watchers() const { return watchers_.load(std::memory_order_relaxed); }
 
  private:
+  void note_who_lives(const std::vector<node_report::link>& before,
+                      const std::vector<node_report::link>& now_seen, std::int64_t now);
   static void take_span(worker_view& w, const node_report::span& s, std::int64_t now);
   void take_locked(std::uint32_t worker, const node_report& r, std::int64_t now);
 

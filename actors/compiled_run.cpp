@@ -1,17 +1,18 @@
 #include "actors/compiled_run.hpp"
 
 #include "actors/buffer_pool.hpp"
+#include "actors/show_opening.hpp"
 #include "data/empty_source.hpp"
 #include "data/image_store.hpp"
 #include "data/synthetic_source.hpp"
 #include "models/byte_scale.hpp"
 #include "models/fillers.hpp"
+#include "models/sample_mean.hpp"
 #include "models/snapshot.hpp"
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <thread>
+#include <utility>
 
 namespace poseidon {
 
@@ -41,6 +42,17 @@ net build(const net_file& file, const net_state& state, const source_options& so
   return build_net(file, options);
 }
 
+/// The train net with so many samples of a batch.
+net build_part(const run_spec& run, const source_options& sources, std::uint64_t samples,
+               std::uint64_t of) {
+  build_options options;
+  options.state = run.solver.train_state;
+  options.sources = shapes_from_sources(sources);
+  options.samples = static_cast<std::int64_t>(samples);
+  options.of_batch = static_cast<std::int64_t>(of);
+  return build_net(run.solver.train_net, options);
+}
+
 void open_sources(compiled_net& c, source_options options, bool looked_at) {
   for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
     const auto& layer = c.graph.layers[l];
@@ -48,14 +60,16 @@ void open_sources(compiled_net& c, source_options options, bool looked_at) {
     options.layer = static_cast<std::uint32_t>(l);
     c.data_layers.push_back(l);
     c.sources.push_back(looked_at ? open_source(layer.spec, layer.where, options) : open_empty());
-    c.batch = static_cast<std::uint64_t>(c.graph.blobs[layer.tops.front()].shape.front());
   }
+  c.batch = batch_of(c.graph);
   if (c.data_layers.empty())
     throw spec_error("net \"" + c.graph.name + "\" has no data layer in phase " +
                      ::caffe::Phase_Name(c.graph.phase) + ", so there is nothing to train on.");
 }
 
-void list_outputs(compiled_net& c) {
+/// `of_batches`: only those that are one value for a whole batch. Others are of single samples, or as many as there are
+/// samples, and so other ones on each node where shares are uneven.
+void list_outputs(compiled_net& c, bool of_batches = false) {
   for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
     const auto& layer = c.graph.layers[l];
     layer_outputs reader{l, c.outputs.size(), {}, {}};
@@ -66,7 +80,8 @@ void list_outputs(compiled_net& c) {
       const auto weight = t < layer.loss_weights.size() ? layer.loss_weights[t] : 0.0f;
       const bool summed = values > longest_printed_output;
       if (std::find(outputs.begin(), outputs.end(), blob) == outputs.end() ||
-          producer(c.graph, blob, c.graph.layers.size()) != l || (summed && weight == 0))
+          producer(c.graph, blob, c.graph.layers.size()) != l || (summed && weight == 0) ||
+          (of_batches && !c.graph.blobs[blob].shape.empty()))
         continue;
       reader.blobs.push_back(blob);
       reader.summed.push_back(summed);
@@ -119,13 +134,14 @@ void match_parameters(compiled_net& test, const net& train) {
 void compile(compiled_net& c, const compiled_run& run, device& compute,
              replica_options options = {}) {
   for (std::uint32_t r = 0; r < run.replicas; ++r) {
+    const auto& graph = c.graph_of(r);
     auto& values = c.values.emplace_back();
     for (std::size_t p = 0; p < c.graph.parameters.size(); ++p) {
       const auto of = c.to_train.empty() ? p : c.to_train[p];
       values.push_back(run.pins.empty() ? &run.store->view(of) : &run.pins[r]->view(of));
     }
     options.index = r;
-    c.replicas.push_back(compute.make_replica(c.graph, values, options));
+    c.replicas.push_back(compute.make_replica(graph, values, options));
     c.fed.emplace_back(c.data_layers.size());
   }
 }
@@ -175,8 +191,8 @@ void refuse_writers(const compiled_run& c, const run_spec& run) {
       throw spec_error(layer->where,
                        who + "writes one file, but " + std::to_string(run.workers) +
                            " nodes with " + std::to_string(c.replicas) +
-                           " replicas each would write it. Run it on one node with --devices "
-                           "cpu:1.");
+                           " replicas each would write it. Run it on one node with one device: "
+                           "--devices cpu:1, or a GPU as in --devices 0.");
     const auto& file = layer->spec.hdf5_output_param().file_name();
     if (!writers.emplace(file, layer).second)
       throw spec_error(layer->where, who + "writes \"" + file +
@@ -187,38 +203,23 @@ void refuse_writers(const compiled_run& c, const run_spec& run) {
   for (const auto& test : c.tests) check(test.graph);
 }
 
-}  // namespace
-
-std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
-                                const layer_outputs& reader) {
-  std::vector<std::vector<float>> values;
-  for (const auto blob : reader.blobs) {
-    auto& of_blob =
-        values.emplace_back(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
-    copy.read_data(blob, of_blob);
-  }
-  return make_outputs(reader, values);
+/// One for each layer, in however many nets and replicas it is.
+std::vector<std::string> warn_of_host_layers(const compiled_run& c, const device& compute) {
+  std::vector<std::string> warnings;
+  const auto look = [&](const net& n) {
+    for (const auto& layer : n.layers) {
+      if (!compute.on_host(layer.type)) continue;
+      auto text =
+          "layer \"" + layer.name + "\" (" + layer.type +
+          ") has no kernel on the GPU: it runs on the CPU, and each pass waits for its values";
+      if (std::find(warnings.begin(), warnings.end(), text) == warnings.end())
+        warnings.push_back(std::move(text));
+    }
+  };
+  look(c.train.graph);
+  for (const auto& test : c.tests) look(test.graph);
+  return warnings;
 }
-
-std::vector<float> make_outputs(const layer_outputs& reader,
-                                const std::vector<std::vector<float>>& values) {
-  std::vector<float> out;
-  for (std::size_t b = 0; b < values.size(); ++b) {
-    if (reader.summed[b])
-      out.push_back(static_cast<float>(std::accumulate(values[b].begin(), values[b].end(), 0.0)));
-    else
-      out.insert(out.end(), values[b].begin(), values[b].end());
-  }
-  return out;
-}
-
-std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
-  for (auto r = std::max(1u, cores); r > 1; --r)
-    if (batch % r == 0 && batch / r >= 8) return r;
-  return 1;
-}
-
-namespace {
 
 /// The layers that broadcast factors. What worker 0 has chosen has to be possible here too: with another
 /// build it might not be.
@@ -234,17 +235,16 @@ std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
       if (const auto why = why_no_factors(n, l, run.solver.spec); !why.empty())
         throw spec_error("layer \"" + n.layers[l].name + "\" cannot broadcast factors: " + why +
                          ".");
+  if (const auto batch = batch_of(n); uneven(run.shares))
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      if (chosen[l] && factors_of(n, l).rows % batch != 0)
+        throw spec_error(n.layers[l].where,
+                         "layer \"" + n.layers[l].name + "\" cannot broadcast factors: it has " +
+                             std::to_string(factors_of(n, l).rows) + " rows for a batch of " +
+                             std::to_string(batch) +
+                             ", so a share of the batch is no number of rows. Put it on the server "
+                             "with --routes, or leave out --batch-share.");
   return chosen;
-}
-
-}  // namespace
-
-namespace {
-
-std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
-  if (node.replicas != 0) return node.replicas;
-  if (const auto of_device = node.compute->replicas(); of_device != 0) return of_device;
-  return default_replicas(batch, std::thread::hardware_concurrency());
 }
 
 partition cut_of(const net& n, const run_spec& run, double byte_scale) {
@@ -258,39 +258,91 @@ partition cut_of(const net& n, const run_spec& run, double byte_scale) {
   return cut;
 }
 
+/// Shares are of the batches of all nodes together, which worker 0 has read from its net.
+const node_share& share_of(const run_spec& run, const node_spec& node, std::uint64_t batch) {
+  if (run.shares.size() != run.workers || samples_of_all(run.shares) != run.workers * batch)
+    throw spec_error("worker 0 has divided " + std::to_string(samples_of_all(run.shares)) +
+                     " samples among " + std::to_string(run.shares.size()) +
+                     " nodes, but here the batches of " + std::to_string(run.workers) +
+                     " nodes are " + std::to_string(run.workers * batch) +
+                     " samples. Is its program of another version?");
+  return run.shares.at(node.worker);
+}
+
+/// Splits this node's share over its replicas, and makes each one's gradients count by its samples.
+void take_share(const run_spec& run, const node_spec& node, const source_options& sources,
+                compiled_run& out) {
+  auto& train = out.train;
+  require_sample_means(train.graph);
+  const auto& share = share_of(run, node, out.whole_batch);
+  const auto whole = std::exchange(train.graph, {});
+  const auto part = [&](std::uint64_t samples) {
+    auto n = build_part(run, sources, samples, out.whole_batch);
+    require_same_parameters(whole, n);
+    return n;
+  };
+  train.batch = samples_of(share, 0);
+  train.graph = part(train.batch);
+  train.larger = static_cast<std::uint32_t>(share.samples % share.replicas);
+  if (train.larger > 0) train.smaller = part(train.batch - 1);
+}
+
+void weigh_share(compiled_net& train, std::uint64_t whole_batch) {
+  weigh_losses(train.graph, train.batch, whole_batch);
+  if (train.smaller) weigh_losses(*train.smaller, train.batch - 1, whole_batch);
+}
+
 }  // namespace
 
 net resolve_train_net(const run_spec& run, const node_spec& node) {
   const auto& s = run.solver;
   const auto sources = options_for(run, node, ::caffe::TRAIN, std::make_shared<opened_images>());
-  return build(s.train_net, s.train_state, sources, 1);
+  auto whole = build(s.train_net, s.train_state, sources, 1);
+  if (!uneven(run.shares)) return whole;
+  const auto batch = batch_of(whole);
+  return build_part(run, sources, share_of(run, node, batch).samples, batch);
 }
 
-std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node) {
+std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node,
+                                          const task_display& display) {
+  const auto shown = show(display, {"building the net and opening its data", 0, {}});
   auto out = std::make_unique<compiled_run>();
   const auto& s = run.solver;
   check_device(run, *node.compute);
   const auto& scales = s.spec.poseidon().replay();
   out->micro_batches = static_cast<std::uint32_t>(std::max(1, s.spec.iter_size()));
 
-  const auto opened = std::make_shared<opened_images>();
-  const auto train_sources = options_for(run, node, ::caffe::TRAIN, opened);
+  const auto opened = std::make_shared<opened_images>(
+      [display](const auto& path) { return show_opening(display, path.string()); });
+  auto train_sources = options_for(run, node, ::caffe::TRAIN, opened);
+  if (node.own_data) {
+    train_sources.workers_with_parts = run.workers;
+    train_sources.micro_batches = out->micro_batches;
+  }
   out->train.graph = build(s.train_net, s.train_state, train_sources, 1);
   open_sources(out->train, train_sources, node.compute->computes());
-  out->replicas = replicas_of(node, out->train.batch);
-  if (out->train.batch % out->replicas != 0)
+  out->whole_batch = out->train.batch;
+  out->replicas = run.shares.empty() ? replicas_of(node, out->whole_batch)
+                                     : run.shares.at(node.worker).replicas;
+  if (uneven(run.shares)) {
+    take_share(run, node, train_sources, *out);
+  } else if (out->train.batch % out->replicas != 0) {
     throw spec_error(out->train.graph.layers[out->train.data_layers.front()].where,
                      "a batch of " + std::to_string(out->train.batch) + " cannot be split over " +
                          std::to_string(out->replicas) +
                          " replicas. Choose as many with --devices as divide the batch size, or "
                          "change batch_size.");
-  if (out->replicas > 1) {
+  } else if (out->replicas > 1) {
     out->train.graph = build(s.train_net, s.train_state, train_sources, out->replicas);
     out->train.batch /= out->replicas;
   }
-  list_outputs(out->train);
+  list_outputs(out->train, uneven(run.shares));
+  if (uneven(run.shares)) weigh_share(out->train, out->whole_batch);
   out->by_factors = chosen_layers(out->train.graph, run);
-  if (!node.compute->computes()) scale_parameters(out->train.graph, scales.byte_scale());
+  if (!node.compute->computes()) {
+    scale_parameters(out->train.graph, scales.byte_scale());
+    if (out->train.smaller) scale_parameters(*out->train.smaller, scales.byte_scale());
+  }
   auto cut = cut_of(out->train.graph, run, scales.byte_scale());
   check_staleness(cut, run);
   out->store = std::make_shared<parameter_store>(out->train.graph, std::move(cut), run.workers,
@@ -303,6 +355,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   train_options.keep_all_diffs = s.spec.debug_info();
   train_options.time_scale = scales.time_scale();
   compile(out->train, *out, *node.compute, train_options);
+  if (node.joins_gradients) out->joined = node.compute->join_gradients(out->train.replicas);
 
   out->tests.reserve(s.test_nets.size());  // replicas keep pointers into their net
 
@@ -316,6 +369,8 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
     compile(test, *out, *node.compute);
   }
   refuse_writers(*out, run);
+  out->warnings = warn_of_host_layers(*out, *node.compute);
+  out->remarks = node.compute->take_remarks();
   return out;
 }
 

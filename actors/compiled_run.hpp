@@ -3,10 +3,12 @@
 // Everything that a node computes with, before there are actors: nets resolved and compiled into replicas,
 // data sources opened, parameters cut and stored. Pure construction; spawn_training() puts actors on it.
 #pragma once
+#include "actors/long_task.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/pinned_parameters.hpp"
 #include "actors/reports.hpp"
 #include "actors/run_spec.hpp"
+#include "data/sample_schedule.hpp"
 #include "data/source.hpp"
 #include "models/device.hpp"
 #include "models/net.hpp"
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,27 +32,48 @@ struct layer_outputs {
 
 struct compiled_net {
   net graph;
+  /// With uneven shares: that of the replicas from `larger` on, which take a sample fewer than those before.
+  std::optional<net> smaller;
+  std::uint32_t larger = 0;
   /// By replica, then parameter of `graph`: what its kernels read.
   std::vector<std::vector<const parameter_values*>> values;
   std::vector<std::shared_ptr<replica>> replicas;
   std::vector<std::size_t> data_layers;
   std::vector<std::vector<std::shared_ptr<const poseidon::batch>>> fed;  ///< by replica, data layer
   std::vector<std::shared_ptr<const sample_source>> sources;             ///< by data layer
-  std::uint64_t batch = 0;  ///< samples per pass and replica
+  std::uint64_t batch = 0;  ///< samples per pass and replica; `smaller` has one less
   std::vector<output_value> outputs;
   std::vector<layer_outputs> readers;
   std::vector<std::size_t> to_train;  ///< test nets: parameter -> train parameter
+
+  [[nodiscard]] const net& graph_of(std::size_t replica) const {
+    return smaller && replica >= larger ? *smaller : graph;
+  }
+  [[nodiscard]] std::uint64_t batch_of(std::size_t replica) const {
+    return smaller && replica >= larger ? batch - 1 : batch;
+  }
 };
 
 struct compiled_run {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
+  std::size_t joined = 1;  ///< leading replicas whose gradients the device adds
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
   std::vector<std::shared_ptr<pinned_parameters>> pins;  ///< by replica; empty at staleness 0
-  std::vector<bool> by_factors;  ///< by layer of the train net: route factor_broadcast
+  /// Of the train net as its file says: a node's, where shares are equal.
+  std::uint64_t whole_batch = 0;
+  std::vector<bool> by_factors;       ///< by layer of the train net: route factor_broadcast
+  std::vector<std::string> warnings;  ///< what its user is to know before it begins
+  std::vector<std::string> remarks;   ///< of the device: device::take_remarks()
 };
+
+/// Which samples each pass of the train net works on.
+[[nodiscard]] sample_schedule schedule_of(const run_spec& run, const compiled_run& compiled);
+
+/// Samples of this node in a clock.
+[[nodiscard]] std::uint64_t samples_of_node(const compiled_run& compiled);
 
 /// The values of one layer's outputs after a forward pass of `copy`.
 [[nodiscard]] std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
@@ -58,14 +82,22 @@ struct compiled_run {
 [[nodiscard]] std::vector<float> make_outputs(const layer_outputs& reader,
                                               const std::vector<std::vector<float>>& values);
 
-/// Opens the data, builds the nets, compiles the replicas.
+/// Opens the data, builds the nets, compiles the replicas. `display` sees how far that is.
 /// Errors   spec_error for what the user's files say, and for routes that do not fit the net;
 ///          std::runtime_error for what the device refuses.
-[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node);
+[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node,
+                                                        const task_display& display = {});
 
-/// The train net as one replica would have it: what routes are chosen by. Opens sources for their shapes alone.
+/// The train net as one replica would have it, with this node's share of the batch: what routes are chosen by. Opens
+/// sources for their shapes alone.
 /// Errors   spec_error, as compile_run.
 [[nodiscard]] net resolve_train_net(const run_spec& run, const node_spec& node);
+
+/// Samples in a pass of a net, by its last data layer; 0: it has none.
+[[nodiscard]] std::uint64_t batch_of(const net& n);
+
+/// Replicas that this node would split that batch over.
+[[nodiscard]] std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch);
 
 /// Replicas for a batch on this many cores: as many as divide it and leave each at least 8 samples.
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);

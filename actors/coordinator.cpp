@@ -39,7 +39,7 @@ void coordinator::on(const member_stands& m) {
     const auto latest = std::max_element(held_.begin(), held_.end(),
                                          [](auto& a, auto& b) { return a.second < b.second; });
     change_->clock = latest->second;
-    tell(node_.agreed, change_agreed{latest->second, change_->routes});
+    tell(node_.agreed, change_agreed{latest->second, change_->routes, change_->why});
     return;
   }
   if (!change_->clock || m.clock != *change_->clock) return;

@@ -24,13 +24,14 @@ void copy_out::on(const came_home& m) {
   if (m.failed) std::rethrow_exception(m.failed);
   const auto arrived = under_way_.extract(m.ticket);
   const issue_work& work = arrived.mapped().work;
+  if (setup_.home) setup_.home->here(now_ns());
   if (work.settle) work.settle();
   if (setup_.trace != nullptr) {
     // Copies wait for each other: each is shown from where the one before has ended.
     const auto begin = std::max(arrived.mapped().since_ns, last_arrival_ns_);
     last_arrival_ns_ = now_ns();
     setup_.trace->record(
-        {work.layer, "bring home", begin, last_arrival_ns_, value(work.pass.clock)});
+        {work.layer, work.home_phase, begin, last_arrival_ns_, value(work.pass.clock)});
   }
   std::vector<float> outputs;
   if (work.read_outputs) {

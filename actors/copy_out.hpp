@@ -14,11 +14,13 @@
 // Detached: it adds up the gradients of replicas.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/homecoming.hpp"
 #include "actors/trace.hpp"
 #include "messages/training.hpp"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,6 +30,7 @@ struct copy_out_setup {
   std::function<void()> enter_thread;  ///< run once, in this actor's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
+  std::shared_ptr<homecoming> home;  ///< of the stream; null: nobody asks
   trace_lane* trace = nullptr;
 };
 

@@ -53,6 +53,10 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_spec& s
                   std::to_string(spec.solver.spec.max_iter()) + ", " +
                   plural(run.micro_batches, "micro-batch") + " a clock, seed " +
                   std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
+  if (run.joined > 1)
+    lines.push_back("devices: the first " + std::to_string(run.joined) + " of " +
+                    plural(run.replicas, "replica") +
+                    " add their gradients on the first one's device");
   return lines;
 }
 

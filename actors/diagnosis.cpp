@@ -37,20 +37,25 @@ std::int64_t usual_clock_ns(const worker_view& w) {
   return took.empty() ? 0 : lower_median(std::move(took));
 }
 
-bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
+/// What its reports tell is old: it is silent, or they wait behind what trains.
+bool is_late(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
   return s.facts && id != s.facts->self && w.heard_ns != 0 && now - w.heard_ns > silent_after_ns;
 }
 
-/// As far as it is known: a worker that is silent has not stood still for all that we know.
+bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
+  return is_late(s, id, w, now) && now - w.alive_ns > silent_after_ns;
+}
+
+/// As far as it is known: a worker whose reports are late has not stood still for all that we know.
 bool stands_still(const state& s, std::uint32_t id, std::int64_t now, std::int64_t patience_ns) {
   const auto& w = s.workers.at(id);
-  if (w.lost || w.computed_ns == 0 || is_silent(s, id, w, now)) return false;
+  if (w.lost || w.computed_ns == 0 || is_late(s, id, w, now)) return false;
   const auto limit = std::max(patience_ns, usual_clocks * usual_clock_ns(w));
   if (w.known_ns - w.computed_ns <= limit) return false;
   return std::all_of(s.workers.begin(), s.workers.end(), [&](const auto& other) {
     const auto& [number, o] = other;
     return number == id || o.heard_ns == 0 || o.known_ns > w.computed_ns ||
-           is_silent(s, number, o, now);
+           is_late(s, number, o, now);
   });
 }
 
@@ -102,7 +107,7 @@ void name_peer(const state& s, std::int64_t now, stall_verdict& v) {
     const bool silent = is_silent(s, id, w, now);
     const auto* u = update_of(w, v.layer);
     const auto done = u != nullptr && u->handed_over ? *u->handed_over + 1 : 0;
-    if (!silent && done > v.clock) continue;
+    if (!silent && (done > v.clock || is_late(s, id, w, now))) continue;
     const std::tuple candidate{!silent, done, id};
     if (!best || candidate < *best) best = candidate;
   }

@@ -52,7 +52,7 @@ void factor_broadcast::send(clock_id clock) {
   const auto now = now_ns();
   sent_at_ns_[value(clock)] = now;
   setup_.overlap->began(now);
-  const auto& shape = setup_.factors->of_node();
+  const auto shape = setup_.factors->of_node(setup_.self);
   const auto rows = static_cast<std::uint32_t>(shape.rows);
   // Also where chunks go by magnitude: few bytes for what they change, so before the chunks of their version.
   const auto priority = forward_order(value(clock) + 1, value(setup_.layer));
@@ -67,7 +67,7 @@ void factor_broadcast::send(clock_id clock) {
 }
 
 void factor_broadcast::on(const factors_landed& m) {
-  auto sent = setup_.factors->of_node();
+  auto sent = setup_.factors->of_node(m.from);
   sent.rows = m.rows;
   auto& landed = at(m.clock).landed.at(value(m.from));
   landed += factor_piece(sent, m.first);

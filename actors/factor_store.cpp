@@ -4,10 +4,18 @@
 
 namespace poseidon {
 
-factor_store::factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers,
-                           clock_id first, std::uint64_t staleness)
-    : pass_(pass), node_(pass), workers_(workers), ring_(2 * staleness + 2), sent_(value(first)) {
-  node_.rows *= passes;
+factor_store::factor_store(const factor_shape& pass, const factor_rows& rows, clock_id first,
+                           std::uint64_t staleness)
+    : shape_(pass), ring_(2 * staleness + 2), sent_(value(first)) {
+  std::size_t next = 0;
+  for (const auto& of_worker : rows) {
+    auto& begins = begins_.emplace_back();
+    for (const auto r : of_worker) {
+      begins.push_back(next);
+      next += r;
+    }
+    begins.push_back(next);
+  }
   const auto all = of_all();
   for (auto& c : ring_) {
     c.u.resize(all.u_values());
@@ -15,39 +23,49 @@ factor_store::factor_store(const factor_shape& pass, std::size_t passes, std::si
   }
 }
 
+factor_shape factor_store::of_node(worker_id worker) const {
+  const auto& begins = begins_.at(value(worker));
+  auto node = shape_;
+  node.rows = begins.back() - begins.front();
+  return node;
+}
+
 factor_shape factor_store::of_all() const {
-  auto all = node_;
-  all.rows *= workers_;
+  auto all = shape_;
+  all.rows = begins_.back().back();
   return all;
 }
 
 factor_spans factor_store::rows_of(clock_id clock, std::size_t first, std::size_t rows) {
   auto& c = ring_[value(clock) % ring_.size()];
-  return {std::span(c.u).subspan(first * node_.outputs, rows * node_.outputs),
-          std::span(c.v).subspan(first * node_.inputs, rows * node_.inputs)};
+  return {std::span(c.u).subspan(first * shape_.outputs, rows * shape_.outputs),
+          std::span(c.v).subspan(first * shape_.inputs, rows * shape_.inputs)};
 }
 
 factor_spans factor_store::pass(clock_id clock, worker_id worker, std::size_t index) {
-  return rows_of(clock, value(worker) * node_.rows + index * pass_.rows, pass_.rows);
+  const auto& begins = begins_.at(value(worker));
+  return rows_of(clock, begins.at(index), begins.at(index + 1) - begins.at(index));
 }
 
 std::span<float> factor_store::piece(clock_id clock, worker_id worker, std::size_t rows,
                                      std::size_t first) {
-  auto sent = node_;
+  auto sent = shape_;
   sent.rows = rows;
-  const auto [u, v] = rows_of(clock, value(worker) * node_.rows, rows);
+  const auto [u, v] = rows_of(clock, begins_.at(value(worker)).front(), rows);
   const auto values = factor_piece(sent, first);
   return first < u.size() ? u.subspan(first, values) : v.subspan(first - u.size(), values);
 }
 
 void factor_store::clear_behind(clock_id clock, worker_id worker, std::size_t rows) {
-  const auto [u, v] = rows_of(clock, value(worker) * node_.rows + rows, node_.rows - rows);
+  const auto& begins = begins_.at(value(worker));
+  const auto first = begins.front() + rows;
+  const auto [u, v] = rows_of(clock, first, begins.back() - first);
   std::fill(u.begin(), u.end(), 0.0f);
   std::fill(v.begin(), v.end(), 0.0f);
 }
 
 factor_spans factor_store::all(clock_id clock) {
-  return rows_of(clock, 0, workers_ * node_.rows);
+  return rows_of(clock, 0, begins_.back().back());
 }
 
 }  // namespace poseidon

@@ -29,16 +29,19 @@ struct factor_spans {
   std::span<float> u, v;
 };
 
+/// By worker, then pass of a clock, counted over micro-batches, then replicas: how many rows its factors have.
+using factor_rows = std::vector<std::vector<std::size_t>>;
+
 class factor_store {
  public:
-  /// `pass`: of one micro-batch and replica; `passes` of them make a node's clock.
-  factor_store(const factor_shape& pass, std::size_t passes, std::size_t workers, clock_id first,
+  /// `pass`: of one micro-batch and replica; its rows do not count.
+  factor_store(const factor_shape& pass, const factor_rows& rows, clock_id first,
                std::uint64_t staleness = 0);
 
-  [[nodiscard]] const factor_shape& of_node() const { return node_; }
+  [[nodiscard]] factor_shape of_node(worker_id worker) const;
   [[nodiscard]] factor_shape of_all() const;  ///< what the product is over
 
-  /// The place of pass `index` of a worker, counted over micro-batches, then replicas.
+  /// The place of pass `index` of a worker.
   [[nodiscard]] factor_spans pass(clock_id clock, worker_id worker, std::size_t index);
   /// The place of the frame of a worker with `rows` rows that begins with value `first`.
   [[nodiscard]] std::span<float> piece(clock_id clock, worker_id worker, std::size_t rows,
@@ -58,8 +61,9 @@ class factor_store {
   };
   factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
 
-  factor_shape pass_, node_;
-  std::size_t workers_;
+  factor_shape shape_;  // of a row
+  /// By worker, then pass: its first row among those of all; behind the last pass of the last worker stands their number.
+  std::vector<std::vector<std::size_t>> begins_;
   std::vector<of_clock> ring_;  // by clock modulo its size
   std::atomic<std::uint64_t> sent_;
 };

@@ -21,7 +21,8 @@ bool gradient_sum::contribute(std::uint64_t clock, std::uint32_t micro_batch) {
   arrived_.store(0, std::memory_order_relaxed);
   auto& first = parts_.front();
   for (std::size_t r = 1; r < parts_.size(); ++r)
-    for (std::size_t i = 0; i < first.size(); ++i) arithmetic_->add(first[i], parts_[r][i]);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (!parts_[r][i].empty()) arithmetic_->add(first[i], parts_[r][i]);
   if (sums_.empty()) return true;
   auto& sum = sums_[clock % sums_.size()];
   for (std::size_t i = 0; i < sum.size(); ++i) {

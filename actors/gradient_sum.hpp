@@ -20,14 +20,14 @@ namespace poseidon {
 
 class gradient_sum {
  public:
-  /// `parts[r][i]` is replica r's gradient memory of the i-th pushed parameter; `writers` layers of each
-  /// replica write there.
+  /// `parts[r][i]` is replica r's gradient memory of the i-th pushed parameter, empty where the device has added it to
+  /// the first replica's; `writers` layers of each replica write there.
   gradient_sum(std::shared_ptr<const device> arithmetic,
                std::vector<std::vector<std::span<float>>> parts, std::uint32_t micro_batches,
                std::size_t writers = 1, std::uint64_t staleness = 0);
 
   /// Called by a replica's stream right after the backward kernel of one of its writers for a micro-batch
-  /// of a clock: the last of all replicas and writers to come adds the replicas, in replica order. Calls for
+  /// of a clock, or by its copy_out: the last of all replicas and writers to come adds the replicas, in replica order. Calls for
   /// the next pass must not come before all calls for this one have returned.
   /// Returns  true to that last one.
   bool contribute(std::uint64_t clock, std::uint32_t micro_batch);

@@ -181,7 +181,9 @@ receiver_ended link_receiver::receive_all() {
     for (;;) receive_piece();
   } catch (const bad_frame& e) {
     return {shared_->peer() + " sent a bad frame: " + e.what() +
-                ". The link is closed; the two nodes may run different builds.",
+                ". The link is closed. Either something on the way damages bytes (memory, a "
+                "network card), or "
+                "the two nodes run different builds.",
             false};
   } catch (const stream_reader::silent&) {
     return {"no word from " + shared_->peer() + " for " +
@@ -198,7 +200,8 @@ receiver_ended link_receiver::receive_all() {
         open_.empty() ? std::string("in the middle of a frame")
                       : "in the middle of a " + std::string(kind_name(open_.back().head.header));
     return {shared_->peer() + " closed the connection " +
-                (between_frames_ ? "without a goodbye" : where) + ": its process has ended",
+                (between_frames_ ? "without a goodbye" : where) +
+                ": its process has ended, or gave the link up; its own last lines say why",
             false};
   } catch (const std::exception& e) {  // the connection was reset, or the pool's limit was reached
     return {"the connection to " + shared_->peer() + " is lost: " + e.what(), false};
@@ -221,7 +224,9 @@ void link_receiver::receive_piece() {
   }
   auto& f = open_.back();
   const auto piece = f.place.subspan(f.filled, std::min(piece_bytes, f.place.size() - f.filled));
-  stream_.read(piece, f.place.size() - f.filled - piece.size());
+  // The rest of the frame follows for sure, and soon, unless it shares the line with others that were begun.
+  const auto rest = f.place.size() - f.filled - piece.size();
+  stream_.read(piece, open_.size() == 1 ? rest : 0);
   f.filled += piece.size();
   if (const auto sum = crc32c(piece); sum != expected)
     throw bad_frame(kind_name(f.head.header), "payload checksum", hex(sum), hex(expected));

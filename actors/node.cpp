@@ -34,6 +34,7 @@ void node::on(const control_arrived& m) {
     take_view(*v);
   } else if (const auto* f = std::get_if<frames::member_ready>(&m.header)) {
     setup_.display->detail("membership: " + name_of(f->worker) + " is ready");
+    replicas_[f->worker] = f->replicas;
     if (coordinator_) tell<member_is_ready>(coordinator_, {f->worker});
   } else if (const auto* d = std::get_if<frames::worker_done>(&m.header)) {
     setup_.display->detail("membership: " + name_of(d->worker) + " is done, at version " +
@@ -44,7 +45,14 @@ void node::on(const control_arrived& m) {
     if (p->last && back != links_.end())
       tell<send_frame>(back->second, {frames::probe_heard{p->round}, {}, 0});
   } else if (const auto* h = std::get_if<frames::probe_heard>(&m.header)) {
-    if (selector_) tell<probe_answered>(selector_, {m.from, h->round});
+    if (timing_)
+      take_timing(m.from, h->round);
+    else if (selector_)
+      tell<probe_answered>(selector_, {m.from, h->round});
+  } else if (const auto* t = std::get_if<frames::time_net>(&m.header)) {
+    if (value(m.from) == 0) guarded([&] { time_own_net(*t); });
+  } else if (const auto* n = std::get_if<frames::net_timed>(&m.header)) {
+    guarded([&] { take_speed(m.from, {n->replicas, n->samples_s, 0}); });
   } else if (std::holds_alternative<frames::watch>(m.header)) {
     if (telemetry_) tell<control_arrived>(telemetry_, m);
   } else if (graph_ == nullptr) {
@@ -65,7 +73,7 @@ void node::on(const control_arrived& m) {
   } else if (const auto* at = std::get_if<frames::worker_stands>(&m.header)) {
     if (coordinator_) tell<member_stands>(coordinator_, {at->worker, at->clock, at->drained});
   } else if (const auto* o = std::get_if<frames::outflow>(&m.header)) {
-    if (selector_) tell<outflow_told>(selector_, {m.from, o->mbit_s});
+    if (selector_) tell<outflow_told>(selector_, {m.from, o->mbit_s, o->probed});
   } else if (std::holds_alternative<frames::hold_training>(m.header)) {
     if (value(m.from) == 0) hold();
   } else if (const auto* c = std::get_if<frames::change_routes>(&m.header)) {
@@ -214,6 +222,7 @@ void node::close(node_result result) {
   if (coordinator_) tell<shut_down>(coordinator_, {});
   if (selector_) tell<shut_down>(selector_, {});
   if (telemetry_) tell<shut_down>(telemetry_, {});
+  first_values_shown_.reset();
   result.compiled = std::move(compiled_);
   setup_.ended(std::move(result));
   // Handles are references, and some of those actors refer to this one: a circle would keep all of them.

@@ -3,8 +3,8 @@
 // One process's part of a run: finds the others, builds the actor graph from the run's specification and
 // the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
 //
-//   worker 0:  start -> routes chosen, as far as they can be -> gathering until N nodes are in -> [links timed,
-//              routes chosen] -> building -> waiting until all are ready -> training
+//   worker 0:  start -> routes chosen, as far as they can be -> gathering until N nodes are in -> [all nodes timed,
+//              shares decided] -> [links timed, routes chosen] -> building -> waiting until all are ready -> training
 //   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
 //   then       training -> [done here] -> done everywhere -> ended
 //   routes     training -> changing (graph ends) -> building -> waiting until all are ready -> training
@@ -42,10 +42,12 @@
 #pragma once
 #include "actors/actor.hpp"
 #include "actors/coordinator.hpp"
+#include "actors/link_probe.hpp"
 #include "actors/node_network.hpp"
 #include "actors/outflow_meter.hpp"
 #include "actors/protocol_selector.hpp"
 #include "actors/run_spec.hpp"
+#include "actors/speed_probe.hpp"
 #include "actors/telemetry.hpp"
 #include "actors/training_graph.hpp"
 #include "messages/membership.hpp"
@@ -79,6 +81,7 @@ struct node_setup {
   double budget_mbit_s = 0;  ///< of each link, for gradients and parameters; 0: unlimited
   route_wish routes;         ///< worker 0 of several nodes
   wire_wish wire;            ///< worker 0 of several nodes
+  share_wish shares;         ///< worker 0 of several nodes
   double node_mbit_s = 0;    ///< its links together, for choosing routes; 0: not known
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
@@ -142,6 +145,7 @@ class node : public actor<node> {
   struct route_change {
     clock_id clock{};
     std::vector<std::uint8_t> routes;
+    std::string why;
     std::optional<training_paused> drained;   // the solver has paused
     std::vector<caf::actor_addr> leaving;     // of the old graph
     std::size_t histories_missing = 0;        // of those who keep solver state
@@ -152,6 +156,13 @@ class node : public actor<node> {
 
   void guarded(const std::function<void()>& step);
   void choose();
+  void measure_links_of_all();
+  void ask_speeds();
+  void take_speed(worker_id from, const node_speed& speed);
+  void time_own_net(const frames::time_net& m);
+  void note_shares();
+  void take_number_of_replicas(const frames::view& v);
+  [[nodiscard]] bool replicas_fit() const;
   void listen_for_nodes();
   void join_cluster();
   void tell_view();
@@ -163,6 +174,8 @@ class node : public actor<node> {
   void show_facts();
   void bind_if_complete();
   void connect();
+  void show_first_values();
+  [[nodiscard]] task_display shown() const;
   [[nodiscard]] std::shared_ptr<const link_binding> bound_to(std::uint32_t worker) const;
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   void start_acceptor(link_identity self);
@@ -170,6 +183,11 @@ class node : public actor<node> {
   void ready();
   [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
   void hold();
+  [[nodiscard]] bool waits_for_a_rise() const;
+  void take_round(const link_probe::round& r);
+  void time_links(std::chrono::steady_clock::time_point now);
+  void take_timing(worker_id from, std::uint32_t round);
+  void tell_rate(double mbit_s, bool probed);
   void take_stand(const member_stands& m);
   void take_change(const frames::change_routes& m);
   void leave_graph();
@@ -204,6 +222,9 @@ class node : public actor<node> {
   std::vector<route_decision> decisions_;  // for whoever wants to know why
   bool watched_ = false;                   // the first node shows the run
   std::size_t links_bound_ = 0;
+  std::uint64_t batch_ = 0;                      // worker 0: of the net, on one node
+  std::map<worker_id, node_speed> speeds_;       // worker 0, where shares are not to be equal
+  std::map<worker_id, std::uint32_t> replicas_;  // worker 0: of the others, as they are ready
   handle<telemetry> telemetry_;
   /// By chunk, for the links' trace; filled before the first chunk travels.
   std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =
@@ -216,8 +237,10 @@ class node : public actor<node> {
   std::uint64_t began_at_ = 0;  // the run's first clock
   std::optional<route_change> change_;
   std::optional<frames::change_routes> next_change_;
-  std::string why_changed_;  // the newest change that this node knows the reason of (worker 0)
+  std::shared_ptr<void> first_values_shown_;
   outflow_meter outflow_;
+  std::optional<link_probe> timing_;  // while training; the last one, or that under way
+  std::chrono::steady_clock::time_point time_links_at_{};
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   node_result result_;
   std::string goodbye_;  // what the peers hear; empty: as planned

@@ -70,36 +70,6 @@ void node::on(const start_node&) {
   });
 }
 
-/// Before anybody can join: what the net cannot do is said while there is nobody to wait.
-void node::choose() {
-  selector_ = poseidon::spawn<protocol_selector>(
-      system(), *setup_.edges, thread_kind::own, "protocol_selector",
-      protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
-                              setup_.node_mbit_s, false});
-  monitor(selector_.untyped());
-  const handle<node> self(this);
-  tell<choose_routes>(selector_, {self, self});
-}
-
-void node::on(const routes_chosen& m) {
-  guarded([&] {
-    if (!m.error.empty()) throw spec_error(m.error);
-    if (m.needs_rate) {
-      routes_need_rate_ = true;
-    } else {
-      for (const auto& note : m.notes) setup_.display->note(note);
-      decisions_ = m.decisions;
-      setup_.run->routes = m.routes;
-      setup_.run->wire = m.wire;
-      later_routes_ = m.later;
-    }
-    if (phase_ == phase::starting)
-      listen_for_nodes();
-    else if (phase_ == phase::gathering)
-      tell_view();
-  });
-}
-
 handshake_options node::shaking(link_identity self) const {
   handshake_options o;
   o.token = setup_.token;
@@ -196,17 +166,16 @@ void node::on(const peer_refused& m) {
 
 void node::on(const view_agreed& m) {
   members_ = m.members;
+  if (setup_.shares.what != share_wish::kind::equal) return guarded([this] { ask_speeds(); });
   if (!routes_need_rate_) return guarded([this] { tell_view(); });
-  setup_.display->detail("routes: timing the links to " + plural(links_.size(), "node"));
-  std::vector<port<send_frame>> links;
-  for (const auto& [worker, link] : links_) links.push_back(link);
-  tell<measure_links>(selector_, {std::move(links)});
+  measure_links_of_all();
 }
 
 void node::tell_view() {
   auto view = view_of(*setup_.run);
   view.members = members_;
   view.watched = setup_.shows;
+  if (view.shares.empty()) view.replicas = replicas_of(setup_.node, batch_);
   describe_view(view.epoch);
   for (const auto& [worker, link] : links_) {
     view.you = worker_id{worker};
@@ -228,6 +197,7 @@ void node::take_view(const frames::view& v) {
     members_ = v.members;
     describe_view(v.epoch);
     setup_.run = run_of(v);
+    take_number_of_replicas(v);
     watched_ = v.watched;
     if (watched_) setup_.trace->watch();
     setup_.display->note("worker " + std::to_string(value(self_)) + " of " +
@@ -244,7 +214,11 @@ void node::take_view(const frames::view& v) {
 
 void node::build() {
   phase_ = phase::building;
-  compiled_ = compile_run(*setup_.run, setup_.node);
+  setup_.node.worker = value(self_);
+  compiled_ = compile_run(*setup_.run, setup_.node, shown());
+  note_shares();
+  for (const auto& line : compiled_->warnings) setup_.display->warning(line);
+  for (const auto& line : compiled_->remarks) setup_.display->note(line);
   for (const auto& line : describe_run(*compiled_, *setup_.run)) setup_.display->detail(line);
   for (const auto& line : describe_partition(*compiled_, setup_.run->workers))
     setup_.display->detail(line);
@@ -269,8 +243,7 @@ void node::show_facts() {
   facts.first_clock = began_at_;
   if (change_)
     keep_reasons(setup_.view->read([](const auto& s) { return s.facts->routes; }),
-                 "changed at clock " + std::to_string(value(change_->clock)) + ": " +
-                     (why_changed_.empty() ? "as the first node has chosen" : why_changed_),
+                 "changed at clock " + std::to_string(value(change_->clock)) + ": " + change_->why,
                  facts.routes);
   setup_.view->begin(std::move(facts));
 }
@@ -285,7 +258,8 @@ void node::spawn_graph() {
   const handle<node> self(this);
   graph_ = std::make_unique<training_graph>(
       graph_context{system(), *setup_.edges, *setup_.trace, self_, setup_.budget_mbit_s > 0,
-                    setup_.display, self, self, self, self, self, lasting_},
+                    setup_.display, self, self, self, self, self, lasting_,
+                    [view = setup_.view] { return view->own().carried(); }},
       *setup_.run, setup_.node, *compiled_);
   lasting_ = graph_->lasting();
   for (const auto& a : graph_->monitored()) monitor(a);
@@ -310,7 +284,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   std::map<std::uint32_t, port<factors_landed>> broadcasts;
   b->limits.factors.resize(compiled_->train.graph.layers.size());
   for (const auto& [layer, store] : graph_->factors()) {
-    b->limits.factors[layer] = store->of_node();
+    b->limits.factors[layer] = store->of_node(b->peer);
     broadcasts[layer] = graph_->broadcast(layer_id{layer});
   }
   b->limits.first_version = setup_.run->first_clock;
@@ -355,7 +329,12 @@ void node::on(const link_bound&) {
   if (phase_ == phase::building && ++links_bound_ == links_.size()) connect();
 }
 
+task_display node::shown() const {
+  return [display = setup_.display](long_task task) { return display->working(std::move(task)); };
+}
+
 void node::connect() {
+  show_first_values();
   std::vector<port<send_frame>> ports(setup_.run->workers);
   for (const auto& [worker, link] : links_) ports[worker] = link;
   graph_->connect(ports);
@@ -364,7 +343,7 @@ void node::connect() {
   setup_.display->detail("membership: links to " + plural(links_.size(), "node") +
                          " and all actors stand; waiting for the others");
   if (value(self_) != 0)
-    tell<send_frame>(links_.at(0), {frames::member_ready{self_}, {}, 0});
+    tell<send_frame>(links_.at(0), {frames::member_ready{self_, compiled_->replicas}, {}, 0});
   else if (coordinator_)
     tell<member_is_ready>(coordinator_, {self_});
   else
@@ -374,6 +353,7 @@ void node::connect() {
 /// Everybody is bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    if (!replicas_fit()) return;
     announce_next_change();
     if (change_) return go_on();
     setup_.display->detail("membership: all are ready; sending first values, training begins");

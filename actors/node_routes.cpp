@@ -7,14 +7,20 @@
 #include "actors/details.hpp"
 #include "actors/logic_bug.hpp"
 #include "actors/node.hpp"
-#include "data/sample_schedule.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace poseidon {
 
 namespace {
+
+// A line that training leaves idle is timed for some 25 ms of each interval; one that it fills for most of a window is
+// read off what it sends.
+constexpr auto timing_interval = std::chrono::milliseconds{600};
+constexpr double full_line = 0.5;
+constexpr double same_rate = 1.25;
 
 std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
   std::vector<std::uint8_t> out;
@@ -43,38 +49,84 @@ std::string describe_change(const net& n, const parameter_routes& from,
 void node::announce_next_change() {
   if (!coordinator_ || later_routes_.empty()) return;
   const auto next = later_routes_.extract(later_routes_.begin());
-  const frames::change_routes change{clock_id{next.key()}, numbers_of(next.mapped())};
-  tell<change_wanted>(coordinator_, {change.routes, change.clock});
+  const frames::change_routes change{clock_id{next.key()}, numbers_of(next.mapped()),
+                                     "as --routes " + setup_.routes.file + " asks"};
+  tell<change_wanted>(coordinator_, {change.routes, change.clock, change.why});
   broadcast(change);
   next_change_ = change;
-  why_changed_ = "as --routes " + setup_.routes.file + " asks";
 }
 
 void node::take_next_change() {
   if (const auto next = std::exchange(next_change_, std::nullopt)) take_change(*next);
 }
 
-/// What a limit of ours keeps back, the line is not asked for.
+// -- how fast the links are ------------------------------------------------------------------------------
+
 void node::on(const link_flow& m) {
   if (phase_ != phase::training || change_) return outflow_.forget();
-  auto rate = outflow_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us},
-                             std::chrono::steady_clock::now());
-  if (!rate) return;
-  for (const auto limit : {setup_.link_mbit_s, setup_.budget_mbit_s})
-    if (limit > 0) rate = std::min(*rate, limit * static_cast<double>(links_.size()));
-  if (selector_)
-    tell<outflow_told>(selector_, {self_, *rate});
-  else if (const auto first = links_.find(0); first != links_.end())
-    tell<send_frame>(first->second, {frames::outflow{*rate}, {}, 0});
+  const auto now = std::chrono::steady_clock::now();
+  const auto read = outflow_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us}, now);
+  if (read && read->busy >= full_line) {
+    tell_rate(read->mbit_s, false);
+    time_links_at_ = now + timing_interval;
+  } else if (now >= time_links_at_ && waits_for_a_rise()) {
+    time_links(now);
+  }
 }
+
+/// Factors are broadcast because a line is slow, and then leave it idle: only a question tells when it is not slow any
+/// more. Without them nothing depends on a rise, and a line that has become slow fills.
+bool node::waits_for_a_rise() const {
+  const auto& run = *setup_.run;
+  return run.routes_follow_links && setup_.link_mbit_s <= 0 && setup_.budget_mbit_s <= 0 &&
+         std::find(run.routes.begin(), run.routes.end(), route::factor_broadcast) !=
+             run.routes.end();
+}
+
+/// Everything else goes first.
+void node::time_links(std::chrono::steady_clock::time_point now) {
+  if (timing_ && timing_->mbit_s() <= 0) return;  // under way
+  timing_ = timing_ ? link_probe(links_.size(), timing_->mbit_s(), timing_->next_number())
+                    : link_probe(links_.size());
+  take_round(timing_->begin(now));
+}
+
+void node::take_round(const link_probe::round& r) {
+  for (const auto& f : frames_of(r, std::numeric_limits<std::uint64_t>::max()))
+    for (const auto& [worker, link] : links_) tell<send_frame>(link, f, f.data.bytes.size());
+}
+
+void node::take_timing(worker_id from, std::uint32_t round) {
+  const auto before = timing_->expected_mbit_s();
+  const auto now = std::chrono::steady_clock::now();
+  if (const auto next = timing_->heard(from, round, now)) return take_round(*next);
+  const auto rate = timing_->mbit_s();
+  if (rate <= 0) return;
+  outflow_.forget();  // that was not training
+  const bool same = std::max(before, rate) <= same_rate * std::min(before, rate);
+  time_links_at_ = now + (same ? timing_interval : timing_interval / 8);
+  if (phase_ == phase::training && !change_) tell_rate(rate, true);
+}
+
+/// What a limit of ours keeps back, the line is not asked for.
+void node::tell_rate(double mbit_s, bool probed) {
+  for (const auto limit : {setup_.link_mbit_s, setup_.budget_mbit_s})
+    if (limit > 0) mbit_s = std::min(mbit_s, limit * static_cast<double>(links_.size()));
+  if (selector_)
+    tell<outflow_told>(selector_, {self_, mbit_s, probed});
+  else if (const auto first = links_.find(0); first != links_.end())
+    tell<send_frame>(first->second, {frames::outflow{mbit_s, probed}, {}, 0});
+}
+
+// -- what changes ----------------------------------------------------------------------------------------
 
 /// Worker 0.
 void node::on(const routes_proposed& m) {
   if (phase_ != phase::training || change_) return;
   setup_.display->note(m.why);
   constexpr std::string_view head = "routes: ";
-  why_changed_ = m.why.starts_with(head) ? m.why.substr(head.size()) : m.why;
-  tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt});
+  tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt,
+                                     m.why.starts_with(head) ? m.why.substr(head.size()) : m.why});
 }
 
 // -- agreeing on a clock --------------------------------------------------------------------------------
@@ -100,7 +152,7 @@ void node::take_stand(const member_stands& m) {
 }
 
 void node::on(const change_agreed& m) {
-  const frames::change_routes change{m.clock, m.routes};
+  const frames::change_routes change{m.clock, m.routes, m.why};
   broadcast(change);
   take_change(change);
 }
@@ -116,6 +168,7 @@ void node::take_change(const frames::change_routes& m) {
   change_.emplace();
   change_->clock = m.clock;
   change_->routes = m.routes;
+  change_->why = m.why;
   tell<pause_at>(lasting_.the_solver, {m.clock});
 }
 
@@ -163,9 +216,7 @@ void node::rebuild() {
   const auto old = compiled_->store;
   const auto clock = value(change_->clock);
   auto& run = *setup_.run;
-  const sample_schedule schedule{run.workers, compiled_->micro_batches, compiled_->replicas,
-                                 compiled_->train.batch};
-  run.data.samples += (clock - run.first_clock) * schedule.samples_per_clock();
+  run.data.samples += (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
   run.data.test_phases = change_->drained->test_phases;
   run.first_clock = clock;
   run.routes.clear();
@@ -174,7 +225,7 @@ void node::rebuild() {
 
   graph_.reset();
   compiled_.reset();  // before there is another one: a node need not have room for two
-  compiled_ = compile_run(run, setup_.node);
+  compiled_ = compile_run(run, setup_.node, shown());
   auto& store = *compiled_->store;
   for (std::size_t p = 0; p < store.parameters(); ++p) {
     const auto from = old->current(p);
@@ -185,6 +236,7 @@ void node::rebuild() {
   }
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
   decisions_.clear();  // they were for other routes
+  run.reasons.clear();
   spawn_graph();
   show_facts();
   links_bound_ = 0;

@@ -6,9 +6,43 @@
 
 namespace poseidon {
 
+/// The first node sends all parameters, and what solver state there is, to the others; each of them gets as much. Shown
+/// until all of it is there.
+void node::show_first_values() {
+  if (links_.empty() || change_) return;
+  const bool first = value(self_) == 0;
+  const auto& cut = compiled_->store->cut();
+  const auto slots =
+      setup_.run->first_clock == 0 ? 0 : history_count(rule_of(setup_.run->solver.spec).kind);
+  long_task task;
+  task.what = first ? "sending the parameters" : "receiving the parameters";
+  task.in = long_task::unit::bytes;
+  const auto receivers = first ? links_.size() : 1;
+  for (const auto& c : cut.chunks) {
+    const auto bytes = c.count * sizeof(float);
+    task.total += bytes * receivers;
+    // Solver state goes to whoever keeps it.
+    if (c.owner == every_worker)
+      task.total += bytes * slots * receivers;
+    else if (first ? c.owner != 0 : c.owner == value(self_))
+      task.total += bytes * slots;
+  }
+  const auto before = setup_.view->own().carried();
+  task.done = [view = setup_.view, before, first] {
+    const auto now = view->own().carried();
+    return first ? now.bytes_out - before.bytes_out : now.bytes_in - before.bytes_in;
+  };
+  first_values_shown_ = setup_.display->working(std::move(task));
+}
+
 void node::give_first_values() {
   const auto& net = compiled_->train.graph;
   const auto version = version_id{setup_.run->first_clock};
+  std::shared_ptr<void> reading;
+  if (!setup_.weights.empty()) {
+    const auto& file = setup_.resume.empty() ? setup_.weights.front() : setup_.resume;
+    reading = show(shown(), {"reading " + file.string(), 0, {}});
+  }
   write_first_values(net, setup_.run->seed, setup_.weights, value(version), *compiled_->store);
   std::vector<std::shared_ptr<parameter_arrays>> history;
   if (!setup_.resume.empty()) {
@@ -16,6 +50,7 @@ void node::give_first_values() {
     for (auto& slot : read_solverstate(setup_.resume, net, slots).history)
       history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
   }
+  reading.reset();
   const auto& cut = compiled_->store->cut();
   for (std::size_t id = 0; id < cut.chunks.size(); ++id) {
     const auto& c = cut.chunks[id];

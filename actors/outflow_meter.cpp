@@ -28,7 +28,8 @@ void outflow_meter::begin(time_point now) {
   }
 }
 
-std::optional<double> outflow_meter::heard(worker_id peer, const tcp_flow& flow, time_point now) {
+std::optional<outflow_meter::reading> outflow_meter::heard(worker_id peer, const tcp_flow& flow,
+                                                           time_point now) {
   auto [it, fresh] = links_.try_emplace(peer, link{flow, flow});
   it->second.last = flow;
   if (!since_ || fresh) {
@@ -49,10 +50,13 @@ std::optional<double> outflow_meter::heard(worker_id peer, const tcp_flow& flow,
   }
   const bool enough = bytes >= enough_bytes * peers_ && busy >= enough_busy_us;
   if (!enough && now - *since_ < longest) return std::nullopt;
+  const auto window = now - *since_;
   begin(now);
   if (!enough || static_cast<double>(hindered) > most_hindered * static_cast<double>(busy))
     return std::nullopt;
-  return 8.0 * static_cast<double>(bytes) / static_cast<double>(busy);  // bits in a microsecond
+  const auto busy_us = static_cast<double>(busy);
+  return reading{8.0 * static_cast<double>(bytes) / busy_us,  // bits in a microsecond
+                 busy_us / std::chrono::duration<double, std::micro>(window).count()};
 }
 
 }  // namespace poseidon

@@ -17,15 +17,22 @@ class outflow_meter {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
+  struct reading {
+    double mbit_s = 0;
+    /// Of the window, 0 to 1: in how much there was something to send. In short bursts a kernel that counts in ticks, and
+    /// peers that take a moment to confirm, make a line look slower, or faster, than it is.
+    double busy = 0;
+  };
+
   explicit outflow_meter(std::size_t peers = 0) : peers_(peers) {}
 
-  /// The counters of the link to `peer`. Answers with Mbit/s when a window is over in which there was enough to send, and
-  /// the line was what it waited for.
+  /// The counters of the link to `peer`. Answers when a window is over in which there was enough to send, and the line was
+  /// what it waited for.
   ///
   /// All peers are sent about the same at about the same times, so the link that was busy longest was so while the
   /// others were. It is also the one that all wait for, where one line is slower than the others: then its rate counts
   /// for each, as in link_probe.
-  std::optional<double> heard(worker_id peer, const tcp_flow& flow, time_point now);
+  std::optional<reading> heard(worker_id peer, const tcp_flow& flow, time_point now);
 
   /// What was sent until now counts for nothing.
   void forget();

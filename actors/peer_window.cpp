@@ -129,7 +129,7 @@ void peer_window::take(const frames::factors& f) {
     throw bad_frame("factors", of_layer("route"), std::string(to_string(route::factor_broadcast)),
                     std::string(to_string(route::parameter_server)));
   auto& next = next_factors_.at(value(f.layer));
-  auto shape = store->second->of_node();
+  auto shape = store->second->of_node(setup_.peer);
   shape.rows = f.rows;
   auto clock = next.clock;
   // The peer computes clock c with this node's factors of clock c - 1 - staleness.

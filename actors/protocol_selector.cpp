@@ -95,14 +95,15 @@ route_rates rates_of(const protocol_selector_setup& s, const net& n, device_prob
   r.workers = s.run.workers;
   r.link_mbit_s = s.link_mbit_s > 0 ? s.link_mbit_s : assumed_link_mbit_s;
   r.cores = std::max(1u, std::thread::hardware_concurrency());
-  std::uint64_t batch = 1;
-  for (const auto& layer : n.layers)
-    if (is_source(layer)) {
-      batch = static_cast<std::uint64_t>(n.blobs[layer.tops.front()].shape.front());
-      break;
-    }
-  r.lanes = s.node.replicas != 0 ? s.node.replicas
-                                 : default_replicas(batch, std::thread::hardware_concurrency());
+  const auto& shares = s.run.shares;
+  r.lanes = shares.empty() ? replicas_of(s.node, batch_of(n)) : shares.front().replicas;
+  if (uneven(shares)) {
+    const auto own = static_cast<double>(shares.front().samples);
+    const auto largest = std::max_element(shares.begin(), shares.end(),
+                                          [](auto& a, auto& b) { return a.samples < b.samples; });
+    r.largest_share = static_cast<double>(largest->samples) / own;
+    r.all_shares = static_cast<double>(samples_of_all(shares)) / own;
+  }
   r.product_s = [&probe](const factor_shape& shape) { return probe.product_s(shape); };
   r.flop_s = probe.flop_s();
   if (computes) {
@@ -120,6 +121,28 @@ route_rates rates_of(const protocol_selector_setup& s, const net& n, device_prob
   return r;
 }
 
+std::string wished(const route_wish& w) {
+  const auto* said = w.what == route_wish::kind::server    ? "ps"
+                     : w.what == route_wish::kind::factors ? "sfb"
+                                                           : w.file.c_str();
+  return std::string("as --routes ") + said + " says";
+}
+
+/// Where nothing was predicted: what was wished, or, where the choice was free, that it was none.
+std::vector<std::string> reasons_of(const std::vector<route_load>& loads,
+                                    const std::vector<route_decision>& decisions,
+                                    const route_wish& wish) {
+  const auto otherwise =
+      wish.what == route_wish::kind::automatic
+          ? "nobody knows how long this device takes to make gradients of factors"
+          : wished(wish);
+  std::vector<std::string> out;
+  for (const auto& load : loads)
+    out.push_back(load.factors.rows == 0 || !load.refusal.empty() ? "" : otherwise);
+  for (const auto& d : decisions) out[d.layer] = d.why;
+  return out;
+}
+
 }  // namespace
 
 route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
@@ -127,6 +150,7 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   const auto& solver = s.run.solver.spec;
   const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
   route_plan plan;
+  plan.batch = batch_of(n);
   const auto formats = formats_of(n, s.wire);
   auto chosen = wished_layers(n, s.wish, solver, s.run.first_clock);
   for (const auto& [clock, layers] : wished_changes(n, s.wish, solver, s.run.first_clock))
@@ -146,7 +170,7 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
         chosen[d.layer] = d.chosen == route::factor_broadcast;
       } else {
         d.chosen = chosen[d.layer] ? route::factor_broadcast : route::parameter_server;
-        if (d.load.refusal.empty()) d.why = "as --routes says";
+        if (d.load.refusal.empty()) d.why = wished(s.wish);
       }
     }
     plan.rate_assumed = automatic && choice && s.link_mbit_s <= 0;
@@ -159,6 +183,7 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   if (!names.empty()) plan.notes.push_back("routes: factor_broadcast for " + comma_list(names));
   if (s.wish.what != route_wish::kind::server)
     if (const auto why = why_no_factors_at_all(n, solver); !why.empty()) plan.notes.push_back(why);
+  plan.reasons = reasons_of(loads, plan.decisions, s.wish);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);
   if (!plan.later.empty() && !formats.empty())
@@ -193,12 +218,15 @@ void protocol_selector::plan() {
                                : setup_.run.solver.spec.poseidon().replay().time_scale();
       r.product_s = [this, scale](const factor_shape& s) { return scale * device_.product_s(s); };
       replanner_.emplace(plan.loads, r, setup_.link_mbit_s, chosen_layers(plan));
+      answer.follow_links = true;
     }
+    answer.batch = plan.batch;
     answer.needs_rate = plan.rate_assumed;
     answer.routes = std::move(plan.routes);
     answer.later = std::move(plan.later);
     answer.wire = std::move(plan.wire);
     answer.decisions = std::move(plan.decisions);
+    answer.reasons = std::move(plan.reasons);
     answer.notes = std::move(plan.notes);
     if (probe_)
       answer.notes.insert(answer.notes.begin(),
@@ -213,7 +241,8 @@ void protocol_selector::plan() {
 
 void protocol_selector::on(const outflow_told& m) {
   if (!replanner_) return;
-  const auto better = replanner_->told(m.from, m.mbit_s, std::chrono::steady_clock::now());
+  const auto better =
+      replanner_->told(m.from, m.mbit_s, m.probed, std::chrono::steady_clock::now());
   if (!better) return;
   const auto n = resolve_train_net(setup_.run, setup_.node);
   tell(proposals_, routes_proposed{routes_of(n, better->factors), better->why});
@@ -226,6 +255,7 @@ void protocol_selector::on(const routes_changed& m) {
 void protocol_selector::on(const choose_routes& m) {
   reply_ = m.reply;
   proposals_ = m.proposals;
+  setup_.run.shares = m.shares;
   plan();
 }
 
@@ -236,16 +266,8 @@ void protocol_selector::on(const measure_links& m) {
 }
 
 void protocol_selector::send(const link_probe::round& r) {
-  static constexpr std::size_t frame = std::size_t{1} << 20;
-  const auto bytes = std::make_shared<std::vector<std::byte>>(std::min(frame, r.bytes));
-  // Frame by frame over all links, so that none is done before the others begin.
-  for (std::size_t sent = 0; sent < r.bytes; sent += frame) {
-    const auto part = std::span<const std::byte>(*bytes).first(std::min(frame, r.bytes - sent));
-    for (const auto& link : links_)
-      tell(link,
-           send_frame{frames::probe{r.number, sent + part.size() == r.bytes}, {bytes, part}, 0},
-           part.size());
-  }
+  for (const auto& f : frames_of(r))
+    for (const auto& link : links_) tell(link, f, f.data.bytes.size());
 }
 
 void protocol_selector::on(const probe_answered& m) {

@@ -9,7 +9,8 @@
 //
 //   chosen <--choose_routes-- idle --choose_routes, rate unknown--> waiting --measure_links--> timing --all heard--> chosen
 //
-// Accepts  choose_routes   from node   once, before anybody can join
+// Accepts  choose_routes   from node   before anybody can join; where shares of the batch are not equal, once more
+//                                      when they are known
 //          measure_links   from node   once, if it was told that the rate is missing
 //          probe_answered  from node   what a peer says to a round of probes
 //          outflow_told    from node   what a node's links take, a few times a second
@@ -42,11 +43,14 @@
 namespace poseidon {
 
 struct routes_chosen {
-  bool needs_rate = false;  ///< not chosen yet: measure_links is wanted when all are in
+  std::uint64_t batch = 0;    ///< of the train net, on one node
+  bool needs_rate = false;    ///< not chosen yet: measure_links is wanted when all are in
+  bool follow_links = false;  ///< others are proposed when nodes tell of other rates
   parameter_routes routes;
   std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
+  std::vector<std::string> reasons;       ///< by layer, for the user; see run_spec
   std::vector<std::string> notes;         ///< for the user
   std::string error;                      ///< empty: none
 };
@@ -61,6 +65,7 @@ struct routes_proposed {
 struct choose_routes {
   port<routes_chosen> reply;
   port<routes_proposed> proposals;
+  node_shares shares;  ///< of the batch; empty: equal, or not known yet
 };
 
 /// node -> protocol_selector: links to all other nodes, which do nothing yet.
@@ -78,6 +83,7 @@ struct probe_answered {
 struct outflow_told {
   worker_id from{};
   double mbit_s = 0;
+  bool probed = false;  ///< as in frames::outflow
 };
 
 /// node -> protocol_selector: done, and so long everybody stood still for it.
@@ -111,11 +117,13 @@ class device_probe {
 };
 
 struct route_plan {
+  std::uint64_t batch = 0;  ///< of the train net, on one node
   parameter_routes routes;
   std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<route_load> loads;          ///< by layer
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
+  std::vector<std::string> reasons;       ///< by layer, for the user; see run_spec
   route_rates rates;
   std::vector<std::string> notes;  ///< for the user
   bool rate_assumed = false;       ///< the choice rests on a link rate that nobody knows

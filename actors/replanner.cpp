@@ -36,14 +36,16 @@ std::optional<double> replanner::rate_now() const {
   return least;
 }
 
-std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, time_point now) {
+std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, bool probed,
+                                                   time_point now) {
   auto& of_node = told_[from];
+  if (std::exchange(of_node.probed, probed) != probed) of_node.last = 0;  // they do not compare
   if (std::max(of_node.last, mbit_s) <= alike * std::min(of_node.last, mbit_s)) {
-    if (of_node.reads_as == 0) {
+    if (!probed && of_node.reads_as == 0) {
       const auto reads = chosen_at_mbit_s_ / mbit_s;
       of_node.reads_as = reads < same_line && reads > 1 / same_line ? reads : 1;
     }
-    of_node.counts = mbit_s * of_node.reads_as;
+    of_node.counts = mbit_s * (probed ? 1 : of_node.reads_as);
   }
   of_node.last = mbit_s;
   if (changing_ || (not_before_ && now < *not_before_)) return std::nullopt;

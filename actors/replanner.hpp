@@ -33,7 +33,8 @@ class replanner {
             std::vector<bool> factors);
 
   /// The slowest node counts: all wait for it. After a proposal there is none before changed().
-  std::optional<proposal> told(worker_id from, double mbit_s, time_point now);
+  /// `probed`: timed as the rate was that routes were chosen for; false: read off traffic.
+  std::optional<proposal> told(worker_id from, double mbit_s, bool probed, time_point now);
 
   /// What was proposed holds, after everybody has stood still for `stood`.
   void changed(std::chrono::milliseconds stood, time_point now);
@@ -53,6 +54,7 @@ class replanner {
   std::optional<time_point> not_before_;
   struct told_rate {
     double last = 0;
+    bool probed = false;
     std::optional<double> counts;  ///< in the probe's terms
     double reads_as = 0;           ///< that for each of its own; 0: not known yet
   };

@@ -11,10 +11,10 @@ double weighted_loss(const std::vector<double>& values, const std::vector<output
 }
 
 std::optional<std::vector<double>> output_sums::add(std::uint64_t clock, std::size_t first,
-                                                    const std::vector<float>& more) {
+                                                    const std::vector<float>& more, double weight) {
   auto& e = clocks_[clock];
   e.sums.resize(values_);
-  for (std::size_t i = 0; i < more.size(); ++i) e.sums.at(first + i) += more[i];
+  for (std::size_t i = 0; i < more.size(); ++i) e.sums.at(first + i) += weight * more[i];
   e.seen += more.size();
   if (e.seen < values_ * passes_) return std::nullopt;
   auto sums = std::move(e.sums);

@@ -31,10 +31,10 @@ class output_sums {
   output_sums() = default;
   output_sums(std::size_t values, std::size_t passes) : values_(values), passes_(passes) {}
 
-  /// Adds values [first, first + more.size()) of one pass.
+  /// Adds `weight` times values [first, first + more.size()) of one pass.
   /// Returns  the sums once every value of every pass of that clock has come.
   std::optional<std::vector<double>> add(std::uint64_t clock, std::size_t first,
-                                         const std::vector<float>& more);
+                                         const std::vector<float>& more, double weight = 1);
 
  private:
   struct entry {

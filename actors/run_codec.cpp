@@ -12,6 +12,9 @@ frames::view view_of(const run_spec& run) {
   v.test_phases = run.data.test_phases;
   for (const auto r : run.routes) v.routes.push_back(static_cast<std::uint8_t>(r));
   for (const auto f : run.wire) v.wire.push_back(static_cast<std::uint8_t>(f));
+  v.reasons = run.reasons;
+  v.routes_follow_links = run.routes_follow_links;
+  for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
 }
 
@@ -30,6 +33,9 @@ run_spec run_of(const frames::view& v) {
   run.workers = v.members.size();
   for (const auto r : v.routes) run.routes.push_back(static_cast<route>(r));
   for (const auto f : v.wire) run.wire.push_back(static_cast<wire_format>(f));
+  run.reasons = v.reasons;
+  run.routes_follow_links = v.routes_follow_links;
+  for (const auto& s : v.shares) run.shares.push_back({s.samples, s.replicas});
   return run;
 }
 

@@ -16,12 +16,11 @@ const route_decision* decision_on(const std::vector<route_decision>& decisions, 
   return nullptr;
 }
 
-std::string reason(const net& n, std::size_t layer, const run_spec& spec,
-                   const route_decision* decision) {
-  if (decision != nullptr && !decision->why.empty()) return decision->why;
+std::string reason(const net& n, std::size_t layer, const run_spec& spec) {
   if (n.layers[layer].type != "InnerProduct")
     return "only an InnerProduct has factors; this is a " + n.layers[layer].type;
   if (const auto why = why_no_factors(n, layer, spec.solver.spec); !why.empty()) return why;
+  if (layer < spec.reasons.size() && !spec.reasons[layer].empty()) return spec.reasons[layer];
   return "as the first node was told or has chosen";
 }
 
@@ -46,7 +45,8 @@ run_facts facts_of(const compiled_run& run, const run_spec& spec,
   f.first_clock = spec.first_clock;
   f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
   f.staleness = staleness_of(spec);
-  f.images_per_clock = run.train.batch * run.replicas * run.micro_batches * spec.workers;
+  f.images_per_clock = schedule_of(spec, run).samples_per_clock();
+  for (const auto& share : spec.shares) f.shares.push_back(share.samples * run.micro_batches);
   f.plan = [kept, workers = spec.workers](std::uint32_t worker, std::uint32_t replicas) {
     return plan_graph(kept->train, kept->cut, {workers, replicas, worker}, kept->tests);
   };
@@ -58,14 +58,20 @@ run_facts facts_of(const compiled_run& run, const run_spec& spec,
     run_facts::layer_route r;
     r.layer = n.layers[layer].name;
     r.route = factors ? "factor_broadcast" : "parameter_server";
-    r.why = spec.workers > 1 ? reason(n, layer, spec, decision) : "one node: nothing travels";
+    r.why = spec.workers > 1 ? reason(n, layer, spec) : "one node: nothing travels";
     for (const auto p : group.learned) {
       const auto format = format_of(spec.wire, p);
       r.wire = to_string(factors ? wire_format::float32 : format);
       r.bytes +=
           static_cast<std::uint64_t>(count(n.parameters[p].shape)) * (factors ? 0 : width(format));
     }
-    if (factors) r.bytes = factors_of(n, layer).values() * sizeof(float) * run.replicas;
+    if (factors) {
+      auto of_node = factors_of(n, layer);
+      of_node.rows = uneven(spec.shares)
+                         ? of_node.rows / run.train.batch * samples_of_node(run) / run.micro_batches
+                         : of_node.rows * run.replicas;
+      r.bytes = of_node.values() * sizeof(float);
+    }
     if (decision != nullptr && decision->load.refusal.empty()) {
       r.server_ms = decision->server.total_ms();
       r.factors_ms = decision->factors.total_ms();

@@ -73,6 +73,19 @@ void run_history::note(const std::string& text) {
   if (next_) next_->note(text);
 }
 
+void run_history::warning(const std::string& text) {
+  add_line(text, true);
+  if (next_) next_->warning(text);
+}
+
+void run_history::stepped(const step& s) {
+  if (next_) next_->stepped(s);
+}
+
+std::shared_ptr<void> run_history::working(long_task task) {
+  return next_ ? next_->working(std::move(task)) : nullptr;
+}
+
 void run_history::detail(const std::string& text) {
   if (next_) next_->detail(text);
 }

@@ -48,8 +48,11 @@ class run_history : public progress {
   void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
               const std::vector<output_value>& outputs) override;
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
+  void stepped(const step& s) override;
   void note(const std::string& line) override;
+  void warning(const std::string& line) override;
   void detail(const std::string& line) override;
+  [[nodiscard]] std::shared_ptr<void> working(long_task task) override;
   /// What this node's links have carried so far. Called again and again; kept at a pace that a long run can afford.
   void carried(std::uint64_t bytes_out, std::uint64_t bytes_in);
   /// Nothing before the first clock has been shown.

@@ -1,5 +1,6 @@
 // actors/run_spec.hpp - what is trained, the same on every node, and how this node takes part in it.
 #pragma once
+#include "data/batch_shares.hpp"
 #include "models/device.hpp"
 #include "models/routes.hpp"
 #include "models/snapshot.hpp"
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace poseidon {
 
@@ -22,6 +24,11 @@ struct run_spec {
   std::size_t workers = 1;
   parameter_routes routes;  ///< chosen by worker 0
   parameter_formats wire;   ///< chosen by worker 0
+  /// Worker 0 has chosen by what it measured of its links, and proposes other routes when nodes tell of other rates.
+  bool routes_follow_links = false;
+  node_shares shares;  ///< decided by worker 0; empty: nobody has asked for other than equal ones
+  /// By layer of the train net: why worker 0 has chosen its route, for people; empty, or fewer: nothing to say.
+  std::vector<std::string> reasons;
 };
 
 /// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.
@@ -34,6 +41,11 @@ struct node_spec {
   std::shared_ptr<device> compute;
   std::uint32_t replicas = 0;       ///< 0: as many as the cores and the batch allow
   std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
+  bool own_data = false;   ///< the train net's data here are a part of the whole, this node's own
+  std::size_t worker = 0;  ///< which of the run's workers this node is, once there is a view
+  /// Whether a device that can may add its replicas' gradients: they then wait for each other's backward passes, which a
+  /// caller without actors would have to look after when one of them fails.
+  bool joins_gradients = true;
 };
 
 }  // namespace poseidon

@@ -24,7 +24,15 @@ void solver::on(const connect_solver& m) {
 
 void solver::on(const begin_training& m) {
   first_clock_ = clock_ = computed_ = value(m.first_clock);
+  show_step(first_clock_);
   next();
+}
+
+void solver::show_step(std::uint64_t done) const {
+  if (!setup_.display) return;
+  const auto carried = setup_.carried ? setup_.carried() : activity::traffic{};
+  setup_.display->stepped({done, end_version_, (done - first_clock_) * setup_.images_of_all,
+                           carried.bytes_out, carried.bytes_in});
 }
 
 // -- clocks ---------------------------------------------------------------------------------------------
@@ -89,6 +97,7 @@ void solver::on(const layer_fresh& m) {
   if (++fresh_layers_[version] < setup_.layers_that_learn) return;
   fresh_layers_.erase(version);
   fresh_version_ = version;
+  if (nets_.train.outputs.empty() && version > first_clock_) show_step(version);
   if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();
   if (phase_ == phase::draining) pause_if_drained();
@@ -101,9 +110,12 @@ void solver::on(const outputs_ready& m) {
   if (m.test_net >= 0) {
     if (phase_ != phase::testing) return;
     test_.computed(value(m.replica), m.output, m.values);
+    test_passes_->store(test_.computed(), std::memory_order_relaxed);
     start_test_passes(value(m.replica));
     end_test_if_finished();
-  } else if (auto sums = outputs_.add(value(m.pass.clock), m.output, m.values)) {
+  } else if (auto sums =
+                 outputs_.add(value(m.pass.clock), m.output, m.values,
+                              setup_.weights.empty() ? 1 : setup_.weights.at(value(m.replica)))) {
     clock_computed(value(m.pass.clock), std::move(*sums));
     if (phase_ == phase::draining) pause_if_drained();
   }
@@ -111,7 +123,9 @@ void solver::on(const outputs_ready& m) {
 
 void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
   computed_ = clock + 1;
-  const auto passes = static_cast<double>(setup_.replicas) * setup_.micro_batches;
+  show_step(computed_);
+  const auto passes =
+      (setup_.weights.empty() ? static_cast<double>(setup_.replicas) : 1) * setup_.micro_batches;
   for (auto& sum : sums) sum /= passes;
   sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_.train.outputs)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
@@ -133,6 +147,7 @@ void solver::on(const control_arrived& m) {
 }
 
 void solver::take(worker_id from, const frames::worker_report& r) {
+  if (value(setup_.self) != 0) return;
   auto merged = board_.add(from, r);
   if (!merged || setup_.display == nullptr) return;
   const auto clock = value(r.clock);
@@ -184,8 +199,21 @@ void solver::start_test(std::size_t net) {
   test_net_ = net;
   const auto& n = nets_.tests[net];
   test_ = {n.share, n.outputs.size()};
+  show_test();
   for (std::uint64_t r = 0; r < setup_.replicas; ++r) start_test_passes(r);
   end_test_if_finished();
+}
+
+void solver::show_test() {
+  test_passes_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  test_shown_.reset();
+  if (!setup_.display) return;
+  long_task task;
+  task.what = nets_.tests.size() > 1 ? "test net " + std::to_string(test_net_) : "testing";
+  task.total = test_.passes();
+  task.done = [passes = test_passes_] { return passes->load(std::memory_order_relaxed); };
+  task.training_stands = true;
+  test_shown_ = setup_.display->working(std::move(task));
 }
 
 void solver::start_test_passes(std::uint64_t replica) {
@@ -199,6 +227,7 @@ void solver::start_test_passes(std::uint64_t replica) {
 
 void solver::end_test_if_finished() {
   if (phase_ != phase::testing || !test_.finished()) return;
+  test_shown_.reset();
   report({clock_id{clock_}, static_cast<std::int32_t>(test_net_),
           static_cast<std::uint32_t>(test_.passes()), test_.sums(), images_});
   if (test_net_ + 1 < nets_.tests.size()) {
@@ -221,7 +250,7 @@ bool solver::snapshot_due() const {
 void solver::copy_if_fresh() {
   if (!fresh(clock_) || snapshot_version_ == clock_) return;
   snapshot_version_ = clock_;
-  snapshot_pending_ = true;
+  ++snapshots_pending_;
   const handle<solver> self(this);
   const auto samples = setup_.first_sample(clock_ - first_clock_, 0, 0);
   tell(nets_.checkpointer,
@@ -234,7 +263,7 @@ void solver::on(const snapshot_copied&) {
 }
 
 void solver::on(const snapshot_written& m) {
-  snapshot_pending_ = false;
+  if (snapshots_pending_ > 0) --snapshots_pending_;
   snapshot_error_ = m.error;
   if (setup_.display) setup_.display->snapshot(value(m.version), m.path, m.error);
   if (phase_ == phase::draining) pause_if_drained();
@@ -284,7 +313,7 @@ void solver::finish() {
     start_test(0);
     return;
   }
-  if (snapshot_pending_) return;
+  if (snapshots_pending_ > 0) return;
   phase_ = phase::done;
   tell(nets_.node_done, training_done{version_id{clock_}, images_, snapshot_error_});
 }
@@ -307,7 +336,8 @@ void solver::on(const pause_at& m) {
 
 /// Everything of the clocks before has been computed, told and written: the actors around this one may go.
 void solver::pause_if_drained() {
-  if (!fresh(clock_) || snapshot_pending_ || (!nets_.train.outputs.empty() && computed_ < clock_))
+  if (!fresh(clock_) || snapshots_pending_ > 0 ||
+      (!nets_.train.outputs.empty() && computed_ < clock_))
     return;
   phase_ = phase::paused;
   tell(nets_.node_paused, training_paused{version_id{clock_}, tested_phases_});
@@ -324,6 +354,7 @@ void solver::on(const resume_training&) {
 }
 
 void solver::on(const shut_down&) {
+  test_shown_.reset();
   nets_ = {};
   quit();
 }

@@ -32,6 +32,7 @@
 //          A snapshot that cannot be written does not end training; if the last one cannot, training_done
 //          says so.
 #pragma once
+#include "actors/activity.hpp"
 #include "actors/actor.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/progress.hpp"
@@ -40,6 +41,7 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -67,11 +69,17 @@ struct solver_setup {
   std::size_t layers_that_learn = 0;
   bool barrier = false;
   std::uint64_t images_per_clock = 0;  ///< of this node
-  std::uint64_t test_phases = 0;       ///< that a run before this one has done
+  std::uint64_t images_of_all = 0;     ///< of all nodes, in a clock
+  /// By replica, with uneven shares: what its outputs are of a node's part of the mean over all nodes. Empty: the passes
+  /// of all replicas count alike.
+  std::vector<double> weights;
+  std::uint64_t test_phases = 0;  ///< that a run before this one has done
   ::caffe::SolverParameter spec;
   /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
-  std::shared_ptr<progress> display;  ///< worker 0 prints; others have none
+  std::shared_ptr<progress>
+      display;  ///< hears of steps and tests; of values and snapshots on worker 0. May be empty
+  std::function<activity::traffic()> carried;  ///< by this node's links; may be empty
   std::shared_ptr<const overlap_meter> overlap;
 };
 
@@ -140,6 +148,8 @@ class solver : public actor<solver> {
   [[nodiscard]] bool test_due() const;
   [[nodiscard]] bool snapshot_due() const;
   [[nodiscard]] bool fresh(std::uint64_t version) const;
+  void show_step(std::uint64_t done) const;
+  void show_test();
   void clock_computed(std::uint64_t clock, std::vector<double> sums);
   void report(frames::worker_report r);
   void take(worker_id from, const frames::worker_report& r);
@@ -170,11 +180,13 @@ class solver : public actor<solver> {
 
   std::size_t test_net_ = 0;
   test_phase test_;
+  std::shared_ptr<std::atomic<std::uint64_t>> test_passes_;  // computed
+  std::shared_ptr<void> test_shown_;
   std::optional<std::uint64_t> tested_clock_;
   std::uint64_t tested_phases_ = 0;
 
   std::optional<std::uint64_t> snapshot_version_;  // the last one asked for
-  bool snapshot_pending_ = false;                  // copied, not yet on disk
+  std::size_t snapshots_pending_ = 0;              // copied, not yet on disk
   std::string snapshot_error_;                     // of the last one written
 };
 

@@ -19,7 +19,10 @@ void stream::on(const issue_work& m) {
   idle_since_ns_ = now_ns();
   if (setup_.trace != nullptr)
     setup_.trace->record({m.layer, m.phase, begin, idle_since_ns_, value(m.pass.clock)});
-  if (m.bring_home) return tell(setup_.copy_out, poseidon::bring_home{m});
+  if (m.bring_home) {
+    if (setup_.home) setup_.home->sent();
+    return tell(setup_.copy_out, poseidon::bring_home{m});
+  }
   if (m.settle) m.settle();
   std::vector<float> outputs;
   if (m.read_outputs) {
@@ -30,9 +33,10 @@ void stream::on(const issue_work& m) {
 }
 
 /// Waiting hides as long as there is other work: what counts begins where both the work before and the layer's bottoms
-/// were done.
+/// were done; on a device that goes on by itself not before the results that it was asked for had come home.
 void stream::account_for_standing_still(const issue_work& m, std::int64_t now) {
-  const auto since = std::max(idle_since_ns_, m.waited_since_ns);
+  auto since = std::max(idle_since_ns_, m.waited_since_ns);
+  if (setup_.home) since = setup_.home->idle_since(since).value_or(now);
   if (now <= since) return;
   setup_.overlap->stood_still(now - since);
   if (setup_.trace != nullptr)

@@ -17,6 +17,7 @@
 // Detached: it computes.
 #pragma once
 #include "actors/actor.hpp"
+#include "actors/homecoming.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/trace.hpp"
 #include "messages/training.hpp"
@@ -33,6 +34,7 @@ struct stream_setup {
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
   port<poseidon::bring_home> copy_out;  ///< on devices that go on by themselves
+  std::shared_ptr<homecoming> home;     ///< there too
   std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };

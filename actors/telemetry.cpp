@@ -102,7 +102,7 @@ void telemetry::on(const shut_down&) {
         throw std::runtime_error("cannot write the actor graph to " + setup_.graph_file.string());
     }
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    setup_.view->history().warning(e.what());
   }
   links_.clear();
   quit();

@@ -13,7 +13,7 @@
 // Sends    send_frame        to network_link     watch to all; report to the first node, after everything that trains,
 //                                                and never while the one before still waits in the link
 // State    how far it has reported; the last watch. The logs belong to the run.
-// Fails    a file that cannot be written: one line on stderr, training's result stands. A report that does not fit:
+// Fails    a file that cannot be written: a warning, training's result stands. A report that does not fit:
 //          that node's figures stand still, training goes on.
 // Detached: it writes files.
 #pragma once

@@ -26,12 +26,14 @@ class test_phase {
   [[nodiscard]] bool finished() const;
   [[nodiscard]] const std::vector<double>& sums() const { return sums_; }
   [[nodiscard]] std::uint64_t passes() const;
+  [[nodiscard]] std::uint64_t computed() const;  ///< of those passes()
 
  private:
   struct progress {
     std::uint64_t started = 0, issued_layers = 0, issued = 0;
     std::size_t values = 0;
   };
+  [[nodiscard]] std::uint64_t computed_by(const progress& r) const;
   test_share share_;
   std::size_t values_per_pass_ = 1;
   std::vector<progress> replicas_;

@@ -48,7 +48,8 @@ void training_graph::spawn_streams() {
     s.overlap = lasting_.overlap;
     s.trace = lane(indexed("stream compute", r));
     if (node_.compute->goes_on()) {
-      spawn_copy_out(r);
+      s.home = std::make_shared<homecoming>();
+      spawn_copy_out(r, s.home);
       spawn_copy_in(r);
       s.copy_out = copies_out_.back();
     }
@@ -56,8 +57,9 @@ void training_graph::spawn_streams() {
   }
 }
 
-void training_graph::spawn_copy_out(std::uint32_t replica) {
+void training_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<homecoming> home) {
   copy_out_setup s;
+  s.home = std::move(home);
   s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
   s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
   s.solver = lasting_.the_solver;
@@ -98,7 +100,7 @@ void training_graph::spawn_push(push_entry& e) {
   if (by_magnitude())
     e.magnitudes = std::make_shared<chunk_magnitudes>(
         e.sum, run_.store, e.group.learned,
-        1.0f / static_cast<float>(run_.replicas * run_.micro_batches), staleness_of(spec_));
+        1.0f / static_cast<float>(passes_that_count() * run_.micro_batches), staleness_of(spec_));
   e.encoder = encoder_of(e.group);
   gradient_push_setup s;
   s.layer = layer_id{static_cast<std::uint32_t>(e.group.layers.front())};
@@ -151,9 +153,8 @@ void training_graph::spawn_broadcast(push_entry& e) {
   const auto of_pass = factors_of(n, l);
   const auto scale_of_bytes =
       node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
-  s.factors =
-      std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), s.passes, spec_.workers,
-                                     clock_id{spec_.first_clock}, staleness_of(spec_));
+  s.factors = std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), factor_rows_of(l),
+                                             clock_id{spec_.first_clock}, staleness_of(spec_));
   s.product = of_pass;
   s.product.rows = s.factors->of_all().rows;
   factors_[layer] = s.factors;
@@ -216,11 +217,6 @@ bool training_graph::by_magnitude() const {
   return context_.has_budget && staleness_of(spec_) > 0;
 }
 
-/// A sum over all passes of a clock becomes their average.
-float training_graph::scale() const {
-  return 1.0f / static_cast<float>(spec_.workers * run_.replicas * run_.micro_batches);
-}
-
 training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32_t test_net) {
   const bool training = test_net < 0;
   const auto prefix = name_prefix(test_net);
@@ -249,6 +245,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.stream = streams_[r];
       s.goes_on = node_.compute->goes_on();
       s.in_net = l;
+      s.is_added = training && r > 0 && r < run_.joined && push != nullptr && push->sum != nullptr;
       // Test nets read what their train net has; with pins the stream decides when a pass begins.
       if (s.goes_on && training && run_.pins.empty()) s.copy_in = copies_in_[r];
       s.outputs = lasting_.the_solver;
@@ -258,11 +255,10 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
         // Each pass's factors have a place of their own.
         s.waits_for_taken = passes_overlap() && push != nullptr && push->sum != nullptr;
         s.staleness = staleness_of(spec_);
-        s.passes_after =
-            [schedule = sample_schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch},
-             self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
-              return passes_after(schedule, {0, self, micro, r});
-            };
+        s.passes_after = [schedule = schedule_of(spec_, run_),
+                          self = std::uint64_t{value(context_.self)}, r](std::uint32_t micro) {
+          return passes_after(schedule, {0, self, micro, r});
+        };
       }
       if (!run_.pins.empty() && push != nullptr) s.pin = pinning(c, l, r, test_net);
       if (debug != nullptr && r == 0)
@@ -286,15 +282,13 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       data_source_setup s;
       s.source = c.sources[d];
       s.memory = node_.compute->host_memory();
-      s.batch = c.batch;
+      s.batch = c.batch_of(r);
       s.name = context_.trace.keep(name);
       s.node = context_.node_failed;
       s.trace = lane(prefix + indexed("data_source " + name, r));
-      const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, c.batch,
-                                     spec_.data.samples};
       const auto self = std::uint64_t{value(context_.self)};
       if (training) {
-        s.first_sample = [schedule, self, r](std::uint64_t n) {
+        s.first_sample = [schedule = schedule_of(spec_, run_), self, r](std::uint64_t n) {
           const auto micro = schedule.micro_batches;
           return first_sample(schedule, {n / micro, self, n % micro, r});
         };
@@ -337,8 +331,8 @@ void training_graph::spawn_shard() {
   server_shard_setup shard;
   shard.self = context_.self;
   shard.workers = spec_.workers;
-  shard.replicas = run_.replicas;
-  shard.passes = spec_.workers * run_.replicas * run_.micro_batches;
+  shard.replicas = passes_that_count();
+  shard.passes = schedule_of(spec_, run_).passes_per_clock();
   shard.scale = scale();
   shard.solver = spec_.solver.spec;
   shard.rule = rule_of(spec_.solver.spec);
@@ -375,11 +369,14 @@ void training_graph::spawn_solver() {
   s.micro_batches = run_.micro_batches;
   for (const auto& group : parameter_groups(run_.train.graph))
     if (!group.learned.empty()) ++s.layers_that_learn;
-  s.images_per_clock = run_.train.batch * run_.replicas * run_.micro_batches;
+  const auto schedule = schedule_of(spec_, run_);
+  s.images_per_clock = samples_of_node(run_);
+  s.images_of_all = schedule.samples_per_clock();
+  for (std::uint32_t r = 0; uneven(spec_.shares) && r < run_.replicas; ++r)
+    s.weights.push_back(static_cast<double>(run_.train.batch_of(r)) /
+                        static_cast<double>(run_.whole_batch));
   s.spec = spec_.solver.spec;
   s.barrier = s.spec.poseidon().replay().fifo();
-  const sample_schedule schedule{spec_.workers, run_.micro_batches, run_.replicas, run_.train.batch,
-                                 spec_.data.samples};
   s.test_phases = spec_.data.test_phases;
   s.overlap = lasting_.overlap;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
@@ -387,6 +384,7 @@ void training_graph::spawn_solver() {
     return first_sample(schedule, {clock, self, micro, replica});
   };
   s.display = context_.display;
+  s.carried = context_.carried;
   lasting_.the_solver = start<solver>(thread_kind::shared, "solver", std::move(s));
 }
 

@@ -18,6 +18,7 @@
 #include "actors/trace.hpp"
 #include "models/parameter_groups.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,14 +39,15 @@ struct graph_context {
   edge_book& edges;
   trace_log& trace;
   worker_id self{};
-  bool has_budget = false;            ///< this node's links have a bandwidth budget
-  std::shared_ptr<progress> display;  ///< worker 0
+  bool has_budget = false;  ///< this node's links have a bandwidth budget
+  std::shared_ptr<progress> display;
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
   port<clocks_held> node_held = {};
   port<training_paused> node_paused = {};
   lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
+  std::function<activity::traffic()> carried = {};  ///< by this node's links
 };
 
 class training_graph {
@@ -94,7 +96,7 @@ class training_graph {
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
-  void spawn_copy_out(std::uint32_t replica);
+  void spawn_copy_out(std::uint32_t replica, std::shared_ptr<homecoming> home);
   void spawn_copy_in(std::uint32_t replica);
   void spawn_pushes();
   void spawn_push(push_entry& e);
@@ -117,6 +119,8 @@ class training_graph {
                                                             std::int32_t test_net) const;
   [[nodiscard]] bool passes_overlap() const;
   [[nodiscard]] bool by_magnitude() const;
+  [[nodiscard]] std::uint32_t passes_that_count() const;
+  [[nodiscard]] factor_rows factor_rows_of(std::size_t layer) const;
   [[nodiscard]] float scale() const;
   [[nodiscard]] std::shared_ptr<debug_info> debug_of(const compiled_net& train) const;
   [[nodiscard]] const push_entry* push_of(std::string_view train_layer) const;

@@ -1,4 +1,5 @@
-// actors/training_graph_edges.cpp - the second half of training_graph: tells the actors their neighbours.
+// actors/training_graph_edges.cpp - the second half of training_graph: tells the actors their neighbours, and how much a
+// pass counts.
 #include "actors/training_graph.hpp"
 
 namespace poseidon {
@@ -143,6 +144,36 @@ port<factors_landed> training_graph::broadcast(layer_id layer) const {
   for (const auto& e : pushes_)
     if (e.broadcast && e.group.layers.front() == value(layer)) return e.broadcast;
   return {};
+}
+
+/// By worker, then pass of a clock: micro-batches, each with its replicas.
+factor_rows training_graph::factor_rows_of(std::size_t layer) const {
+  const auto rows = factors_of(run_.train.graph, layer).rows;
+  const auto schedule = schedule_of(spec_, run_);
+  factor_rows out;
+  for (std::size_t w = 0; w < spec_.workers; ++w) {
+    auto& passes = out.emplace_back();
+    for (std::uint32_t m = 0; m < run_.micro_batches; ++m) {
+      if (schedule.shares.empty()) {
+        passes.insert(passes.end(), run_.replicas, rows);
+        continue;
+      }
+      const auto& share = schedule.shares[w];
+      for (std::uint32_t r = 0; r < share.replicas; ++r)
+        passes.push_back(rows / run_.train.batch * samples_of(share, r));
+    }
+  }
+  return out;
+}
+
+/// Replicas of a node, whose losses are means of their own; with uneven shares all of them together make one mean.
+std::uint32_t training_graph::passes_that_count() const {
+  return uneven(spec_.shares) ? 1 : run_.replicas;
+}
+
+/// A sum over all passes of a clock becomes their average.
+float training_graph::scale() const {
+  return 1.0f / static_cast<float>(spec_.workers * passes_that_count() * run_.micro_batches);
 }
 
 }  // namespace poseidon

@@ -2,9 +2,10 @@
 
 #include "actors/diagnosis.hpp"
 #include "actors/json_text.hpp"
+#include "actors/living_graph.hpp"
+#include "data/batch_shares.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace poseidon {
 
@@ -48,76 +49,38 @@ std::string routes_json(const state& s) {
   return out + "]";
 }
 
-/// The plan's word on an actor; one that the plan does not know is the node's own business.
-std::string node_json(std::size_t id, const worker_view::actor& a, const actor_graph::node* n) {
-  auto out = "\n{\"id\":" + num(id) + ",\"name\":" + json_text(a.name) +
-             ",\"kind\":" + json_text(a.type) +
-             ",\"group\":" + json_text(n != nullptr ? n->group : "control");
-  if (n == nullptr) return out + "}";
-  if (!n->type.empty()) out += ",\"type\":" + json_text(n->type);
-  if (!n->card.empty()) out += ",\"card\":" + json_text(n->card);
-  if (n->replica >= 0) out += ",\"replica\":" + std::to_string(n->replica);
-  if (!n->tops.empty()) out += ",\"tops\":" + json_text(n->tops);
-  if (n->params != 0) out += ",\"params\":" + std::to_string(n->params);
-  if (n->chunk_bytes != 0) out += ",\"chunk_bytes\":" + num(n->chunk_bytes);
-  return out + "}";
-}
-
-std::string edge_json(long id, std::size_t src, std::size_t dst, std::string_view message,
-                      std::string_view kind, std::uint64_t bytes) {
-  auto out = "\n{\"id\":" + std::to_string(id) + ",\"src\":" + num(src) + ",\"dst\":" + num(dst) +
-             ",\"message\":" + json_text(message) + ",\"kind\":\"" + std::string(kind) + "\"";
-  if (bytes != 0) out += ",\"bytes\":" + num(bytes);
+std::string node_json(std::size_t place, const actor_graph::node& n) {
+  auto out = "\n{\"id\":" + num(place) + ",\"name\":" + json_text(n.name) +
+             ",\"kind\":" + json_text(n.kind) + ",\"group\":" + json_text(n.group);
+  if (!n.type.empty()) out += ",\"type\":" + json_text(n.type);
+  if (!n.card.empty()) out += ",\"card\":" + json_text(n.card);
+  if (n.replica >= 0) out += ",\"replica\":" + std::to_string(n.replica);
+  if (!n.tops.empty()) out += ",\"tops\":" + json_text(n.tops);
+  if (n.params != 0) out += ",\"params\":" + std::to_string(n.params);
+  if (n.chunk_bytes != 0) out += ",\"chunk_bytes\":" + num(n.chunk_bytes);
   return out + "}";
 }
 
 std::string graph_of(const state& s, std::uint32_t worker) {
   const auto* w = find(s, worker);
+  const auto living = living_graph_of(s, worker);
   auto out = "{\"schema\":1,\"run\":" + run_json(s, worker) +
-             ",\"rev\":" + num(w != nullptr ? w->graph_revision : 0);
-  const auto plan = s.facts && w != nullptr && w->replicas > 0 ? s.facts->plan(worker, w->replicas)
-                                                               : actor_graph{};
-  out += ",\"groups\":[";
-  json_comma next_group;
-  for (const auto& g : plan.groups)
+             ",\"rev\":" + num(w != nullptr ? w->graph_revision : 0) + ",\"groups\":[";
+  json_comma next_group, next_node, next_edge;
+  for (const auto& g : living.graph.groups)
     out += next_group() + ("{\"id\":" + json_text(g.id)) + ",\"label\":" + json_text(g.label) +
            ",\"order\":" + num(g.order) + "}";
   out += "],\"nodes\":[";
-  std::map<std::string_view, const actor_graph::node*> planned;
-  for (const auto& n : plan.actors) planned[n.name] = &n;
-  std::map<std::string_view, std::size_t> place;
-  json_comma next_node;
-  static const std::vector<worker_view::actor> nobody;
-  const auto& actors = w != nullptr ? w->actors : nobody;
-  for (std::size_t i = 0; i < actors.size(); ++i) {
-    if (actors[i].ended) continue;
-    place[actors[i].name] = i;
-    const auto n = planned.find(actors[i].name);
-    out += next_node() + node_json(i, actors[i], n == planned.end() ? nullptr : n->second);
-  }
+  for (const auto& n : living.graph.actors) out += next_node() + node_json(living.actors[n.id], n);
   out += "],\"edges\":[";
-  using ends = std::tuple<std::size_t, std::size_t, std::string_view>;
-  std::map<ends, const actor_graph::edge*> planned_edges;
-  for (const auto& e : plan.edges) {
-    const auto from = place.find(plan.actors[e.src].name), to = place.find(plan.actors[e.dst].name);
-    if (from != place.end() && to != place.end())
-      planned_edges[{from->second, to->second, e.message}] = &e;
+  for (const auto& e : living.graph.edges) {
+    out += next_edge() + ("\n{\"id\":" + std::to_string(living.edges[e.id])) +
+           ",\"src\":" + num(living.actors[e.src]) + ",\"dst\":" + num(living.actors[e.dst]) +
+           ",\"message\":" + json_text(e.message) + ",\"kind\":\"" +
+           std::string(to_string(e.kind)) + "\"";
+    if (e.bytes != 0) out += ",\"bytes\":" + num(e.bytes);
+    out += "}";
   }
-  json_comma next_edge;
-  for (std::size_t i = 0; w != nullptr && i < w->edges.size(); ++i) {
-    const auto& e = w->edges[i];
-    if (actors[e.from].ended || actors[e.to].ended) continue;
-    const auto p = planned_edges.find({e.from, e.to, e.message});
-    const bool known = p != planned_edges.end();
-    out += next_edge() +
-           edge_json(static_cast<long>(i), e.from, e.to, e.message,
-                     to_string(known ? p->second->kind : actor_graph::edge_kind::control),
-                     known ? p->second->bytes : 0);
-    if (known) planned_edges.erase(p);
-  }
-  for (const auto& [at, e] : planned_edges)
-    out += next_edge() + edge_json(-1, std::get<0>(at), std::get<1>(at), e->message,
-                                   to_string(e->kind), e->bytes);
   return out + "],\"routes\":" + routes_json(s) + "}";
 }
 
@@ -136,6 +99,9 @@ std::string members_json(const state& s, std::int64_t now) {
     out += comma() + ("{\"id\":" + num(id)) + ",\"address\":" + json_text(address) +
            ",\"state\":\"" + condition_of(w, now) + "\"";
     if (w.lost) out += ",\"why\":" + json_text(w.why_lost);
+    if (s.facts && id < s.facts->shares.size())
+      out +=
+          ",\"share\":" + json_text(describe_share(s.facts->shares[id], s.facts->images_per_clock));
     if (heard)
       out += ",\"clock\":" + num(w.clock) + ",\"lag\":" + num(lag_of(s.workers, id, now)) +
              ",\"age_ms\":" + std::to_string(age / 1000000) +

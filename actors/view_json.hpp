@@ -46,6 +46,10 @@ struct span_place {
 /// The same for people, a screen of text: how far the run is, its members, who waits for whom.
 [[nodiscard]] std::string status_text(const cluster_view& view);
 
+/// The same for programs, on one line: {"phase":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
+/// "hidden":..,"workers":[{..}],"doctor":{..}}. What is not known is null.
+[[nodiscard]] std::string status_json(const cluster_view& view);
+
 /// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
 [[nodiscard]] std::string health_json(const cluster_view& view);
 

@@ -1,16 +1,21 @@
-// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; shows a
-// run that is over in the page that --web shows of one that goes on.
+// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; shows
+// here the page of a node that runs elsewhere, and of a run that is over.
 #include "actors/actor_graph.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
 #include "apps/run_app.hpp"
+#include "apps/web/attached_site.hpp"
 #include "apps/web/recorded_site.hpp"
+#include "apps/web/token.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <optional>
+#include <string_view>
 
 namespace poseidon::app {
 
@@ -21,12 +26,55 @@ constexpr const char* examples = R"(Examples
   poseidon-graph train_val.prototxt --input 3x32x32 --nodes 8 --devices cpu:2 -o net.json
   poseidon-graph --types            who can send what to whom, as Mermaid text
   poseidon-graph view trace.json    a finished run (poseidon-node --trace) in the browser
+  poseidon-graph --attach head:7680               the run behind that node's page (poseidon-node --web), in a browser here
+  poseidon-graph --attach head:7680 -o now.svg    its actors at this moment
 
 An SVG needs Graphviz's program dot (Debian: apt-get install graphviz). Sources of data that are not there
 do not matter: --input says the shape of their samples; without it one is guessed, and the guess is said.
-Exit codes: 0 done, 2 wrong use or a bad file.)";
+Exit codes: 0 done, 1 a node does not answer, 2 wrong use or a bad file.)";
 
-/// Until it is interrupted.
+/// Reads the arguments of a verb. False: --help has been printed.
+bool parsed(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    return false;
+  } catch (const CLI::ParseError& e) {
+    throw spec_error(std::string(e.what()) + ". " + app.get_name() + " --help lists the options.");
+  }
+  return true;
+}
+
+/// Where a page may be served that passes on what others have protected, or left to this machine's users.
+host_port loopback(const std::string& text) {
+  const auto at = parse_host_port(text);
+  if (!is_loopback(at))
+    throw spec_error(
+        "--web " + text +
+        " can be reached from other machines: serve 127.0.0.1 and tunnel with ssh -L.");
+  return at;
+}
+
+/// Holds signals back that end the program. Before a server's thread is there, which would inherit none of it.
+class until_interrupted {
+ public:
+  until_interrupted() {
+    sigemptyset(&ends_);
+    for (const int s : {SIGINT, SIGTERM}) sigaddset(&ends_, s);
+    pthread_sigmask(SIG_BLOCK, &ends_, nullptr);
+  }
+  void wait(const std::string& said) const {
+    std::printf("%s; Ctrl-C ends it\n", said.c_str());
+    std::fflush(stdout);
+    int signal = 0;
+    sigwait(&ends_, &signal);
+  }
+
+ private:
+  sigset_t ends_{};
+};
+
 int view(int argc, char** argv) {
   std::filesystem::path trace;
   std::string at = "127.0.0.1:7680";
@@ -34,32 +82,68 @@ int view(int argc, char** argv) {
                "poseidon-graph view");
   app.add_option("trace", trace, "what poseidon-node --trace has written")->required();
   app.add_option("--web", at, "HOST:PORT on this machine where the page is served");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". poseidon-graph view --help lists the options.");
-  }
-  const auto address = parse_host_port(at);
-  if (!is_loopback(address))
-    throw spec_error(
-        "--web " + at +
-        " can be reached from other machines: serve 127.0.0.1 and tunnel with ssh -L.");
-  sigset_t ends;
-  sigemptyset(&ends);
-  for (const int s : {SIGINT, SIGTERM}) sigaddset(&ends, s);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before the server's thread is there
+  if (!parsed(app, argc, argv)) return 0;
+  const auto address = loopback(at);
+  const until_interrupted interrupted;
   const auto page = web::serve_recording(address, trace);
-  std::printf("page at http://%s/; Ctrl-C ends it\n", to_string(page->address()).c_str());
-  std::fflush(stdout);
-  int signal = 0;
-  sigwait(&ends, &signal);
+  interrupted.wait("page at http://" + to_string(page->address()) + "/");
   return 0;
 }
 
+/// The actors of a running node at this moment, as it tells them.
+void draw_attached(const web::page_address& node, std::optional<std::uint32_t> worker,
+                   const std::filesystem::path& output) {
+  const auto query = worker ? "?node=" + std::to_string(*worker) : std::string();
+  write_graph({[&] { return web::fetch(node, "/api/dot" + query); },
+               [&] { return web::fetch(node, "/api/graph" + query); }},
+              output);
+}
+
+int attach(int argc, char** argv) {
+  std::string node, at = "127.0.0.1:0";
+  std::filesystem::path token_file, output;
+  std::optional<std::uint32_t> worker;
+  CLI::App app(
+      "Shows the page of a running node in a browser on this machine, or draws its actors.",
+      "poseidon-graph attach");
+  app.add_option("node,--attach", node, "HOST:PORT of the page of a node, its --web")->required();
+  app.add_option("--web", at,
+                 "HOST:PORT on this machine where the page is served; port 0: any that is free");
+  app.add_option("--web-token-file", token_file,
+                 "file whose first line the node's page wants to know");
+  app.add_option("-o,--output", output,
+                 "draw the actors of this moment instead: x.dot, x.svg or x.json; - for DOT on "
+                 "standard output");
+  app.add_option("--worker", worker, "whose actors are drawn; the node's own unless given");
+  if (!parsed(app, argc, argv)) return 0;
+  web::page_address from{
+      parse_host_port(node),
+      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file)};
+  if (!output.empty()) {
+    draw_attached(from, worker, output);
+    return 0;
+  }
+  if (worker) throw spec_error("--worker belongs to -o; the page lets you choose.");
+  const auto address = loopback(at);
+  (void)web::fetch(from, "/healthz");  // whoever has mistyped something hears it now
+  const until_interrupted interrupted;
+  const auto page = web::serve_attached(address, from);
+  interrupted.wait("page at http://" + to_string(page->address()) + "/" +
+                   (from.token.empty() ? "" : "?token=T, where T is the token"));
+  return 0;
+}
+
+bool attaches(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](const std::string_view word) {
+    return word == "--attach" || word.starts_with("--attach=");
+  });
+}
+
 int run(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "view") return view(argc - 1, argv + 1);
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "view") return view(argc - 1, argv + 1);
+  if (verb == "attach") return attach(argc - 1, argv + 1);
+  if (attaches(argc, argv)) return attach(argc, argv);
   graph_options o;
   std::string devices = "cpu:1", input;
   std::filesystem::path output = "-";
@@ -79,13 +163,7 @@ int run(int argc, char** argv) {
       "how gradients travel between nodes: ps, sfb, or a file as poseidon-node takes it");
   app.add_option("-o,--output", output, "x.dot, x.svg or x.json; - for DOT on standard output");
   app.add_flag("--types", types, "print the graph of actor classes instead");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". poseidon-graph --help lists the options.");
-  }
+  if (!parsed(app, argc, argv)) return 0;
   if (types) {
     std::cout << print_type_graph();
     return 0;
@@ -94,7 +172,8 @@ int run(int argc, char** argv) {
     throw spec_error("no specification: give a solver or net prototxt. --help shows examples.");
   o.replicas = parse_replicas(devices);
   if (!input.empty()) o.input = parse_shape(input);
-  write_graph(plan_of(o), output);
+  const auto g = plan_of(o);
+  write_graph({[&] { return to_dot(g); }, [&] { return to_json(g); }}, output);
   return 0;
 }
 

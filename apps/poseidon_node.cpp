@@ -1,10 +1,11 @@
 // apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. What it does: actors/node.hpp.
 #include "actors/run_node.hpp"
-#include "apps/node/console.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
+#include "apps/terminal/console.hpp"
+#include "apps/terminal/json_console.hpp"
 #include "apps/web/live_site.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/snapshot.hpp"
@@ -113,6 +114,7 @@ node_setup setup_of(const node_options& o) {
   s.node.compute = compute_of(o);
   s.node.replicas = o.replicas;
   s.node.data_root = o.data_root;
+  s.node.own_data = o.own_data;
   s.listen = o.listen;
   s.join = o.join;
   s.token = o.token;
@@ -120,12 +122,34 @@ node_setup setup_of(const node_options& o) {
   s.budget_mbit_s = o.budget_mbit_s;
   s.routes = parse_routes(o.routes);
   s.wire = parse_wire(o.wire);
+  s.shares = parse_shares(o.batch_share, o.nodes);
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
   s.graph_file = o.graph;
   s.shows = o.web.has_value();
-  s.display = std::make_shared<console>(verbosity_of(o.log_level), o.nodes);
   return s;
+}
+
+std::shared_ptr<run_display> display_of(const node_options& o) {
+  const auto level = verbosity_of(o.log_level);
+  const auto nodes = o.join ? 2 : o.nodes;  // a joiner is never alone
+  if (o.json) return std::make_shared<json_console>(level, nodes);
+  return std::make_shared<console>(level, nodes);
+}
+
+node_result train(const node_options& o, const std::shared_ptr<run_display>& display,
+                  signal_thread& signals) {
+  auto setup = setup_of(o);
+  setup.display = display;
+  prepare(setup);
+  std::unique_ptr<web::server> page;
+  if (o.web) {
+    page = web::serve_live(*o.web, o.web_token, setup.view);
+    setup.display->note("page at http://" + to_string(page->address()) + "/");
+  }
+  return run_node(std::move(setup), [&](auto tell) {
+    signals.run(std::move(tell), [display] { display->lines().abandon(); });
+  });
 }
 
 int train_verb(int argc, char** argv) {
@@ -133,15 +157,14 @@ int train_verb(int argc, char** argv) {
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
-  auto setup = setup_of(*options);
-  prepare(setup);
-  std::unique_ptr<web::server> page;
-  if (options->web) {
-    page = web::serve_live(*options->web, options->web_token, setup.view);
-    setup.display->note("page at http://" + to_string(page->address()) + "/");
+  const auto display = display_of(*options);
+  node_result result;
+  try {
+    result = train(*options, display, signals);
+  } catch (const std::exception& e) {  // a bad file, most of all
+    result = {exit_code_of(e), e.what(), nullptr};
   }
-  const auto result = run_node(std::move(setup), [&](auto tell) { signals.run(std::move(tell)); });
-  if (!result.error.empty()) std::fprintf(stderr, "%s\n", result.error.c_str());
+  display->ended(result.exit_code, result.error);
   return result.exit_code;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <cstring>
 #include <immintrin.h>
 
 namespace poseidon::cpu {
@@ -113,19 +112,6 @@ void forward_planes(const pool_shape& s, std::size_t planes, const float* x, flo
   }
 }
 
-template <int Block>
-void scatter_window(const pool_shape& s, const pool_window& w, __m256 dy, __m256i at,
-                    float* plane) {
-  for (int h = w.top; h < w.bottom; ++h) {
-    for (int c = w.left; c < w.right; ++c) {
-      const __m256i tap = _mm256_set1_epi32((h - w.first_row) * s.kernel_w + (c - w.first_column));
-      float* to = plane + (static_cast<std::size_t>(h) * s.width + c) * Block;
-      const __m256 part = _mm256_and_ps(dy, _mm256_castsi256_ps(_mm256_cmpeq_epi32(at, tap)));
-      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), part));
-    }
-  }
-}
-
 }  // namespace
 
 template <int Block>
@@ -140,33 +126,10 @@ void max_pool_forward(const pool_shape& s, std::size_t planes, const float* x, f
   }
 }
 
-template <int Block>
-void max_pool_backward(const pool_shape& s, std::size_t planes, const float* dy,
-                       const std::uint8_t* choice, float* dx) {
-  std::memset(dx, 0, planes * s.in_plane() * Block * sizeof(float));
-  for (std::size_t p = 0; p < planes; ++p, dx += s.in_plane() * Block) {
-    for (int row = 0; row < s.out_height; ++row) {
-      for (int column = 0; column < s.out_width; ++column, dy += Block, choice += Block) {
-        const pool_window w = window_at(s, row, column);
-        for (int lane = 0; lane < Block; lane += 8) {
-          const __m256i at = _mm256_cvtepu8_epi32(
-              _mm_loadl_epi64(reinterpret_cast<const __m128i*>(choice + lane)));
-          scatter_window<Block>(s, w, _mm256_loadu_ps(dy + lane), at, dx + lane);
-        }
-      }
-    }
-  }
-}
-
 template void max_pool_forward<8>(const pool_shape&, std::size_t, const float*, float*,
                                   std::uint8_t*);
 template void max_pool_forward<16>(const pool_shape&, std::size_t, const float*, float*,
                                    std::uint8_t*);
-template void max_pool_backward<8>(const pool_shape&, std::size_t, const float*,
-                                   const std::uint8_t*, float*);
-template void max_pool_backward<16>(const pool_shape&, std::size_t, const float*,
-                                    const std::uint8_t*, float*);
-
 void max_pool_forward_plain(const pool_shape& s, std::size_t planes, const float* x, float* y,
                             std::int32_t* choice) {
   for (std::size_t p = 0; p < planes; ++p, x += s.in_plane()) {
@@ -184,16 +147,6 @@ void max_pool_forward_plain(const pool_shape& s, std::size_t planes, const float
         *y++ = best;
         *choice++ = at;
       }
-    }
-  }
-}
-
-void max_pool_backward_plain(const pool_shape& s, std::size_t planes, const float* dy,
-                             const std::int32_t* choice, float* dx) {
-  std::memset(dx, 0, planes * s.in_plane() * sizeof(float));
-  for (std::size_t p = 0; p < planes; ++p, dx += s.in_plane()) {
-    for (std::size_t i = 0; i < s.out_plane(); ++i, ++dy, ++choice) {
-      if (*choice >= 0) dx[*choice] += *dy;
     }
   }
 }

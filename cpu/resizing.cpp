@@ -72,17 +72,6 @@ class resizing_kernel final : public kernel {
 
 }  // namespace
 
-std::vector<bool> resized_blobs(const net& n) {
-  std::vector<bool> resized(n.blobs.size());
-  for (const net_layer& l : n.layers) {
-    const bool reached =
-        std::any_of(l.bottoms.begin(), l.bottoms.end(), [&](std::size_t b) { return resized[b]; });
-    if (!reached && l.type != "Filter") continue;
-    for (const std::size_t t : l.tops) resized[t] = true;
-  }
-  return resized;
-}
-
 std::unique_ptr<kernel> make_resizing(const layer_context& c) {
   if (c.layer.type == "HDF5Output") {
     c.refuse("it begins its file anew when the batch changes, as a Filter before it lets it.");

@@ -8,9 +8,6 @@
 
 namespace poseidon::cpu {
 
-/// By blob: can its shape differ from the net's at run time?
-[[nodiscard]] std::vector<bool> resized_blobs(const net& n);
-
 /// A kernel around the one that the layer's type has; it hands on the layer's passes. A pass without a
 /// single sample is not computed: its tops (losses) are zero, and so are its gradients.
 [[nodiscard]] std::unique_ptr<kernel> make_resizing(const layer_context& c);

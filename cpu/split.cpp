@@ -2,6 +2,7 @@
 // order.
 #include "cpu/split.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace poseidon::cpu {
@@ -62,17 +63,24 @@ class split_kernel final : public kernel {
     const std::size_t size = bottom_->stored();
     float* sum = bottom_->diff;
     if (diffs_.empty()) std::memset(sum, 0, size * sizeof(float));
-    for (std::size_t t = 0; t < diffs_.size(); ++t) {
-      const float* x = diffs_[t].load();
-      if (t == 0) {
-        std::memcpy(sum, x, size * sizeof(float));
-      } else {
-        for (std::size_t i = 0; i < size; ++i) sum[i] += x[i];
+    std::vector<const float*> parts;
+    for (view& diff : diffs_) parts.push_back(diff.load());
+    // A tile at a time: the sum stays in the cache until all parts are in it.
+    for (std::size_t begin = 0; begin < size; begin += tile) {
+      const std::size_t end = std::min(size, begin + tile);
+      for (std::size_t t = 0; t < parts.size(); ++t) {
+        const float* x = parts[t];
+        if (t == 0) {
+          std::memcpy(sum + begin, x + begin, (end - begin) * sizeof(float));
+        } else {
+          for (std::size_t i = begin; i < end; ++i) sum[i] += x[i];
+        }
       }
     }
   }
 
  private:
+  static constexpr std::size_t tile = 2048;  // floats: 8 KiB
   struct branch {
     cpu_blob* top;
     bool shares;

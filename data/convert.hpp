@@ -1,29 +1,39 @@
 // data/convert.hpp - from any image_store to the database of Datum that Caffe's tools write.
 #pragma once
+#include "data/database.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 namespace poseidon {
 
 class image_store;
 
-enum class database_kind { lmdb, leveldb };
-enum class datum_encoding { none, png, jpeg };
+/// as_the_file: a JPEG stays one, everything else becomes PNG. A file that already holds just the pixels that are
+/// wanted, in the wanted encoding, is taken as it is.
+enum class datum_encoding { none, png, jpeg, as_the_file };
 
 struct convert_options {
   bool replace = false;  ///< a database that is there already
   database_kind kind = database_kind::lmdb;
   datum_encoding encoding = datum_encoding::none;  ///< of images of 1 or 3 channels of bytes
-  std::function<void(std::uint64_t)> progress;     ///< now and then, with the images done
+  int key_digits = 8;
+  bool one_shape = false;                       ///< refuse images of another shape than the first
+  std::function<void(std::uint64_t)> progress;  ///< after each image, with how many are done
+  /// If given, an image that cannot be read is left out and told here: place and reason.
+  std::function<void(const std::string&)> skipped;
 };
 
-/// Keys are positions, zero-padded to 8 digits, so that their order is the order of the images; the
-/// image's own name follows, if it has one, as convert_imageset writes them ("00000012_cat.jpg").
+/// Keys are positions, zero-padded, so that their order is the order of the images; the image's own
+/// name follows, if it has one, as convert_imageset writes them ("00000012_cat.jpg"). What is left out
+/// leaves a gap in them, as there.
 ///
 /// Writes   `folder`, all or nothing.
-/// Errors   std::runtime_error: `folder` exists, disk full, a record that cannot be read.
-void convert(const image_store& images, const std::filesystem::path& folder,
-             const convert_options& options);
+/// Errors   std::runtime_error: `folder` exists, disk full, a record that cannot be read, no record that can.
+/// Returns  how many were written.
+std::uint64_t convert(const image_store& images, const std::filesystem::path& folder,
+                      const convert_options& options);
 
 }  // namespace poseidon

@@ -132,7 +132,10 @@ image values_of(const raw_datum& d, const std::vector<float>& floats) {
 image decoded(const raw_datum& d, picture_colour colour, std::vector<std::uint8_t>& to) {
   const auto p = decode_picture(d.bytes, colour);
   to_planes(p, to);
-  return {to, {}, d.label, {p.channels, p.height, p.width}};
+  image result{to, {}, d.label, {p.channels, p.height, p.width}};
+  result.file = d.bytes;
+  result.as_in_file = colour == picture_colour::as_stored;
+  return result;
 }
 }  // namespace
 

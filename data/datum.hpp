@@ -18,6 +18,8 @@ struct image {
   std::span<const float> floats;
   std::int32_t label = 0;
   std::array<std::int64_t, 3> extents{};  ///< channels, height, width
+  std::span<const std::uint8_t> file{};   ///< the picture file that it was decoded from, if any
+  bool as_in_file = false;  ///< `file` decodes to just these values when nothing else is asked for
 };
 
 [[nodiscard]] shape shape_of(const image& i);

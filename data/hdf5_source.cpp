@@ -26,8 +26,8 @@ using tops_of_file = std::vector<std::vector<float>>;  // by top
 class hdf5_source final : public sample_source {
  public:
   hdf5_source(std::vector<fs::path> files, std::vector<std::string> tops, bool shuffles,
-              const shuffle_key& key)
-      : tops_(std::move(tops)), shuffles_(shuffles), key_(key) {
+              const shuffle_key& key, const own_part& part)
+      : tops_(std::move(tops)), shuffles_(shuffles), key_(key), part_(part) {
     for (auto& path : files) look_into(path);
   }
 
@@ -35,7 +35,7 @@ class hdf5_source final : public sample_source {
   const std::vector<shape>& sample_shapes() const override { return shapes_; }
 
   void fill(std::uint64_t global, std::span<const std::span<float>> tops) const override {
-    const auto [file, row] = place_of(global);
+    const auto [file, row] = place_of(part_.position(global));
     const auto values = values_of(file);
     for (std::size_t t = 0; t < tops.size(); ++t)
       std::copy_n((*values)[t].begin() + static_cast<std::ptrdiff_t>(row * tops[t].size()),
@@ -139,6 +139,7 @@ class hdf5_source final : public sample_source {
   std::vector<std::string> tops_;
   bool shuffles_;
   shuffle_key key_;
+  own_part part_;
   std::vector<listed_file> files_;
   std::vector<shape> shapes_;
   std::uint64_t size_ = 0;
@@ -178,7 +179,7 @@ std::shared_ptr<const sample_source> open_hdf5(const ::caffe::LayerParameter& la
     return std::make_shared<hdf5_source>(
         files_of(locate(p.source(), options), options),
         std::vector<std::string>{layer.top().begin(), layer.top().end()}, p.shuffle(),
-        shuffle_key{options.seed, options.layer, 0});
+        shuffle_key{options.seed, options.layer, 0}, own_part_of(layer, where, options));
   } catch (const std::exception& e) {
     throw layer_error(
         layer, where,

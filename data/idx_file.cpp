@@ -66,19 +66,20 @@ std::vector<std::uint8_t> unpack(const std::filesystem::path& path,
 }
 }  // namespace
 
-idx_file read_idx(const std::filesystem::path& path, std::size_t axes) {
+namespace {
+std::vector<std::uint8_t> unpacked(const std::filesystem::path& path) {
   const mapped_file file(path);
   const auto raw = file.bytes();
+  return is_gzip(raw) ? unpack(path, raw) : std::vector<std::uint8_t>(raw.begin(), raw.end());
+}
+
+/// Its first word has been looked at.
+idx_file parse(const std::filesystem::path& path, std::vector<std::uint8_t> content,
+               std::size_t axes) {
   idx_file result;
-  result.content =
-      is_gzip(raw) ? unpack(path, raw) : std::vector<std::uint8_t>(raw.begin(), raw.end());
+  result.content = std::move(content);
   const std::span<const std::uint8_t> bytes = result.content;
   result.header_bytes = 4 + 4 * axes;
-  const auto wanted = unsigned_bytes << 8 | static_cast<std::uint32_t>(axes);
-  if (bytes.size() >= 4 && big_endian(bytes) != wanted)
-    fail(path, "not an IDX file of " + std::string(axes == 1 ? "labels" : "images") +
-                   ": it begins with " + hex(big_endian(bytes)) + ", expected " + hex(wanted) +
-                   ". Were images and labels exchanged?");
   if (bytes.size() < result.header_bytes)
     fail(path, "truncated IDX file: " + std::to_string(bytes.size()) +
                    " bytes, its header alone has " + std::to_string(result.header_bytes) + ".");
@@ -97,6 +98,29 @@ idx_file read_idx(const std::filesystem::path& path, std::size_t axes) {
                    (too_big ? "more than 2^64" : std::to_string(values + result.header_bytes)) +
                    ". Download or copy it again.");
   return result;
+}
+}  // namespace
+
+idx_file read_idx(const std::filesystem::path& path, std::size_t axes) {
+  auto content = unpacked(path);
+  const auto wanted = unsigned_bytes << 8 | static_cast<std::uint32_t>(axes);
+  if (content.size() >= 4 && big_endian(content) != wanted)
+    fail(path, "not an IDX file of " + std::string(axes == 1 ? "labels" : "images") +
+                   ": it begins with " + hex(big_endian(content)) + ", expected " + hex(wanted) +
+                   ". Were images and labels exchanged?");
+  return parse(path, std::move(content), axes);
+}
+
+idx_file read_idx(const std::filesystem::path& path) {
+  auto content = unpacked(path);
+  const auto first = content.size() >= 4 ? big_endian(content) : 0;
+  const auto axes = first & 0xff;
+  if (first >> 8 != unsigned_bytes || axes == 0)
+    fail(path, "not an IDX file of unsigned bytes: " +
+                   (content.size() < 4 ? "it has " + std::to_string(content.size()) + " bytes"
+                                       : "it begins with " + hex(first)) +
+                   ", expected 0x000008 and the number of axes.");
+  return parse(path, std::move(content), axes);
 }
 
 bool looks_like_idx(const std::filesystem::path& path) {

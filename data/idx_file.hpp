@@ -23,6 +23,9 @@ struct idx_file {
 /// damage.
 [[nodiscard]] idx_file read_idx(const std::filesystem::path& path, std::size_t axes);
 
+/// The same with as many axes as the file says.
+[[nodiscard]] idx_file read_idx(const std::filesystem::path& path);
+
 /// Whether the file begins as gzip or as an IDX images file, so that read_idx is the one to ask.
 [[nodiscard]] bool looks_like_idx(const std::filesystem::path& path);
 

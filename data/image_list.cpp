@@ -2,6 +2,8 @@
 
 #include "data/epoch_order.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -16,7 +18,7 @@ namespace fs = std::filesystem;
 struct line {
   std::string path;
   std::int32_t label = 0;
-  std::size_t number = 0;  ///< in the list, from 1
+  std::size_t number = 0;  ///< in the list, from 1; 0: not from a list
 };
 
 std::vector<line> read_list(const fs::path& list) {
@@ -48,8 +50,9 @@ std::vector<line> read_list(const fs::path& list) {
 
 class image_list final : public image_store {
  public:
-  image_list(const fs::path& list, const image_list_options& options)
-      : list_(list), options_(options), lines_(read_list(list)) {
+  /// `from`: the list or folder, for messages.
+  image_list(fs::path from, const image_list_options& options, std::vector<line> lines)
+      : from_(std::move(from)), options_(options), lines_(std::move(lines)) {
     if ((options.height > 0) != (options.width > 0) || options.height < 0 || options.width < 0)
       throw std::runtime_error("new_height is " + std::to_string(options.height) +
                                " and new_width " + std::to_string(options.width) +
@@ -60,8 +63,7 @@ class image_list final : public image_store {
       for (const auto n : *order) in_order.push_back(std::move(lines_[n]));
       lines_ = std::move(in_order);
     }
-    image_scratch scratch;
-    shape_ = shape_of(get(0, scratch));
+    shape_ = first_shape();
   }
   std::uint64_t size() const override { return lines_.size(); }
   const shape& image_shape() const override { return shape_; }
@@ -69,7 +71,9 @@ class image_list final : public image_store {
   std::string name(std::uint64_t n) const override { return lines_[n].path; }
   std::string describe() const override { return "list of images"; }
   std::string where(std::uint64_t n) const override {
-    return list_.string() + ":" + std::to_string(lines_[n].number) + ": \"" + lines_[n].path + "\"";
+    const auto& one = lines_[n];
+    if (one.number == 0) return (from_ / one.path).string();
+    return from_.string() + ":" + std::to_string(one.number) + ": \"" + one.path + "\"";
   }
   image get(std::uint64_t n, image_scratch& scratch) const override {
     const auto name = options_.root + lines_[n].path;
@@ -78,18 +82,75 @@ class image_list final : public image_store {
       auto p = decode_picture(scratch.record, options_.colour);
       if (options_.height > 0) p = resize(p, options_.height, options_.width);
       to_planes(p, scratch.bytes);
-      return {scratch.bytes, {}, lines_[n].label, {p.channels, p.height, p.width}};
+      image one{scratch.bytes, {}, lines_[n].label, {p.channels, p.height, p.width}};
+      one.file = scratch.record;
+      one.as_in_file = options_.compare_files && is_stored_in(scratch.record, p);
+      return one;
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(where(n) + " " + e.what() + ".");
     }
   }
 
  private:
-  fs::path list_;
+  shape first_shape() const {
+    image_scratch scratch;
+    std::string reason;
+    for (std::uint64_t n = 0; n < size(); ++n) {
+      try {
+        return shape_of(get(n, scratch));
+      } catch (const std::runtime_error& e) {
+        if (!options_.may_skip) throw;
+        if (reason.empty()) reason = e.what();
+      }
+    }
+    throw std::runtime_error(from_.string() + ": none of its " + std::to_string(size()) +
+                             " images can be read. The first: " + reason);
+  }
+  static bool is_stored_in(std::span<const std::uint8_t> file, const picture& p) {
+    try {
+      const auto stored = decode_picture(file, picture_colour::as_stored);
+      return stored.channels == p.channels && stored.height == p.height &&
+             stored.width == p.width && stored.pixels == p.pixels;
+    } catch (const std::runtime_error&) {  // 16 bits per value
+      return false;
+    }
+  }
+
+  fs::path from_;
   image_list_options options_;
   std::vector<line> lines_;
   shape shape_;
 };
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().rfind('.', 0) == 0;
+}
+
+bool is_picture(const fs::path& path) {
+  auto ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm" ||
+         ending == ".pgm";
+}
+
+/// Paths below `folder`, relative to it, in order; adds to `others` what is no picture by its name.
+std::vector<std::string> pictures_in(const fs::path& folder, std::uint64_t& others) {
+  std::vector<std::string> found;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink);
+  for (; at != fs::recursive_directory_iterator(); ++at) {
+    if (is_hidden(at->path())) {
+      at.disable_recursion_pending();
+    } else if (at->is_regular_file()) {
+      if (is_picture(at->path()))
+        found.push_back(at->path().lexically_relative(folder).string());
+      else
+        ++others;
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 }  // namespace
 
@@ -106,7 +167,38 @@ void read_whole(const fs::path& path, std::vector<std::uint8_t>& to) {
 
 std::shared_ptr<const image_store> open_image_list(const fs::path& list,
                                                    const image_list_options& options) {
-  return std::make_shared<image_list>(list, options);
+  return std::make_shared<image_list>(list, options, read_list(list));
+}
+
+image_folder open_image_folder(const fs::path& folder, const image_list_options& options) {
+  if (!fs::is_directory(folder)) throw std::runtime_error(folder.string() + ": no such folder.");
+  image_folder result;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && !is_hidden(entry.path()))
+      result.classes.push_back(entry.path().filename().string());
+  if (result.classes.empty())
+    throw std::runtime_error(
+        folder.string() +
+        ": no folders in it. Put the pictures of each class into a folder of "
+        "its own, or list them with their labels: poseidon-data convert list.");
+  std::sort(result.classes.begin(), result.classes.end());
+  std::vector<line> lines;
+  for (std::size_t label = 0; label < result.classes.size(); ++label) {
+    const auto& name = result.classes[label];
+    const auto pictures = pictures_in(folder / name, result.other_files);
+    if (pictures.empty())
+      throw std::runtime_error(
+          (folder / name).string() +
+          ": a class without pictures (.jpg, .jpeg, .png, .ppm, .pgm). Take it "
+          "away, or put some in.");
+    for (const auto& picture : pictures)
+      lines.push_back({name + "/" + picture, static_cast<std::int32_t>(label), 0});
+  }
+  auto from_here = options;
+  from_here.root = (folder / "").string();
+  from_here.locate = nullptr;
+  result.images = std::make_shared<image_list>(folder, from_here, std::move(lines));
+  return result;
 }
 
 }  // namespace poseidon

@@ -18,11 +18,13 @@ namespace {
 class image_source final : public sample_source {
  public:
   image_source(std::shared_ptr<const image_store> images, image_transform transform,
-               bool with_label, bool shuffles, const shuffle_key& key, std::uint64_t skipped)
+               bool with_label, bool shuffles, const shuffle_key& key, std::uint64_t skipped,
+               const own_part& part)
       : images_(std::move(images)),
         transform_(std::move(transform)),
         order_(images_->size(), shuffles, key),
-        skipped_(skipped) {
+        skipped_(skipped),
+        part_(part) {
     shapes_.push_back(transform_.output_shape());
     if (with_label) shapes_.emplace_back();
   }
@@ -30,7 +32,7 @@ class image_source final : public sample_source {
   const std::vector<shape>& sample_shapes() const override { return shapes_; }
   void fill(std::uint64_t global, std::span<const std::span<float>> tops) const override {
     thread_local image_scratch scratch;
-    const auto n = order_.at(global + skipped_);
+    const auto n = order_.at(part_.position(global) + skipped_);
     const auto one = images_->get(n, scratch);
     try {
       transform_.apply(global, one, tops[0]);
@@ -45,6 +47,7 @@ class image_source final : public sample_source {
   image_transform transform_;
   epoch_order order_;
   std::uint64_t skipped_;
+  own_part part_;
   std::vector<shape> shapes_;
 };
 
@@ -121,7 +124,8 @@ std::shared_ptr<const sample_source> open_data(const ::caffe::LayerParameter& la
   auto transform =
       transform_of(layer, where, options, source, std::move(mean), images->image_shape());
   return std::make_shared<image_source>(std::move(images), std::move(transform),
-                                        layer.top_size() == 2, false, shuffle_key{}, 0);
+                                        layer.top_size() == 2, false, shuffle_key{}, 0,
+                                        own_part_of(layer, where, options));
 }
 
 std::shared_ptr<const sample_source> open_image_data(const ::caffe::LayerParameter& layer,
@@ -150,9 +154,9 @@ std::shared_ptr<const sample_source> open_image_data(const ::caffe::LayerParamet
   }
   auto transform =
       transform_of(layer, where, options, p.source(), std::move(mean), images->image_shape());
-  return std::make_shared<image_source>(std::move(images), std::move(transform),
-                                        layer.top_size() == 2, p.shuffle(),
-                                        shuffle_key{options.seed, options.layer, 0}, skipped);
+  return std::make_shared<image_source>(
+      std::move(images), std::move(transform), layer.top_size() == 2, p.shuffle(),
+      shuffle_key{options.seed, options.layer, 0}, skipped, own_part_of(layer, where, options));
 }
 
 }  // namespace poseidon

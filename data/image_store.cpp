@@ -1,5 +1,6 @@
 #include "data/image_store.hpp"
 
+#include "data/database.hpp"
 #include "data/datum_store.hpp"
 #include "data/idx_file.hpp"
 #include "data/mapped_file.hpp"
@@ -47,36 +48,70 @@ class idx_store final : public image_store {
   shape shape_;
 };
 
+constexpr std::size_t cifar_values = 3 * 32 * 32;
+
+/// A record is the bytes of its labels, then the values.
+struct cifar_layout {
+  const char* name;
+  std::size_t labels;   ///< bytes
+  std::size_t taken;    ///< which of them is the label
+  std::size_t classes;  ///< that it can name
+};
+constexpr cifar_layout cifar10{"CIFAR-10", 1, 0, 10};
+constexpr cifar_layout cifar100_fine{"CIFAR-100", 2, 1, 100};
+constexpr cifar_layout cifar100_coarse{"CIFAR-100", 2, 0, 20};
+
 class cifar_store final : public image_store {
  public:
-  static constexpr std::size_t record_bytes = 1 + 3 * 32 * 32;
-  explicit cifar_store(const std::vector<fs::path>& paths) {
-    for (const auto& path : paths) {
-      files_.emplace_back(path);
-      const auto bytes = files_.back().bytes().size();
-      if (bytes == 0 || bytes % record_bytes != 0)
-        throw std::runtime_error(path.string() + ": not a CIFAR-10 binary batch, or truncated: " +
-                                 std::to_string(bytes) + " bytes, expected a multiple of " +
-                                 std::to_string(record_bytes) + ".");
-      for (std::size_t i = 0; i < bytes / record_bytes; ++i)
-        records_.push_back(files_.back().bytes().data() + i * record_bytes);
-    }
-    if (records_.empty()) throw std::runtime_error("no CIFAR-10 batch given.");
+  cifar_store(const std::vector<fs::path>& paths, const cifar_layout& layout) : layout_(layout) {
+    for (const auto& path : paths) add(path);
+    if (records_.empty())
+      throw std::runtime_error(std::string("no ") + layout.name + " batch given.");
   }
   std::uint64_t size() const override { return records_.size(); }
   const shape& image_shape() const override { return shape_; }
   std::string key(std::uint64_t n) const override { return std::to_string(n); }
-  std::string describe() const override { return "CIFAR-10 binary"; }
-  std::string where(std::uint64_t n) const override { return "CIFAR-10 image " + key(n); }
+  std::string describe() const override { return std::string(layout_.name) + " binary"; }
+  std::string where(std::uint64_t n) const override {
+    return std::string(layout_.name) + " image " + key(n);
+  }
   image get(std::uint64_t n, image_scratch&) const override {
-    return {{records_[n] + 1, record_bytes - 1}, {}, *records_[n], {3, 32, 32}};
+    return {
+        {records_[n] + layout_.labels, cifar_values}, {}, records_[n][layout_.taken], {3, 32, 32}};
   }
 
  private:
+  void add(const fs::path& path) {
+    files_.emplace_back(path);
+    const auto bytes = files_.back().bytes();
+    const auto record = layout_.labels + cifar_values;
+    if (bytes.empty() || bytes.size() % record != 0)
+      throw std::runtime_error(path.string() + ": not a " + layout_.name +
+                               " binary batch, or truncated: " + std::to_string(bytes.size()) +
+                               " bytes, expected a multiple of " + std::to_string(record) + ".");
+    for (std::size_t at = 0; at < bytes.size(); at += record) {
+      const std::size_t label = bytes[at + layout_.taken];
+      if (label >= layout_.classes)
+        throw std::runtime_error(path.string() + ": image " + std::to_string(at / record) +
+                                 " has label " + std::to_string(label) + ", " + layout_.name +
+                                 " has " + std::to_string(layout_.classes) +
+                                 " of them. Is it another file, or damaged?");
+      records_.push_back(bytes.data() + at);
+    }
+  }
+
+  cifar_layout layout_;
   shape shape_{3, 32, 32};
   std::vector<mapped_file> files_;
   std::vector<const std::uint8_t*> records_;
 };
+
+/// Of the two layouts the one whose records the file consists of.
+std::shared_ptr<const image_store> open_cifar(const fs::path& path) {
+  const auto bytes = fs::file_size(path);
+  const bool is_100 = bytes % (1 + cifar_values) != 0 && bytes % (2 + cifar_values) == 0;
+  return is_100 ? open_cifar100({path}, cifar100_label::fine) : open_cifar10({path});
+}
 
 /// The file that lies at `path` or, packed or unpacked, at the other of path and path.gz.
 fs::path plain_or_packed(const fs::path& path) {
@@ -109,25 +144,26 @@ std::shared_ptr<const image_store> open_idx(const fs::path& images, const fs::pa
 }
 
 std::shared_ptr<const image_store> open_cifar10(const std::vector<fs::path>& files) {
-  return std::make_shared<cifar_store>(files);
+  return std::make_shared<cifar_store>(files, cifar10);
 }
 
-std::shared_ptr<const image_store> open_images(const fs::path& path, picture_colour colour) {
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "data.mdb")) return open_lmdb(path, colour);
-    if (fs::exists(path / "CURRENT")) return open_leveldb(path, colour);
-    throw std::runtime_error(path.string() +
-                             ": a folder without data.mdb, so not an LMDB, and without CURRENT, so "
-                             "not a LevelDB.");
-  }
+std::shared_ptr<const image_store> open_cifar100(const std::vector<fs::path>& files,
+                                                 cifar100_label label) {
+  return std::make_shared<cifar_store>(
+      files, label == cifar100_label::fine ? cifar100_fine : cifar100_coarse);
+}
+
+std::shared_ptr<const image_store> open_images(const fs::path& path, picture_colour colour,
+                                               const opening_progress& progress) {
+  if (fs::is_directory(path)) return open_datums(open_database(path, progress), colour);
   if (!fs::exists(path)) {
     const auto images = plain_or_packed(path.string() + "-images-idx3-ubyte");
     if (!fs::exists(images)) throw std::runtime_error(path.string() + ": no such file or folder.");
     return open_idx(images, labels_of(images));
   }
   if (looks_like_idx(path)) return open_idx(path, labels_of(path));
-  if (path.extension() == ".bin") return open_cifar10({path});
-  return open_lmdb(path, colour);
+  if (path.extension() == ".bin") return open_cifar(path);
+  return open_datums(open_database(path, progress), colour);
 }
 
 void require_shape(const image& one, const shape& expected) {
@@ -139,7 +175,7 @@ void require_shape(const image& one, const shape& expected) {
 std::shared_ptr<const image_store> opened_images::open(const fs::path& path,
                                                        picture_colour colour) {
   auto& store = opened_[{path, colour}];
-  if (!store) store = open_images(path, colour);
+  if (!store) store = open_images(path, colour, watch_ ? watch_(path) : opening_progress{});
   return store;
 }
 

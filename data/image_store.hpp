@@ -2,15 +2,18 @@
 //
 // Images and labels as a file keeps them, by position, before any transform. What kind of file it
 // is, its content says, not its name: an LMDB or LevelDB folder of Datum, an IDX images file (plain
-// or gzip; its labels lie beside it), or CIFAR-10's binary batches.
+// or gzip; its labels lie beside it), or the binary batches of CIFAR-10 and CIFAR-100.
 #pragma once
 #include "data/datum.hpp"
+#include "data/opening.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -34,12 +37,13 @@ class image_store {
 };
 
 /// `path`: an LMDB folder or file, a LevelDB folder, an IDX images file, the prefix of a pair of IDX
-/// files ("dir/train" of dir/train-images-idx3-ubyte.gz), a CIFAR-10 .bin file. `colour` is what
+/// files ("dir/train" of dir/train-images-idx3-ubyte.gz), a .bin file of CIFAR-10 or CIFAR-100 (fine labels). `colour` is what
 /// encoded Datums are decoded to.
 /// Errors   std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not
 ///          read.
 [[nodiscard]] std::shared_ptr<const image_store> open_images(
-    const std::filesystem::path& path, picture_colour colour = picture_colour::as_stored);
+    const std::filesystem::path& path, picture_colour colour = picture_colour::as_stored,
+    const opening_progress& progress = {});
 
 /// The shape that all of a source's images need to have.
 /// Errors   std::runtime_error "is 1x2x3, the first record is 1x2x2; ...".
@@ -49,6 +53,10 @@ void require_shape(const image& one, const shape& expected);
 /// layer or net that reads it. One thread.
 class opened_images {
  public:
+  /// Asked for each path that is opened; what it answers lives until the path is open.
+  using watcher = std::function<opening_progress(const std::filesystem::path&)>;
+  explicit opened_images(watcher watch = {}) : watch_(std::move(watch)) {}
+
   /// Errors   as open_images().
   [[nodiscard]] std::shared_ptr<const image_store> open(const std::filesystem::path& path,
                                                         picture_colour colour);
@@ -56,6 +64,7 @@ class opened_images {
  private:
   std::map<std::pair<std::filesystem::path, picture_colour>, std::shared_ptr<const image_store>>
       opened_;
+  watcher watch_;
 };
 
 /// A pair of IDX files by name. Errors   as above; counts of images and labels that differ.
@@ -63,7 +72,13 @@ class opened_images {
                                                           const std::filesystem::path& labels);
 
 /// CIFAR-10's binary batches, one after the other: records of a label byte and 3x32x32 values.
+/// Errors   std::runtime_error: another size than that of whole records, a label that it does not have.
 [[nodiscard]] std::shared_ptr<const image_store> open_cifar10(
     const std::vector<std::filesystem::path>& files);
+
+/// The same of CIFAR-100, whose records begin with a coarse label (of 20) and a fine one (of 100).
+enum class cifar100_label { fine, coarse };
+[[nodiscard]] std::shared_ptr<const image_store> open_cifar100(
+    const std::vector<std::filesystem::path>& files, cifar100_label label);
 
 }  // namespace poseidon

@@ -70,7 +70,8 @@ leveldb_view::~leveldb_view() {
   fs::remove_all(path_, ignored);
 }
 
-leveldb_file::leveldb_file(const fs::path& path) : path_(path), view_(path) {
+leveldb_file::leveldb_file(const fs::path& path, const opening_progress& progress)
+    : path_(path), view_(path) {
   leveldb::Options options;
   options.paranoid_checks = true;
   leveldb::DB* opened = nullptr;
@@ -82,7 +83,10 @@ leveldb_file::leveldb_file(const fs::path& path) : path_(path), view_(path) {
   auto scan = checked();
   scan.fill_cache = false;
   const std::unique_ptr<leveldb::Iterator> at(database_->NewIterator(scan));
-  for (at->SeekToFirst(); at->Valid(); at->Next()) keys_.push_back(at->key().ToString());
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    keys_.push_back(at->key().ToString());
+    if (progress) progress(keys_.size(), 0);
+  }
   if (!at->status().ok())
     fail(path_, "a LevelDB that is damaged after " + std::to_string(keys_.size()) +
                     " records: " + said(at->status(), view_, path_) + ". Copy it again.");

@@ -9,6 +9,8 @@
 // LevelDB does not know how many records it has: opening reads the whole database once. For large
 // sets convert it to an LMDB, which opens at once (poseidon-data convert db).
 #pragma once
+#include "data/opening.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -37,7 +39,7 @@ class leveldb_view {
 class leveldb_file {
  public:
   /// Errors   std::runtime_error naming the folder: missing, not a LevelDB, damaged.
-  explicit leveldb_file(const std::filesystem::path& path);
+  explicit leveldb_file(const std::filesystem::path& path, const opening_progress& progress = {});
   leveldb_file(const leveldb_file&) = delete;
   leveldb_file& operator=(const leveldb_file&) = delete;
   ~leveldb_file();

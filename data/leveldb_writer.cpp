@@ -57,11 +57,16 @@ void leveldb_writer::write(bool sync) {
   batch_->Clear();
 }
 
-void leveldb_writer::finish() {
+void leveldb_writer::seal() {
+  if (database_ == nullptr) return;
   write(true);
   // Into tables now, so that no reader has to do it again and again.
   database_->CompactRange(nullptr, nullptr);
   database_.reset();
+}
+
+void leveldb_writer::finish() {
+  seal();
   folder_.give_name();
 }
 

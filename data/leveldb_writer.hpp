@@ -27,6 +27,7 @@ class leveldb_writer final : public record_writer {
   ~leveldb_writer() override;
 
   void put(std::string_view key, std::string_view value) override;
+  void seal() override;
   void finish() override;
 
  private:

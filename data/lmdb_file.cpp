@@ -41,7 +41,8 @@ struct meta_page {
 
 class lmdb_walk {
  public:
-  explicit lmdb_walk(lmdb_file& to) : to_(to), bytes_(to.file_.bytes()) {}
+  lmdb_walk(lmdb_file& to, const opening_progress& progress)
+      : to_(to), progress_(progress), bytes_(to.file_.bytes()) {}
 
   void run() {
     meta_ = newest_meta();
@@ -164,6 +165,7 @@ class lmdb_walk {
                                                    << 32,
               depth + 1);
     }
+    if (is_leaf && progress_) progress_(to_.index_.size(), meta_.entries);
   }
 
   void add_record(const std::uint8_t* page, std::uint64_t at) {
@@ -198,13 +200,15 @@ class lmdb_walk {
   }
 
   lmdb_file& to_;
+  const opening_progress& progress_;
   std::span<const std::uint8_t> bytes_;
   meta_page meta_{};
   std::uint64_t visited_ = 0;
 };
 
-lmdb_file::lmdb_file(const std::filesystem::path& path) : path_(data_file(path)), file_(path_) {
-  lmdb_walk(*this).run();
+lmdb_file::lmdb_file(const std::filesystem::path& path, const opening_progress& progress)
+    : path_(data_file(path)), file_(path_) {
+  lmdb_walk(*this, progress).run();
 }
 
 lmdb_record lmdb_file::at(std::size_t n) const {

@@ -9,6 +9,7 @@
 // meanwhile. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
 #pragma once
 #include "data/mapped_file.hpp"
+#include "data/opening.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -31,7 +32,7 @@ class lmdb_file {
   /// Errors   std::runtime_error naming the file, the page and both values: missing, truncated, not
   /// an
   ///          LMDB, corrupt.
-  explicit lmdb_file(const std::filesystem::path& path);
+  explicit lmdb_file(const std::filesystem::path& path, const opening_progress& progress = {});
 
   [[nodiscard]] std::size_t size() const { return index_.size(); }
   [[nodiscard]] lmdb_record at(std::size_t n) const;  ///< n-th in key order; n < size()

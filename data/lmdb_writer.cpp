@@ -75,10 +75,15 @@ void lmdb_writer::put(std::string_view key, std::string_view value) {
   check(mdb_txn_begin(environment_, nullptr, 0, &transaction_), "begin a transaction");
 }
 
-void lmdb_writer::finish() {
+void lmdb_writer::seal() {
+  if (environment_ == nullptr) return;
   check(mdb_txn_commit(std::exchange(transaction_, nullptr)), "commit");
   check(mdb_env_sync(environment_, 1), "sync");
   close();
+}
+
+void lmdb_writer::finish() {
+  seal();
   folder_.give_name();
 }
 

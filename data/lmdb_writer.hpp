@@ -26,6 +26,7 @@ class lmdb_writer final : public record_writer {
   ~lmdb_writer() override;
 
   void put(std::string_view key, std::string_view value) override;
+  void seal() override;
   void finish() override;
 
  private:

@@ -1,6 +1,7 @@
 #include "data/mean_file.hpp"
 
 #include "data/image_store.hpp"
+#include "models/snapshot.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -52,20 +53,17 @@ void write_mean(const std::filesystem::path& path, const mean_image& mean) {
   blob.set_height(static_cast<std::int32_t>(mean.shape.at(1)));
   blob.set_width(static_cast<std::int32_t>(mean.shape.at(2)));
   blob.mutable_data()->Add(mean.values.begin(), mean.values.end());
-  const std::filesystem::path partial = path.string() + ".partial";
-  std::error_code error;
-  {
-    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-    errno = 0;
-    if (file && blob.SerializeToOstream(&file) && file.flush()) file.close();
-    if (!file) {
-      const std::string cause = errno != 0 ? std::strerror(errno) : "unknown cause";
-      std::filesystem::remove(partial, error);
-      fail(partial, "cannot write it: " + cause + ".");
-    }
-  }
-  std::filesystem::rename(partial, path, error);
-  if (error) fail(path, "cannot rename " + partial.string() + ": " + error.message() + ".");
+  write_atomically(path, blob);
+}
+
+std::vector<double> channel_means(const mean_image& mean) {
+  const auto channels = static_cast<std::size_t>(mean.shape.at(0));
+  const auto each = mean.values.size() / channels;
+  std::vector<double> means(channels);
+  for (std::size_t i = 0; i < mean.values.size(); ++i)
+    means[i / each] += static_cast<double>(mean.values[i]);
+  for (auto& sum : means) sum /= static_cast<double>(each);
+  return means;
 }
 
 mean_image mean_of(const image_store& images, const std::function<void(std::uint64_t)>& progress) {
@@ -81,7 +79,7 @@ mean_image mean_of(const image_store& images, const std::function<void(std::uint
     for (std::size_t i = 0; i < one.bytes.size(); ++i) sum[i] += one.bytes[i];
     for (std::size_t i = 0; i < one.floats.size(); ++i)
       sum[i] += static_cast<double>(one.floats[i]);
-    if (progress && (n + 1) % 1000 == 0) progress(n + 1);
+    if (progress) progress(n + 1);
   }
   mean_image mean{images.image_shape(), {}};
   mean.values.reserve(sum.size());

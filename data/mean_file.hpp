@@ -19,11 +19,14 @@ struct mean_image {
 /// for.
 [[nodiscard]] mean_image read_mean(const std::filesystem::path& path);
 
-/// Written aside and renamed. Errors   std::runtime_error with what the system said (disk full).
+/// Written aside and renamed. Errors   as models/atomic_file.hpp's.
 void write_mean(const std::filesystem::path& path, const mean_image& mean);
 
+/// The mean of each channel, for mean_value.
+[[nodiscard]] std::vector<double> channel_means(const mean_image& mean);
+
 /// What Caffe's compute_image_mean finds, but summed in double precision.
-/// `progress` is called now and then with the images done. Errors   as image_store::get.
+/// `progress` is called after each image with how many are done. Errors   as image_store::get.
 [[nodiscard]] mean_image mean_of(const image_store& images,
                                  const std::function<void(std::uint64_t)>& progress = {});
 

@@ -77,10 +77,18 @@ picture decode_pnm(std::span<const std::uint8_t> file, picture_colour colour) {
   return p;
 }
 
+std::optional<picture_kind> kind_of_picture(std::span<const std::uint8_t> file) {
+  if (begins(file, {0xff, 0xd8, 0xff})) return picture_kind::jpeg;
+  if (begins(file, {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a})) return picture_kind::png;
+  if (begins(file, {'P', '5'}) || begins(file, {'P', '6'})) return picture_kind::pnm;
+  return std::nullopt;
+}
+
 picture decode_picture(std::span<const std::uint8_t> file, picture_colour colour) {
-  if (begins(file, {0xff, 0xd8, 0xff})) return decode_jpeg(file, colour);
-  if (begins(file, {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a})) return decode_png(file, colour);
-  if (begins(file, {'P', '5'}) || begins(file, {'P', '6'})) return decode_pnm(file, colour);
+  if (const auto kind = kind_of_picture(file)) {
+    if (*kind == picture_kind::jpeg) return decode_jpeg(file, colour);
+    return *kind == picture_kind::png ? decode_png(file, colour) : decode_pnm(file, colour);
+  }
   if (file.empty()) throw std::runtime_error("is empty");
   throw std::runtime_error("is none of JPEG, PNG, PPM, PGM by its first bytes");
 }

@@ -5,6 +5,7 @@
 // of a JPEG its own luma, upright as EXIF says (as_stored leaves it as it is).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct picture {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;  ///< [height, width, channels]
 };
+
+enum class picture_kind { jpeg, png, pnm };
+/// By the first bytes; nothing for what is none of them.
+[[nodiscard]] std::optional<picture_kind> kind_of_picture(std::span<const std::uint8_t> file);
 
 /// Errors   std::runtime_error: of no kind that is read, damaged, cut short, 16 bits per value
 ///          where they have to be kept, more than 2^27 pixels.

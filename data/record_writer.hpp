@@ -11,7 +11,9 @@ class record_writer {
   /// Keys must rise. Errors   std::runtime_error naming folder, records written and the cause (disk
   /// full).
   virtual void put(std::string_view key, std::string_view value) = 0;
-  /// Syncs to disk and gives the database its name.
+  /// Syncs everything to disk, so that nothing is left that a full disk could refuse. Then finish().
+  virtual void seal() = 0;
+  /// Seals the database if that has not been done, and gives it its name.
   virtual void finish() = 0;
 };
 

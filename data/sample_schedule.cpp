@@ -13,19 +13,35 @@ void require_below(const char* what, std::uint64_t value, std::uint64_t limit) {
 }  // namespace
 
 std::uint64_t sample_schedule::samples_per_clock() const {
+  if (!shares.empty()) return micro_batches * samples_of_all(shares);
   return workers * micro_batches * replicas * batch;
+}
+
+std::uint64_t sample_schedule::passes_per_clock() const {
+  if (shares.empty()) return workers * micro_batches * replicas;
+  std::uint64_t passes = 0;
+  for (const auto& s : shares) passes += micro_batches * s.replicas;
+  return passes;
 }
 
 std::uint64_t first_sample(const sample_schedule& s, const train_pass& p) {
   require_below("worker", p.worker, s.workers);
   require_below("micro-batch", p.micro_batch, s.micro_batches);
+  if (!s.shares.empty()) {
+    const auto& own = s.shares.at(p.worker);
+    require_below("replica", p.replica, own.replicas);
+    std::uint64_t before = p.clock * s.samples_per_clock() + p.micro_batch * own.samples;
+    for (std::size_t w = 0; w < p.worker; ++w) before += s.micro_batches * s.shares[w].samples;
+    return s.start + before + samples_before(own, static_cast<std::uint32_t>(p.replica));
+  }
   require_below("replica", p.replica, s.replicas);
   const auto node_batch = (p.clock * s.workers + p.worker) * s.micro_batches + p.micro_batch;
   return s.start + (node_batch * s.replicas + p.replica) * s.batch;
 }
 
 std::uint64_t passes_after(const sample_schedule& s, const train_pass& p) {
-  const auto one_sample_each = sample_schedule{s.workers, s.micro_batches, s.replicas, 1};
+  auto one_sample_each = sample_schedule{s.workers, s.micro_batches, s.replicas, 1, 0, s.shares};
+  for (auto& share : one_sample_each.shares) share.samples = share.replicas;
   const auto place = first_sample(one_sample_each, {0, p.worker, p.micro_batch, p.replica});
   return one_sample_each.samples_per_clock() - 1 - place;
 }

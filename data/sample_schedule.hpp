@@ -2,8 +2,11 @@
 //
 // Which samples a pass works on: arithmetic on global sample indices, the same on every node. N
 // nodes read what one node with iter_size N reads, and two replicas what two nodes read, so their
-// sums can be equal.
+// sums can be equal. Where nodes have different shares of the batch, a clock's samples are the same ones in the same
+// order, cut elsewhere.
 #pragma once
+#include "data/batch_shares.hpp"
+
 #include <cstdint>
 
 namespace poseidon {
@@ -14,9 +17,13 @@ struct sample_schedule {
   std::uint64_t replicas = 1;       ///< R, on each node
   std::uint64_t batch = 1;          ///< b, samples of one replica in one pass
   std::uint64_t start = 0;          ///< the first sample of clock 0: where a resumed run goes on
+  /// By worker, or empty. In place of replicas and batch, where they are there.
+  node_shares shares = {};
 
   /// Samples that one clock uses up, on all workers together.
   [[nodiscard]] std::uint64_t samples_per_clock() const;
+  /// Passes that one clock has, on all workers together.
+  [[nodiscard]] std::uint64_t passes_per_clock() const;
 };
 
 /// One replica's pass of a training iteration.
@@ -27,7 +34,8 @@ struct train_pass {
   std::uint64_t replica = 0;      ///< below R
 };
 
-/// start + ((clock * P + worker) * I + micro_batch) * R * b + replica * b.
+/// start + ((clock * P + worker) * I + micro_batch) * R * b + replica * b; with shares the same over the samples of the
+/// workers before.
 /// Errors   std::invalid_argument if worker, micro_batch or replica is beyond the
 /// schedule's.
 [[nodiscard]] std::uint64_t first_sample(const sample_schedule& s, const train_pass& p);
@@ -51,6 +59,18 @@ struct test_share {
   /// its last phase stopped, as in Caffe.
   [[nodiscard]] std::uint64_t first_sample(std::uint64_t phase, std::uint64_t replica,
                                            std::uint64_t n) const;
+};
+
+/// A node whose source is a part of the data that is its own, not the whole: of each clock's samples it takes as many as
+/// there are of its own in it, one after the other, and so uses each record of its part once before any a second time.
+/// Where the parts are blocks of as many samples in turn, nodes read just what they would read of the whole.
+struct own_part {
+  std::uint64_t workers = 1;  ///< P; 1: the source is the whole
+  std::uint64_t block = 1;    ///< samples of one node in one clock: I * R * b
+
+  [[nodiscard]] constexpr std::uint64_t position(std::uint64_t sample) const {
+    return sample / (workers * block) * block + sample % block;
+  }
 };
 
 /// Where in the source a global sample lies. Reading goes on at the start in the middle of a batch.

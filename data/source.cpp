@@ -52,6 +52,12 @@ std::int64_t batch_size(const ::caffe::LayerParameter& layer, const spec_positio
   return b;
 }
 
+own_part own_part_of(const ::caffe::LayerParameter& layer, const spec_position& where,
+                     const source_options& options) {
+  return {options.workers_with_parts,
+          options.micro_batches * static_cast<std::uint64_t>(batch_size(layer, where))};
+}
+
 source_shapes shapes_from_sources(source_options options) {
   return [options = std::move(options)](const ::caffe::LayerParameter& layer,
                                         const spec_position& where) {

@@ -3,6 +3,7 @@
 // What a data layer reads: a source of samples with random access by position, and the transform
 // that turns one into values. No state that depends on order: sample n is sample n on any node.
 #pragma once
+#include "data/sample_schedule.hpp"
 #include "models/device.hpp"
 #include "models/net_builder.hpp"
 
@@ -48,6 +49,9 @@ struct source_options {
   /// Random samples of this shape (empty: as the layer says) instead of what the layer reads.
   std::optional<shape> synthetic;
   std::map<std::string, std::shared_ptr<const memory_samples>> memory;  ///< by layer name
+  /// Workers each of which has a part of the data of its own, see own_part; 1: each has the whole.
+  std::uint64_t workers_with_parts = 1;
+  std::uint64_t micro_batches = 1;        ///< of each of them in a clock
   std::shared_ptr<opened_images> opened;  ///< shared by the sources of a run; may be empty
 };
 
@@ -62,6 +66,10 @@ struct source_options {
 /// Batch size that the layer asks for.
 [[nodiscard]] std::int64_t batch_size(const ::caffe::LayerParameter& layer,
                                       const spec_position& where);
+
+/// How the samples of all nodes lie in what this layer reads.
+[[nodiscard]] own_part own_part_of(const ::caffe::LayerParameter& layer, const spec_position& where,
+                                   const source_options& options);
 
 /// For build_net: opens each source once and answers its shapes.
 [[nodiscard]] source_shapes shapes_from_sources(source_options options);

@@ -1,12 +1,16 @@
 #include "gpu/device.hpp"
 
+#include "gpu/host_layer.hpp"
 #include "gpu/host_memory.hpp"
 #include "gpu/replica.hpp"
+#include "gpu/tuning.hpp"
 #include "models/layer_rules.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace poseidon::gpu {
 namespace {
@@ -49,6 +53,12 @@ class gpu_device final : public device {
                         (have == 1 ? " (0)" : " (0 to " + std::to_string(have - 1) + ")") +
                         ". poseidon-node device-query lists them.");
     if (choice_.ordinals.empty()) throw std::invalid_argument("a GPU device without GPUs");
+    if (choice_.autotune && choice_.deterministic)
+      throw std::invalid_argument(
+          "a GPU that is to compute the same bits in every run cannot take the way that was "
+          "measured to be the fastest: another run may measure otherwise");
+    if (choice_.autotune)
+      for (const int ordinal : choice_.ordinals) tuned_.try_emplace(ordinal);
     host_ = make_host_memory();
     contexts_.resize(choice_.ordinals.size());
   }
@@ -76,15 +86,35 @@ class gpu_device final : public device {
     const std::size_t place = options.index % contexts_.size();
     auto with = contexts_[place].lock();
     if (with == nullptr) {
-      with = std::make_shared<context>(choice_.ordinals[place], options_of(choice_));
+      auto library = options_of(choice_);
+      if (choice_.autotune) library.autotune = tuned_.at(choice_.ordinals[place]).found;
+      with = std::make_shared<context>(choice_.ordinals[place], library);
       contexts_[place] = with;
     }
-    return compile(std::move(with), host_, n, parameters, std::move(options));
+    return compile(std::move(with), host_, arithmetic_, n, parameters, std::move(options));
+  }
+
+  std::size_t join_gradients(std::span<const std::shared_ptr<replica>> replicas) override {
+    return join(replicas);
   }
 
   bool supports(std::string_view layer_type) const override {
     const auto* known = poseidon::find_layer_type(layer_type);
-    return find_layer_type(layer_type) != nullptr || (known != nullptr && known->source);
+    return find_layer_type(layer_type) != nullptr || (known != nullptr && known->source) ||
+           on_host(layer_type);
+  }
+  bool on_host(std::string_view layer_type) const override {
+    return runs_on_host(layer_type, *arithmetic_);
+  }
+
+  std::vector<std::string> take_remarks() override {
+    std::vector<std::string> lines;
+    for (auto& [ordinal, t] : tuned_) {
+      const auto g = t.found->gained();
+      if (std::exchange(t.said, g.tried + g.untried) != g.tried + g.untried)
+        lines.push_back("autotune on GPU " + std::to_string(ordinal) + ": " + to_string(g));
+    }
+    return lines;
   }
 
   void enter_thread(int threads) override { arithmetic_->enter_thread(threads); }
@@ -107,9 +137,15 @@ class gpu_device final : public device {
   }
 
  private:
+  struct tuned {
+    std::shared_ptr<tuning> found = std::make_shared<tuning>();
+    std::size_t said = 0;  // products, when the last remark was taken
+  };
+
   const plugin_choice choice_;
   const std::shared_ptr<device> arithmetic_;
   std::shared_ptr<std::pmr::memory_resource> host_;
+  std::map<int, tuned> tuned_;                    // by GPU; none without autotune
   std::vector<std::weak_ptr<context>> contexts_;  // by ordinal of the choice; replicas keep them
 };
 

@@ -5,7 +5,8 @@
 
 namespace poseidon::gpu {
 
-/// Replica i lies on ordinals[i % size]. Sums, solver updates and factors are `arithmetic`'s, on the host.
+/// Replica i lies on ordinals[i % size]. Sums, solver updates, factors, and layers that have no kernel here are
+/// `arithmetic`'s, on the host.
 /// Errors   gpu::error: no driver, no such device.
 [[nodiscard]] std::shared_ptr<device> make_device(const plugin_choice& choice,
                                                   std::shared_ptr<device> arithmetic);

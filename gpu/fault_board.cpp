@@ -11,6 +11,7 @@ fault_board::fault_board(stream& s, std::size_t layers)
     : texts_(layers), board_(claim(s, bytes(), "what layers find wrong", larger_device)) {}
 
 label_fault* fault_board::at(std::size_t layer, text say) {
+  const std::lock_guard lock(mutex_);
   texts_.at(layer) = std::move(say);
   return reinterpret_cast<label_fault*>(board_.bytes()) + layer;
 }
@@ -20,6 +21,7 @@ void fault_board::copy(stream& s, void* to) const {
 }
 
 std::optional<std::string> fault_board::read(const void* copy) const {
+  const std::lock_guard lock(mutex_);
   for (std::size_t l = 0; l < texts_.size(); ++l) {
     label_fault fault;
     std::memcpy(&fault, static_cast<const std::byte*>(copy) + l * sizeof fault, sizeof fault);

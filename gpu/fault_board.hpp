@@ -7,6 +7,7 @@
 #include "gpu/runtime.hpp"
 
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ class fault_board {
   /// A place for each layer of a net; none has found anything.
   fault_board(stream& s, std::size_t layers);
 
-  /// Device memory where the layer's kernels raise; the same for every call.
+  /// Device memory where the layer's kernels raise; the same for every call. A later call replaces what is said.
   [[nodiscard]] label_fault* at(std::size_t layer, text say);
   [[nodiscard]] std::size_t bytes() const { return texts_.size() * sizeof(label_fault); }
   /// Enqueues a copy of the board as it is then, to bytes() of host memory.
@@ -30,6 +31,7 @@ class fault_board {
   [[nodiscard]] std::optional<std::string> read(const void* copy) const;
 
  private:
+  mutable std::mutex mutex_;  // behind a Filter kernels are made anew while others' faults are read
   std::vector<text> texts_;
   device_memory board_;
 };

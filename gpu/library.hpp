@@ -18,12 +18,18 @@ namespace poseidon::gpu {
 /// float32.
 enum class math { fp32, tf32, bf16 };
 
+/// See gpu/tuning.hpp.
+class tuning;
+
 struct library_options {
   math precision = math::tf32;
   /// Only ways of computing that give the same bits in every run.
   bool deterministic = false;
   /// Most scratch memory that one product may take.
   std::size_t workspace_bytes = std::size_t{512} << 20;
+  /// What was found out about the device so far: convolutions take the fastest of several ways. Null: the way that
+  /// heuristics like best.
+  std::shared_ptr<tuning> autotune = nullptr;
 };
 
 /// C = alpha * op(A) * op(B) + beta * C for each of `batch`; A [m,k] or transposed [k,m], B [k,n] or [n,k], C [m,n].

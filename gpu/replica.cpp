@@ -1,6 +1,10 @@
 #include "gpu/replica.hpp"
 
 #include "gpu/blob_memory.hpp"
+#include "gpu/fetched_blobs.hpp"
+#include "gpu/gradient_group.hpp"
+#include "gpu/host_layer.hpp"
+#include "gpu/resizing.hpp"
 #include "gpu/shared_gradient.hpp"
 #include "gpu/source.hpp"
 #include "gpu/traffic.hpp"
@@ -12,50 +16,6 @@
 
 namespace poseidon::gpu {
 namespace {
-
-/// Copies that the compute stream itself makes: what it computes next may overwrite the blobs.
-class values_on_their_way final : public fetched_values,
-                                  public std::enable_shared_from_this<values_on_their_way> {
- public:
-  values_on_their_way(context& with, const replica_state& state, std::span<const std::size_t> blobs,
-                      std::shared_ptr<std::pmr::memory_resource> host)
-      : with_(with),
-        host_(std::move(host)),
-        faults_(*state.faults),
-        faults_copy_(faults_.bytes() / sizeof(float), host_.get()) {
-    for (const std::size_t b : blobs) {
-      const gpu_blob& blob = state.blobs.at(b);
-      values_.emplace_back(blob.values(), host_.get());
-      copy_to_host(with.compute, values_.back().data(), blob.data, blob.values() * sizeof(float));
-    }
-    state.faults->copy(with.compute, faults_copy_.data());
-    record(here_, with.compute);
-  }
-
-  /// Also says what a layer has found wrong with its bottoms by then.
-  void when_here(completion done) override {
-    with_.waits.when(std::move(here_), [self = shared_from_this(),
-                                        done = std::move(done)](std::exception_ptr failed) {
-      const auto fault = failed ? std::nullopt : self->faults_.read(self->faults_copy_.data());
-      if (fault) failed = std::make_exception_ptr(std::invalid_argument(*fault));
-      done(std::move(failed));
-    });
-  }
-
-  std::vector<std::vector<float>> values() const override {
-    std::vector<std::vector<float>> out;
-    for (const auto& v : values_) out.emplace_back(v.begin(), v.end());
-    return out;
-  }
-
- private:
-  context& with_;
-  std::shared_ptr<std::pmr::memory_resource> host_;
-  std::vector<host_values> values_;
-  const fault_board& faults_;
-  host_values faults_copy_;
-  event here_ = with_.waits.take_event();
-};
 
 void finish(stream& s) {
   event over(s.device());
@@ -89,10 +49,11 @@ class last_to_leave {
 class gpu_replica final : public replica {
  public:
   gpu_replica(std::shared_ptr<context> with, std::shared_ptr<std::pmr::memory_resource> host,
-              const net& n, std::span<const parameter_values* const> parameters,
-              replica_options options)
+              std::shared_ptr<poseidon::device> cpu, const net& n,
+              std::span<const parameter_values* const> parameters, replica_options options)
       : with_(std::move(with)),
         host_(std::move(host)),
+        cpu_(std::move(cpu)),
         sources_(parameters.begin(), parameters.end()),
         state_{n,
                std::move(options),
@@ -119,6 +80,9 @@ class gpu_replica final : public replica {
           claim(with_->compute, state_.scratch_bytes, "scratch memory of " + name(), smaller_batch);
     finish();  // zeros are there before another stream looks
   }
+  ~gpu_replica() override {
+    if (group_ != nullptr) group_->leave();
+  }
 
   kernel& at(std::size_t layer) override { return *kernels_.at(layer); }
 
@@ -129,29 +93,43 @@ class gpu_replica final : public replica {
   shape extents(std::size_t blob) const override { return state_.extents.at(blob); }
 
   void read_data(std::size_t blob, std::span<float> to) const override {
-    read(checked(blob, to.size()).data, to);
+    const gpu_blob& b = checked(blob, to.size());
+    read(b.data, to.first(b.values()));
+    std::fill(to.begin() + static_cast<std::ptrdiff_t>(b.values()), to.end(), 0.0f);
   }
   void write_data(std::size_t blob, std::span<const float> from) override {
-    write(checked(blob, from.size()).data, from);
+    const gpu_blob& b = checked(blob, from.size());
+    write(b.data, from.first(b.values()));
   }
   void read_diff(std::size_t blob, std::span<float> to) const override {
-    read(checked_diff(blob, to.size()).diff, to);
+    const gpu_blob& b = checked_diff(blob, to.size());
+    read(b.diff, to.first(b.values()));
+    std::fill(to.begin() + static_cast<std::ptrdiff_t>(b.values()), to.end(), 0.0f);
   }
   void write_diff(std::size_t blob, std::span<const float> from) override {
-    write(checked_diff(blob, from.size()).diff, from);
+    const gpu_blob& b = checked_diff(blob, from.size());
+    write(b.diff, from.first(b.values()));
   }
 
   void bring_gradients(std::size_t layer, completion done) override {
     layer_traffic& t = *traffic_.at(layer);
     wait(with_->copy_out, t.made);
-    for (std::size_t i = 0; i < t.gradients.size(); ++i)
-      if (t.complete[i]) copy_home(t.gradients[i]);
+    std::vector<std::size_t> added;
+    for (std::size_t i = 0; i < t.gradients.size(); ++i) {
+      const std::size_t p = t.gradients[i];
+      if (!t.complete[i]) continue;
+      if (!is_added(p))
+        copy_home(p);
+      else if (std::find(added.begin(), added.end(), p) == added.end())
+        added.push_back(p);
+    }
     if (t.factors != nullptr) copy_home(*t.factors);
-    with_->waits.after(with_->copy_out, std::move(done));
+    if (added.empty()) return with_->waits.after(with_->copy_out, std::move(done));
+    group_->contribute(place_, added, t.made, std::move(done));
   }
 
   std::shared_ptr<fetched_values> fetch(std::span<const std::size_t> blobs) override {
-    return std::make_shared<values_on_their_way>(*with_, state_, blobs, host_);
+    return std::make_shared<fetched_blobs>(*with_, state_, blobs, host_);
   }
 
   void bring_parameters(std::size_t layer) override {
@@ -166,7 +144,8 @@ class gpu_replica final : public replica {
   void finish() override {
     for (const auto& t : traffic_) wait(with_->copy_out, t->made);
     for (const auto& t : traffic_) {
-      for (const std::size_t p : t->gradients) copy_home(p);
+      for (const std::size_t p : t->gradients)
+        if (!is_added(p)) copy_home(p);
       if (t->factors != nullptr) copy_home(*t->factors);
     }
     gpu::finish(with_->copy_out);
@@ -194,6 +173,36 @@ class gpu_replica final : public replica {
     return std::nullopt;
   }
 
+  static std::size_t join(std::span<const std::shared_ptr<replica>> replicas) {
+    auto& first = static_cast<gpu_replica&>(*replicas.front());
+    std::vector<gpu_replica*> joined;
+    std::vector<gradient_group::member> members;
+    for (const auto& one : replicas) {
+      auto& r = static_cast<gpu_replica&>(*one);
+      // With keep_all_diffs somebody looks at the gradients of one replica.
+      if (!r.state_.has_backward() || r.state_.options.keep_all_diffs ||
+          !enable_copies(r.with_->device, first.with_->device))
+        break;
+      joined.push_back(&r);
+      members.push_back({r.with_, addable(r.state_.graph, r.state_.gradients)});
+    }
+    if (joined.size() < 2) return 1;
+    const auto& added = members.front().gradients;
+    if (std::all_of(added.begin(), added.end(), [](const float* g) { return g == nullptr; }))
+      return 1;
+    const auto group = std::make_shared<gradient_group>(
+        std::move(members),
+        std::vector<std::span<float>>(first.gradients_.begin(), first.gradients_.end()),
+        first.state_.graph.name);
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      joined[i]->group_ = group;
+      joined[i]->place_ = i;
+      for (std::size_t p = 0; i > 0 && p < first.gradients_.size(); ++p)
+        if (group->adds(p)) joined[i]->gradients_[p] = host_values(joined[i]->host_.get());
+    }
+    return joined.size();
+  }
+
  private:
   static bool all_finite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
@@ -203,7 +212,8 @@ class gpu_replica final : public replica {
   void check_types() {
     for (std::size_t l = 0; l < state_.graph.layers.size(); ++l) {
       const net_layer& layer = state_.graph.layers[l];
-      if (!is_source(layer) && find_layer_type(layer.type) == nullptr)
+      if (!is_source(layer) && find_layer_type(layer.type) == nullptr &&
+          !runs_on_host(layer.type, *cpu_))
         layer_context{state_, layer, l}.refuse("the GPU has no kernel for this type. It has " +
                                                known_layer_types() +
                                                ". Train this net with --devices cpu.");
@@ -245,6 +255,7 @@ class gpu_replica final : public replica {
 
   void make_kernels() {
     const net& n = state_.graph;
+    const std::vector<bool> resized = resized_blobs(n);
     find_shared_gradients();
     state_.faults = std::make_unique<fault_board>(with_->compute, n.layers.size());
     for (std::size_t l = 0; l < n.layers.size(); ++l) {
@@ -258,9 +269,18 @@ class gpu_replica final : public replica {
       }
       traffic.complete.resize(traffic.gradients.size(), true);
       if (state_.by_factors(l) && state_.has_backward()) traffic.factors = make_factors(c);
-      auto made = is_source(layer) ? make_source(c, *with_) : find_layer_type(layer.type)->make(c);
+      const bool resizes = std::any_of(layer.bottoms.begin(), layer.bottoms.end(),
+                                       [&](std::size_t b) { return resized[b]; });
+      auto made = resizes ? make_resizing(c, [this](const auto& now) { return make_kernel(now); })
+                          : make_kernel(c);
       kernels_.push_back(make_issuing(std::move(made), traffic, *with_, state_, layer));
     }
+  }
+
+  [[nodiscard]] std::unique_ptr<kernel> make_kernel(const layer_context& c) const {
+    if (is_source(c.layer)) return make_source(c, *with_);
+    if (const auto* type = find_layer_type(c.layer.type)) return type->make(c);
+    return make_host_layer(c, *cpu_, *host_);
   }
 
   [[nodiscard]] std::unique_ptr<kept_factors> make_factors(const layer_context& c) const {
@@ -291,6 +311,10 @@ class gpu_replica final : public replica {
     }
   }
 
+  [[nodiscard]] bool is_added(std::size_t parameter) const {
+    return group_ != nullptr && group_->adds(parameter);
+  }
+
   void copy_home(std::size_t parameter) {
     host_values& to = gradients_[parameter];
     copy_to_host(with_->copy_out, to.data(), state_.gradients[parameter],
@@ -313,10 +337,10 @@ class gpu_replica final : public replica {
 
   [[nodiscard]] const gpu_blob& checked(std::size_t blob, std::size_t size) const {
     const gpu_blob& b = state_.blobs.at(blob);
-    if (size != b.values())
+    const std::size_t whole = whole_size(state_, blob);
+    if (size != whole)
       throw std::invalid_argument("blob \"" + state_.graph.blobs[blob].name + "\" holds " +
-                                  std::to_string(b.values()) + " values, not " +
-                                  std::to_string(size));
+                                  std::to_string(whole) + " values, not " + std::to_string(size));
     return b;
   }
   [[nodiscard]] const gpu_blob& checked_diff(std::size_t blob, std::size_t size) const {
@@ -330,23 +354,31 @@ class gpu_replica final : public replica {
 
   const std::shared_ptr<context> with_;
   const std::shared_ptr<std::pmr::memory_resource> host_;
+  const std::shared_ptr<poseidon::device> cpu_;
   const std::vector<const parameter_values*> sources_;
   std::vector<std::shared_ptr<device_parameter>> parameters_;
   std::vector<host_values> gradients_;
   replica_state state_;
   std::vector<std::unique_ptr<layer_traffic>> traffic_;
   std::vector<std::unique_ptr<kernel>> kernels_;
-  const last_to_leave end_{*with_};  // last, so that it goes first
+  std::shared_ptr<gradient_group> group_;  // null: its gradients all come home
+  std::size_t place_ = 0;                  // in the group
+  const last_to_leave end_{*with_};        // last, so that it goes first
 };
 
 }  // namespace
 
+std::size_t join(std::span<const std::shared_ptr<replica>> replicas) {
+  return gpu_replica::join(replicas);
+}
+
 std::unique_ptr<replica> compile(std::shared_ptr<context> with,
-                                 std::shared_ptr<std::pmr::memory_resource> host, const net& n,
+                                 std::shared_ptr<std::pmr::memory_resource> host,
+                                 std::shared_ptr<poseidon::device> cpu, const net& n,
                                  std::span<const parameter_values* const> parameters,
                                  replica_options options) {
-  return std::make_unique<gpu_replica>(std::move(with), std::move(host), n, parameters,
-                                       std::move(options));
+  return std::make_unique<gpu_replica>(std::move(with), std::move(host), std::move(cpu), n,
+                                       parameters, std::move(options));
 }
 
 }  // namespace poseidon::gpu

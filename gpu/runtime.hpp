@@ -51,10 +51,13 @@ class stream {
   std::unique_ptr<state> state_;
 };
 
+/// Most events only say what comes before what. Those for timing also know when, which costs the device a little.
+enum class event_use { order, timing };
+
 /// A moment in a stream. Starts out as passed.
 class event {
  public:
-  explicit event(int device);
+  explicit event(int device, event_use use = event_use::order);
   ~event();
   event(event&&) noexcept;
   event& operator=(event&&) noexcept;
@@ -74,6 +77,9 @@ void wait(stream& s, const event& e);
 /// The calling thread waits for `e`. For the reaper, and for reads outside of the training loop.
 /// Errors   gpu::error if something before `e` in its stream has failed.
 void synchronise(const event& e);
+/// Between two moments of one device, by its own clock. Both are for timing, have been recorded, and have passed.
+/// Errors   gpu::error (misused) if that is not so.
+[[nodiscard]] double milliseconds_between(const event& from, const event& to);
 
 /// Memory of a device. Allocating and freeing may wait for the device: only outside of the training loop, and when
 /// nothing that uses the memory is enqueued any more.
@@ -119,7 +125,11 @@ class pinned_memory {
 void copy_to_device(stream& s, void* to, const void* from, std::size_t bytes);
 void copy_to_host(stream& s, void* to, const void* from, std::size_t bytes);
 void copy_within_device(stream& s, void* to, const void* from, std::size_t bytes);
-/// From the memory of one device to that of another, enqueued to a stream of either.
+/// Lets streams of `device` copy to memory of `other` by themselves from now on, if this machine can do that: says
+/// whether. Within one device it always can.
+[[nodiscard]] bool enable_copies(int device, int other);
+/// From the memory of one device to that of another, enqueued to a stream of either. Without enable_copies() it goes
+/// through the host.
 void copy_between_devices(stream& s, void* to, int to_device, const void* from, int from_device,
                           std::size_t bytes);
 /// Enqueues to set bytes to zero.

@@ -50,11 +50,15 @@ class issuing_kernel final : public kernel {
     return traffic_.factors != nullptr || !traffic_.gradients.empty();
   }
   void keep_factors(kept_factors& f) {
+    const gpu_blob &u = state_.blobs[of_.tops[0]], &v = state_.blobs[of_.bottoms[0]];
     float* const to = f.on_device.floats();
-    copy_within_device(with_.compute, to, state_.blobs[of_.tops[0]].diff,
-                       f.u_values * sizeof(float));
-    copy_within_device(with_.compute, to + f.u_values, state_.blobs[of_.bottoms[0]].data,
-                       f.v_values * sizeof(float));
+    keep_factor(u.diff, u.values(), to, f.u_values);
+    keep_factor(v.data, v.values(), to + f.u_values, f.v_values);
+  }
+  /// Behind a Filter there may be fewer rows than the net says: zeros then.
+  void keep_factor(const float* from, std::size_t values, float* to, std::size_t room) {
+    copy_within_device(with_.compute, to, from, values * sizeof(float));
+    clear(with_.compute, to + values, (room - values) * sizeof(float));
   }
 
   std::unique_ptr<kernel> layer_;

@@ -18,16 +18,19 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 5;   ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 6;   ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
 inline constexpr std::size_t max_payload_bytes =
     64u << 20;  ///< chunks are <= 2 MiB; room for later kinds
-inline constexpr std::size_t max_view_bytes = 4u << 20;  ///< header of a view: it carries the nets
+inline constexpr std::size_t max_view_bytes =
+    4u << 20;  ///< header of a view, a time_net: they carry the nets
 inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every other kind
 inline constexpr std::size_t max_members = 4096;
+inline constexpr std::size_t max_replicas = 4096;  ///< of a node
+inline constexpr std::uint64_t max_share_samples = 0x7fffffff;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
@@ -47,6 +50,8 @@ struct bad_frame : std::runtime_error {
 [[nodiscard]] std::string_view kind_name(const frame_header& h);
 /// Whether frames of this kind carry values.
 [[nodiscard]] bool has_payload(const frame_header& h);
+/// May its header have max_view_bytes?
+[[nodiscard]] bool carries_nets(const frame_header& h);
 
 inline constexpr std::size_t preamble_bytes = 8;
 struct preamble {

@@ -28,6 +28,12 @@ namespace frames {
 /// "I am alive"; sent whenever a link has been quiet for a heartbeat interval.
 struct heartbeat {};
 
+/// One worker's part of a micro-batch of all workers.
+struct share {
+  std::uint64_t samples = 0;
+  std::uint32_t replicas = 1;
+};
+
 /// The first node to each other one, once all have joined: who takes part and what is trained.
 /// A joiner needs no files but its data.
 struct view {
@@ -44,11 +50,32 @@ struct view {
   /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0.
   std::vector<std::uint8_t> wire;
   bool watched = false;  ///< the first node shows the run: record spans, answer `watch`
+  /// By layer of the train net: why it has its route, for people; empty, or fewer than layers: nothing to say.
+  std::vector<std::string> reasons;
+  /// Routes change when links do: who broadcasts factors finds out whether a link has become faster.
+  bool routes_follow_links = false;
+  std::vector<share> shares;  ///< by worker; empty: the net's batch for each
+  /// Of the first node, where shares are empty: who has no wish of its own takes as many. 0: not known.
+  std::uint32_t replicas = 0;
+};
+
+/// The first node to each other one before the view, where shares of the batch are not to be equal.
+struct time_net {
+  std::string solver;  ///< as in view
+  std::uint64_t seed = 0;
+  bool measure = false;  ///< else only the replicas are asked for
+};
+
+/// The answer.
+struct net_timed {
+  std::uint32_t replicas = 1;
+  double samples_s = 0;  ///< 0: was not to be measured
 };
 
 /// Each node to the first: links to all members are up and the actors wait.
 struct member_ready {
   worker_id worker{};
+  std::uint32_t replicas = 1;  ///< of that node: where shares are equal, everybody needs as many
 };
 
 /// The first node to all: every member is ready; go.
@@ -129,7 +156,8 @@ struct goodbye {
   std::string reason;  ///< empty: done as planned
 };
 
-/// The first node to each other one before the view: bytes to time the links with. The payload is thrown away.
+/// Bytes to time links with: the first node to each other one before the view; while training, from each to each as part
+/// of no round. The payload is thrown away.
 struct probe {
   std::uint32_t round = 0;
   bool last = false;  ///< of that round, to this node
@@ -170,14 +198,17 @@ struct worker_stands {
 struct change_routes {
   clock_id clock{};
   std::vector<std::uint8_t> routes;  ///< as in view
+  std::string why;                   ///< for people
 };
 
 /// The first node to all: everybody has drained, so nothing of the old routes is on its way any more: build anew.
 struct rebuild_graph {};
 
-/// Each node to the first, a few times a second while there is much to send: how fast its links take it, all together.
+/// Each node to the first, a few times a second while there is much to send, else about once a second if it asks its
+/// links: how fast they are, all together.
 struct outflow {
   double mbit_s = 0;
+  bool probed = false;  ///< timed with probes; false: read off what training sent
 };
 
 }  // namespace frames
@@ -189,6 +220,7 @@ using frame_header =
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
                  frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard,
                  frames::watch, frames::report, frames::hold_training, frames::worker_stands,
-                 frames::change_routes, frames::rebuild_graph, frames::outflow>;
+                 frames::change_routes, frames::rebuild_graph, frames::outflow, frames::time_net,
+                 frames::net_timed>;
 
 }  // namespace poseidon

@@ -31,6 +31,7 @@ struct everyone_ready {};
 struct change_wanted {
   std::vector<std::uint8_t> routes;  ///< as frames::view has them
   std::optional<clock_id> clock;
+  std::string why;  ///< for people
 };
 /// coordinator -> node: ask everybody where they hold.
 struct hold_everyone {};
@@ -45,6 +46,7 @@ struct member_stands {
 struct change_agreed {
   clock_id clock{};
   std::vector<std::uint8_t> routes;
+  std::string why;
 };
 struct everyone_drained {};
 

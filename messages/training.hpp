@@ -83,6 +83,8 @@ struct issue_work {
       0;                   ///< everything but fresh parameters was there then; 0: they came first
   std::string_view layer;  ///< for the trace; lives as long as the run
   std::string_view phase;  ///< "forward", "backward", "test"
+  std::string_view home_phase =
+      "bring home";  ///< in copy_out; "sum" where the device adds it to another's
 };
 
 /// stream -> copy_out: this has been issued; its results are to come home.

@@ -55,6 +55,8 @@ struct Frame {
     changeRoutes @25 :ChangeRoutes;
     rebuildGraph @26 :Void;           # the first node to all: everybody has drained
     outflow @27 :Outflow;
+    timeNet @28 :TimeNet;
+    netTimed @29 :NetTimed;
   }
 }
 
@@ -74,11 +76,36 @@ struct View {
   routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
   wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
   watched @13 :Bool;          # the first node shows the run to somebody: record spans, answer watch frames
+  reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
+  routesFollowLinks @15 :Bool; # routes change when links do: who broadcasts factors finds out whether a link has become faster
+  shares @16 :List(Share);    # by worker; empty: the net's batch for each
+  replicas @17 :UInt32;       # of the first node, where shares are empty: who has no wish of its own takes as many; 0: not known
+}
+
+# One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
+# their samples in the order of their ids, each worker those of all its micro-batches, one after the other.
+struct Share {
+  samples @0 :UInt64;         # at least one for each replica
+  replicas @1 :UInt32;        # the first ones take a sample more where the share does not divide
+}
+
+# The first node to each other one before the view, where shares of the batch are not to be equal.
+struct TimeNet {
+  solver @0 :Data;            # as in View
+  seed @1 :UInt64;
+  measure @2 :Bool;           # train a few iterations and say how fast; else only say the replicas
+}
+
+# The answer.
+struct NetTimed {
+  replicas @0 :UInt32;        # that the writer will have
+  samplesPerSecond @1 :Float64;  # of the net's batch, all replicas together; 0 if it was not to be measured
 }
 
 # Each node to the first: links to all members are up and the actors wait.
 struct MemberReady {
   worker @0 :UInt32;          # equals Frame.from
+  replicas @1 :UInt32;        # of the writer: where shares are equal, everybody needs as many
 }
 
 # Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
@@ -87,7 +114,8 @@ struct WorkerDone {
   version @1 :UInt64;         # what its parameters stand at
 }
 
-# The first node to each other one before the view: times the links with bytes that mean nothing.
+# Bytes that mean nothing, to time links with. The first node to each other one, before the view; while training, where
+# routes follow the links, from each to each as part of no round.
 struct Probe {
   round @0 :UInt32;
   last @1 :Bool;              # of this round to this node; it answers that one
@@ -109,11 +137,13 @@ struct WorkerStands {
 struct ChangeRoutes {
   clock @0 :UInt64;
   routes @1 :List(UInt8);     # as in View; never empty
+  why @2 :Text;               # for people; may be empty
 }
 
-# Each node to the first: how fast its links take what it sends, all together, while they are never without.
+# Each node to the first: how fast its links take what it sends, all together.
 struct Outflow {
   mbitS @0 :Float64;          # positive
+  probed @1 :Bool;            # timed with probes; false: read off what training sent
 }
 
 # gradient_push to the server_shard that owns the chunk. Payload: as many values as the chunk has, in its

@@ -113,7 +113,8 @@ class replica {
 
   /// Host memory into which backward() writes the gradient of one parameter, Caffe's layout; summed
   /// over the samples of the batch as the loss layer normalised them. Empty in phase TEST. On a device that goes
-  /// on by itself it is there after bring_gradients() or finish().
+  /// on by itself it is there after bring_gradients() or finish(); the sum of several replicas when bring_gradients()
+  /// of all has been called and that of the first is over (device::join_gradients()).
   [[nodiscard]] virtual std::span<float> gradient(std::size_t parameter) = 0;
 
   /// The shape of a blob in the pass before; the net's, but behind a Filter the batch may be smaller.
@@ -127,6 +128,7 @@ class replica {
   virtual void write_diff(std::size_t blob, std::span<const float> from) = 0;
 
   /// Copies what backward() of the layer makes into gradient(), or to where factors() finds it, then calls `done`.
+  /// Where gradient() is another replica's, `done` comes when it has been read.
   virtual void bring_gradients(std::size_t layer, completion done);
   /// The data of these blobs as the kernels issued so far make it. Only on devices that go on by themselves.
   [[nodiscard]] virtual std::shared_ptr<fetched_values> fetch(std::span<const std::size_t> blobs);
@@ -180,13 +182,38 @@ class device {
   /// so rebuild() cannot be called and no layer may broadcast factors.
   [[nodiscard]] virtual std::optional<double> told_flop_s() const { return std::nullopt; }
 
+  /// Seconds of a forward and a backward pass over the batch of `n`, where the device has been told.
+  [[nodiscard]] virtual std::optional<double> told_pass_s(const net& /*n*/,
+                                                          double /*time_scale*/) const {
+    return std::nullopt;
+  }
+
   /// Compiles `n`. `n` and what `parameters` point to outlive the replica; they are by index into
   /// n.parameters.
   /// Errors   spec_error naming the layer, for a type or an option that this device has no kernel for.
   [[nodiscard]] virtual std::unique_ptr<replica> make_replica(
       const net& n, std::span<const parameter_values* const> parameters,
       replica_options options) = 0;
+
+  /// Has the gradients of a training net's replicas, of which none has computed yet, added where they are: from now on
+  /// gradient() of the first is the sum over as many of the leading ones as this returns, in their order, and that of
+  /// the others of these is empty. 1: none but its own. A device does this where replicas' memory can be reached from
+  /// each other's, and not with replica_options::keep_all_diffs. A few parameters may be left out; the gradients of
+  /// those come home from all replicas, as they do without.
+  /// Errors   as make_replica(), for memory.
+  [[nodiscard]] virtual std::size_t join_gradients(
+      std::span<const std::shared_ptr<replica>> replicas);
+
   [[nodiscard]] virtual bool supports(std::string_view layer_type) const = 0;
+
+  /// Does it run layers of this type, but on the host, where each pass waits for their values?
+  [[nodiscard]] virtual bool on_host(std::string_view layer_type) const {
+    (void)layer_type;
+    return false;
+  }
+
+  /// What it has found out by itself since it was asked last, to be read by its user.
+  [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
 
   /// Called once in each thread that will execute kernels, before the first of them.
   virtual void enter_thread(int threads) = 0;

@@ -21,13 +21,14 @@ struct plugin_choice {
   std::vector<int> ordinals;  ///< by replica; the same one may come several times
   device_math math = device_math::tf32;
   bool deterministic = false;  ///< the same bits in every run
+  bool autotune = false;       ///< the fastest measured of several ways; not with deterministic
 };
 
 /// What the library's one symbol, poseidon_gpu_plugin(), returns.
 struct device_plugin {
   std::uint32_t contract;  ///< device_contract of its build
   const char* version;     ///< POSEIDON_VERSION of its build
-  /// Sums, solver updates and factors are `arithmetic`'s.
+  /// Sums, solver updates and factors are `arithmetic`'s, and layers that only it has kernels for.
   /// Errors   std::runtime_error: what is missing on this machine, a device that is not there.
   std::shared_ptr<device> (*make)(const plugin_choice& choice, std::shared_ptr<device> arithmetic);
   /// A line for each device that plugin_choice can name.
@@ -36,7 +37,7 @@ struct device_plugin {
 };
 
 /// Raised with every change of models/device.hpp or of what it uses.
-inline constexpr std::uint32_t device_contract = 1;
+inline constexpr std::uint32_t device_contract = 2;
 
 using device_plugin_entry = const device_plugin*();
 inline constexpr const char* device_plugin_symbol = "poseidon_gpu_plugin";

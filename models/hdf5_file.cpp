@@ -111,8 +111,9 @@ bool hdf5_reader::has(const std::string& path) const {
 hdf5_links hdf5_reader::list(const std::string& group) const {
   const silence quiet;
   const auto what = "group \"" + group + "\"";
-  if (!has(group)) fail(what, "is not in this HDF5 file.");
-  const auto held = hold<H5Gclose>(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT));
+  if (!group.empty() && !has(group)) fail(what, "is not in this HDF5 file.");
+  const auto held =
+      hold<H5Gclose>(H5Gopen2(file_.get(), group.empty() ? "/" : group.c_str(), H5P_DEFAULT));
   if (held.get() < 0) fail(what, "cannot be opened: " + innermost_reason() + ".");
   std::vector<std::string> names;
   const auto take = [](hid_t, const char* name, const H5L_info_t*, void* to) -> herr_t {

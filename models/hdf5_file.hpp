@@ -49,7 +49,7 @@ class hdf5_reader {
 
   // Paths begin at the root: "data/conv1/0".
   [[nodiscard]] bool has(const std::string& path) const;
-  /// Names in a group, in the order of the alphabet.   Errors   spec_error: no such group.
+  /// Names in a group ("": the outermost), in the order of the alphabet.   Errors   spec_error: no such group.
   [[nodiscard]] hdf5_links list(const std::string& group) const;
   /// Errors   spec_error: no such dataset; neither integers nor floats; a shape that the bytes of
   ///          the dataset cannot hold.

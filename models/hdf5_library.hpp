@@ -42,6 +42,7 @@ inline std::string innermost_reason() {
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
+  std::erase(reason, '\n');  // it ends the time of day in the middle of a reason
   return reason.empty() ? "no reason given" : reason;
 }
 

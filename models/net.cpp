@@ -43,6 +43,17 @@ bool uses_batch_statistics(const net& n, const net_layer& layer) {
   return p.has_use_global_stats() ? !p.use_global_stats() : phase_of(n, layer) == ::caffe::TRAIN;
 }
 
+std::vector<bool> resized_blobs(const net& n) {
+  std::vector<bool> resized(n.blobs.size());
+  for (const net_layer& l : n.layers) {
+    const bool reached =
+        std::any_of(l.bottoms.begin(), l.bottoms.end(), [&](std::size_t b) { return resized[b]; });
+    if (!reached && l.type != "Filter") continue;
+    for (const std::size_t t : l.tops) resized[t] = true;
+  }
+  return resized;
+}
+
 bool is_source(const net_layer& layer) {
   const auto* type = find_layer_type(layer.type);
   return type != nullptr && type->source;

@@ -96,6 +96,9 @@ struct net {
 /// otherwise.
 [[nodiscard]] bool uses_batch_statistics(const net& n, const net_layer& layer);
 
+/// By blob: can its shape differ from the net's at run time? Behind a Filter, which passes some samples of a batch.
+[[nodiscard]] std::vector<bool> resized_blobs(const net& n);
+
 /// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
 [[nodiscard]] bool is_source(const net_layer& layer);
 

@@ -75,6 +75,17 @@ std::vector<shape> net_assembly::source_tops(const layer_type& type, const layer
              std::to_string(said.size()) + ".");
     said.resize(q.tops);
   }
+  if (options_.samples > 0) {
+    for (auto& s : said) {
+      if (s.empty() || s[0] * options_.samples % options_.of_batch != 0)
+        q.fail("of its batch " + to_string(s) + " nobody can take " +
+               plural(static_cast<std::size_t>(options_.samples), "sample") + " of " +
+               std::to_string(options_.of_batch) +
+               ". With --batch-share all data layers of the train net need one batch size.");
+      s[0] = s[0] * options_.samples / options_.of_batch;
+    }
+    return said;
+  }
   if (options_.split_batch == 1) return said;
   for (auto& s : said) {
     if (s.empty() || s[0] % options_.split_batch != 0)

@@ -25,6 +25,8 @@ struct build_options {
   net_state state;
   source_shapes sources;
   std::int64_t split_batch = 1;  ///< replicas of a node, which share the first axis of sources
+  /// Instead: a replica with so many samples of a batch of so many; 0: all of them.
+  std::int64_t samples = 0, of_batch = 1;
 };
 
 /// Layers after the include/exclude rules, without splits. Order kept.

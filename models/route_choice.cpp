@@ -3,6 +3,7 @@
 #include "models/cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace poseidon {
@@ -125,7 +126,10 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     if (has_factors) {
       auto all = f;
       all.rows *= r.workers;
-      d.factors.bytes = 4 * static_cast<double>(f.values()) * (p - 1);
+      if (r.all_shares > 0)
+        all.rows =
+            static_cast<std::size_t>(std::llround(r.all_shares * static_cast<double>(f.rows)));
+      d.factors.bytes = 4 * r.largest_share * static_cast<double>(f.values()) * (p - 1);
       d.factors.tail_ms = 1e3 * (r.product_s(all) + load.values * r.update_s_value);
       account(d.factors, 0, t, r);
       d.byte_rule = d.factors.bytes <= d.server.bytes;

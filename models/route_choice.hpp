@@ -32,6 +32,9 @@ struct route_load {
 
 struct route_rates {
   std::size_t workers = 1;
+  /// Where nodes have different shares of the batch: the largest one, and all together, over this node's. A node sends as
+  /// many rows of factors as it has samples, and makes the gradient of everybody's. 0: as many as there are workers.
+  double largest_share = 1, all_shares = 0;
   double link_mbit_s = 1000;  ///< out of a node and into it, each, all peers together
   double lanes = 1;           ///< replicas, each with a thread of its own
   double cores = 1;

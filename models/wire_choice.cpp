@@ -53,7 +53,7 @@ parameter_formats formats_of(const net& n, const wire_wish& wish) {
     const spec_position at{wish.file, wish.lines.at(name)};
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const bool known = std::any_of(n.layers.begin(), n.layers.end(),
-                                   [&](const net_layer& l) { return l.name == name; });
+                                   [&name = name](const net_layer& l) { return l.name == name; });
     if (known)
       throw spec_error(
           at, "layer \"" + name + "\" learns nothing, so nothing of it travels. Leave it out.");

@@ -9,6 +9,7 @@
 #include <string>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -107,7 +108,10 @@ POSEIDON_F16C void from_halves_f16c(const std::uint16_t* from, float* to, std::s
 }
 
 bool has_f16c() {
-  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;  // clang's __builtin_cpu_supports does not know f16c
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+  }();
   return has;
 }
 #endif

@@ -113,6 +113,12 @@ class replay_device final : public device {
   bool computes() const override { return false; }
   std::optional<double> told_flop_s() const override { return 1e9 * times_.gflop_s; }
 
+  std::optional<double> told_pass_s(const net& n, double time_scale) const override {
+    double ms = 0;
+    for (const auto& t : times_on(times_, n, batch_of(n))) ms += t.forward + t.backward;
+    return 1e-3 * time_scale * ms;
+  }
+
   std::unique_ptr<replica> make_replica(const net& n,
                                         std::span<const parameter_values* const> /*parameters*/,
                                         replica_options options) override {

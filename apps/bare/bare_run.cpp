@@ -3,8 +3,11 @@
 #include "models/solver_file.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <ctime>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 namespace poseidon::app {
@@ -17,33 +20,88 @@ double thread_cpu() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Adds the thread's CPU time between construction and destruction, if there is somewhere to add it.
+double wall() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Adds the time between construction and destruction, if there is somewhere to add it: the thread's CPU time, or all.
 class stopwatch {
  public:
-  explicit stopwatch(double* sum) : sum_(sum), begin_(sum != nullptr ? thread_cpu() : 0) {}
+  explicit stopwatch(double* sum, double (*clock)() = thread_cpu)
+      : sum_(sum), clock_(clock), begin_(sum != nullptr ? clock() : 0) {}
   ~stopwatch() {
-    if (sum_ != nullptr) *sum_ += thread_cpu() - begin_;
+    if (sum_ != nullptr) *sum_ += clock_() - begin_;
   }
   stopwatch(const stopwatch&) = delete;
   stopwatch& operator=(const stopwatch&) = delete;
 
  private:
   double* sum_;
+  double (*clock_)();
   double begin_;
 };
 
+/// What has been asked of a device that goes on by itself, and is waited for.
+class arrivals {
+ public:
+  arrivals() = default;
+  arrivals(const arrivals&) = delete;
+  arrivals& operator=(const arrivals&) = delete;
+  ~arrivals() { until_all(); }
+
+  /// To be called for one thing more.
+  completion one_more() {
+    const std::lock_guard lock(mutex_);
+    ++missing_;
+    return [this](std::exception_ptr failed) {
+      const std::lock_guard lock(mutex_);
+      if (failed && !failed_) failed_ = std::move(failed);
+      if (--missing_ == 0) changed_.notify_all();
+    };
+  }
+  /// Errors   the first that something ended with.
+  void wait() {
+    until_all();
+    if (failed_) std::rethrow_exception(failed_);
+  }
+
+ private:
+  void until_all() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return missing_ == 0; });
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t missing_ = 0;
+  std::exception_ptr failed_;
+};
+
+/// Until everything that `r` has been given so far is computed. Gradients stay where they are.
+void wait_for(replica& r) {
+  const auto results = r.fetch({});
+  arrivals computed;
+  results->when_here(computed.one_more());
+  computed.wait();
+}
+
 }  // namespace
 
-bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights)
+bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
+                   const task_display& display)
     : spec_(run), node_(node) {
   spec_.workers = 1;
+  node_.joins_gradients = false;
   spec_.solver.spec.set_iter_size(1);
-  run_ = compile_run(spec_, node_);
+  run_ = compile_run(spec_, node_, display);
   rule_ = rule_of(spec_.solver.spec);
   const auto& n = run_->train.graph;
   std::vector<std::filesystem::path> files;
   if (!weights.empty()) files.push_back(weights);
-  write_first_values(n, spec_.seed, files, 0, *run_->store);
+  {
+    std::shared_ptr<void> reading;
+    if (!weights.empty()) reading = show(display, {"reading " + weights.string(), 0, {}});
+    write_first_values(n, spec_.seed, files, 0, *run_->store);
+  }
   for (std::size_t p = 0; p < n.parameters.size(); ++p) run_->store->publish(p, 0);
   for (const auto& p : n.parameters)
     history_.emplace_back(history_count(rule_.kind),
@@ -56,7 +114,7 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
           [r, replicas = run_->replicas, batch = run_->train.batch](std::uint64_t pass) {
             return (pass * replicas + r) * batch;
           },
-          run_->train.batch));
+          run_->train.batch, node_.compute->host_memory()));
   }
   fed_.resize(run_->replicas);
   for (auto& f : fed_) f.resize(run_->train.sources.size());
@@ -99,7 +157,10 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
                  run_->replicas - 1 - replica};
     forward(replica, p);
     if (after_forward) after_forward(i, replica);
-    if (!learns) continue;
+    if (!learns) {
+      if (after_iteration && replica == 0) after_iteration();
+      continue;
+    }
     backward(replica, p);
     all.arrive_and_wait();
     update(replica, i);
@@ -107,6 +168,7 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
     if (replica == 0)
       for (std::size_t q = 0; q < run_->train.graph.parameters.size(); ++q)
         if (is_updated(run_->train.graph, q)) run_->store->publish(q, i + 1);
+    if (after_iteration && replica == 0) after_iteration();
     all.arrive_and_wait();
   }
 }
@@ -129,28 +191,54 @@ void bare_run::forward(std::uint32_t replica, const pass& p) {
     net.replicas[replica]->at(net.data_layers[d]).feed(*next);
     fed_[replica][d] = std::move(next);
   }
-  for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
-    const stopwatch watch(timed && replica == 0 ? &times_[l].forward : nullptr);
-    const auto before = reorders_if_timed(replica);
-    net.replicas[replica]->at(l).forward(p);
-    add_reorders(replica, before, times_[l]);
-  }
+  for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
+    execute(replica, l, p, &kernel::forward, &layer_seconds::forward);
+  // Until here the work was only handed over. In phase TRAIN the backward pass follows at once.
+  if (node_.compute->goes_on() && net.graph.phase == ::caffe::TEST)
+    wait_for(*net.replicas[replica]);
+}
+
+void bare_run::execute(std::uint32_t replica, std::size_t l, const pass& p, direction way,
+                       double layer_seconds::*sum) {
+  auto& copy = *run_->train.replicas[replica];
+  const bool goes_on = node_.compute->goes_on();
+  const stopwatch watch(timed && replica == 0 ? &(times_[l].*sum) : nullptr,
+                        goes_on ? wall : thread_cpu);
+  const auto before = reorders_if_timed(replica);
+  (copy.at(l).*way)(p);
+  if (timed && goes_on) wait_for(copy);
+  add_reorders(replica, before, times_[l]);
 }
 
 void bare_run::backward(std::uint32_t replica, const pass& p) {
   auto& net = run_->train;
+  auto& copy = *net.replicas[replica];
+  const bool goes_on = node_.compute->goes_on();
+  arrivals gradients;
   for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
     if (!runs_backward(net.graph, net.graph.layers[l])) continue;
-    const stopwatch watch(timed && replica == 0 ? &times_[l].backward : nullptr);
-    const auto before = reorders_if_timed(replica);
-    net.replicas[replica]->at(l).backward(p);
-    add_reorders(replica, before, times_[l]);
+    execute(replica, l, p, &kernel::backward, &layer_seconds::backward);
+    if (!goes_on || timed || net.graph.layers[l].parameters.empty()) continue;
+    const auto home = gradients.one_more();
+    try {
+      copy.bring_gradients(l, home);
+    } catch (...) {
+      home(std::current_exception());  // nobody else will
+    }
   }
+  if (!goes_on) return;
+  if (!timed) {  // as in a training: gradients come home while the layers below are computed
+    wait_for(copy);
+    return gradients.wait();
+  }
+  const stopwatch watch(replica == 0 ? &update_seconds_ : nullptr, wall);
+  copy.finish();
 }
 
 /// Each replica's thread updates its part of every parameter, with all replicas' gradients added in their order.
 void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
-  const stopwatch watch(timed && replica == 0 ? &update_seconds_ : nullptr);
+  const stopwatch watch(timed && replica == 0 ? &update_seconds_ : nullptr,
+                        node_.compute->goes_on() ? wall : thread_cpu);
   const auto& net = run_->train;
   auto& store = *run_->store;
   const std::size_t lanes = run_->replicas;

@@ -4,16 +4,18 @@ namespace poseidon::app {
 
 batch_reader::batch_reader(std::shared_ptr<const sample_source> source,
                            std::function<std::uint64_t(std::uint64_t)> first_sample,
-                           std::uint64_t batch)
+                           std::uint64_t batch, std::shared_ptr<std::pmr::memory_resource> memory)
     : source_(std::move(source)),
       first_sample_(std::move(first_sample)),
       batch_(batch),
       // One in use and one that goes home late, besides those that wait.
-      pool_(ahead + 2,
-            [this] {
-              const std::lock_guard lock(mutex_);
-              changed_.notify_all();
-            }),
+      pool_(
+          ahead + 2,
+          [this] {
+            const std::lock_guard lock(mutex_);
+            changed_.notify_all();
+          },
+          std::move(memory)),
       thread_([this] { read(); }) {}
 
 batch_reader::~batch_reader() {

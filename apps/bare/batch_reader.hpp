@@ -14,9 +14,10 @@ namespace poseidon::app {
 
 class batch_reader {
  public:
-  /// Batch n begins with sample `first_sample(n)`.
+  /// Batch n begins with sample `first_sample(n)`, and lies in `memory`.
   batch_reader(std::shared_ptr<const sample_source> source,
-               std::function<std::uint64_t(std::uint64_t)> first_sample, std::uint64_t batch);
+               std::function<std::uint64_t(std::uint64_t)> first_sample, std::uint64_t batch,
+               std::shared_ptr<std::pmr::memory_resource> memory);
   ~batch_reader();
   batch_reader(const batch_reader&) = delete;
   batch_reader& operator=(const batch_reader&) = delete;

@@ -1,27 +1,29 @@
-// apps/data/progress.hpp - how far a long command has come: a bar on a terminal, one line
-// elsewhere.
+// apps/data/progress.hpp - a verb that goes through something long: a bar meanwhile, one line and one event in the end.
 #pragma once
+#include "apps/terminal/reporter.hpp"
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace poseidon::app {
 
 class progress {
  public:
-  progress(std::string what, std::uint64_t total);
-  progress(const progress&) = delete;
-  progress& operator=(const progress&) = delete;
-  ~progress();  ///< clears an unfinished bar, so that an error starts on a line of its own
+  progress(reporter& out, std::string command, std::string target, std::uint64_t total);
 
-  void at(std::uint64_t done);
-  void done(const std::string& result);  ///< the line that stays
+  void at(std::uint64_t done) { done_.store(done, std::memory_order_relaxed); }  ///< any thread
+  /// "convert train_lmdb: 30 images in 0.1 s", and the event "result" with command, path, `more` and seconds.
+  void done(const std::string& result, json_event more = {});
 
  private:
-  std::string what_;
-  std::uint64_t total_;
-  bool terminal_, drawn_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  reporter& out_;
+  std::string command_, target_;
+  std::atomic<std::uint64_t> done_{0};
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::shared_ptr<void> shown_;  // last: goes before what it asks
 };
 
 }  // namespace poseidon::app

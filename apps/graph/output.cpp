@@ -45,12 +45,12 @@ int run_dot(const std::string& from, const std::string& to) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-void write_svg(const actor_graph& g, const std::filesystem::path& to) {
+void write_svg(const std::string& text, const std::filesystem::path& to) {
   auto dot = to;
   dot.replace_extension(".dot");
   const bool keep = std::filesystem::exists(dot);  // the user's own file: not ours to replace
   if (keep) dot += ".part";
-  write_text(dot, to_dot(g));
+  write_text(dot, text);
   const auto part = to.string() + ".part";
   const int code = run_dot(dot.string(), part);
   if (code == 127) {
@@ -72,16 +72,16 @@ void write_svg(const actor_graph& g, const std::filesystem::path& to) {
 
 }  // namespace
 
-void write_graph(const actor_graph& g, const std::filesystem::path& to) {
+void write_graph(const graph_texts& g, const std::filesystem::path& to) {
   const auto suffix = to.extension().string();
   if (to == "-")
-    std::cout << to_dot(g);
+    std::cout << g.dot();
   else if (suffix == ".dot")
-    write_text(to, to_dot(g));
+    write_text(to, g.dot());
   else if (suffix == ".json")
-    write_text(to, to_json(g));
+    write_text(to, g.json());
   else if (suffix == ".svg")
-    write_svg(g, to);
+    write_svg(g.dot(), to);
   else
     throw spec_error("-o " + to.string() +
                      ": the suffix says the format, and it has to be .dot, .svg or .json.");

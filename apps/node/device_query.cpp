@@ -2,15 +2,19 @@
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/plugin/open_plugin.hpp"
+#include "apps/run_app.hpp"
+#include "apps/terminal/reporter.hpp"
 #include "cpu/cpu_device.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace poseidon::app {
 
@@ -27,6 +31,32 @@ std::string field(const char* path, const std::string& key) {
   return "";
 }
 
+void query(const std::filesystem::path& plugin, reporter& out) {
+  const auto cpu = make_cpu_device()->describe();
+  const auto processor = field("/proc/cpuinfo", "model name");
+  const auto memory = field("/proc/meminfo", "MemTotal");
+  const auto available = field("/proc/meminfo", "MemAvailable");
+  const auto cores = std::max(1u, std::thread::hardware_concurrency());
+  out.result(cpu);
+  out.result("  processor  " + processor);
+  out.result("  memory     " + memory + ", available " + available);
+  out.result("  replicas   cpu:1 to cpu:" + std::to_string(cores) +
+             " make sense; cpu alone chooses for the net");
+  std::vector<std::string> gpus;
+  std::string no_gpu;
+  try {
+    gpus = open_plugin(plugin).list();
+    for (const auto& line : gpus) out.result(line);
+  } catch (const std::runtime_error& e) {
+    no_gpu = e.what();
+    out.result("no GPU: " + no_gpu);
+  }
+  json_event e("devices");
+  e.text("cpu", cpu).text("processor", processor).count("cores", cores);
+  e.text("memory", memory).text("memory_available", available);
+  out.event(e.texts("gpus", gpus).text("no_gpu", no_gpu));
+}
+
 }  // namespace
 
 int device_query_verb(int argc, char** argv) {
@@ -36,18 +66,11 @@ int device_query_verb(int argc, char** argv) {
   app.add_option("--gpu-plugin", plugin,
                  "the plug-in that brings GPUs, if not libposeidon_gpu.so beside this program")
       ->check(CLI::ExistingFile);
+  output_words words;
+  app.add_flag("--json", words.json, "an object for programs instead of text for people");
   if (!parsed(app, argc, argv)) return 0;
-  std::printf("%s\n", make_cpu_device()->describe().c_str());
-  std::printf("  processor  %s\n", field("/proc/cpuinfo", "model name").c_str());
-  std::printf("  memory     %s, available %s\n", field("/proc/meminfo", "MemTotal").c_str(),
-              field("/proc/meminfo", "MemAvailable").c_str());
-  std::printf("  replicas   cpu:1 to cpu:%u make sense; cpu alone chooses for the net\n",
-              std::max(1u, std::thread::hardware_concurrency()));
-  try {
-    for (const auto& line : open_plugin(plugin).list()) std::printf("%s\n", line.c_str());
-  } catch (const std::runtime_error& e) {
-    std::printf("no GPU: %s\n", e.what());
-  }
+  reporter out(words);
+  out.until_end([&] { query(plugin, out); }, exit_code_of);
   return 0;
 }
 

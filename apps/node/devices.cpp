@@ -22,8 +22,8 @@ std::uint32_t parse_devices(const std::string& text) {
   }
   throw spec_error(
       "--devices " + text +
-      ": expected cpu, or cpu:R with R replicas from 1 to 1024; to train also GPUs by number (0,1) "
-      "and replay:FILE.");
+      ": expected cpu, cpu:R with R replicas from 1 to 1024, or GPUs by number (0,1); to train "
+      "also replay:FILE.");
 }
 
 std::optional<std::vector<int>> parse_gpus(const std::string& text) {
@@ -46,6 +46,43 @@ std::optional<std::vector<int>> parse_gpus(const std::string& text) {
   return out;
 }
 
+void add_device_options(CLI::App& app, device_words& words, const std::string& also) {
+  app.add_option("--devices", words.devices, devices_help + also);
+  app.add_option("--logical-devices", words.gpus.logical,
+                 "with GPUs: how many devices they are to look like, for tests")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--math", words.gpus.math,
+                 "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+  app.add_flag("--autotune", words.gpus.autotune,
+               "with GPUs: convolutions try the library's ways at the start and keep the fastest "
+               "measured; other bits from run to run");
+  app.add_option("--gpu-plugin", words.gpus.plugin,
+                 "with GPUs: the plug-in, if not libposeidon_gpu.so beside this program");
+}
+
+std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
+  const auto ordinals = parse_gpus(words.devices);
+  if (!ordinals) {
+    for (const auto* option : {"--logical-devices", "--math", "--autotune", "--gpu-plugin"})
+      if (app.count(option) > 0)
+        throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
+    return std::nullopt;
+  }
+  auto gpus = words.gpus;
+  gpus.ordinals = *ordinals;
+  gpus.text = words.devices;
+  if (gpus.autotune && gpus.math == "fp32")
+    throw spec_error(
+        "--autotune goes without --math fp32, which promises the same bits in every run: what is "
+        "measured to be the fastest way is another one in another run. Use --math tf32 or bf16, or "
+        "leave --autotune out.");
+  if (gpus.logical != 0 && gpus.logical < gpus.ordinals.size())
+    throw spec_error("--logical-devices " + std::to_string(gpus.logical) + " are fewer than the " +
+                     std::to_string(gpus.ordinals.size()) + " GPUs of --devices.");
+  return gpus;
+}
+
 std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_ptr<device> cpu) {
   plugin_choice choice;
   const auto devices = request.logical != 0 ? request.logical : request.ordinals.size();
@@ -55,6 +92,7 @@ std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_
                 : request.math == "bf16" ? device_math::bf16
                                          : device_math::tf32;
   choice.deterministic = choice.math == device_math::fp32;
+  choice.autotune = request.autotune;
   return open_devices(request.plugin, choice, std::move(cpu), "--devices " + request.text);
 }
 

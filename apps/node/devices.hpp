@@ -16,7 +16,8 @@ class App;
 namespace poseidon::app {
 
 inline constexpr const char* devices_help =
-    "cpu (chooses), or cpu:R for R replicas that split the batch";
+    "cpu (chooses), or cpu:R for R replicas that split the batch, or GPUs by number, as in 0,1: a "
+    "replica on each";
 
 /// GPUs of this machine. `logical`: how many devices they are to look like; 0: as many as they are.
 struct gpu_request {
@@ -24,8 +25,20 @@ struct gpu_request {
   std::uint32_t logical = 0;
   std::filesystem::path plugin;  ///< empty: libposeidon_gpu.so beside the program
   std::string math = "tf32";
+  bool autotune = false;
   std::string text;  ///< as the user wrote it
 };
+
+/// --devices and the options that belong to GPUs.
+struct device_words {
+  std::string devices = "cpu";
+  gpu_request gpus;
+};
+/// Adds them to `app`; `also` goes on where the help of --devices ends.
+void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
+/// The GPUs that are asked for; nothing for other devices.
+/// Errors   spec_error: an option of GPUs without any, fewer logical devices than GPUs, and parse_gpus()'s.
+[[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
 
 /// The GPUs of "0,1"; nothing for other devices.
 /// Errors   spec_error for a list that is none, or names one twice.

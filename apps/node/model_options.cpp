@@ -50,12 +50,18 @@ run_spec model_spec(const model_options& o, ::caffe::Phase phase) {
 
 }  // namespace
 
-bare_run make_model_run(const model_options& o, ::caffe::Phase phase) {
+bare_run make_model_run(const model_options& o, ::caffe::Phase phase, const task_display& display) {
   node_spec node;
   node.compute = make_cpu_device();
+  if (o.gpus) node.compute = make_gpu_device(*o.gpus, node.compute);
   node.replicas = o.replicas;
   node.data_root = o.data_root;
-  return {model_spec(o, phase), node, o.weights};
+  return {model_spec(o, phase), node, o.weights, display};
+}
+
+void say_first(const bare_run& run, reporter& out) {
+  for (const auto& line : run.compiled().warnings) out.warning(line);
+  for (const auto& line : run.compiled().remarks) out.remark(line);
 }
 
 net make_model_net(const model_options& o, ::caffe::Phase phase) {

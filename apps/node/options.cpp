@@ -1,6 +1,9 @@
 #include "apps/node/options.hpp"
 
 #include "apps/node/devices.hpp"
+#include "apps/terminal/reporter.hpp"
+#include "apps/web/token.hpp"
+#include "data/batch_shares.hpp"
 #include "models/solver_file.hpp"
 #include "models/spec_file.hpp"
 
@@ -21,6 +24,8 @@ constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
 Examples
   one machine
     poseidon-node --solver models/zoo/lenet/solver.prototxt
+  the run as events for a program: an object a line, docs/json-events.md
+    poseidon-node --solver solver.prototxt --json
   four machines: the first says what is trained, the others only where it is
     head$  poseidon-node --solver solver.prototxt --listen 0.0.0.0:7600 --nodes 4 --token-file token
     others$ poseidon-node --join head:7600 --token-file token
@@ -33,17 +38,6 @@ Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training div
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
 }  // namespace
-
-std::string read_token(const std::string& option, const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string token;
-  if (!std::getline(in, token) || token.empty())
-    throw spec_error(option + " " + file.string() +
-                     ": cannot read a token from its first line. Make one with: "
-                     "openssl rand -hex 32 > " +
-                     file.string());
-  return token;
-}
 
 namespace {
 
@@ -63,17 +57,29 @@ void check(const node_options& o) {
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join &&
-      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
-       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness))
+  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
+                 o.synthetic || o.routes != "auto" || o.wire != "float32" ||
+                 o.link_rate_mbit_s > 0 || o.staleness || o.batch_share != "equal"))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness: those belong to the first node.");
+        "--wire, --link-rate, --staleness, --batch-share: those belong to the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
         "node. --help shows examples.");
+  const auto shares = parse_shares(o.batch_share, o.nodes);
+  if (shares.what != share_wish::kind::equal && o.own_data)
+    throw spec_error(
+        "--own-data does not go with --batch-share: a node with a larger share would go through "
+        "its own part of the data faster than the others through theirs.");
   if (!o.explain_routes.empty()) {
+    if (shares.what != share_wish::kind::equal)
+      throw spec_error(
+          "--explain-routes reckons with nodes that are alike; leave out --batch-share. A run "
+          "counts the shares in when it chooses.");
+    if (o.json)
+      throw spec_error(
+          "--json is for a run; for programs --explain-routes=json prints the reckoning.");
     if (o.join || o.nodes < 2)
       throw spec_error(
           "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
@@ -96,10 +102,6 @@ void check(const node_options& o) {
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(
         "--weights and --snapshot exclude each other: a snapshot names its own weights.");
-  if (o.gpus && o.gpus->logical != 0 && o.gpus->logical < o.gpus->ordinals.size())
-    throw spec_error("--logical-devices " + std::to_string(o.gpus->logical) +
-                     " are fewer than the " + std::to_string(o.gpus->ordinals.size()) +
-                     " GPUs of --devices.");
   if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
     throw spec_error(
         "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
@@ -116,13 +118,21 @@ void check_scales(const node_options& o, bool given) {
         "all.");
 }
 
+void take_output(node_options& o, const output_words& words, bool level_given) {
+  if (words.quiet && level_given && o.log_level != "quiet")
+    throw spec_error("--quiet and --log-level " + o.log_level +
+                     " contradict each other: --quiet is --log-level quiet.");
+  if (words.quiet) o.log_level = "quiet";
+  o.json = words.json;
+}
+
 }  // namespace
 
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
   std::filesystem::path web_token_file;
-  std::string listen, join, web, synthetic, explain, devices = "cpu";
-  gpu_request gpus;
+  std::string listen, join, web, synthetic, explain;
+  device_words devices;
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
@@ -133,19 +143,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
       ->check(CLI::Range(1, 4096));
   app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
-  app.add_option("--devices", devices,
-                 std::string(devices_help) +
-                     ", or GPUs by number, as in 0,1: a replica on each; or replay:FILE: layers "
-                     "take the times of a profile, nothing is computed");
-  app.add_option("--logical-devices", gpus.logical,
-                 "with GPUs: how many devices they are to look like, for tests")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--math", gpus.math,
-                 "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  app.add_option("--gpu-plugin", gpus.plugin,
-                 "with GPUs: the plug-in, if not libposeidon_gpu.so beside this program")
-      ->check(CLI::ExistingFile);
+  add_device_options(app, devices,
+                     "; or replay:FILE: layers take the times of a profile, nothing is computed");
   app.add_option("--weights", o.weights,
                  ".caffemodel to start from, copied by layer name; several with commas");
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
@@ -158,6 +157,10 @@ std::optional<node_options> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0u, max_staleness));
   app.add_option("--data-root", o.data_root,
                  "folder from which relative data sources start on this node");
+  app.add_flag(
+      "--own-data", o.own_data,
+      "what the train net reads here is a part of the data, this node's own (poseidon-data "
+      "partition); for every node of a cluster");
   app.add_option("--synthetic", synthetic,
                  "random images instead of data and base_lr 0, for timing; CxHxW where the data "
                  "layers do not say")
@@ -196,6 +199,9 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--wire", o.wire,
                  "how gradients and updates look on the parameter server's way: float32 (exact), "
                  "float16, bfloat16 (half the bytes), or a file of lines `layer format`");
+  app.add_option("--batch-share", o.batch_share,
+                 "how nodes divide the batches of all of them: equal, auto (by the speed that each "
+                 "measures before training), or a weight for each node, as in 3,1");
   app.add_option("--link-rate", o.link_rate_mbit_s,
                  "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
       ->check(CLI::PositiveNumber);
@@ -206,30 +212,26 @@ std::optional<node_options> parse_options(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}));
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));
+  output_words words;
+  add_output_options(app, words);
   if (!parsed(app, argc, argv)) return std::nullopt;
+  take_output(o, words, app.count("--log-level") > 0);
   if (!listen.empty()) o.listen = parse_host_port(listen);
   if (!join.empty()) o.join = parse_host_port(join);
   if (app.count("--web") > 0) o.web = parse_host_port(web.empty() ? default_page : web);
-  if (const auto profile = replay_profile(devices)) {
+  o.gpus = gpus_of(app, devices);
+  if (const auto profile = replay_profile(devices.devices)) {
     o.replay = *profile;
     o.replicas = 1;
-  } else if (const auto ordinals = parse_gpus(devices)) {
-    gpus.ordinals = *ordinals;
-    gpus.text = devices;
-    o.gpus = gpus;
-  } else {
-    o.replicas = parse_devices(devices);
+  } else if (!o.gpus) {
+    o.replicas = parse_devices(devices.devices);
   }
-  if (!o.gpus)
-    for (const auto* option : {"--logical-devices", "--math", "--gpu-plugin"})
-      if (app.count(option) > 0)
-        throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = synthetic;
   if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;
   o.seed_given = app.count("--seed") > 0;
-  if (!o.token_file.empty()) o.token = read_token("--token-file", o.token_file);
-  if (!web_token_file.empty()) o.web_token = read_token("--web-token-file", web_token_file);
+  if (!o.token_file.empty()) o.token = web::read_token("--token-file", o.token_file);
+  if (!web_token_file.empty()) o.web_token = web::read_token("--web-token-file", web_token_file);
   check(o);
   return o;
 }

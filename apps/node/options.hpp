@@ -20,14 +20,16 @@ struct node_options {
   std::filesystem::path snapshot, data_root, token_file, trace, graph;
   std::string token, web_token;
   std::optional<std::uint32_t> keep_snapshots, staleness;
-  std::string log_level = "info";
+  std::string log_level = "info";  ///< --quiet is "quiet"
+  bool json = false;
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
-  bool fifo = false;
+  bool fifo = false, own_data = false;
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
   std::string wire = "float32";
+  std::string batch_share = "equal";
   double link_rate_mbit_s = 0;  ///< 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;
@@ -35,10 +37,6 @@ struct node_options {
 };
 
 inline constexpr const char* default_page = "127.0.0.1:7680";
-
-/// The first line of `file`, which `option` names.
-/// Errors   spec_error naming both.
-[[nodiscard]] std::string read_token(const std::string& option, const std::filesystem::path& file);
 
 /// What the arguments say, checked against each other; the token file is read. Empty after --help and
 /// --version, which have been printed.

@@ -27,13 +27,17 @@ class signal_thread {
   signal_thread(const signal_thread&) = delete;
   signal_thread& operator=(const signal_thread&) = delete;
 
-  void run(std::function<void(int)> tell) {
-    thread_ = std::thread([this, tell = std::move(tell)] {
+  /// `before_exit`, by the second signal, must not wait for anybody.
+  void run(std::function<void(int)> tell, std::function<void()> before_exit) {
+    thread_ = std::thread([this, tell = std::move(tell), before_exit = std::move(before_exit)] {
       for (int seen = 0;; ++seen) {
         int signal = 0;
         sigwait(&set_, &signal);
         if (signal == end_signal) return;
-        if (seen > 0) _exit(128 + signal);
+        if (seen > 0) {
+          before_exit();
+          _exit(128 + signal);
+        }
         tell(signal);
       }
     });

@@ -1,11 +1,14 @@
 // apps/node/status_verb.cpp - poseidon-node status: how a run goes, asked from outside.
 #include "apps/node/options.hpp"
 #include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
+#include "apps/terminal/reporter.hpp"
 #include "apps/web/client.hpp"
+#include "apps/web/token.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
+#include <string>
 
 namespace poseidon::app {
 
@@ -22,10 +25,21 @@ int status_verb(int argc, char** argv) {
   app.footer(
       "Only the first node knows of all others. Exit codes: 0 it answers, 1 it does not, 2 wrong "
       "use.");
+  output_words words;
+  app.add_flag("--json", words.json, "an object for programs instead of text for people");
   if (!parsed(app, argc, argv)) return 0;
   const auto token =
-      token_file.empty() ? std::string() : read_token("--web-token-file", token_file);
-  std::fputs(web::fetch(parse_host_port(at), "/api/status", token).c_str(), stdout);
+      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file);
+  reporter out(words);
+  out.until_end(
+      [&] {
+        auto said = web::fetch({parse_host_port(at), token},
+                               words.json ? "/api/status.json" : "/api/status");
+        while (said.ends_with('\n')) said.pop_back();
+        out.result(said);
+        if (words.json) out.event(json_event("status").json("run", said));
+      },
+      exit_code_of);
   return 0;
 }
 

@@ -1,13 +1,15 @@
 // apps/node/time_verb.cpp - poseidon-node time: where a model's time goes, layer by layer.
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
-#include "cpu/cpu_device.hpp"
+#include "apps/run_app.hpp"
+#include "apps/terminal/reporter.hpp"
 #include "models/atomic_file.hpp"
 #include "models/cost.hpp"
 #include "models/profile.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <sys/resource.h>
@@ -18,10 +20,12 @@ namespace {
 
 struct time_options {
   model_options model;
-  std::string devices = "cpu", phase = "TRAIN";
+  device_words devices;
+  std::string phase = "TRAIN";
   std::uint64_t iterations = 50;
   std::string profile_out, profile_note;
   double images_per_s = 0;  ///< 0: measured
+  output_words words;
 };
 
 /// False after --help.
@@ -41,7 +45,7 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--synthetic", synthetic,
                  "random images instead of data; CxHxW where the data layers do not say")
       ->expected(0, 1);
-  app.add_option("--devices", o.devices, devices_help);
+  add_device_options(app, o.devices);
   app.add_option("--data-root", o.model.data_root, "folder from which relative data sources start");
   app.add_option("--level", o.model.level, "for the net's include and exclude rules");
   app.add_option("--stage", o.model.stages,
@@ -54,9 +58,11 @@ bool read(time_options& o, int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--profile-note", o.profile_note,
                  "with --profile-out: what the file says about where its times come from");
+  add_output_options(app, o.words);
   if (!parsed(app, argc, argv)) return false;
   if (app.count("--synthetic") > 0) o.model.synthetic = synthetic;
-  o.model.replicas = parse_devices(o.devices);
+  o.model.gpus = gpus_of(app, o.devices);
+  if (!o.model.gpus) o.model.replicas = parse_devices(o.devices.devices);
   if (o.profile_out.empty() && (o.images_per_s > 0 || !o.profile_note.empty()))
     throw spec_error(
         "--images-s and --profile-note say what --profile-out writes. Give --profile-out FILE.");
@@ -70,9 +76,17 @@ struct row {
   std::string name, type;
   layer_seconds seconds;
   layer_flops flops;
+  const char* kind = "layer";
 };
 
-std::string rate(std::uint64_t flops, double seconds) {
+template <class... T>
+std::string printed(const char* format, T... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string gflop_s(std::uint64_t flops, double seconds) {
   if (flops == 0 || seconds <= 0) return "";
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", 1e-9 * static_cast<double>(flops) / seconds);
@@ -86,13 +100,20 @@ std::string megabytes(std::uint64_t bytes) {
   return std::string(text) + " MB";
 }
 
-void print(const row& r, double all) {
+void print(reporter& out, const row& r, double all) {
   const auto total = r.seconds.forward + r.seconds.backward;
-  std::printf("%-24.24s %-16.16s %10.3f %8s %10.3f %8s %9s %6.1f %%\n", r.name.c_str(),
-              r.type.c_str(), 1e3 * r.seconds.forward,
-              rate(r.flops.forward, r.seconds.forward).c_str(), 1e3 * r.seconds.backward,
-              rate(r.flops.backward, r.seconds.backward).c_str(),
-              megabytes(r.seconds.reorders.bytes).c_str(), all > 0 ? 100 * total / all : 0);
+  const auto share = all > 0 ? total / all : 0;
+  out.remark(printed("%-24.24s %-16.16s %10.3f %8s %10.3f %8s %9s %6.1f %%", r.name.c_str(),
+                     r.type.c_str(), 1e3 * r.seconds.forward,
+                     gflop_s(r.flops.forward, r.seconds.forward).c_str(), 1e3 * r.seconds.backward,
+                     gflop_s(r.flops.backward, r.seconds.backward).c_str(),
+                     megabytes(r.seconds.reorders.bytes).c_str(), 100 * share));
+  json_event e(r.kind);
+  e.text("name", r.name).text("type", r.type);
+  e.number("forward_ms", 1e3 * r.seconds.forward).number("backward_ms", 1e3 * r.seconds.backward);
+  e.count("forward_flop", r.flops.forward).count("backward_flop", r.flops.backward);
+  e.count("reordered_bytes", r.seconds.reorders.bytes).number("share", share);
+  out.event(e, false);
 }
 
 double peak_megabytes() {
@@ -101,11 +122,14 @@ double peak_megabytes() {
   return static_cast<double>(use.ru_maxrss) / 1024;
 }
 
-void report(const bare_run& run, std::uint64_t iterations, double wall) {
+/// `wall`: seconds of all iterations. `waiting`: likewise with a wait behind each layer, as those of the table are; 0
+/// where nobody waits.
+void report(reporter& out, const bare_run& run, std::uint64_t iterations, double wall,
+            double waiting) {
   const auto& net = run.compiled().train;
   const auto n = static_cast<double>(iterations);
   std::vector<row> rows;
-  row sum{"all layers", "", {}, {}};
+  row sum{"all layers", "", {}, {}, "sum"};
   for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
     const auto& layer = net.graph.layers[l];
     rows.push_back({layer.name,
@@ -124,35 +148,49 @@ void report(const bare_run& run, std::uint64_t iterations, double wall) {
   }
   const auto update = run.update_seconds() / n;
   const auto all = sum.seconds.forward + sum.seconds.backward + update;
-  std::printf("%-24s %-16s %10s %8s %10s %8s %9s %8s\n", "layer", "type", "forward ms", "GFLOP/s",
-              "backw. ms", "GFLOP/s", "reorders", "share");
-  for (const auto& r : rows) print(r, all);
-  print(sum, all);
-  if (net.graph.phase == ::caffe::TRAIN) print({"update", "", {0, update, {}}, {}}, all);
-  std::printf(
-      "\nreorders: %llu copies of blobs and weights between memory layouts per iteration, %.2f "
-      "MB\n",
+  out.remark(printed("%-24s %-16s %10s %8s %10s %8s %9s %8s", "layer", "type", "forward ms",
+                     "GFLOP/s", "backw. ms", "GFLOP/s", "reorders", "share"));
+  for (const auto& r : rows) print(out, r, all);
+  print(out, sum, all);
+  if (net.graph.phase == ::caffe::TRAIN)
+    print(out, {"update", "", {0, update, {}}, {}, "update"}, all);
+  out.remark("");
+  out.remark(printed(
+      "reorders: %llu copies of blobs and weights between memory layouts per iteration, %.2f MB",
       static_cast<unsigned long long>(sum.seconds.reorders.copies),
-      1e-6 * static_cast<double>(sum.seconds.reorders.bytes));
+      1e-6 * static_cast<double>(sum.seconds.reorders.bytes)));
   std::uint64_t parameters = 0;
   for (const auto& p : net.graph.parameters)
     parameters += static_cast<std::uint64_t>(count(p.shape));
   const auto images = static_cast<double>(net.batch * run.compiled().replicas);
-  std::printf(
+  const auto flop_per_image =
+      static_cast<double>(sum.flops.forward + sum.flops.backward) / static_cast<double>(net.batch);
+  if (waiting > 0)
+    out.result(
+        printed("each layer with a wait for the device behind it: %.3f ms an iteration; "
+                "below, without these waits",
+                1e3 * waiting / n));
+  out.result(printed(
       "iteration %.3f ms, %.1f images/s, %.3f GFLOP per image; %llu parameters; peak memory %.0f "
-      "MB\n",
-      1e3 * wall / n, images * n / wall,
-      1e-9 * static_cast<double>(sum.flops.forward + sum.flops.backward) /
-          static_cast<double>(net.batch),
-      static_cast<unsigned long long>(parameters), peak_megabytes());
+      "MB",
+      1e3 * wall / n, images * n / wall, 1e-9 * flop_per_image,
+      static_cast<unsigned long long>(parameters), peak_megabytes()));
+  json_event e("result");
+  e.text("net", net.graph.name).text("phase", ::caffe::Phase_Name(net.graph.phase));
+  e.count("iterations", iterations).number("iteration_ms", 1e3 * wall / n);
+  if (waiting > 0) e.number("iteration_with_waits_ms", 1e3 * waiting / n);
+  e.number("images_per_s", images * n / wall).number("flop_per_image", flop_per_image);
+  e.count("parameters", parameters).number("peak_memory_mb", peak_megabytes());
+  out.event(e);
 }
 
-void write_profile(const time_options& o, profile p) {
+void write_profile(const time_options& o, profile p, reporter& out) {
   if (!o.profile_note.empty()) p.measured = o.profile_note;
   const auto text = text_of(p);
   write_atomically(o.profile_out, std::span(text.data(), text.size()));
-  std::printf("profile %s: batch %llu, %zu layers with times\n", o.profile_out.c_str(),
-              static_cast<unsigned long long>(p.batch), p.layers.size());
+  out.remark("profile " + o.profile_out + ": batch " + std::to_string(p.batch) + ", " +
+             std::to_string(p.layers.size()) + " layers with times");
+  out.event(json_event("profile").text("path", o.profile_out).count("batch", p.batch));
 }
 
 /// Replicas work side by side: the times of one are those of the node for the whole batch.
@@ -160,9 +198,10 @@ profile measured_profile(const bare_run& run, std::uint64_t iterations) {
   const auto& net = run.compiled().train;
   profile p;
   p.net = net.graph.name;
-  p.measured = make_cpu_device()->describe() + ", " + std::to_string(run.compiled().replicas) +
-               " replicas, CPU time of the first over " + std::to_string(iterations) +
-               " iterations";
+  p.measured = run.compute().describe() + ", " + std::to_string(run.compiled().replicas) +
+               " replicas, " + (run.compute().goes_on() ? "" : "CPU ") + "time of the first over " +
+               std::to_string(iterations) + " iterations" +
+               (run.compute().goes_on() ? ", with a wait for the device behind each layer" : "");
   p.batch = net.batch * run.compiled().replicas;
   const auto ms = 1e3 / static_cast<double>(iterations);
   double flop = 0, seconds = 0;
@@ -178,7 +217,7 @@ profile measured_profile(const bare_run& run, std::uint64_t iterations) {
   return p;
 }
 
-int assume(const time_options& o) {
+void assume(const time_options& o, reporter& out) {
   const auto net = make_model_net(o.model, ::caffe::TRAIN);
   std::uint64_t batch = 0;
   for (const auto& layer : net.layers)
@@ -186,8 +225,44 @@ int assume(const time_options& o) {
       batch = static_cast<std::uint64_t>(net.blobs[layer.tops.front()].shape.front());
   char note[80];
   std::snprintf(note, sizeof note, "%g images/s, spread by flops", o.images_per_s);
-  write_profile(o, spread_over_flops(net, batch, o.images_per_s, note));
-  return 0;
+  write_profile(o, spread_over_flops(net, batch, o.images_per_s, note), out);
+}
+
+void measure(const time_options& o, reporter& out) {
+  const auto phase = o.phase == "TRAIN" ? ::caffe::TRAIN : ::caffe::TEST;
+  auto run = make_model_run(o.model, phase, out.tasks());
+  const auto& net = run.compiled().train;
+  const auto replicas = run.compiled().replicas;
+  out.remark("net \"" + net.graph.name + "\", phase " + o.phase + ", batch " +
+             std::to_string(net.batch * replicas) + " on " + std::to_string(replicas) +
+             (replicas == 1 ? " replica; " : " replicas; ") + run.compute().describe() + "; " +
+             std::to_string(o.iterations) + " iterations");
+  say_first(run, out);
+  if (replicas > 1)
+    out.remark("Layers are timed on the first replica, with " + std::to_string(net.batch) +
+               " of the images.");
+  constexpr std::uint64_t warm_up = 3;
+  std::atomic<std::uint64_t> done{0};
+  auto shown = out.working({"timing", warm_up + o.iterations * (run.compute().goes_on() ? 2 : 1),
+                            [&done] { return done.load(std::memory_order_relaxed); }});
+  run.after_iteration = [&done] { done.fetch_add(1, std::memory_order_relaxed); };
+  run.iterate(warm_up);
+  run.timed = true;
+  run.reset_times();
+  const auto seconds = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    run.iterate(o.iterations);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  double wall = seconds(), waiting = 0;
+  if (run.compute().goes_on()) {
+    waiting = wall;
+    run.timed = false;
+    wall = seconds();
+  }
+  shown.reset();
+  report(out, run, o.iterations, wall, waiting);
+  if (!o.profile_out.empty()) write_profile(o, measured_profile(run, o.iterations), out);
 }
 
 }  // namespace
@@ -195,27 +270,8 @@ int assume(const time_options& o) {
 int time_verb(int argc, char** argv) {
   time_options o;
   if (!read(o, argc, argv)) return 0;
-  if (o.images_per_s > 0) return assume(o);
-  const auto phase = o.phase == "TRAIN" ? ::caffe::TRAIN : ::caffe::TEST;
-  auto run = make_model_run(o.model, phase);
-  const auto& net = run.compiled().train;
-  const auto replicas = run.compiled().replicas;
-  std::printf("net \"%s\", phase %s, batch %llu on %u %s; %s; %llu iterations\n",
-              net.graph.name.c_str(), o.phase.c_str(),
-              static_cast<unsigned long long>(net.batch * replicas), replicas,
-              replicas == 1 ? "replica" : "replicas", make_cpu_device()->describe().c_str(),
-              static_cast<unsigned long long>(o.iterations));
-  if (replicas > 1)
-    std::printf("Layers are timed on the first replica, with %llu of the images.\n",
-                static_cast<unsigned long long>(net.batch));
-  run.iterate(3);
-  run.timed = true;
-  run.reset_times();
-  const auto begin = std::chrono::steady_clock::now();
-  run.iterate(o.iterations);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-  report(run, o.iterations, wall.count());
-  if (!o.profile_out.empty()) write_profile(o, measured_profile(run, o.iterations));
+  reporter out(o.words);
+  out.until_end([&] { o.images_per_s > 0 ? assume(o, out) : measure(o, out); }, exit_code_of);
   return 0;
 }
 

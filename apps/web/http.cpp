@@ -85,6 +85,8 @@ std::string_view reason_of(int status) {
       return "Misdirected Request";
     case 431:
       return "Request Header Fields Too Large";
+    case 502:
+      return "Bad Gateway";
     case 503:
       return "Service Unavailable";
     case 505:

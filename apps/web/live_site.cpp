@@ -1,5 +1,6 @@
 #include "apps/web/live_site.hpp"
 
+#include "actors/living_graph.hpp"
 #include "actors/view_json.hpp"
 #include "apps/web/assets.hpp"
 
@@ -45,19 +46,6 @@ class live_feed : public feed {
   run_history::place history_;
 };
 
-std::string cookie_of(const std::string& header) {
-  constexpr std::string_view name = "poseidon=";
-  for (std::size_t at = 0; at < header.size();) {
-    auto end = header.find(';', at);
-    if (end == std::string::npos) end = header.size();
-    auto pair = std::string_view(header).substr(at, end - at);
-    while (!pair.empty() && pair.front() == ' ') pair.remove_prefix(1);
-    if (pair.starts_with(name)) return std::string(pair.substr(name.size()));
-    at = end + 1;
-  }
-  return {};
-}
-
 response text(int status, std::string body) {
   return {status, "text/plain; charset=utf-8", std::move(body), ""};
 }
@@ -65,7 +53,7 @@ response text(int status, std::string body) {
 }  // namespace
 
 live_site::live_site(std::shared_ptr<cluster_view> view, std::string token)
-    : view_(std::move(view)), token_(std::move(token)) {}
+    : view_(std::move(view)), gate_(std::move(token)) {}
 
 void live_site::tick(std::size_t streams) {
   view_->watchers(streams);
@@ -74,35 +62,23 @@ void live_site::tick(std::size_t streams) {
   doctor_.look(*view_, now_ns());
 }
 
-bool live_site::knows_token(const request& r) const {
-  constexpr std::string_view bearer = "Bearer ";
-  return token_.empty() || same_secret(cookie_of(r.cookie), token_) ||
-         (r.authorization.starts_with(bearer) &&
-          same_secret(std::string_view(r.authorization).substr(bearer.size()), token_));
-}
-
 std::uint32_t live_site::worker_of(const request& r) const {
   const auto self = view_->read([](const auto& s) { return s.facts ? s.facts->self : 0; });
   return static_cast<std::uint32_t>(r.number("node", self));
 }
 
 site::answer live_site::get(const request& r) {
-  if (!token_.empty() && same_secret(r.parameter("token").value_or(""), token_))
-    return {{303, "text/plain; charset=utf-8", "",
-             "Location: " + r.path + "\r\nSet-Cookie: poseidon=" + token_ +
-                 "; HttpOnly; SameSite=Strict; Path=/\r\n"},
-            {}};
-  if (!knows_token(r))
-    return {text(401,
-                 "this page wants its token once: http://HOST:PORT/?token=T, "
-                 "where T is the first line of --web-token-file\n"),
-            {}};
+  if (auto refused = gate_.refusal(r)) return {*std::move(refused), {}};
   if (r.path == "/events")
     return {{200, "text/event-stream", "", ""}, std::make_unique<live_feed>(view_, worker_of(r))};
   if (r.path == "/healthz") return {{200, json, health_json(*view_), ""}, {}};
   if (r.path == "/api/status") {
     view_->sample();
     return {text(200, status_text(*view_)), {}};
+  }
+  if (r.path == "/api/status.json") {
+    view_->sample();
+    return {{200, json, status_json(*view_), ""}, {}};
   }
   if (r.path == "/metrics")
     return {{200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(*view_), ""}, {}};
@@ -129,10 +105,10 @@ site::answer live_site::get(const request& r) {
   }
   if (r.path == "/api/dot") {
     const auto worker = worker_of(r);
-    const auto dot = view_->read([&](const cluster_view::state& s) -> std::string {
-      const auto w = s.workers.find(worker);
-      if (!s.facts || w == s.workers.end() || w->second.replicas == 0) return {};
-      return to_dot(s.facts->plan(worker, w->second.replicas));
+    view_->sample();
+    const auto dot = view_->read([&](const cluster_view::state& s) {
+      const auto living = living_graph_of(s, worker);
+      return living.graph.actors.empty() ? std::string() : to_dot(living.graph);
     });
     if (dot.empty()) return {text(404, "this worker's actors are not known yet\n"), {}};
     return {{200, "text/vnd.graphviz; charset=utf-8", dot, ""}, {}};

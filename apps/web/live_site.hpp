@@ -11,6 +11,7 @@
 #include "actors/cluster_view.hpp"
 #include "actors/diagnosis.hpp"
 #include "apps/web/server.hpp"
+#include "apps/web/token.hpp"
 
 #include <memory>
 #include <string>
@@ -25,11 +26,10 @@ class live_site : public site {
   void tick(std::size_t streams) override;
 
  private:
-  [[nodiscard]] bool knows_token(const request& r) const;
   [[nodiscard]] std::uint32_t worker_of(const request& r) const;
 
   std::shared_ptr<cluster_view> view_;
-  std::string token_;
+  token_gate gate_;
   stall_doctor doctor_;
   std::size_t ticks_ = 0;
 };

@@ -29,6 +29,8 @@ struct connection {
   std::string in, out;
   std::size_t written = 0;  // of out
   std::unique_ptr<feed> streams;
+  std::future<response> later;
+  bool keep_alive = false;  // after `later`
   clock::time_point since;  // the last request began, the last byte was taken
   bool closing = false;     // when out is written
   bool over = false;
@@ -61,6 +63,7 @@ class server::loop {
         // After a pause (a stopped process) there is nothing to catch up with.
         next_tick = std::max(next_tick + options_.tick, now);
       }
+      for (auto& c : connections_) take_late_answer(c);
       for (auto& c : connections_) expire(c, now);
       connections_.remove_if([](const connection& c) { return c.over; });
     }
@@ -71,9 +74,11 @@ class server::loop {
     polled_.clear();
     polled_.push_back({stop_.descriptor(), POLLIN, 0});
     polled_.push_back({listener_.to_poll(), POLLIN, 0});
-    for (const auto& c : connections_)
+    for (const auto& c : connections_) {
+      if (c.later.valid()) limit = std::min(limit, look_for_late_answers);
       polled_.push_back(
           {c.descriptor(), static_cast<short>(POLLIN | (c.waiting() > 0 ? POLLOUT : 0)), 0});
+    }
     if (poll(polled_.data(), polled_.size(), static_cast<int>(limit.count()) + 1) <= 0) return;
     std::size_t i = 2;
     for (auto& c : connections_) {  // as many as were polled: new ones are let in afterwards
@@ -121,7 +126,7 @@ class server::loop {
   }
 
   void take_requests(connection& c) {
-    while (!c.over && !c.closing && !c.streams && c.waiting() == 0) {
+    while (!c.over && !c.closing && !c.streams && !c.later.valid() && c.waiting() == 0) {
       const auto end = c.in.find(end_of_head);
       if (std::min(end, c.in.size()) > max_head_bytes - end_of_head.size()) {
         answer(c,
@@ -146,10 +151,20 @@ class server::loop {
         c.since = clock::now();
         c.out += c.streams->next();
         write(c);
+      } else if (a.later.valid()) {
+        c.later = std::move(a.later);
+        c.keep_alive = p.ok->keep_alive;
       } else {
         answer(c, a.head, p.ok->keep_alive);
       }
     }
+  }
+
+  void take_late_answer(connection& c) {
+    if (c.over || !c.later.valid() ||
+        c.later.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
+      return;
+    answer(c, c.later.get(), c.keep_alive);
   }
 
   void answer(connection& c, const response& r, bool keep_alive) {
@@ -195,6 +210,7 @@ class server::loop {
   }
 
   void expire(connection& c, clock::time_point now) const {
+    if (c.later.valid()) return;  // it waits for us
     const auto idle = now - c.since;
     if (c.streams) {
       if (c.waiting() > 0 && idle > options_.stream_patience) c.over = true;
@@ -211,6 +227,7 @@ class server::loop {
   }
 
   static constexpr std::chrono::milliseconds closing_patience{1000};
+  static constexpr std::chrono::milliseconds look_for_late_answers{5};
   server_options options_;
   std::shared_ptr<site> site_;
   tcp_listener listener_;

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ class site {
   struct answer {
     response head;                  ///< with the body, unless
     std::unique_ptr<feed> streams;  ///< ... it is a stream
+    /// Where it is valid the answer is not there yet: another thread has to ask somebody first. Others are answered
+    /// meanwhile. The promise is kept or broken; a value, not an exception.
+    std::future<response> later{};
   };
   [[nodiscard]] virtual answer get(const request& r) = 0;
   /// Before the feeds are asked, with their number.

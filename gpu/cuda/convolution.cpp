@@ -1,17 +1,32 @@
 // gpu/cuda/convolution.cpp - gpu/library.hpp's convolutions: cuDNN's plans, run on the library's stream.
 #include "gpu/cuda/library.hpp"
+#include "gpu/tuning.hpp"
+
+#include <algorithm>
 
 namespace poseidon::gpu {
 
 using cuda::convolution_plan;
 
-std::shared_ptr<const convolution_plan> library::state::plan(const convolution_shape& shape,
-                                                             convolution_direction direction,
-                                                             const library_options& options) {
+std::shared_ptr<const convolution_plan> library::state::plan(library& with,
+                                                             const convolution_shape& shape,
+                                                             convolution_direction direction) {
   auto& known = plans[{shape, direction}];
   if (known == nullptr) {
     if (!properties) properties.emplace(device);
-    known = std::make_shared<const convolution_plan>(*properties, shape, direction, options);
+    const std::size_t most = with.options().autotune != nullptr ? most_ways : 1;
+    auto ways = convolution_plan::several(*properties, shape, direction, with.options(), most);
+    device_memory trial;  // workspace of the way that is being tried
+    const auto chosen =
+        fastest_way(with, {shape, direction}, ways.size(),
+                    [&](std::size_t way, const float* x, const float* w, const float* y) {
+                      if (ways[way].workspace_bytes() > trial.size())
+                        trial = device_memory(device, ways[way].workspace_bytes());
+                      enter_device(with.on());
+                      ways[way].run(dnn, x, w, y, trial.bytes());
+                    });
+    trial = {};
+    known = std::make_shared<const convolution_plan>(std::move(ways.at(chosen)));
     if (known->workspace_bytes() > workspace.size()) {
       workspace = {};  // the old one first: both may not fit
       workspace = device_memory(device, known->workspace_bytes());
@@ -39,7 +54,7 @@ convolution::convolution(library& with, const convolution_shape& shape,
     : state_(std::make_unique<state>(state{with, nullptr, nullptr, nullptr})) {
   enter_device(with.on());
   const auto plan = [&](bool is_wanted, convolution_direction direction) {
-    return is_wanted ? with.get().plan(shape, direction, with.options()) : nullptr;
+    return is_wanted ? with.get().plan(with, shape, direction) : nullptr;
   };
   state_->forward = plan(wanted.forward, convolution_direction::forward);
   state_->data_gradient = plan(wanted.data_gradient, convolution_direction::data_gradient);

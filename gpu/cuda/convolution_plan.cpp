@@ -128,73 +128,93 @@ cudnn_device::cudnn_device(int ordinal) : properties_(describe_properties(ordina
 cudnn_device::cudnn_device(const std::string& properties)
     : properties_(describe_properties(properties)) {}
 
-convolution_plan::convolution_plan(const cudnn_device& device, const convolution_shape& s,
-                                   convolution_direction direction, const library_options& wishes) {
-  const operation_names names = names_of(direction);
-  parts_.push_back(tensor(x_name, s.batch, s.in, spatial(s, s.image, 1)));
-  parts_.push_back(tensor(w_name, s.out, s.in / s.groups, spatial(s, s.kernel, 1)));
-  parts_.push_back(tensor(y_name, s.batch, s.out, spatial(s, s.result, 1)));
-  parts_.push_back(convolution(s));
-  cudnn_descriptor operation(names.type);
-  operation.set(names.x, parts_[0])
-      .set(names.w, parts_[1])
-      .set(names.y, parts_[2])
-      .set(names.how, parts_[3])
-      .set(names.alpha, 1.0f)
-      .set(names.beta, 0.0f)
-      .finalize();
-  parts_.push_back(std::move(operation));
-  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, parts_.back()).finalize();
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    if (choose(device, mode, wishes)) return;
+struct convolution_plan::operation_graph {
+  operation_graph(const convolution_shape& s, convolution_direction direction) {
+    const operation_names names = names_of(direction);
+    parts.push_back(tensor(x_name, s.batch, s.in, spatial(s, s.image, 1)));
+    parts.push_back(tensor(w_name, s.out, s.in / s.groups, spatial(s, s.kernel, 1)));
+    parts.push_back(tensor(y_name, s.batch, s.out, spatial(s, s.result, 1)));
+    parts.push_back(convolution(s));
+    cudnn_descriptor operation(names.type);
+    operation.set(names.x, parts[0])
+        .set(names.w, parts[1])
+        .set(names.y, parts[2])
+        .set(names.how, parts[3])
+        .set(names.alpha, 1.0f)
+        .set(names.beta, 0.0f)
+        .finalize();
+    parts.push_back(std::move(operation));
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, parts.back()).finalize();
+  }
+
+  /// Engine configurations, the best first.
+  [[nodiscard]] std::vector<cudnn_descriptor> ways(const cudnn_device& device,
+                                                   cudnnBackendHeurMode_t mode) const {
+    cudnn_descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+        .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
+        .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.properties())
+        .finalize();
+    return heuristics.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                  CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  }
+
+  std::vector<cudnn_descriptor> parts;
+  cudnn_descriptor graph{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
+};
+
+convolution_plan::convolution_plan(const cudnn_device& device, const convolution_shape& shape,
+                                   convolution_direction direction, const library_options& wishes)
+    : convolution_plan(std::move(several(device, shape, direction, wishes, 1).front())) {}
+
+std::vector<convolution_plan> convolution_plan::several(const cudnn_device& device,
+                                                        const convolution_shape& shape,
+                                                        convolution_direction direction,
+                                                        const library_options& wishes,
+                                                        std::size_t most) {
+  const auto graph = std::make_shared<const operation_graph>(shape, direction);
+  std::vector<convolution_plan> plans;
+  std::string refused;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (cudnn_descriptor& way : graph->ways(device, mode)) {
+      if (plans.size() == most) break;
+      try {
+        plans.push_back(convolution_plan(device, graph, std::move(way), wishes));
+      } catch (const refusal& r) {
+        refused = r.why;
+      }
+    }
+    if (!plans.empty()) return plans;
+  }
   throw error(error_kind::unsupported, 0,
               "cuDNN " + std::to_string(cudnnGetVersion()) + " has no engine for the " +
-                  to_string(s, direction) +
-                  (refused_.empty() ? "" : "; of the last one: " + refused_) +
+                  to_string(shape, direction) +
+                  (refused.empty() ? "" : "; of the last one: " + refused) +
                   ". Try --math tf32, or a smaller batch.");
 }
 
-bool convolution_plan::choose(const cudnn_device& device, cudnnBackendHeurMode_t mode,
-                              const library_options& wishes) {
-  cudnn_descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_)
-      .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
-      .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.properties())
-      .finalize();
-  for (cudnn_descriptor& way :
-       heuristics.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) {
-    const auto engines =
-        way.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    auto notes = engines.at(0).values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                                   most_notes);
-    if (auto why = objection(notes, wishes); !why.empty()) {
-      refused_ = std::move(why);
-      continue;
-    }
-    cudnn_descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    try {
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.properties())
-          .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, way)
-          .finalize();
-    } catch (const error& e) {  // the heuristics also propose what an engine then declines
-      refused_ = e.what();
-      continue;
-    }
-    const auto bytes = static_cast<std::size_t>(
-        plan.values<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1).at(0));
-    if (bytes > wishes.workspace_bytes) {
-      refused_ = "it wants " + std::to_string(bytes) + " bytes of workspace, " +
-                 std::to_string(wishes.workspace_bytes) + " are allowed";
-      continue;
-    }
-    workspace_bytes_ = bytes;
-    engine_ = engines.at(0).values<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1).at(0);
-    notes_ = std::move(notes);
-    chosen_.push_back(std::move(way));
-    chosen_.push_back(std::move(plan));
-    return true;
+convolution_plan::convolution_plan(const cudnn_device& device,
+                                   std::shared_ptr<const operation_graph> graph,
+                                   cudnn_descriptor way, const library_options& wishes)
+    : graph_(std::move(graph)), way_(std::move(way)) {
+  const auto engines =
+      way_.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  notes_ = engines.at(0).values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                             most_notes);
+  if (auto why = objection(notes_, wishes); !why.empty()) throw refusal{std::move(why)};
+  try {
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.properties())
+        .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, way_)
+        .finalize();
+  } catch (const error& e) {  // the heuristics also propose what an engine then declines
+    throw refusal{e.what()};
   }
-  return false;
+  workspace_bytes_ = static_cast<std::size_t>(
+      plan_.values<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1).at(0));
+  if (workspace_bytes_ > wishes.workspace_bytes)
+    throw refusal{"it wants " + std::to_string(workspace_bytes_) + " bytes of workspace, " +
+                  std::to_string(wishes.workspace_bytes) + " are allowed"};
+  engine_ = engines.at(0).values<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1).at(0);
 }
 
 void convolution_plan::run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
@@ -207,7 +227,7 @@ void convolution_plan::run(cudnnHandle_t handle, const void* x, const void* w, c
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(places))
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
       .finalize();
-  check(cudnnBackendExecute(handle, chosen_.back().get(), arguments.get()));
+  check(cudnnBackendExecute(handle, plan_.get(), arguments.get()));
 }
 
 std::string to_string(const convolution_shape& s, convolution_direction direction) {

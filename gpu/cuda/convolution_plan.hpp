@@ -8,6 +8,7 @@
 #include "gpu/cuda/cudnn_descriptor.hpp"
 #include "gpu/library.hpp"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ class convolution_plan {
   convolution_plan(const cudnn_device& device, const convolution_shape& shape,
                    convolution_direction direction, const library_options& wishes);
 
+  /// The `most` engines that the heuristics like best among those that are allowed, in their order; at least one.
+  /// Errors   as above.
+  [[nodiscard]] static std::vector<convolution_plan> several(const cudnn_device& device,
+                                                             const convolution_shape& shape,
+                                                             convolution_direction direction,
+                                                             const library_options& wishes,
+                                                             std::size_t most);
+
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   /// On the stream that `handle` is set to. `x` are the images, `w` the weights, `y` the results; the direction
@@ -45,17 +54,20 @@ class convolution_plan {
   [[nodiscard]] const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
 
  private:
-  /// Takes the first engine configuration that fits; false if none does.
-  bool choose(const cudnn_device& device, cudnnBackendHeurMode_t mode,
-              const library_options& wishes);
+  /// One operation, with what its descriptor refers to.
+  struct operation_graph;
+  struct refusal {
+    std::string why;
+  };
+  /// Errors   refusal: this engine configuration will not do.
+  convolution_plan(const cudnn_device& device, std::shared_ptr<const operation_graph> graph,
+                   cudnn_descriptor way, const library_options& wishes);
 
-  std::vector<cudnn_descriptor> parts_;  // what the graph refers to
-  cudnn_descriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
-  std::vector<cudnn_descriptor> chosen_;  // the engine's configuration, then the plan
+  std::shared_ptr<const operation_graph> graph_;
+  cudnn_descriptor way_, plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
   std::size_t workspace_bytes_ = 0;
   std::int64_t engine_ = -1;
   std::vector<cudnnBackendNumericalNote_t> notes_;
-  std::string refused_;
 };
 
 /// "data gradient of a convolution of 32x96x27x27 with 256x48x5x5, 2 groups"

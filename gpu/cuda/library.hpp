@@ -28,10 +28,11 @@ struct library::state {
   state(const state&) = delete;
   state& operator=(const state&) = delete;
 
-  /// The plan for one direction of a convolution, made once; the workspace grows to what it needs.
-  [[nodiscard]] std::shared_ptr<const cuda::convolution_plan> plan(const convolution_shape& shape,
-                                                                   convolution_direction direction,
-                                                                   const library_options& options);
+  /// The plan for one direction of a convolution of `with`, whose state this is: made once, and tried where the options
+  /// say so. The workspace grows to what it needs.
+  [[nodiscard]] std::shared_ptr<const cuda::convolution_plan> plan(library& with,
+                                                                   const convolution_shape& shape,
+                                                                   convolution_direction direction);
 
   int device;
   cublasHandle_t blas = nullptr;

@@ -40,6 +40,7 @@ error_kind kind_of(cudaError_t answer) {
     case cudaErrorInvalidDevice:
     case cudaErrorInvalidResourceHandle:
     case cudaErrorInvalidConfiguration:
+    case cudaErrorNotReady:
       return error_kind::misused;
     default:
       return error_kind::lost;
@@ -131,11 +132,12 @@ struct event::state {
   cudaEvent_t event = nullptr;
 };
 
-event::event(int device) : state_(new state{device}) {
+event::event(int device, event_use use) : state_(new state{device}) {
   enter(device);
   // Blocking: who waits on the host is a reaper beside threads that compute, and must not spin.
-  check(cudaEventCreateWithFlags(&state_->event, cudaEventDisableTiming | cudaEventBlockingSync),
-        "make an event", device);
+  const unsigned timing = use == event_use::timing ? cudaEventDefault : cudaEventDisableTiming;
+  check(cudaEventCreateWithFlags(&state_->event, timing | cudaEventBlockingSync), "make an event",
+        device);
 }
 event::~event() {
   if (state_ != nullptr && state_->event != nullptr) (void)cudaEventDestroy(state_->event);
@@ -166,6 +168,14 @@ void wait(stream& s, const event& e) {
 
 void synchronise(const event& e) {
   check(cudaEventSynchronize(e.get().event), "execute what was enqueued", e.get().device);
+}
+
+double milliseconds_between(const event& from, const event& to) {
+  enter(to.get().device);
+  float ms = 0;
+  check(cudaEventElapsedTime(&ms, from.get().event, to.get().event),
+        "tell the time between two events", to.get().device);
+  return double{ms};
 }
 
 device_memory::device_memory(int device, std::size_t bytes) : device_(device), size_(bytes) {
@@ -217,6 +227,20 @@ void copy_to_host(stream& s, void* to, const void* from, std::size_t bytes) {
 void copy_within_device(stream& s, void* to, const void* from, std::size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(s)),
         "copy within the device", s.device());
+}
+
+bool enable_copies(int device, int other) {
+  if (device == other) return true;
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, device, other), "ask for access to another GPU", device);
+  if (can == 0) return false;
+  enter(device);
+  const cudaError_t answer = cudaDeviceEnablePeerAccess(other, 0);
+  if (answer == cudaErrorPeerAccessAlreadyEnabled)
+    (void)cudaGetLastError();
+  else
+    check(answer, "enable access to another GPU", device);
+  return true;
 }
 
 void copy_between_devices(stream& s, void* to, int to_device, const void* from, int from_device,

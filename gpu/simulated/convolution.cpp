@@ -1,6 +1,8 @@
 // gpu/simulated/convolution.cpp - convolutions of gpu/library.hpp as sums over windows, in the stream's thread.
 #include "gpu/library.hpp"
 #include "gpu/simulated/launch.hpp"
+#include "gpu/simulated/machine.hpp"
+#include "gpu/tuning.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -143,6 +145,7 @@ struct convolution::state {
   convolution_shape shape;
   convolution_directions wanted;
   std::shared_ptr<const std::vector<product>> products;
+  std::array<std::size_t, 3> ways{};  // by direction
 
   /// One of the three is written, whatever its type says.
   void enqueue(convolution_direction direction, bool was_wanted, const float* x, const float* w,
@@ -150,11 +153,16 @@ struct convolution::state {
     if (!was_wanted)
       throw error(error_kind::misused, 0,
                   "a convolution is asked for a direction it was not made for");
-    simulated::enqueue_kernel(with.on(), [=, s = shape, all = products] {
-      std::fill_n(written, values, 0.0f);
-      convolve(s, *all, direction, const_cast<float*>(x), const_cast<float*>(w),
-               const_cast<float*>(y));
-    });
+    auto& machine = simulated::the_machine();
+    const double ms =
+        machine.options().convolution_ms.at(ways[static_cast<std::size_t>(direction)]);
+    simulated::enqueue_kernel(
+        with.on(), [=, &machine, s = shape, all = products, device = with.on().device()] {
+          machine.spend(device, ms);
+          std::fill_n(written, values, 0.0f);
+          convolve(s, *all, direction, const_cast<float*>(x), const_cast<float*>(w),
+                   const_cast<float*>(y));
+        });
   }
 };
 
@@ -162,6 +170,22 @@ convolution::convolution(library& with, const convolution_shape& shape,
                          convolution_directions wanted)
     : state_(std::make_unique<state>(state{with, in_three_axes(shape), wanted, nullptr})) {
   state_->products = std::make_shared<const std::vector<product>>(products_of(state_->shape));
+  const std::size_t count = simulated::the_machine().options().convolution_ms.size();
+  const auto choose = [&](bool is_wanted, convolution_direction direction, auto run) {
+    if (!is_wanted) return;
+    std::size_t& way = state_->ways[static_cast<std::size_t>(direction)];
+    way = fastest_way(with, {shape, direction}, count,
+                      [&](std::size_t i, float* x, float* w, float* y) {
+                        way = i;
+                        run(x, w, y);
+                      });
+  };
+  choose(wanted.forward, convolution_direction::forward,
+         [this](float* x, float* w, float* y) { forward(x, w, y); });
+  choose(wanted.data_gradient, convolution_direction::data_gradient,
+         [this](float* x, float* w, float* y) { data_gradient(w, y, x); });
+  choose(wanted.weight_gradient, convolution_direction::weight_gradient,
+         [this](float* x, float* w, float* y) { weight_gradient(x, y, w); });
 }
 convolution::~convolution() = default;
 convolution::convolution(convolution&&) noexcept = default;

@@ -39,15 +39,20 @@ void inject(fault_kind kind, std::uint64_t after) {
 
 counts counted() {
   const machine& m = the_machine();
-  return {m.kernels,         m.copies_in,      m.copies_out, m.copies_within,
-          m.pageable_copies, m.host_waits,     m.bytes_in,   m.bytes_out,
+  return {m.kernels,         m.copies_in,      m.copies_out, m.copies_within, m.copies_between,
+          m.pageable_copies, m.host_waits,     m.bytes_in,   m.bytes_out,     m.bytes_between,
           m.device_bytes(),  m.pinned_bytes(), m.streams,    m.events};
+}
+
+double clock_ms(int device) {
+  return the_machine().clock_ms(device);
 }
 
 machine::machine(const machine_options& options)
     : options_(options),
       used_(options.devices.size()),
       kernels_(options.devices.size()),
+      clocks_ms_(options.devices.size()),
       lost_(options.devices.size()) {}
 
 void machine::check_device(int device) const {
@@ -142,6 +147,25 @@ bool machine::is_pinned(const void* from, std::size_t bytes, const char* what) c
   return true;
 }
 
+bool machine::enable_copies(int device, int other) {
+  check_device(device);
+  check_device(other);
+  if (device == other) return true;
+  for (const int d : {device, other})
+    if (!options_.devices[static_cast<std::size_t>(d)].has_peers) return false;
+  const std::lock_guard lock(mutex_);
+  enabled_.emplace(device, other);
+  return true;
+}
+
+void machine::check_enabled(int device, int other) const {
+  const std::lock_guard lock(mutex_);
+  if (!enabled_.contains({device, other}))
+    throw error(
+        error_kind::misused, 217,
+        of_device(device) + ": copies to GPU " + std::to_string(other) + " have not been enabled");
+}
+
 void machine::inject(fault_kind kind, std::uint64_t after) {
   const std::lock_guard lock(mutex_);
   faults_[kind] = after;
@@ -162,6 +186,16 @@ void machine::lose(int device, const std::string& why) {
   const std::lock_guard lock(mutex_);
   auto& lost = lost_[static_cast<std::size_t>(device)];
   if (lost.empty()) lost = why;
+}
+
+void machine::spend(int device, double ms) {
+  const std::lock_guard lock(mutex_);
+  clocks_ms_[static_cast<std::size_t>(device)] += ms;
+}
+
+double machine::clock_ms(int device) const {
+  const std::lock_guard lock(mutex_);
+  return clocks_ms_.at(static_cast<std::size_t>(device));
 }
 
 std::size_t machine::device_bytes() const {

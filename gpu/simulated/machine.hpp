@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,14 +35,24 @@ class machine {
   /// Errors   gpu::error (misused): they are a device's.
   [[nodiscard]] bool is_pinned(const void* from, std::size_t bytes, const char* what) const;
 
+  /// See enable_copies().
+  [[nodiscard]] bool enable_copies(int device, int other);
+  /// Errors   gpu::error (misused): nobody has enabled them.
+  void check_enabled(int device, int other) const;
+
   void inject(fault_kind kind, std::uint64_t after);
   /// Counts one such thing of the device; true for the one that has to fail.
   [[nodiscard]] bool fails(fault_kind kind, int device);
   void lose(int device, const std::string& why);
 
+  /// Something that the device executes takes this long.
+  void spend(int device, double ms);
+  [[nodiscard]] double clock_ms(int device) const;
+
   // Relaxed: only totals are looked at, when everything is over.
   std::atomic<std::uint64_t> kernels{0}, copies_in{0}, copies_out{0}, copies_within{0},
-      pageable_copies{0}, host_waits{0}, bytes_in{0}, bytes_out{0};
+      copies_between{0}, pageable_copies{0}, host_waits{0}, bytes_in{0}, bytes_out{0},
+      bytes_between{0};
   std::atomic<std::size_t> streams{0}, events{0};
   [[nodiscard]] std::size_t device_bytes() const;
   [[nodiscard]] std::size_t pinned_bytes() const;
@@ -58,9 +69,11 @@ class machine {
   std::map<const std::byte*, block> blocks_;
   std::vector<std::size_t> used_;       // by device
   std::vector<std::uint64_t> kernels_;  // by device, executed
+  std::vector<double> clocks_ms_;       // by device
   std::size_t pinned_ = 0;
   std::vector<std::string> lost_;  // by device; empty: it works
   std::map<fault_kind, std::uint64_t> faults_;
+  std::set<std::pair<int, int>> enabled_;  // copies from one device to another
 };
 
 /// The process's.

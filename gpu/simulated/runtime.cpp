@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -22,22 +23,27 @@ namespace {
 class moment {
  public:
   explicit moment(std::function<void()> demand) : demand_(std::move(demand)) {}
-  void pass() {
+  void pass(double now_ms) {
     const std::lock_guard lock(mutex_);
-    passed_ = true;
+    passed_at_ms_ = now_ms;
     changed_.notify_all();
   }
   void wait_for() {
     demand_();
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return passed_; });
+    changed_.wait(lock, [this] { return passed_at_ms_.has_value(); });
+  }
+  /// By the device's clock; nothing if it is still to come.
+  [[nodiscard]] std::optional<double> passed_at_ms() const {
+    const std::lock_guard lock(mutex_);
+    return passed_at_ms_;
   }
 
  private:
   std::function<void()> demand_;  // tells a late stream that this is waited for
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool passed_ = false;
+  std::optional<double> passed_at_ms_;
 };
 
 /// What stream and moments share, so that a moment can outlive its stream.
@@ -65,6 +71,8 @@ bool is_late(stream_use use) {
       return use != stream_use::compute;
     case simulated::lateness::compute_streams:
       return use == stream_use::compute;
+    case simulated::lateness::everybody:
+      return true;
     case simulated::lateness::nobody:
       break;
   }
@@ -128,7 +136,7 @@ struct stream::state {
     const std::lock_guard lock(shared->mutex);
     const auto place = ++shared->enqueued;
     auto here = std::make_shared<moment>([q = shared, place] { q->demand(place); });
-    shared->items.push_back([here] { here->pass(); });
+    shared->items.push_back([here, on = device] { here->pass(the_machine().clock_ms(on)); });
     shared->changed.notify_all();
     return here;
   }
@@ -139,13 +147,14 @@ struct stream::state {
 };
 
 struct event::state {
-  explicit state(int on) : device(on) { ++the_machine().events; }
+  state(int on, event_use of) : device(on), use(of) { ++the_machine().events; }
   ~state() { --the_machine().events; }
   [[nodiscard]] std::shared_ptr<moment> last() const {
     const std::lock_guard lock(mutex);
     return recorded;
   }
   const int device;
+  const event_use use;
   mutable std::mutex mutex;
   std::shared_ptr<moment> recorded;
 };
@@ -179,9 +188,9 @@ void* stream::native() const {
   return state_.get();
 }
 
-event::event(int device) {
+event::event(int device, event_use use) {
   the_machine().check_device(device);
-  state_ = std::make_unique<state>(device);
+  state_ = std::make_unique<state>(device, use);
 }
 event::~event() = default;
 event::event(event&&) noexcept = default;
@@ -203,6 +212,20 @@ void synchronise(const event& e) {
   ++the_machine().host_waits;
   if (const auto moment = e.get().last()) moment->wait_for();
   the_machine().check_alive(e.get().device);
+}
+
+double milliseconds_between(const event& from, const event& to) {
+  const auto when = [](const event& e) {
+    const auto moment = e.get().last();
+    const auto at = moment ? moment->passed_at_ms() : std::nullopt;
+    if (e.get().use != event_use::timing || !at)
+      throw error(error_kind::misused, 400,
+                  "the time is asked of an event that is not for timing, or has not passed");
+    return *at;
+  };
+  if (from.get().device != to.get().device)
+    throw error(error_kind::misused, 400, "the time is asked between events of two devices");
+  return when(to) - when(from);
 }
 
 device_memory::device_memory(int device, std::size_t bytes)
@@ -273,13 +296,23 @@ void copy_within_device(stream& s, void* to, const void* from, std::size_t bytes
   copy_between_devices(s, to, s.device(), from, s.device(), bytes);
 }
 
+bool enable_copies(int device, int other) {
+  return the_machine().enable_copies(device, other);
+}
+
 void copy_between_devices(stream& s, void* to, int to_device, const void* from, int from_device,
                           std::size_t bytes) {
   if (bytes == 0) return;
   auto& m = the_machine();
   m.check_on_device(to_device, to, bytes, "copy between devices, target");
   m.check_on_device(from_device, from, bytes, "copy between devices, source");
-  ++m.copies_within;
+  if (from_device == to_device) {
+    ++m.copies_within;
+  } else {
+    m.check_enabled(from_device, to_device);
+    ++m.copies_between;
+    m.bytes_between += bytes;
+  }
   s.get().enqueue_work(simulated::fault_kind::copy, [=] { std::memcpy(to, from, bytes); });
 }
 

@@ -43,7 +43,7 @@ struct rig {
 TEST_CASE("coordinator: routes change at the latest clock that anybody has not begun") {
   rig t;
   REQUIRE(t.ready.got->size() == 1);
-  t.tell(change_wanted{{0, 1}, std::nullopt});
+  t.tell(change_wanted{{0, 1}, std::nullopt, "links are fast"});
   REQUIRE(t.hold.got->size() == 1);
   t.stands(0, 41);
   t.stands(2, 43);
@@ -52,6 +52,7 @@ TEST_CASE("coordinator: routes change at the latest clock that anybody has not b
   REQUIRE(t.agreed.got->size() == 1);
   CHECK(t.agreed.got->front().clock == clock_id{43});
   CHECK(t.agreed.got->front().routes == std::vector<std::uint8_t>{0, 1});
+  CHECK(t.agreed.got->front().why == "links are fast");
 
   SUBCASE("nobody builds anew before all have drained, nor begins before all have built") {
     t.stands(0, 43, true);
@@ -62,18 +63,18 @@ TEST_CASE("coordinator: routes change at the latest clock that anybody has not b
     CHECK(t.ready.got->size() == 1);
     t.everybody_is_ready();
     CHECK(t.ready.got->size() == 2);
-    t.tell(change_wanted{{0, 0}, std::nullopt});
+    t.tell(change_wanted{{0, 0}, std::nullopt, ""});
     CHECK(t.hold.got->size() == 2);
   }
   SUBCASE("one change at a time") {
-    t.tell(change_wanted{{1, 1}, std::nullopt});
+    t.tell(change_wanted{{1, 1}, std::nullopt, ""});
     CHECK(t.hold.got->size() == 1);
   }
 }
 
 TEST_CASE("coordinator: of a change whose clock all know only the end is waited for") {
   rig t;
-  t.tell(change_wanted{{0, 1}, clock_id{20}});
+  t.tell(change_wanted{{0, 1}, clock_id{20}, ""});
   CHECK(t.hold.got->empty());
   for (std::uint32_t w = 0; w < 3; ++w) t.stands(w, 20, true);
   CHECK(t.agreed.got->empty());

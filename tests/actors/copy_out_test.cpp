@@ -16,6 +16,9 @@ struct waiting_room {
   test::sim sim;
   std::vector<told_when_over> waiting;
   std::string log;
+  std::shared_ptr<homecoming> home = std::make_shared<homecoming>();
+  trace_log trace{true};
+  trace_lane* lane = trace.lane("copy_out [0]");
   test::probe<work_done> layer = sim.listen<work_done>();
   test::probe<nonfinite_found> solver = sim.listen<nonfinite_found>();
   handle<copy_out> it;
@@ -25,10 +28,11 @@ struct waiting_room {
     s.enter_thread = [] {};
     s.first_nonfinite = []() -> std::optional<std::string> { return std::nullopt; };
     s.solver = solver.in;
+    s.home = home;
+    s.trace = lane;
     it = sim.spawn<copy_out>("copy_out [0]", std::move(s));
   }
-  void bring(std::uint64_t clock, std::vector<float> outputs = {}) {
-    issue_work work;
+  void bring(std::uint64_t clock, std::vector<float> outputs = {}, issue_work work = {}) {
     work.bring_home = [this](told_when_over over) { waiting.push_back(std::move(over)); };
     work.settle = [this, clock] { log += "s" + std::to_string(clock); };
     if (!outputs.empty()) work.read_outputs = [outputs] { return outputs; };
@@ -36,6 +40,7 @@ struct waiting_room {
     work.pass = {clock_id{clock}, 0, 0};
     work.backward = outputs.empty();
     work.layer = "fc7";
+    home->sent();  // as the stream does
     sim.tell(it, bring_home{work});
     sim.settle();
   }
@@ -54,7 +59,9 @@ TEST_CASE(
   t.bring(1);
   CHECK(t.log.empty());
   CHECK(t.layer.got->empty());
+  CHECK_FALSE(t.home->idle_since(1));
   t.arrive(0);
+  CHECK_FALSE(t.home->idle_since(1));
   CHECK(t.log == "s0");
   REQUIRE(t.layer.got->size() == 1);
   CHECK(value(t.layer.got->front().pass.clock) == 0);
@@ -62,6 +69,21 @@ TEST_CASE(
   t.arrive(1);
   CHECK(t.log == "s0s1");
   CHECK(t.layer.got->size() == 2);
+  CHECK(t.home->idle_since(1).value_or(0) > 1);
+}
+
+TEST_CASE(
+    "copy_out: the trace tells gradients that come home from those that are added elsewhere") {
+  waiting_room t;
+  issue_work added;
+  added.home_phase = "sum";
+  t.bring(0);
+  t.bring(1, {}, added);
+  t.arrive(0);
+  t.arrive(1);
+  std::string phases;
+  t.lane->for_each([&](const trace_span& s) { phases += std::string(s.phase) + "; "; });
+  CHECK(phases == "bring home; sum; ");
 }
 
 TEST_CASE(

@@ -90,6 +90,21 @@ TEST_CASE("diagnose: nobody is judged before the others have reported since, or 
   CHECK(diagnose(state, 101 * s + s / 5).stall);
 }
 
+TEST_CASE("diagnose: whose reports are late, but not what its link brings, waits in a slow link") {
+  auto state = running(2);
+  reports_until(state, 0, 104 * s);
+  reports_until(state, 1, 101 * s);
+  waits_for(state, 0, "ip1");
+  add_edge(state.workers[0], "gradient_push ip1", "network_link 1", "send_frame", 5, 3'000'000);
+  CHECK(diagnose(state, 104 * s).stall->silent_ns == 3 * s);
+  state.workers[1].alive_ns = 104 * s - s / 10;
+  const auto d = diagnose(state, 104 * s);
+  REQUIRE(d.stall);
+  CHECK(
+      to_string(*d.stall, 104 * s)
+          .ends_with("is not back; it waits for worker 1; 3.00 MB wait in the link between them"));
+}
+
 TEST_CASE("diagnose: of peers that are heard the one that is behind is named") {
   auto state = running(3);
   for (const std::uint32_t id : {0, 1, 2}) {

@@ -41,7 +41,9 @@ struct broadcast_of {
     cut.by_parameter = {{0}, {1}};
     cut.by_owner.resize(workers);
     store = std::make_shared<parameter_store>(n, cut, workers);
-    factors = std::make_shared<factor_store>(one_pass, passes, workers, clock_id{5});
+    factors = std::make_shared<factor_store>(
+        one_pass, factor_rows(workers, std::vector<std::size_t>(passes, one_pass.rows)),
+        clock_id{5});
     factor_broadcast_setup s;
     s.overlap = std::make_shared<overlap_meter>(1);
     s.layer = layer_id{7};

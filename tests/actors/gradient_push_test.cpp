@@ -209,6 +209,16 @@ TEST_CASE("gradient_sum: replicas are added when every layer that writes has run
   CHECK(sum.total(0, 0)[0] == 3.0f);
 }
 
+TEST_CASE("gradient_sum: what a device has added to the first replica's is waited for, not added") {
+  std::vector<float> r0{3}, r2{4};
+  gradient_sum sum(std::make_shared<test::plain_arithmetic>(), {{r0}, {std::span<float>()}, {r2}},
+                   1);
+  CHECK_FALSE(sum.contribute(0, 0));
+  CHECK_FALSE(sum.contribute(0, 0));
+  CHECK(sum.contribute(0, 0));
+  CHECK(sum.total(0, 0)[0] == 7.0f);
+}
+
 TEST_CASE(
     "gradient_sum: at staleness 2 the sums of three clocks stay, whatever is computed after them") {
   std::vector<float> r0{0}, r1{0};

@@ -44,6 +44,34 @@ TEST_CASE("link_probe: the rate of all links together, without the round trip") 
     }
 }
 
+TEST_CASE("link_probe: who knows about how fast a line is asks once") {
+  for (const double faster : {0.5, 1.0, 8.0}) {
+    CAPTURE(faster);
+    link_probe p(2, 1000, 40);
+    network n{0.0005, 8e-6 / (faster * 1000)};
+    std::size_t sent = 0;
+    CHECK(n.measure(p, sent) == doctest::Approx(faster * 1000).epsilon(0.01));
+    CHECK(p.next_number() == (faster > 1 ? 44 : 42));
+    CHECK(n.now.time_since_epoch() < 80ms);
+  }
+}
+
+TEST_CASE("link_probe: a round's frames are its bytes, and the last one says so") {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{1} << 20, (std::size_t{5} << 20) / 2}) {
+    const auto frames = frames_of({7, bytes}, 3);
+    std::size_t all = 0;
+    for (const auto& f : frames) {
+      const auto& head = std::get<frames::probe>(f.header);
+      CHECK(head.round == 7);
+      CHECK(head.last == (&f == &frames.back()));
+      CHECK(f.priority == 3);
+      all += f.data.bytes.size();
+    }
+    CHECK(all == bytes);
+  }
+}
+
 TEST_CASE("link_probe: answers to other rounds and repeated ones count for nothing") {
   link_probe p(2);
   link_probe::time_point now{};

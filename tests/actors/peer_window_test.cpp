@@ -131,7 +131,8 @@ TEST_CASE(
 }
 
 TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {
-  const auto store = std::make_shared<factor_store>(factor_shape{4, 3, 2}, 1, 3, clock_id{5});
+  const auto store =
+      std::make_shared<factor_store>(factor_shape{4, 3, 2}, factor_rows(3, {4}), clock_id{5});
   window_on t(2, {{7, store}});
   const auto factors = [&](std::uint64_t clock, std::uint64_t first, std::uint32_t rows = 4) {
     return t.refused(frames::factors{layer_id{7}, clock_id{clock}, rows, first});
@@ -153,7 +154,8 @@ TEST_CASE("peer_window: factors come clock by clock, each value once, none befor
 }
 
 TEST_CASE("peer_window: with staleness a peer may be so many clocks ahead, and not one more") {
-  const auto factors = std::make_shared<factor_store>(factor_shape{1, 1, 1}, 1, 3, clock_id{5}, 2);
+  const auto factors =
+      std::make_shared<factor_store>(factor_shape{1, 1, 1}, factor_rows(3, {1}), clock_id{5}, 2);
   window_on t(2);
   t.window =
       peer_window({worker_id{1}, worker_id{2}, clock_id{5}, {true}, t.store, {{7, factors}}, 2});

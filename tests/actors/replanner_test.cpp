@@ -49,11 +49,12 @@ struct watched {
       out[d.layer] = d.chosen == route::factor_broadcast;
     return out;
   }
-  std::optional<replanner::proposal> told(double mbit_s, std::uint32_t from = 0, int times = 3) {
+  std::optional<replanner::proposal> told(double mbit_s, std::uint32_t from = 0, int times = 3,
+                                          bool probed = false) {
     std::optional<replanner::proposal> answer;
     for (int i = 0; i < times; ++i) {
       now += 250ms;
-      if (auto p = it.told(worker_id{from}, mbit_s, now)) answer = std::move(p);
+      if (auto p = it.told(worker_id{from}, mbit_s, probed, now)) answer = std::move(p);
     }
     return answer;
   }
@@ -101,6 +102,23 @@ TEST_CASE(
   // The traffic of other routes reads otherwise.
   CHECK_FALSE(t.told(0.8 * slow, 1, 8));
   CHECK(t.told(fast, 1));
+}
+
+TEST_CASE("replanner: what a probe says is taken as it is, whatever traffic reads") {
+  watched t(slow);
+  CHECK_FALSE(t.told(0.6 * slow, 0));  // means `slow`
+  const auto p = t.told(0.6 * fast, 0, 2, true);
+  REQUIRE(p);
+  CHECK(p->factors == std::vector<bool>{false, false});
+  CHECK(p->why.find("carry 12000 Mbit/s together now, and carried 200") != std::string::npos);
+}
+
+TEST_CASE("replanner: a probe and what is read off traffic do not confirm each other") {
+  watched t(slow);
+  for (int i = 0; i < 4; ++i) {
+    CHECK_FALSE(t.told(fast, 0, 1, true));
+    CHECK_FALSE(t.told(fast, 0, 1, false));
+  }
 }
 
 TEST_CASE("replanner: a first reading that is far from the probe's rate is believed") {

@@ -7,6 +7,8 @@
 #include <google/protobuf/text_format.h>
 
 #include <cmath>
+#include <memory>
+#include <optional>
 
 using namespace poseidon;
 
@@ -30,6 +32,17 @@ struct recorder : progress {
     snapshots_.push_back(version);
   }
   void note(const std::string&) override {}
+  void stepped(const step& s) override { steps_.push_back(s); }
+  std::shared_ptr<void> working(long_task task) override {
+    task_ = std::move(task);
+    const auto shown = std::make_shared<int>();
+    shown_ = shown;
+    return shown;
+  }
+  [[nodiscard]] bool task_is_over() const { return shown_.expired(); }
+  std::vector<step> steps_;
+  std::optional<long_task> task_;
+  std::weak_ptr<int> shown_;
 };
 
 /// Worker 0's solver with a data layer per replica, one layer that learns, and the test nets of `spec`. The
@@ -64,6 +77,7 @@ struct solver_rig {
     s.micro_batches = o.micro_batches;
     s.layers_that_learn = 1;
     s.images_per_clock = 10;
+    s.images_of_all = 10 * o.workers;
     s.test_phases = o.test_phases;
     REQUIRE(google::protobuf::TextFormat::ParseFromString("lr_policy: 'fixed' base_lr: 1 " + text,
                                                           &s.spec));
@@ -198,6 +212,47 @@ TEST_CASE("solver: a snapshot waits for fresh parameters, and the next clock for
   CHECK(t.done.got->empty());
   t.tell(snapshot_written{version_id{4}, "s", ""});
   CHECK(t.done.got->size() == 1);
+}
+
+TEST_CASE(
+    "solver: a run that is quicker than its disk ends when all of its snapshots are written") {
+  solver_rig t("max_iter: 4 snapshot: 2");
+  t.clock();
+  t.clock();
+  t.tell(snapshot_copied{version_id{2}});
+  t.clock();
+  t.clock();
+  t.tell(snapshot_copied{version_id{4}});
+  t.tell(snapshot_written{version_id{2}, "s", ""});
+  CHECK(t.done.got->empty());
+  t.tell(snapshot_written{version_id{4}, "s", "the disk is full"});
+  REQUIRE(t.done.got->size() == 1);
+  CHECK(t.done.got->front().snapshot_error == "the disk is full");
+  CHECK(t.display->snapshots_ == std::vector<std::uint64_t>{2, 4});
+}
+
+TEST_CASE("solver: every iteration is told, displayed or not, from where a resumed run begins") {
+  solver_rig t("max_iter: 7 display: 0", {.first_clock = 5});
+  REQUIRE(t.display->steps_.size() == 1);
+  CHECK(t.display->steps_[0].done == 5);
+  CHECK(t.display->steps_[0].images == 0);
+  t.clock();
+  REQUIRE(t.display->steps_.size() == 2);
+  CHECK(t.display->steps_[1].done == 6);
+  CHECK(t.display->steps_[1].total == 7);
+  CHECK(t.display->steps_[1].images == 10);
+}
+
+TEST_CASE("solver: a test phase is a task that asks how many of its passes are computed") {
+  solver_rig t("max_iter: 2 test_iter: 3 test_interval: 2 test_initialization: true");
+  REQUIRE(t.display->task_);
+  CHECK(t.display->task_->total == 3);
+  CHECK(t.display->task_->done() == 0);
+  CHECK(t.display->task_->training_stands);
+  CHECK_FALSE(t.display->task_is_over());
+  t.test(0, 0.25f);
+  CHECK(t.display->task_->done() == 3);
+  CHECK(t.display->task_is_over());
 }
 
 TEST_CASE("solver: after training there is one more snapshot, unless the solver says no") {

@@ -31,3 +31,15 @@ TEST_CASE("test_phase: finished when every value of every pass is in, sums kept"
   CHECK(phase.finished());
   CHECK(phase.sums() == std::vector<double>{2.0, 4.0});
 }
+
+TEST_CASE("test_phase: a net that has nothing to print is passed through and divides by nothing") {
+  test_phase phase({3, 1, 0, 1}, 0);
+  for (int pass = 0; pass < 3; ++pass) {
+    CHECK_FALSE(phase.finished());
+    REQUIRE(phase.start(0) == pass);
+    CHECK_FALSE(phase.start(0));
+    phase.issued(0, 1);
+  }
+  CHECK(phase.finished());
+  CHECK(phase.computed() == 3);
+}

@@ -86,6 +86,34 @@ server_options quick() {
   return o;
 }
 
+/// Answers /late when the test says so, everything else at once.
+class late_site : public site {
+ public:
+  answer get(const request& r) override {
+    answer a;
+    if (r.path == "/late") {
+      const std::lock_guard lock(mutex_);
+      a.later = asked_.emplace_back().get_future();
+      changed_.notify_all();
+    } else {
+      a.head = {200, "text/plain", "you are at " + r.path, ""};
+    }
+    return a;
+  }
+  std::promise<response> next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !asked_.empty(); });
+    auto first = std::move(asked_.front());
+    asked_.erase(asked_.begin());
+    return first;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::promise<response>> asked_;
+};
+
 class blocked_actor : public actor<blocked_actor> {
  public:
   static constexpr const char* type_name = "blocked";
@@ -107,6 +135,28 @@ TEST_CASE("server: answers one request after the other on a connection") {
       s, "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const auto got = read_until(*socket, "at /b");
   CHECK(got.find("you are at /a") < got.find("you are at /b"));
+}
+
+TEST_CASE("server: an answer that takes long keeps nobody else waiting, and comes in its turn") {
+  auto o = quick();
+  o.patience = milliseconds{30};  // of ours with a client, not of a client with us
+  const auto shown = std::make_shared<late_site>();
+  server s(o, shown);
+  auto socket = ask(s, "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto promise = shown->next();
+  const std::string then = "GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  socket->write(std::as_bytes(std::span(then)));
+  // Somebody who says nothing is sent away meanwhile, so more than the patience has passed.
+  CHECK(read_until(*connect_to(s.address(), deadline)).empty());
+  CHECK(answers(get(s, "/a"), 200));
+  promise.set_value({200, "text/plain", "late, but here", ""});
+  const auto got = read_until(*socket, "at /b");
+  CHECK(got.find("late, but here") < got.find("you are at /b"));
+  auto gone = ask(s, "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto unheard = shown->next();
+  gone.reset();
+  CHECK(answers(get(s, "/a"), 200));
+  unheard.set_value({});  // nobody is there to hear it
 }
 
 TEST_CASE("server: refuses what is not to be answered, in words") {

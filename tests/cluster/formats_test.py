@@ -34,7 +34,7 @@ class Formats(unittest.TestCase):
         data = [cluster.BIN / "poseidon-data", "convert"]
         subprocess.run([*data, "images", paths["list"], "--gray", "--backend", "leveldb", "--out", paths["leveldb"]],
                        check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([*data, "db", paths["leveldb"], "--encoded", "png", "--out", paths["packed"]],
+        subprocess.run([*data, "db", paths["leveldb"], "--encode-type", "png", "--out", paths["packed"]],
                        check=True, stdout=subprocess.DEVNULL)
         return paths
 

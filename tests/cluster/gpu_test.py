@@ -1,5 +1,6 @@
 # tests/cluster/gpu_test.py - nodes with GPUs, simulated ones: the whole plug-in but the vendor's libraries. With
 # POSEIDON_GPU_PLUGIN=FILE in the environment on that plug-in's GPU 0, as tools/gpu-check does.
+import json
 import os
 import pathlib
 import re
@@ -26,6 +27,10 @@ def gpu(devices="0", logical=None, math="fp32"):
 def two_gpus(devices):
     """These, or two logical devices where there is one GPU."""
     return gpu(devices) if PLUGIN.name == SIMULATED.name else gpu(logical=2)
+
+
+def four_replicas(devices):
+    return gpu(devices if PLUGIN.name == SIMULATED.name else "0", logical=4)
 
 
 class Gpu(unittest.TestCase):
@@ -65,6 +70,66 @@ class Gpu(unittest.TestCase):
                 for ours, theirs in zip(self.losses(), losses):
                     self.assertAlmostEqual(ours, theirs, delta=2e-3)
 
+    def test_a_model_is_tested_on_gpus_as_on_the_cpu(self):
+        weights = self.train("trained", ["--devices", "cpu:1"])
+        net = self.cluster.folder / "trained.net.prototxt"
+        net.write_text(net.read_text() + TEST_NET.replace("{{", "{").replace("}}", "}"))
+        words = ["test", "--model", net, "--weights", weights, "--iterations", 3]
+        said = {}
+        for name, devices in (("cpu", ["--devices", "cpu:1"]), ("gpu", gpu()), ("two", gpu(logical=2))):
+            node = self.cluster.node(*words, *devices)
+            self.assertEqual(node.wait(), 0, node.output)
+            said[name] = {key: float(value) for key, value in re.findall(r"^(Loss|accuracy)\W+([\d.e+-]+)", node.output, re.M)}
+        self.assertEqual(set(said["cpu"]), {"Loss", "accuracy"})
+        for name in ("gpu", "two"):
+            for key, value in said["cpu"].items():
+                self.assertAlmostEqual(said[name][key], value, delta=1e-4, msg=(name, key))
+
+    def test_layers_are_timed_on_a_gpu(self):
+        net = small_run.solver(self.cluster.folder, "timed").with_suffix("").with_suffix(".net.prototxt")
+        profile = self.cluster.folder / "profile"
+
+        for devices in gpu(), gpu(logical=2):
+            for phase in "TEST", "TRAIN":
+                node = self.cluster.node("time", "--model", net, "--synthetic", "1x28x28", "--iterations", 2, "--phase", phase,
+                                         *devices, *(["--profile-out", profile] if phase == "TRAIN" else []))
+                self.assertEqual(node.wait(), 0, node.output)
+                self.assertRegex(node.output, r"(?m)^conv1 +Convolution +[\d.]+")
+                self.assertEqual(bool(re.search("(?m)^update ", node.output)), phase == "TRAIN", node.output)
+                with_waits = re.search(r"each layer with a wait for the device behind it: ([\d.]+) ms an iteration", node.output)
+                without = re.search(r"(?m)^iteration ([\d.]+) ms", node.output)
+                self.assertTrue(with_waits and without, node.output)
+        self.assertRegex(profile.read_text(), r"simulated.*, 2 replicas, time of the first over 2 iterations, with a wait")
+
+    def test_a_layer_without_kernel_runs_on_the_cpu_and_the_user_hears_of_it_once(self):
+        out = self.cluster.folder / "scores.h5"
+        layer = f'layer {{{{ name: "out" type: "HDF5Output" bottom: "ip2" bottom: "label" hdf5_output_param {{{{ file_name: "{out}" }}}} }}}}\n'
+        text = small_run.NET.replace('layer {{ name: "loss"', layer + 'layer {{ name: "loss"')
+        cpu = self.train("cpu", ["--devices", "cpu:1"], text=text)
+        self.assertNotIn("no kernel", self.last.output)
+        size = out.stat().st_size
+        out.unlink()
+        self.assert_close(cpu, self.train("gpu", gpu(), text=text))
+        self.assertEqual(self.last.output.count('layer "out" (HDF5Output) has no kernel on the GPU: it runs on the CPU, and each '
+                                                'pass waits for its values'), 1, self.last.output)
+        self.assertEqual(out.stat().st_size, size)
+        path = small_run.solver(self.cluster.folder, "twice", iterations=1, text=text)
+        node = self.cluster.node("--solver", path, *gpu(logical=2))
+        self.assertEqual(node.wait(), 2, node.output)
+        self.assertIn('layer "out" (HDF5Output) writes one file', node.output)
+
+    def test_autotune_says_what_it_gained_and_is_refused_where_bits_are_promised(self):
+        self.train("tuned", gpu(math="tf32") + ["--autotune"])
+        self.assertRegex(self.last.output, r"autotune on GPU 0: \d+ products of convolutions tried, \d+ of them computed in another")
+        self.train("untuned", gpu(math="tf32"))
+        self.assertNotIn("autotune", self.last.output)
+        path = small_run.solver(self.cluster.folder, "strict", iterations=1)
+        for words, text in ((gpu() + ["--autotune"], "--autotune goes without --math fp32"),
+                            (["--devices", "cpu:1", "--autotune"], "--autotune belongs to GPUs")):
+            node = self.cluster.node("--solver", path, *words)
+            self.assertEqual(node.wait(), 2, node.output)
+            self.assertIn(text, node.output)
+
     def test_two_runs_on_a_gpu_give_the_same_bits(self):
         cluster.assert_same_weights(self.train("one", gpu(), norm=True), self.train("again", gpu(), norm=True))
 
@@ -76,6 +141,25 @@ class Gpu(unittest.TestCase):
     def test_several_micro_batches_on_several_devices_equal_as_many_nodes(self):
         cluster.assert_same_weights(self.train("both", two_gpus("0,1"), batch=32, iter_size=2, text=small_run.SHARED_NET),
                                     self.train("nodes", gpu(), gpu(), batch=16, iter_size=2, text=small_run.SHARED_NET))
+
+    def test_four_devices_equal_four_nodes(self):
+        for kind in ({}, {"norm": True}, {"text": small_run.SHARED_NET}):
+            with self.subTest(**kind):
+                nodes = self.train("nodes", *[gpu()] * 4, batch=8, **kind)
+                for devices in ("0,1,2", "0", "2,1"):
+                    cluster.assert_same_weights(nodes, self.train("four", four_replicas(devices), batch=32, **kind))
+
+    @with_simulated_machine
+    def test_gradients_are_added_on_devices_that_are_peers_and_else_on_the_host(self):
+        """GPU 3 has no peers: of 0, 1, 3 and 0 the host adds the last two."""
+        for kind in ({}, {"iter_size": 2, "text": small_run.SHARED_NET}):
+            runs = {}
+            for devices, added in (("3,0,1", 0), ("0,1,2", 4), ("0,1,3", 2)):
+                runs[devices] = self.train(f"on {devices}", four_replicas(devices), batch=32, first=["--log-level", "debug"],
+                                           **kind)
+                said = re.findall(r"the first (\d) of 4 replicas add their gradients", self.last.output)
+                self.assertEqual(said, [str(added)] if added else [])
+                cluster.assert_same_weights(runs["3,0,1"], runs[devices])
 
     def test_a_cpu_and_a_gpu_train_together(self):
         cpu = self.train("cpu", ["--devices", "cpu:1"], ["--devices", "cpu:1"])
@@ -92,6 +176,8 @@ class Gpu(unittest.TestCase):
     def test_with_staleness_every_pass_computes_with_one_version(self):
         snapshot = self.train("stale", gpu(), gpu(), first=["--staleness", "2"])
         self.assertTrue(cluster.weights(snapshot))
+        self.assertTrue(all(loss < 10 for loss in self.losses()), self.last.output)
+        self.train("devices", two_gpus("0,1"), two_gpus("1,0"), first=["--staleness", "2"])
         self.assertTrue(all(loss < 10 for loss in self.losses()), self.last.output)
 
     def test_a_test_net_shares_the_devices_parameters(self):
@@ -159,8 +245,13 @@ class Gpu(unittest.TestCase):
 
     def test_the_trace_shows_gradients_leaving(self):
         trace = self.cluster.folder / "trace.json"
-        self.train("traced", gpu(), first=["--trace", trace])
-        self.assertIn("bring home", trace.read_text())
+        self.train("traced", two_gpus("0,1"), first=["--trace", trace])
+        events = json.loads(trace.read_text())["traceEvents"]
+        lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        phases = {(lanes[e["tid"]], e["cat"]) for e in events if e["ph"] == "X" and e["name"] == "ip1"}
+        self.assertIn(("copy_out [0]", "bring home"), phases)
+        self.assertIn(("copy_out [1]", "sum"), phases)
+        self.assertNotIn(("copy_out [1]", "bring home"), phases)
 
 
 if __name__ == "__main__":

@@ -307,12 +307,14 @@ class Runs(unittest.TestCase):
 
     def test_a_quiet_run_starts_all_nodes_at_once(self):
         solver = small_run.solver(self.folder, "s", iterations=3)
-        with cluster.socket_that_refuses() as address:  # a port that was free a moment ago
-            port = address.split(":")[1]
-        run = self.launch(f"127.0.0.1:{port}\nbeta\n", "--solver", solver, "--log-level", "quiet")
-        self.assertEqual(run.wait(), 0, run.output)
-        self.assertEqual(len(run.lines), 1, run.output)
-        self.assertRegex(run.lines[0], r"^127\.0\.0\.1: snapshot ")
+        for words in ("--log-level", "quiet"), ("--quiet",):
+            with self.subTest(words):
+                with cluster.socket_that_refuses() as address:  # a port that was free a moment ago
+                    port = address.split(":")[1]
+                run = self.launch(f"127.0.0.1:{port}\nbeta\n", "--solver", solver, *words)
+                self.assertEqual(run.wait(), 0, run.output)
+                self.assertEqual(len(run.lines), 1, run.output)
+                self.assertRegex(run.lines[0], r"^127\.0\.0\.1: snapshot ")
 
 
 if __name__ == "__main__":

@@ -5,35 +5,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import urllib.request
 
 import cluster
 import small_run
+from web_page import PAGE, Events, text_of
 
 HEALTH = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-PAGE = r"page at (http://\S+)/"
 
 
 def fetch(page, path, as_json=True):
-    with urllib.request.urlopen(page + path, timeout=20) as answer:
-        text = answer.read().decode()
+    text = text_of(page + path)
     return json.loads(text) if as_json else text
-
-
-class Events:
-    """The stream of a node's page, read as it comes."""
-
-    def __init__(self, page, query=""):
-        self.answer = urllib.request.urlopen(page + "/events" + query, timeout=20)
-
-    def __iter__(self):
-        kind = ""
-        for line in self.answer:
-            text = line.decode().rstrip("\n")
-            if text.startswith("event: "):
-                kind = text[7:]
-            elif text.startswith("data: "):
-                yield kind, json.loads(text[6:])
 
 
 class Page(small_run.Trained):
@@ -97,9 +79,12 @@ class Page(small_run.Trained):
             self.assertEqual({n["group"] for n in self.graph["nodes"]} - groups, set())
 
     def test_each_layer_says_its_route_and_why(self):
-        first, second = self.two_nodes("--routes", "sfb")
+        first, second = self.two_nodes("--routes", "sfb", joiner=["--web", "127.0.0.1:0"])
         self.until(lambda: self.clock_of(0) > 0, "training")
         routes = {r["layer"]: r for r in fetch(self.page, "/api/graph")["routes"]}
+        self.assertEqual(routes["ip1"]["why"], "as --routes sfb says")
+        others = fetch(second.wait_for(PAGE)[1], "/api/graph")["routes"]
+        self.assertEqual({r["layer"]: r["why"] for r in others}, {name: r["why"] for name, r in routes.items()})
         self.assertEqual({name: r["route"] for name, r in routes.items()},
                          {"conv1": "parameter_server", "ip1": "factor_broadcast", "ip2": "factor_broadcast"})
         self.assertIn("Convolution", routes["conv1"]["why"])
@@ -109,7 +94,8 @@ class Page(small_run.Trained):
     def test_after_a_change_of_routes_the_page_shows_what_runs_now(self):
         measured, routes = self.cluster.folder / "measured.json", self.cluster.folder / "routes"
         routes.write_text("@20 ip1 sfb\n@300 ip1 ps\n")
-        first, second = self.two_nodes("--routes", routes, "--graph", measured, iterations=1500, hidden=256, batch=8)
+        first, second = self.two_nodes("--routes", routes, "--graph", measured, iterations=1500, hidden=256, batch=8,
+                                       joiner=["--web", "127.0.0.1:0"])
         self.until(lambda: self.clock_of(1) > 320, "both changes are behind")
         for worker in (0, 1):
             def shown_anew():
@@ -127,6 +113,8 @@ class Page(small_run.Trained):
         self.assertEqual(self.routes["ip1"]["route"], "parameter_server")
         self.assertEqual(self.routes["ip1"]["why"], f"changed at clock 300: as --routes {routes} asks")
         self.assertNotIn("changed", self.routes["conv1"]["why"])
+        others = fetch(second.wait_for(PAGE)[1], "/api/graph")["routes"]
+        self.assertEqual({r["layer"]: r["why"] for r in others}, {name: r["why"] for name, r in self.routes.items()})
         last = None
         for kind, data in Events(self.page):
             if kind == "tick" and len(data["members"]) == 2:

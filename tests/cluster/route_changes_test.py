@@ -1,12 +1,24 @@
 # tests/cluster/route_changes_test.py - routes change while a run goes on, and nothing of what was trained is lost.
 import re
 import signal
+import subprocess
 
 import cluster
+import faulty_wire
 import small_run
 
 CHANGED = re.compile(r"routes: from clock (\d+) on: (.*)")
 ITERATIONS = 12
+# Two layers on nodes that compute as slowly as CPUs: factors are worth it on a slow wire only.
+PERCEPTRON = """
+name: "perceptron"
+layer { name: "data" type: "Data" top: "data" top: "label" transform_param { crop_size: 28 }
+  data_param { source: "none" batch_size: 512 backend: LMDB } }
+layer { name: "fc1" type: "InnerProduct" bottom: "data" top: "fc1" inner_product_param { num_output: 2048 weight_filler { type: "xavier" } } }
+layer { name: "fc2" type: "InnerProduct" bottom: "fc1" top: "fc2" inner_product_param { num_output: 2048 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc2" bottom: "label" top: "loss" }
+"""
+SLOW_BYTES_S = 2.5e6
 # Nothing in it jumps, so that a last bit stays one (routes_test.py).
 SMOOTH = small_run.NET.replace("pool: MAX", "pool: AVE").replace('"ReLU"', '"TanH"')
 
@@ -95,6 +107,28 @@ class RouteChanges(small_run.Trained):
         trained = self.train(2, "@5 ip1 sfb\n@8 ip1 ps\n", options=["--log-level", "debug"], more="poseidon { staleness: 2 }")
         self.assertEqual([clock for clock, _ in self.changes(self.last[0])], [5, 8])
         self.assertTrue(trained.exists())
+
+    def test_routes_move_back_when_a_slow_wire_becomes_fast_although_training_leaves_it_idle(self):
+        folder = self.cluster.folder
+        (folder / "net").write_text(PERCEPTRON)
+        (folder / "solver").write_text(f'net: "{folder}/net" base_lr: 0.001 lr_policy: "fixed" max_iter: 1000000 display: 1 '
+                                       f'snapshot_prefix: "{folder}/none" snapshot_after_train: false\n')
+        subprocess.run([cluster.BIN / "poseidon-node", "time", "--model", folder / "net", "--synthetic", "--images-s", "2000",
+                        "--profile-out", folder / "profile"], check=True, stdout=subprocess.DEVNULL)
+        replay = ["--devices", f"replay:{folder}/profile"]
+        first = self.cluster.node("--solver", folder / "solver", "--listen", "127.0.0.1:0", "--nodes", 2, "--byte-scale", 0.1, *replay)
+        with faulty_wire.FaultyWire(first.wait_for(cluster.LISTENING)[1]) as wire:
+            wire.pace(SLOW_BYTES_S)
+            second = self.cluster.node("--join", wire.address, *replay)
+            first.wait_for(r"^routes: factor_broadcast for fc1, fc2")
+            first.wait_for(r"^clock 2/")
+            wire.pace(None)
+            first.wait_for(r"^routes: a node's links carry \d+ Mbit/s together now, and carried \d\d when routes were chosen: "
+                           r"fc1 to parameter_server, fc2 to parameter_server is to save \d+ %")
+            for node in (first, second):
+                node.wait_for(r"^routes: changed")
+            first.signal(signal.SIGINT)
+            self.assertEqual([first.wait() in (0, 130), second.wait() in (0, 130)], [True, True], first.output + second.output)
 
     def test_a_change_that_cannot_be_is_refused_before_anybody_joins(self):
         routes = self.cluster.folder / "routes"

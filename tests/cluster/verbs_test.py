@@ -82,7 +82,7 @@ class Verbs(unittest.TestCase):
     def test_mistakes_say_what_to_do(self):
         for words, text in [(("tset",), 'Did you mean "test"?'), (("test", "--model", self.net), "--weights is required"),
                             (("test", "--model", self.net, "--weights", "nowhere"), "nowhere: there is no such file"),
-                            (("time", "--model", self.net, "--devices", "gpu"), "expected cpu, or cpu:R"),
+                            (("time", "--model", self.net, "--devices", "gpu"), "expected cpu, cpu:R"),
                             (("time", "--model", self.net, "--phase", "BOTH"), "--phase")]:
             done = node(*words)
             self.assertEqual(done.returncode, 2, done.stdout)

@@ -143,7 +143,8 @@ TEST_CASE("poseidon-data: wrong use and bad files end with one line and exit cod
   refused(mnist(folder) + " --force", "truncated IDX file: 500 bytes");
   CHECK(open_images(folder / "out")->size() == 30);  // the old one is still whole
   refused("info " + (folder / "none").string(), "no such file or folder");
-  refused("mean --source " + (folder / "out").string() + " --out /nowhere/m", "/nowhere/m.partial");
+  refused("mean --source " + (folder / "out").string() + " --out /nowhere/m",
+          "/nowhere/m: cannot be written");
   refused("info " + (folder / "out").string() + " > /dev/full", "standard output");
   refused("", "--help");
   refused("convert mnist --images x", "--labels is required");
@@ -165,7 +166,7 @@ TEST_CASE("poseidon-data: lists of pictures become databases, and these each oth
   auto done = run(from_list + " --resize-height 5 --resize-width 6 --out " + at("plain"));
   CHECK_MESSAGE((done.code == 0 && has(done.text, "12 images of 3x5x6")), done.text);
   CHECK(open_images(folder / "plain")->key(11) == "00000011_p11.ppm");
-  CHECK(run(from_list + " --gray --shuffle --seed 3 --backend leveldb --encoded png --out " +
+  CHECK(run(from_list + " --gray --shuffle --seed 3 --backend leveldb --encode-type png --out " +
             at("packed"))
             .code == 0);
   const auto packed = open_images(folder / "packed");
@@ -188,7 +189,7 @@ TEST_CASE("poseidon-data: lists of pictures become databases, and these each oth
   CHECK(run("mean --source " + at("packed") + " --out " + at("mean")).code == 0);
 
   write_file(folder / "p5.ppm", "P6 4 3 255\nshort");
-  done = run(from_list + " --out " + at("broken"));
+  done = run(from_list + " --strict --out " + at("broken"));
   CHECK(done.code == 2);
   CHECK_MESSAGE((one_line(done.text) && has(done.text, "list:6: \"p5.ppm\" is cut short")),
                 done.text);

@@ -44,7 +44,7 @@ TEST_CASE(
 TEST_CASE("mean: a folder that cannot be written to is named") {
   CHECK(complaint([&] {
           write_mean("/nowhere/m", {{1, 1, 1}, {1}});
-        }).find("/nowhere/m.partial: cannot write") != std::string::npos);
+        }).find("/nowhere/m: cannot be written") != std::string::npos);
 }
 
 TEST_CASE("mean: ours of the training images is, bit for bit, that of Caffe's compute_image_mean" *

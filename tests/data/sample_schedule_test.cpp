@@ -132,3 +132,24 @@ TEST_CASE("sample_schedule: passes_after counts down to 0 in the order of the sa
         CHECK(first_sample(s, {0, w, m, r}) == (11 - wanted) * 16);
       }
 }
+
+TEST_CASE(
+    "own_part: each node goes through its part in order, and with blocks in turn meets the whole's "
+    "samples") {
+  constexpr std::uint64_t workers = 3, block = 4, clocks = 5;
+  const own_part part{workers, block};
+  for (std::uint64_t w = 0; w < workers; ++w) {
+    std::uint64_t expected = 0;
+    for (std::uint64_t c = 0; c < clocks; ++c)
+      for (std::uint64_t i = 0; i < block; ++i) {
+        const auto sample = (c * workers + w) * block + i;  // as first_sample() numbers them
+        CHECK(part.position(sample) == expected);
+        // Part w is blocks w, w + workers, ... of the whole, so this record of it is that one of the whole.
+        const auto of_whole = (expected / block * workers + w) * block + expected % block;
+        CHECK(of_whole == sample);
+        ++expected;
+      }
+  }
+  for (const std::uint64_t sample : {0, 3, 4, 99})
+    CHECK(own_part{1, block}.position(sample) == sample);
+}

@@ -3,6 +3,7 @@
 
 #include "gpu/convolution_shape.hpp"
 #include "gpu/error.hpp"
+#include "gpu/tuning.hpp"
 #include "models/net_builder.hpp"
 
 #include <doctest/doctest.h>
@@ -97,6 +98,37 @@ TEST_CASE(
     }
   }
   CHECK(seen.size() > 500);
+}
+
+TEST_CASE("plans: --autotune has several ways to try, the first of which is the one without it") {
+  const cudnn_device device = an_h200();
+  std::size_t products = 0, with_choice = 0;
+  for (const std::string folder : {"lenet", "alexnet", "googlenet", "resnet50"}) {
+    const net n = training_net(folder);
+    std::set<convolution_shape> seen;
+    for (const net_layer& l : n.layers) {
+      if (l.type != "Convolution") continue;
+      const auto shape =
+          resolve_convolution(l, n.blobs[l.bottoms[0]].shape, n.blobs[l.tops[0]].shape);
+      if (!seen.insert(shape).second) continue;
+      for (const auto direction : directions) {
+        CAPTURE(folder);
+        CAPTURE(l.name);
+        const library_options wishes;
+        const auto ways = convolution_plan::several(device, shape, direction, wishes, most_ways);
+        const convolution_plan alone(device, shape, direction, wishes);
+        REQUIRE_FALSE(ways.empty());
+        CHECK(ways.size() <= most_ways);
+        CHECK(ways[0].engine() == alone.engine());
+        CHECK(ways[0].workspace_bytes() == alone.workspace_bytes());
+        for (const auto& way : ways) CHECK(way.workspace_bytes() <= wishes.workspace_bytes);
+        ++products;
+        if (ways.size() > 1) ++with_choice;
+      }
+    }
+  }
+  MESSAGE(with_choice << " of " << products << " products have more than one way");
+  CHECK(with_choice == products);
 }
 
 TEST_CASE("plans: convolutions of one and of three spatial axes have plans too") {

@@ -10,15 +10,6 @@ using gpu::simulated::lateness;
 
 namespace {
 
-gpu::simulated::machine_options machine(lateness late) {
-  gpu::simulated::machine_options m;
-  m.late = late;
-  return m;
-}
-
-constexpr lateness every_lateness[] = {lateness::nobody, lateness::copy_streams,
-                                       lateness::compute_streams};
-
 /// One pass after the other, with everything waited for.
 struct plain_run {
   std::vector<float> losses;

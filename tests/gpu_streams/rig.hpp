@@ -96,6 +96,16 @@ inline float number(std::uint32_t use, std::size_t i) {
   return unit_float(random_words(use, random_use::filler, 7, i, 0)[0]) - 0.5f;
 }
 
+inline gpu::simulated::machine_options machine(gpu::simulated::lateness late) {
+  gpu::simulated::machine_options m;
+  m.late = late;
+  return m;
+}
+
+inline constexpr gpu::simulated::lateness every_lateness[] = {
+    gpu::simulated::lateness::nobody, gpu::simulated::lateness::copy_streams,
+    gpu::simulated::lateness::compute_streams, gpu::simulated::lateness::everybody};
+
 class rig {
  public:
   /// On a new machine, or the one that there is.

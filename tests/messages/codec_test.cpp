@@ -41,9 +41,13 @@ std::vector<frame_header> one_of_each() {
   v.routes = {0, 1, 1};
   v.wire = {2, 0, 1};
   v.watched = true;
+  v.routes_follow_links = true;
+  v.replicas = 3;
+  v.reasons = {"", "as --routes sfb says"};
+  v.shares = {{3, 1}, {1ull << 30, 2}, {1, 1}};
   return {frames::heartbeat{},
           v,
-          frames::member_ready{worker_id{3}},
+          frames::member_ready{worker_id{3}, 2},
           frames::start_training{},
           frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}},
           frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}},
@@ -63,9 +67,11 @@ std::vector<frame_header> one_of_each() {
           frames::report{},
           frames::hold_training{},
           frames::worker_stands{worker_id{3}, clock_id{1ull << 40}, true},
-          frames::change_routes{clock_id{1ull << 40}, {0, 1, 0}},
+          frames::change_routes{clock_id{1ull << 40}, {0, 1, 0}, "as a file asks"},
           frames::rebuild_graph{},
-          frames::outflow{934.5}};
+          frames::outflow{934.5},
+          frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
+          frames::net_timed{2, 1234.5}};
 }
 
 template <class F>
@@ -104,6 +110,15 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.routes == sent.routes);
   CHECK(v.wire == sent.wire);
   CHECK(v.watched);
+  CHECK(v.routes_follow_links);
+  CHECK(v.replicas == 3);
+  CHECK(v.reasons == sent.reasons);
+  REQUIRE(v.shares.size() == 3);
+  CHECK(v.shares[1].samples == 1ull << 30);
+  CHECK(v.shares[1].replicas == 2);
+  CHECK(there_and_back(frames::member_ready{worker_id{3}, 2}).replicas == 2);
+  CHECK(there_and_back(frames::net_timed{2, 1234.5}).samples_s == 1234.5);
+  CHECK(there_and_back(frames::time_net{"solver", 3, true}).measure);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
   CHECK(r.sums == std::vector<double>{0.5, -1e300, 0.0});
   CHECK(r.test_net == -1);
@@ -113,10 +128,13 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   const auto s = there_and_back(frames::worker_stands{worker_id{3}, clock_id{41}, true});
   CHECK(s.clock == clock_id{41});
   CHECK(s.drained);
-  const auto c = there_and_back(frames::change_routes{clock_id{41}, {0, 1, 0}});
+  const auto c = there_and_back(frames::change_routes{clock_id{41}, {0, 1, 0}, "as a file asks"});
   CHECK(c.clock == clock_id{41});
   CHECK(c.routes == std::vector<std::uint8_t>{0, 1, 0});
+  CHECK(c.why == "as a file asks");
   CHECK(there_and_back(frames::outflow{934.5}).mbit_s == 934.5);
+  CHECK_FALSE(there_and_back(frames::outflow{934.5}).probed);
+  CHECK(there_and_back(frames::outflow{934.5, true}).probed);
   const auto h = there_and_back(frames::history{chunk_id{1}, 2, version_id{3}}, 8);
   CHECK(h.chunk == chunk_id{1});
   CHECK(h.slot == 2);
@@ -196,9 +214,10 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
           "view: wire format is 3, expected at most 2");
   }
   SUBCASE("routes and rates that cannot be") {
-    CHECK(std::string(refused([] {
-                        (void)decode_header(encoded(frames::change_routes{clock_id{4}, {0, 2}}));
-                      }).what()) == "change_routes: route is 2, expected at most 1");
+    CHECK(
+        std::string(refused([] {
+                      (void)decode_header(encoded(frames::change_routes{clock_id{4}, {0, 2}, ""}));
+                    }).what()) == "change_routes: route is 2, expected at most 1");
     CHECK(refused([] { (void)decode_header(encoded(frames::change_routes{})); }).field ==
           "number of routes");
     CHECK(refused([] { (void)decode_header(encoded(frames::outflow{-1})); }).field == "Mbit/s");

@@ -141,3 +141,17 @@ TEST_CASE("routes_table and routes_json: every layer with both costs and the cho
   CHECK(json.find(R"("layer":"fc \"6\"\u000a")") != std::string::npos);
   CHECK(json.find(R"("choice":"factor_broadcast")") != std::string::npos);
 }
+
+TEST_CASE(
+    "decide_routes: with shares of the batch the largest one's factors travel, and all nodes' make "
+    "the gradient") {
+  // This node has 8 of 96 samples, another 72: a third of what all would send with equal shares is its own.
+  auto r = at(3, 1000, 100);
+  const auto equal = decide_routes({product("fc6", 32, 4096, 9216)}, r).at(0);
+  r.largest_share = 72.0 / 8;
+  r.all_shares = 96.0 / 8;
+  const auto shared = decide_routes({product("fc6", 8, 4096, 9216)}, r).at(0);
+  CHECK(shared.factors.bytes == doctest::Approx(4.0 * 72 * (4096 + 9216) * 2));
+  CHECK(shared.factors.tail_ms == doctest::Approx(equal.factors.tail_ms));
+  CHECK(shared.server.bytes == equal.server.bytes);
+}

@@ -1,5 +1,5 @@
 # tools/lib/node_output.sh - what poseidon-node prints on standard output, read by scripts. To be sourced.
-# This is the only place in bash that knows these lines; apps/node/console.cpp writes them.
+# This is the only place in bash that knows these lines; apps/terminal/console.cpp writes them.
 # shellcheck shell=bash
 
 # "listening on 127.0.0.1:41217; waiting for 1 node" -> 127.0.0.1:41217; empty while it is not there.

@@ -1,7 +1,7 @@
 // graph.js - the actors as SVG: each is one element with a name for people who do not see it. What a tick changes is
 // painted into the elements that are there; only a new graph draws anew.
 import { layout } from './layout.js';
-import { bytes, css, s } from './text.js';
+import { bytes, count, css, s } from './text.js';
 import { View } from './view.js';
 
 const TYPES = [[/Convolution/, '--conv'], [/Pooling|SPP/, '--pool'], [/InnerProduct|Embed/, '--inner'], [/Loss|Accuracy/, '--loss'],
@@ -18,12 +18,20 @@ export const LEGENDS = {
 export class Graph {
   constructor(svg, store, onSelect) {
     Object.assign(this, { svg, store, onSelect, colour: 'type', selected: null, elements: new Map() });
-    this.view = new View(svg, () => this.view.scale < 0.55 ? svg.classList.add('far') : svg.classList.remove('far'));
+    this.view = new View(svg, () => this.#distance());
     svg.addEventListener('click', e => { if (!this.view.moved) this.select(this.#idOf(e.target)); });
     svg.addEventListener('keydown', e => this.#key(e));
     store.addEventListener('graph', () => this.draw());
     store.addEventListener('tick', () => this.paint());
     new ResizeObserver(() => this.store.graph && this.draw()).observe(svg);
+  }
+
+  /** From far away names cannot be read: a module says in a few words what its actors do. */
+  #distance() {
+    const far = this.view.scale < FAR;
+    if (far === this.svg.classList.contains('far')) return;
+    this.svg.classList.toggle('far', far);
+    if (far) this.#sums();
   }
 
   #idOf(target) { const g = target.closest?.('.actor'); return g ? +g.dataset.id : null; }
@@ -35,6 +43,7 @@ export class Graph {
     const L = this.layout = layout(store.graph, box.width - 24, box.height - 20);
     svg.textContent = '';
     this.elements.clear();
+    this.sums = [];
     const marker = s('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: 'auto' }, s('defs', {}, svg));
     s('path', { d: 'M0 0L8 4L0 8z', class: 'arrow' }, marker);
     const ground = s('g', { id: 'ground' }, svg);
@@ -54,9 +63,24 @@ export class Graph {
     const g = s('g', { class: 'module' }, parent);
     s('rect', { x: m.x, y: m.y, width: m.w, height: m.h, rx: 7 }, g);
     s('text', { class: 'near', x: m.x + 9, y: m.y + 13 }, g, m.label);
-    const far = s('text', { class: 'far', x: m.x + m.w / 2, y: m.y + m.h / 2 + 9 }, g, m.label);
-    const size = Math.max(11, Math.min(30, 1.6 * m.w / Math.max(4, m.label.length)));
-    far.style.setProperty('font-size', size + 'px');
+    const size = Math.max(11, Math.min(30, 1.6 * m.w / Math.max(4, m.label.length), m.h / 2.2)), x = m.x + m.w / 2, y = m.y + m.h / 2;
+    s('text', { class: 'far', x, y: y + size * 0.1 }, g, m.label).style.setProperty('font-size', size + 'px');
+    const sum = s('text', { class: 'far sum', x }, g, '');
+    this.sums.push({ text: sum, shown: '', y: y + size * 0.1, w: m.w, most: 0.6 * size, ids: m.cards ? m.cards.flatMap(c => c.nodes.map(n => n.id)) : m.places.map(p => p.id) });
+  }
+
+  /** What the actors of each module handle a second together, and how many messages wait for them. */
+  #sums() {
+    for (const m of this.sums) {
+      let waiting = 0, rate = 0;
+      for (const id of m.ids) { const a = this.store.actors[id]; waiting += a?.queue ?? 0; rate += a?.rate ?? 0; }
+      const said = [`${m.ids.length} actor${m.ids.length === 1 ? '' : 's'}`, rate >= 1 && `${count(rate)}/s`, waiting > 0 && `${waiting} wait`].filter(Boolean).join(', ');
+      if (said === m.shown) continue;
+      const size = Math.min(m.most, 1.6 * m.w / said.length);
+      m.text.textContent = m.shown = said;
+      m.text.style.setProperty('font-size', size + 'px');
+      m.text.setAttribute('y', m.y + 1.2 * size);
+    }
   }
 
   #actor(n, p, parent) {
@@ -135,6 +159,7 @@ export class Graph {
       const colour = this.#colourOf(e.node, a);
       if (colour !== e.colour) e.g.style.setProperty('--c', `var(${e.colour = colour})`);
     }
+    if (this.svg.classList.contains('far')) this.#sums();
     const rates = { push: 0, pull: 0, factors: 0 };
     for (const e of this.store.graph.edges) {
       const flow = this.store.edges[e.id], rate = (this.store.replay ? flow?.bytes : flow?.byteRate) ?? 0;
@@ -234,3 +259,4 @@ export class Graph {
 }
 
 const ROAD = 26;  // below a row, under its buses
+const FAR = 0.7;  // a scale below which the text on cards is too small

@@ -23,11 +23,13 @@ export class Panels {
   #often() { this.#figures(); this.#members(); this.#verdict(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
 
   #state() {
-    const pill = document.getElementById('state'), { connection, phase, graph } = this.store, ended = phase.startsWith('ended');
-    pill.textContent = connection === 'live' || ended ? phase || 'live' : connection;
-    pill.title = pill.textContent;
-    pill.className = 'pill ' + (phase.startsWith('ended:') || connection === 'reconnecting' && !ended ? 'bad' : connection === 'live' || ended ? 'good' : '');
-    document.getElementById('model').textContent = graph?.run.model ?? '';
+    const pill = document.getElementById('state'), { connection, phase, graph, node } = this.store, ended = phase.startsWith('ended');
+    const gone = !ended && (connection === 'reconnecting' || connection === 'away');
+    pill.textContent = connection === 'live' || ended ? phase || 'live' : connection === 'away' ? `${node} is away` : connection;
+    pill.title = this.store.away || pill.textContent;
+    pill.className = 'pill ' + (phase.startsWith('ended:') || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
+    document.getElementById('model').textContent = [graph?.run.model, node && 'at ' + node].filter(Boolean).join(' ');
+    this.#verdict();
     document.title = (graph?.run.model ? graph.run.model + ' – ' : '') + 'poseidon';
   }
 
@@ -44,10 +46,12 @@ export class Panels {
   }
 
   #verdict() {
-    const line = document.getElementById('verdict'), text = this.store.doctor?.text ?? [];
+    const line = document.getElementById('verdict'), { away, doctor, phase } = this.store;
+    const gone = away && !phase.startsWith('ended');
+    const text = gone ? [away + '. What follows was known before'] : doctor?.text ?? [];
     line.hidden = text.length === 0;
     line.textContent = line.title = text.join(' · ');
-    line.className = this.store.doctor?.stall ? 'bad' : '';
+    line.className = gone || doctor?.stall ? 'bad' : '';
   }
 
   #figures() {
@@ -72,11 +76,13 @@ export class Panels {
     if (dt < 1 && this.members.rows.length === members.length + 1) return;
     const before = this.membersBefore ?? new Map();
     const rate = (m, key) => before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
-    const head = h('tr', {}, ...['worker', 'state', 'clock', 'lag', 'out', 'in'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t)));
+    const shares = members.some(m => m.share);
+    const head = h('tr', {}, ...['worker', 'state', 'clock', 'lag', 'out', 'in', ...(shares ? ['share'] : [])].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t)));
     this.members.replaceChildren(head, ...members.map(m => {
       const tip = [m.address, m.why, m.uncertain_us !== undefined && m.id !== graph?.run.node ? `its clock is ${figure(m.offset_us)} µs ahead, ± ${figure(m.uncertain_us)} µs` : '', `${m.actors} actors`, m.replicas ? `${m.replicas} replicas` : ''].filter(Boolean).join('\n');
       const line = h('tr', { 'data-worker': m.id, title: tip, class: m.id === graph?.run.worker ? 'shown' : '' }, h('td', {}, `${m.id}`), h('td', {}, h('span', { class: 'tag ' + (m.state === 'up' ? 'good' : m.state === 'unheard' ? 'faint' : 'bad') }, m.state)),
-        h('td', { class: 'n' }, m.clock === undefined ? '–' : count(m.clock)), h('td', { class: 'n' }, m.lag === undefined ? '–' : count(m.lag)), h('td', { class: 'n' }, rate(m, 'bytes_out')), h('td', { class: 'n' }, rate(m, 'bytes_in')));
+        h('td', { class: 'n' }, m.clock === undefined ? '–' : count(m.clock)), h('td', { class: 'n' }, m.lag === undefined ? '–' : count(m.lag)), h('td', { class: 'n' }, rate(m, 'bytes_out')), h('td', { class: 'n' }, rate(m, 'bytes_in')),
+        ...(shares ? [h('td', { class: 'n' }, m.share ?? '–')] : []));
       line.addEventListener('click', () => this.choose(m.id));
       return line;
     }));

@@ -1,6 +1,7 @@
 // store.js - what the page knows, and how it hears of it. Totals come in, rates are made here. Modules listen for:
 //   graph (a new one), tick (counts have changed), spans, history, state (connection or run), reset (all from the beginning)
-// A live page reads /api/graph and /events; where the server has a recording (/api/recording) it is read instead.
+// A live page reads /api/graph and /events; where the server has a recording (/api/recording) it is read instead. A server
+// that passes on what another machine's node says (poseidon-graph --attach) tells of that node with events of its own (source).
 import { Spans } from './spans.js';
 
 const RATE_OVER_S = 1.5;  // rates are means over about so long
@@ -15,6 +16,8 @@ export class Store extends EventTarget {
   spans = new Spans();
   points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0;
   connection = 'connecting';
+  node = '';             // host:port of the node where the page comes from elsewhere
+  away = '';             // why that node cannot be asked; empty: it can
   phase = '';
   ticks = 0;
   replay = false;
@@ -53,15 +56,26 @@ export class Store extends EventTarget {
     const source = this.source = new EventSource('events' + this.#query());
     const on = (kind, f) => source.addEventListener(kind, e => { if (source === this.source) f(JSON.parse(e.data)); });
     // Also after the browser has connected again by itself, perhaps to another run.
-    source.onopen = () => { this.#forget(); this.#connected('live'); this.#fetchGraph(); };
+    source.onopen = () => this.#anew();
     source.onerror = () => {
       if (source !== this.source) return;
       this.#connected('reconnecting');
       if (source.readyState === EventSource.CLOSED) setTimeout(() => source === this.source && this.#open(), 3000);
     };
+    on('source', x => this.#source(x));
     on('tick', t => this.#tick(t));
     on('spans', x => { this.spans.add(x); this.#say('spans'); });
     on('history', x => this.#history(x));
+  }
+
+  #anew() { this.#forget(); this.away = ''; this.#connected('live'); this.#fetchGraph(); }
+
+  /** What is known of a node that is away stays in sight until it, or its next run, is there again. */
+  #source({ node, away }) {
+    this.node = node;
+    if (!away) return this.#anew();
+    this.away = away;
+    this.#connected('away');
   }
 
   #query() { return this.worker === null ? '' : '?node=' + this.worker; }

@@ -125,14 +125,23 @@ export class Timeline {
     }
   }
 
-  #lane(lane, y, h, W) {
-    const { pen, X } = this, [a, b] = this.window;
+  /** Where a span of a row is drawn, [left, right], a pixel wide at least; null where that pixel has been drawn. */
+  #columns(W) {
     let drawn = LEFT;  // what lies left of it is drawn over by nothing
-    for (let i = lane.from(a); i < lane.begin.length && lane.begin[i] < b; ++i) {
-      if (lane.end[i] < a) continue;
-      let x = Math.max(LEFT, X(lane.begin[i])), right = Math.min(W, X(lane.end[i]));
-      if (right - x < 1) { if (right <= drawn) continue; x = Math.max(x, drawn); right = x + 1; }
+    return (begin, end) => {
+      let x = Math.max(LEFT, this.X(begin)), right = Math.min(W, this.X(end));
+      if (right - x < 1) { if (right <= drawn) return null; x = Math.max(x, drawn); right = x + 1; }
       drawn = Math.max(drawn, right);
+      return [x, right];
+    };
+  }
+
+  #lane(lane, y, h, W) {
+    const { pen } = this, [a, b] = this.window, columns = this.#columns(W);
+    for (let i = lane.from(a); i < lane.begin.length && lane.begin[i] < b; ++i) {
+      const place = lane.end[i] < a ? null : columns(lane.begin[i], lane.end[i]);
+      if (!place) continue;
+      const [x, right] = place;
       const other = this.layer && lane.name[i] !== this.layer;
       pen.globalAlpha = other ? 0.3 : 1;
       pen.fillStyle = this.colours[lane.phase[i]] ?? this.faint;
@@ -148,14 +157,17 @@ export class Timeline {
 
   /** Green: updates were under way and hid. Red: a stream stood still for them. */
   #strip(lanes, y, h, W) {
-    const { pen, X } = this, [a, b] = this.window;
+    const { pen } = this, [a, b] = this.window;
+    const fill = (columns, begin, end) => { const place = columns(begin, end); if (place) pen.fillRect(place[0], y, place[1] - place[0], h); };
+    const green = this.#columns(W);
     pen.fillStyle = this.colours.exchange;
-    for (const [begin, end] of this.store.spans.exchanges(a, b)) pen.fillRect(X(begin), y, Math.max(1, X(end) - X(begin)), h);
+    for (const [begin, end] of this.store.spans.exchanges(a, b)) fill(green, begin, end);
     pen.fillStyle = this.colours.stall;
     for (const lane of lanes) {
       if (lane.order !== 0) continue;
+      const red = this.#columns(W);
       for (let i = lane.from(a); i < lane.begin.length && lane.begin[i] < b; ++i)
-        if (lane.phase[i] === 'stall' && lane.end[i] > a) pen.fillRect(Math.max(LEFT, X(lane.begin[i])), y, Math.max(1, Math.min(W, X(lane.end[i])) - Math.max(LEFT, X(lane.begin[i]))), h);
+        if (lane.phase[i] === 'stall' && lane.end[i] > a) fill(red, lane.begin[i], lane.end[i]);
     }
   }
 

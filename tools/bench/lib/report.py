@@ -1,4 +1,4 @@
-# tools/bench/lib/report.py - the section of docs/performance.md that tools/bench/cluster writes.
+# tools/bench/lib/report.py - the sections of docs/performance.md that tools write.
 import pathlib
 import platform
 import shlex
@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 
-BEGIN, END = "<!-- begin cluster -->\n", "<!-- end cluster -->"
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 
 
@@ -21,15 +20,18 @@ def rate_text(bits_per_s):
     return f"{bits_per_s / 1e9:g} Gbit/s" if bits_per_s >= 1e9 else f"{bits_per_s / 1e6:g} Mbit/s"
 
 
+def machine_line():
+    cores = len([x for x in open("/proc/cpuinfo") if x.startswith("processor")])
+    return f"Commit {commit()}, {time.strftime('%Y-%m-%d')}, {cores} cores, Linux {platform.release()}."
+
+
 def table(rows, options, arguments):
     command = []  # a path of one machine tells nobody anything
     for word in arguments:
         command.append(" ".join(pathlib.Path(w).name if w.startswith("/") else w for w in shlex.split(word))
                        if command and command[-1] == "--ddp" else word)
-    cores = len([x for x in open("/proc/cpuinfo") if x.startswith("processor")])
     lines = ["## A cluster, replayed", "",
-             f"Commit {commit()}, {time.strftime('%Y-%m-%d')}, {cores} cores, Linux {platform.release()}. "
-             f"{options.rounds} rounds of {options.iterations} iterations, byte scale {options.byte_scale:g}, time scale "
+             f"{machine_line()} {options.rounds} rounds of {options.iterations} iterations, byte scale {options.byte_scale:g}, time scale "
              f"{options.time_scale:g}.",
              f"Command: `tools/bench/cluster {shlex.join(command)}`", "",
              "| net | hosts | link | compute s | bound s | program | iteration s | MAD | to bound | MB out | MB in | theory MB | busy |",
@@ -42,13 +44,14 @@ def table(rows, options, arguments):
     return "\n".join(lines) + "\n"
 
 
-def write(path, text):
-    """Puts `text` between the markers, which are added at the end where there are none."""
-    before, found, rest = path.read_text().partition(BEGIN)
+def write(path, text, section="cluster"):
+    """Puts `text` between the section's markers, which are added at the end where there are none."""
+    begin, end = f"<!-- begin {section} -->\n", f"<!-- end {section} -->"
+    before, found, rest = path.read_text().partition(begin)
     if not found:
-        path.write_text(before.rstrip("\n") + "\n\n" + BEGIN + text + END + "\n")
+        path.write_text(before.rstrip("\n") + "\n\n" + begin + text + end + "\n")
         return
-    _, end, after = rest.partition(END)
-    if not end:
-        sys.exit(f"{path}: {BEGIN.strip()} without {END}")
-    path.write_text(before + BEGIN + text + END + after)
+    _, closed, after = rest.partition(end)
+    if not closed:
+        sys.exit(f"{path}: {begin.strip()} without {end}")
+    path.write_text(before + begin + text + end + after)

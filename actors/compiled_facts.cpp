@@ -1,0 +1,66 @@
+// actors/compiled_facts.cpp - what a compiled run says of itself: part of compiled_run.hpp.
+#include "actors/compiled_run.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace poseidon {
+
+std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
+                                const layer_outputs& reader) {
+  std::vector<std::vector<float>> values;
+  for (const auto blob : reader.blobs) {
+    auto& of_blob =
+        values.emplace_back(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
+    copy.read_data(blob, of_blob);
+  }
+  return make_outputs(reader, values);
+}
+
+std::vector<float> make_outputs(const layer_outputs& reader,
+                                const std::vector<std::vector<float>>& values) {
+  std::vector<float> out;
+  for (std::size_t b = 0; b < values.size(); ++b) {
+    if (reader.summed[b])
+      out.push_back(static_cast<float>(std::accumulate(values[b].begin(), values[b].end(), 0.0)));
+    else
+      out.insert(out.end(), values[b].begin(), values[b].end());
+  }
+  return out;
+}
+
+std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
+  for (auto r = std::max(1u, cores); r > 1; --r)
+    if (batch % r == 0 && batch / r >= 8) return r;
+  return 1;
+}
+
+std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
+  if (node.replicas != 0) return node.replicas;
+  if (const auto of_device = node.compute->replicas(); of_device != 0) return of_device;
+  return default_replicas(batch, std::thread::hardware_concurrency());
+}
+
+std::uint64_t batch_of(const net& n) {
+  std::uint64_t batch = 0;
+  for (const auto& layer : n.layers)
+    if (is_source(layer))
+      batch = static_cast<std::uint64_t>(n.blobs[layer.tops.front()].shape.front());
+  return batch;
+}
+
+sample_schedule schedule_of(const run_spec& run, const compiled_run& compiled) {
+  sample_schedule s{run.workers,          compiled.micro_batches, compiled.replicas,
+                    compiled.train.batch, run.data.samples,       {}};
+  if (uneven(run.shares)) s.shares = run.shares;
+  return s;
+}
+
+std::uint64_t samples_of_node(const compiled_run& compiled) {
+  std::uint64_t samples = 0;
+  for (std::uint32_t r = 0; r < compiled.replicas; ++r) samples += compiled.train.batch_of(r);
+  return samples * compiled.micro_batches;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,254 @@
+#include "apps/data/info.hpp"
+#include "data/image_list.hpp"
+#include "data/source.hpp"
+#include "models/profile.hpp"
+#include "models/routes.hpp"
+#include "models/solver_file.hpp"
+#include "models/text_format.hpp"
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace poseidon::app {
+namespace {
+namespace fs = std::filesystem;
+
+/// Where what begins at `at` ends: a comment at its line's end, a quoted text behind its quote.
+std::size_t skip(const std::string& text, std::size_t at) {
+  const char quote = text[at];
+  for (++at; at < text.size() && text[at] != '\n'; ++at) {
+    if (quote == '#') continue;
+    if (text[at] == '\\')
+      ++at;
+    else if (text[at] == quote)
+      return at + 1;
+  }
+  return at;
+}
+
+/// Names of the fields of a text message that are in no braces: what kind of message it is, even where it has mistakes.
+std::set<std::string> outer_fields(const std::string& text) {
+  std::set<std::string> names;
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '#' || c == '"' || c == '\'') {
+      at = skip(text, at);
+    } else if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      const auto begin = at;
+      while (at < text.size() &&
+             (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_'))
+        ++at;
+      const auto next = text.find_first_not_of(" \t\r\n", at);
+      if (depth == 0 && next != std::string::npos && (text[next] == ':' || text[next] == '{'))
+        names.insert(text.substr(begin, at - begin));
+    } else {
+      if (c == '{') ++depth;
+      if (c == '}') --depth;
+      ++at;
+    }
+  }
+  return names;
+}
+
+bool any_of(const std::set<std::string>& names, std::initializer_list<const char*> wanted) {
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](const char* name) { return names.count(name) > 0; });
+}
+
+std::vector<std::string> names_of(const net& n, const std::vector<std::size_t>& blobs) {
+  std::vector<std::string> names;
+  for (const auto b : blobs) names.push_back(n.blobs[b].name);
+  return names;
+}
+
+void add_resolved(facts& to, const net& n, const std::string& phase) {
+  std::vector<std::vector<fact>> rows;
+  for (const auto& layer : n.layers) {
+    if (layer.type == "Split") continue;
+    std::vector<std::string> shapes;
+    for (const auto top : layer.tops) shapes.push_back(to_string(n.blobs[top].shape));
+    std::int64_t parameters = 0;
+    for (const auto& s : layer.parameter_shapes) parameters += count(s);
+    rows.push_back({layer.name, layer.type, names_of(n, layer.bottoms), names_of(n, layer.tops),
+                    shapes, parameters});
+  }
+  std::int64_t parameters = 0;
+  for (const auto& p : n.parameters) parameters += count(p.shape);
+  to.add("parameters", parameters);
+  to.add_table("layers in phase " + phase,
+               {"layer", "type", "bottoms", "tops", "top shapes", "parameters"}, std::move(rows));
+}
+
+/// As the file has them, where shapes are not known.
+void add_unresolved(facts& to, const net_file& file) {
+  std::vector<std::vector<fact>> rows;
+  for (const auto& layer : file.spec.layer())
+    rows.push_back({layer.name(), layer.type(),
+                    std::vector<std::string>(layer.bottom().begin(), layer.bottom().end()),
+                    std::vector<std::string>(layer.top().begin(), layer.top().end())});
+  to.add_table("layers", {"layer", "type", "bottoms", "tops"}, std::move(rows));
+}
+
+facts net_facts(const fs::path& path, const std::set<std::string>& fields,
+                const info_options& options) {
+  const auto file = read_net(path);
+  facts found(path.string(), "net");
+  found.add("net", file.spec.name());
+  found.add("format", fields.count("layers") > 0 ? "V1" : "V2");
+  found.add("layers", file.spec.layer_size());
+  std::string reason;
+  for (const auto phase : {::caffe::TRAIN, ::caffe::TEST}) {
+    build_options build;
+    build.state.phase = phase;
+    source_options sources;
+    sources.phase = phase;
+    sources.synthetic = options.input;
+    sources.data_root = options.data_root;
+    build.sources = shapes_from_sources(sources);
+    try {
+      add_resolved(found, build_net(file, build), ::caffe::Phase_Name(phase));
+      return found;
+    } catch (const std::invalid_argument& e) {
+      if (reason.empty()) reason = e.what();
+    }
+  }
+  found.add("shapes", "not known: " + reason + " --input CxHxW stands for the data.");
+  add_unresolved(found, file);
+  return found;
+}
+
+facts solver_facts(const fs::path& path) {
+  const auto file = read_solver(path);
+  const auto& s = file.spec;
+  facts found(path.string(), "solver");
+  found.add("type", s.type());
+  found.add("train net", file.train_net.spec.name());
+  found.add("test nets", file.test_nets.size());
+  found.add("iterations", s.max_iter());
+  found.add("iter_size", s.iter_size());
+  found.add("base_lr", static_cast<double>(s.base_lr()));
+  found.add("lr_policy", s.lr_policy());
+  const auto last = static_cast<std::uint64_t>(std::max(1, s.max_iter()) - 1);
+  found.add("last lr", static_cast<double>(learning_rate(s, last)));
+  found.add("momentum", static_cast<double>(s.momentum()));
+  found.add("weight_decay", static_cast<double>(s.weight_decay()));
+  found.add("snapshots",
+            {s.snapshot_prefix() +
+                 (s.snapshot() > 0 ? " every " + std::to_string(s.snapshot()) : " at the end"),
+             fact(s.snapshot_prefix()).json});
+  return found;
+}
+
+facts profile_facts(const fs::path& path) {
+  const auto p = read_profile(path);
+  facts found(path.string(), "profile of a device");
+  double forward = 0, backward = 0;
+  for (const auto& layer : p.layers) {
+    forward += layer.forward_ms;
+    backward += layer.backward_ms;
+  }
+  found.add("net", p.net);
+  found.add("measured", p.measured);
+  found.add("batch", p.batch);
+  found.add("layers", p.layers.size());
+  found.add("forward ms", forward);
+  found.add("backward ms", backward);
+  if (forward + backward > 0)
+    found.add("images/s", 1000 * static_cast<double>(p.batch) / (forward + backward));
+  found.add("gflop_s", p.gflop_s);
+  return found;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    line.erase(std::find(line.begin(), line.end(), '#'), line.end());
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
+      line.pop_back();
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string last_word(const std::string& line) {
+  const auto space = line.find_last_of(" \t");
+  return space == std::string::npos ? "" : line.substr(space + 1);
+}
+
+bool is_number(const std::string& word) {
+  std::int64_t number = 0;
+  const auto* end = word.data() + word.size();
+  const auto [stopped, error] = std::from_chars(word.data(), end, number);
+  return !word.empty() && error == std::errc{} && stopped == end;
+}
+
+facts routes_facts(const fs::path& path) {
+  const auto wish = parse_routes(path.string());
+  facts found(path.string(), "routes of layers");
+  std::vector<std::vector<fact>> rows;
+  for (const auto& e : wish.entries)
+    rows.push_back({e.layer, std::string(to_string(e.where)), e.clock});
+  found.add("layers", rows.size());
+  found.add_table("routes", {"layer", "route", "from clock"}, std::move(rows));
+  return found;
+}
+
+facts list_facts(const fs::path& path, const std::vector<std::string>& lines) {
+  facts found(path.string(), "list of images with labels");
+  std::set<std::int64_t> labels;
+  for (const auto& line : lines) labels.insert(std::stoll(last_word(line)));
+  found.add("images", lines.size());
+  found.add("labels",
+            {std::to_string(labels.size()) + " different, " + std::to_string(*labels.begin()) +
+                 " ... " + std::to_string(*labels.rbegin()),
+             "[" + std::to_string(*labels.begin()) + "," + std::to_string(*labels.rbegin()) + "]"});
+  found.add("first", lines.front().substr(0, lines.front().find_last_of(" \t")));
+  return found;
+}
+
+}  // namespace
+
+facts text_facts(const fs::path& path, const info_options& options) {
+  const auto text = read_spec_text(path);
+  const auto fields = outer_fields(text);
+  if (any_of(fields, {"layer", "layers"}) && any_of(fields, {"batch", "measured", "gflop_s"}))
+    return profile_facts(path);
+  if (any_of(fields, {"net", "net_param", "train_net", "train_net_param", "base_lr", "lr_policy",
+                      "max_iter", "solver_type", "snapshot_prefix", "test_iter"}))
+    return solver_facts(path);
+  if (any_of(fields, {"layer", "layers", "input", "input_dim", "input_shape"}))
+    return net_facts(path, fields, options);
+  const auto lines = lines_of(text);
+  const auto all = [&](auto test) {
+    return !lines.empty() && std::all_of(lines.begin(), lines.end(), test);
+  };
+  if (all([](const std::string& line) {
+        const auto word = last_word(line);
+        return word == "ps" || word == "sfb";
+      }))
+    return routes_facts(path);
+  if (all([](const std::string& line) { return is_number(last_word(line)); }))
+    return list_facts(path, lines);
+  const auto files = [&](const std::string& line) { return fs::is_regular_file(line); };
+  if (all(files)) {
+    facts found(path.string(), "list of files");
+    found.add("files", lines.size());
+    found.add("first", lines.front());
+    return found;
+  }
+  throw std::runtime_error(
+      path.string() +
+      ": text of no kind that is known: neither net, solver, profile, routes "
+      "(\"layer ps|sfb\" a line), list of images (\"path label\" a line) nor list "
+      "of files that are there.");
+}
+
+}  // namespace poseidon::app

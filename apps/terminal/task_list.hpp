@@ -1,0 +1,50 @@
+// apps/terminal/task_list.hpp - what is being done that takes long: a bar each for those that have lasted two seconds.
+#pragma once
+#include "actors/long_task.hpp"
+#include "apps/terminal/pace.hpp"
+#include "apps/terminal/text.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace poseidon::app {
+
+/// Any thread.
+class task_list {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds silent_for{2};
+
+  /// Shown until the result goes, which may outlive the list. `ended` hears then since when; may be empty.
+  [[nodiscard]] std::shared_ptr<void> begin(long_task task, time_point now,
+                                            std::function<void(time_point since)> ended = {});
+
+  /// The newest `most` of those that have lasted and are not complete, oldest first.
+  [[nodiscard]] std::vector<styled_line> lines(std::size_t columns, time_point now,
+                                               std::size_t most = 2);
+  /// Something is under way, however short.
+  [[nodiscard]] bool any() const;
+
+ private:
+  struct entry {
+    long_task task;
+    time_point since;
+    pace done;
+  };
+  struct entries {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<entry>> all;
+  };
+  [[nodiscard]] static bool over(const entry& e);
+  std::shared_ptr<entries> entries_ = std::make_shared<entries>();
+};
+
+/// One line for a task that is `done` so far, after so many seconds. `left_s` below 0: not known.
+[[nodiscard]] styled_line task_line(const long_task& task, std::uint64_t done, double lasted_s,
+                                    double left_s, std::size_t columns);
+
+}  // namespace poseidon::app

@@ -1,0 +1,64 @@
+// gpu/fetched_blobs.hpp - values of blobs on their way to the host.
+#pragma once
+#include "gpu/context.hpp"
+#include "gpu/layer.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace poseidon::gpu {
+
+/// Values of a blob as the net says; behind a Filter a pass may have fewer.
+[[nodiscard]] inline std::size_t whole_size(const replica_state& state, std::size_t blob) {
+  return static_cast<std::size_t>(count(state.graph.blobs[blob].shape));
+}
+
+/// Copies that the compute stream itself makes: what it computes next may overwrite the blobs.
+class fetched_blobs final : public fetched_values,
+                            public std::enable_shared_from_this<fetched_blobs> {
+ public:
+  fetched_blobs(context& with, const replica_state& state, std::span<const std::size_t> blobs,
+                std::shared_ptr<std::pmr::memory_resource> host)
+      : with_(with),
+        host_(std::move(host)),
+        faults_(*state.faults),
+        faults_copy_(faults_.bytes() / sizeof(float), host_.get()) {
+    for (const std::size_t b : blobs) {
+      const gpu_blob& blob = state.blobs.at(b);
+      values_.emplace_back(whole_size(state, b), host_.get());  // zeros behind a smaller batch's
+      copy_to_host(with.compute, values_.back().data(), blob.data, blob.values() * sizeof(float));
+    }
+    state.faults->copy(with.compute, faults_copy_.data());
+    record(here_, with.compute);
+  }
+
+  /// Also says what a layer has found wrong with its bottoms by then.
+  void when_here(completion done) override {
+    with_.waits.when(std::move(here_), [self = shared_from_this(),
+                                        done = std::move(done)](std::exception_ptr failed) {
+      const auto fault = failed ? std::nullopt : self->faults_.read(self->faults_copy_.data());
+      if (fault) failed = std::make_exception_ptr(std::invalid_argument(*fault));
+      done(std::move(failed));
+    });
+  }
+
+  std::vector<std::vector<float>> values() const override {
+    std::vector<std::vector<float>> out;
+    for (const auto& v : values_) out.emplace_back(v.begin(), v.end());
+    return out;
+  }
+
+ private:
+  context& with_;
+  std::shared_ptr<std::pmr::memory_resource> host_;
+  std::vector<host_values> values_;
+  const fault_board& faults_;
+  host_values faults_copy_;
+  event here_ = with_.waits.take_event();
+};
+
+}  // namespace poseidon::gpu

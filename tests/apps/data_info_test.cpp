@@ -1,0 +1,183 @@
+#include "apps/data/facts.hpp"
+#include "models/hdf5_file.hpp"
+#include "models/snapshot.hpp"
+#include "tests/apps/data_program.hpp"
+
+using namespace poseidon;
+using namespace poseidon::test;
+
+namespace {
+
+void fill_blob(::caffe::BlobProto& blob, const shape& s, float first) {
+  std::int64_t n = 1;
+  for (const auto extent : s) {
+    blob.mutable_shape()->add_dim(extent);
+    n *= extent;
+  }
+  for (std::int64_t i = 0; i < n; ++i) blob.add_data(first + static_cast<float>(i));
+}
+
+void says(const std::filesystem::path& path, std::initializer_list<const char*> parts,
+          const std::string& options = {}) {
+  const auto done = run_data("info " + path.string() + options);
+  CHECK_MESSAGE(done.code == 0, done.text);
+  for (const auto* part : parts) CHECK_MESSAGE(has(done.text, part), part, "\n", done.text);
+}
+
+}  // namespace
+
+TEST_CASE("facts: text is aligned, JSON is quoted") {
+  app::facts f("a\"b", "thing");
+  f.add("n", 3);
+  f.add("long name", shape{2, 3});
+  f.add("words", std::vector<std::string>{"x", "y\n"});
+  f.add_table("rows", {"name", "count"}, {{"one", 1}, {"three", 3}});
+  f.add_field("hidden", true);
+  CHECK(f.event().line() ==
+        R"({"kind":"thing","n":3,"long name":"2x3","words":["x","y\u000a"],"hidden":true,)"
+        R"("rows":[{"name":"one","count":1},{"name":"three","count":3}]})");
+  CHECK(has(f.text(), "n          3\nlong name  2x3\n"));
+  CHECK(has(f.text(), "rows:\n  name   count\n  one    1\n  three  3\n"));
+}
+
+TEST_CASE("info: databases, with every record read") {
+  temporary_folder folder;
+  make_image_lmdb(folder / "db", 25, {1, 5, 6});
+  says(folder / "db",
+       {"LMDB of Datum", "records  25\n", "shape    1x5x6 uint8\n", "encoded  no\n",
+        "keys     00000000 ... 00000024\n", "labels   10 different, 0 ... 9\n", "  4      3\n"});
+  says(folder / "db/data.mdb", {"LMDB of Datum"});
+  says(folder / "db",
+       {"\"records\":25", "\"shape\":\"1x5x6\"", "\"encoded\":false", "\"labels\":{\"0\":3,",
+        "{\"label\":0,\"records\":3}"},
+       " --json");
+  check_done("convert db " + (folder / "db").string() +
+             " --encode-type png --backend leveldb --out " + (folder / "packed").string());
+  says(folder / "packed", {"LevelDB of Datum", "encoded  yes\n"});
+  std::vector<std::string> damaged(3, make_datum({1, 1, 2}, std::vector<std::uint8_t>(2), 0));
+  damaged[2] = damaged[2].substr(0, 5);
+  make_lmdb(folder / "damaged", damaged);
+  check_refused("info " + (folder / "damaged").string(), "record \"00000002\" not a Datum");
+  says(folder / "damaged", {"records    3\n", "looked at  the first record only\n"}, " --quick");
+}
+
+TEST_CASE("info: files of data") {
+  temporary_folder folder;
+  write_file(folder / "i", idx_images(4, 2, 3));
+  write_file(folder / "l", idx_labels(12));
+  says(folder / "i", {"IDX file of images", "shape    4x2x3\n"});
+  says(folder / "l", {"IDX file of labels", "records  12\n", "  0      2\n"});
+  write_file(folder / "i", idx_images(4, 2, 3).substr(0, 30));
+  check_refused("info " + (folder / "i").string(), "truncated IDX file: 30 bytes");
+  write_file(folder / "c.bin", std::string(3073, '\1'));
+  says(folder / "c.bin", {"CIFAR-10 binary", "records  1\n"});
+  write_file(folder / "c.bin", std::string(3074, '\1'));
+  says(folder / "c.bin", {"CIFAR-100 binary"});
+  write_file(folder / "p.ppm", "P6 4 3 255\n" + std::string(36, 'x'));
+  says(folder / "p.ppm", {"PPM or PGM picture", "height    3\n", "width     4\n"});
+  hdf5_writer h;
+  h.write("data", {2, 3}, std::vector<float>(6));
+  h.write("label", {2}, std::vector<float>(2));
+  const auto image = h.image();
+  write_file(folder / "h", std::string(image.begin(), image.end()));
+  says(folder / "h", {"HDF5 file", "data     2x3\n", "label    2\n"});
+  write_file(folder / "list", "a.png 3\nb c.png 1\n");
+  says(folder / "list",
+       {"list of images with labels", "images  2\n", "2 different, 1 ... 3", "first   a.png"});
+}
+
+TEST_CASE("info: weights, solver states and means, whatever their names") {
+  temporary_folder folder;
+  ::caffe::NetParameter weights;
+  weights.set_name("n");
+  auto& ip = *weights.add_layer();
+  ip.set_name("ip");
+  ip.set_type("InnerProduct");
+  fill_blob(*ip.add_blobs(), {2, 3}, 0);
+  fill_blob(*ip.add_blobs(), {2}, 0);
+  write_file(folder / "w", weights.SerializeAsString());
+  says(folder / "w", {"weights (.caffemodel)", "format      V2\n", "parameters  8\n",
+                      "ip     InnerProduct  2x3, 2  8\n"});
+  ::caffe::NetParameter old;
+  auto& v1 = *old.add_layers();
+  v1.set_name("ip");
+  v1.set_type(::caffe::V1LayerParameter::INNER_PRODUCT);
+  fill_blob(*v1.add_blobs(), {1, 1, 2, 3}, 0);
+  write_file(folder / "v1", old.SerializeAsString());
+  says(folder / "v1", {"format      V1\n", "InnerProduct"});
+  ip.mutable_blobs(0)->set_data(4, std::numeric_limits<float>::quiet_NaN());
+  write_file(folder / "nan", weights.SerializeAsString());
+  says(folder / "nan", {"NaN or infinite  1\n"});
+
+  ::caffe::SolverState state;
+  state.set_iter(40);
+  state.set_learned_net("x_iter_40.caffemodel");
+  fill_blob(*state.add_history(), {2, 3}, 0);
+  write_file(folder / "s", state.SerializeAsString());
+  says(folder / "s",
+       {"solver state", "iteration       40\n", "x_iter_40.caffemodel", "history blobs   1\n"});
+  says(folder / "s", {"\"iteration\":40", "\"shape\":\"2x3\""}, " --json");
+
+  ::caffe::BlobProto mean;
+  mean.set_num(1);
+  mean.set_channels(2);
+  mean.set_height(1);
+  mean.set_width(2);
+  for (const float v : {1.f, 2.f, 5.f, 8.f}) mean.add_data(v);
+  write_file(folder / "m", mean.SerializeAsString());
+  says(folder / "m",
+       {"one image, as a mean image is", "shape    1x2x1x2\n", "0        1.5\n", "1        6.5\n"});
+  mean.add_data(1);
+  write_file(folder / "m", mean.SerializeAsString());
+  check_refused("info " + (folder / "m").string(), "says it is 1x2x1x2 and has 5 values");
+
+  write_file(folder / "cut.caffemodel", weights.SerializeAsString().substr(0, 30));
+  check_refused("info " + (folder / "cut.caffemodel").string(), "cut short: it has 30 bytes");
+  write_file(folder / "cut.solverstate", state.SerializeAsString().substr(0, 30));
+  check_refused("info " + (folder / "cut.solverstate").string(), "cut short: it has 30 bytes");
+}
+
+TEST_CASE("info: nets, solvers, profiles and routes") {
+  temporary_folder folder;
+  write_file(folder / "net",
+             "name: \"n\"\nlayer { name: \"d\" type: \"Input\" top: \"d\" input_param { "
+             "shape { dim: 2 dim: 5 } } }\nlayer { name: \"ip\" type: \"InnerProduct\" bottom: "
+             "\"d\" top: \"ip\" inner_product_param { num_output: 3 } }\n");
+  says(folder / "net",
+       {": net\n", "format      V2\n", "parameters  18\n", "InnerProduct  d        ip    2x3"});
+  write_file(folder / "solver",
+             "# net: a comment\nnet: \"" + (folder / "net").string() +
+                 "\"\nbase_lr: 0.5 lr_policy: \"fixed\" max_iter: 7 solver_mode: CPU\n");
+  says(folder / "solver",
+       {": solver\n", "type          SGD\n", "iterations    7\n", "base_lr       0.5\n"});
+  write_file(folder / "routes", "# layer  ps|sfb\nfc6 sfb\n@50 fc6 ps # later\n");
+  says(folder / "routes",
+       {"routes of layers", "fc6    factor_broadcast  0\n", "fc6    parameter_server  50\n"});
+  write_file(folder / "p",
+             "net: \"n\" batch: 10 layer { name: \"ip\" forward_ms: 2 backward_ms: 3 }\n");
+  says(folder / "p", {"profile of a device", "images/s     2000\n"});
+  // Data that are not here: the layers all the same, or with an image of the right size.
+  write_file(folder / "data",
+             "layer { name: \"d\" type: \"Data\" top: \"d\" data_param { source: \"none\" "
+             "batch_size: 3 } }\n");
+  says(folder / "data", {"shapes  not known: ", "d      Data"});
+  says(folder / "data", {"3x1x4x4"}, " --input 1x4x4");
+  write_file(folder / "net", "layer { name: \"d\" type: \"Input\" topp: \"d\" }\n");
+  check_refused("info " + (folder / "net").string(), "Did you mean \"top\"?");
+}
+
+TEST_CASE("info: what is nothing that is known is refused with what it could have been") {
+  temporary_folder folder;
+  check_refused("info " + (folder / "none").string(), "none: no such file or folder");
+  check_refused("info " + folder.path().string(), "without data.mdb");
+  write_file(folder / "empty", "");
+  check_refused("info " + (folder / "empty").string(), "is empty. Was its disk full?");
+  write_file(folder / "text", "hello, world\n");
+  check_refused("info " + (folder / "text").string(), "neither net, solver, profile, routes");
+  std::string noise;
+  for (unsigned i = 0, x = 1; i < 3000; ++i, x = x * 1103515245 + 12345)
+    noise += static_cast<char>(x >> 16);
+  write_file(folder / "noise", noise);
+  check_refused("info " + (folder / "noise").string(), "of no kind that is known");
+  check_refused("info", "source is required");
+}

@@ -1,0 +1,119 @@
+// What `poseidon-node time` measures on a device that goes on by itself: each layer alone, waited for, or whole iterations
+// without such waits. The values have to be the same, and those of the CPU.
+#include "apps/bare/bare_run.hpp"
+#include "cpu/cpu_device.hpp"
+#include "gpu/device.hpp"
+#include "gpu/simulated/control.hpp"
+#include "models/spec_file.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+using namespace poseidon::app;
+using gpu::simulated::lateness;
+
+namespace {
+
+constexpr const char* small_net = R"(
+  name: "small"
+  layer { name: "data" type: "DummyData" top: "data" top: "label"
+          dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } data_filler { type: "gaussian" std: 1 }
+                             data_filler { type: "constant" value: 1 } } }
+  layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
+          inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+  layer { name: "tanh" type: "TanH" bottom: "ip1" top: "ip1" }
+  layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+          inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+constexpr std::uint64_t layers = 5, with_backward = 4, with_parameters = 2;
+
+bare_run small_run(std::shared_ptr<device> on, ::caffe::Phase phase = ::caffe::TRAIN) {
+  run_spec run;
+  run.solver.train_net = parse_net(small_net, "small");
+  run.solver.train_state.phase = phase;
+  run.solver.spec.set_lr_policy("fixed");
+  run.solver.spec.set_base_lr(0.5f);
+  node_spec node;
+  node.compute = std::move(on);
+  node.replicas = 1;
+  return {run, node, {}};
+}
+
+std::shared_ptr<device> simulated_gpu(lateness late) {
+  gpu::simulated::machine_options machine;
+  machine.late = late;
+  gpu::simulated::configure(machine);
+  plugin_choice choice;
+  choice.ordinals = {0};
+  choice.math = device_math::fp32;
+  return gpu::make_device(choice, make_cpu_device());
+}
+
+/// Parameters after four iterations, the middle two of which are timed.
+std::vector<float> trained(bare_run run) {
+  for (const bool timed : {false, true, true, false}) {
+    run.timed = timed;
+    run.iterate(1);
+  }
+  std::vector<float> values;
+  const auto& c = run.compiled();
+  for (std::size_t p = 0; p < c.train.graph.parameters.size(); ++p) {
+    const auto of = c.store->current(p);
+    values.insert(values.end(), of.begin(), of.end());
+  }
+  return values;
+}
+
+/// How often the host waits for the device in one iteration.
+std::uint64_t waits(bare_run& run, bool timed) {
+  run.timed = timed;
+  const auto before = gpu::simulated::counted().host_waits;
+  run.iterate(1);
+  return gpu::simulated::counted().host_waits - before;
+}
+
+}  // namespace
+
+TEST_CASE("times: a device that goes on by itself learns what the CPU learns, timed or not") {
+  const auto wanted = trained(small_run(make_cpu_device()));
+  for (const lateness late :
+       {lateness::nobody, lateness::copy_streams, lateness::compute_streams}) {
+    CAPTURE(static_cast<int>(late));
+    const auto ours = trained(small_run(simulated_gpu(late)));
+    REQUIRE(ours.size() == wanted.size());
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      CHECK(ours[i] == doctest::Approx(wanted[i]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("times: a timed layer is waited for in either direction, others only at the end") {
+  const auto gpu = simulated_gpu(lateness::nobody);
+  {
+    auto run = small_run(gpu);
+    run.iterate(1);
+    CHECK(waits(run, false) == with_parameters + 1);        // gradients, and the last layer
+    CHECK(waits(run, true) == layers + with_backward + 3);  // and gradients with what went wrong
+    for (const auto& t : run.times()) CHECK(t.forward > 0);
+    CHECK(run.times()[1].backward > 0);
+    CHECK(run.times()[0].backward == 0);
+    CHECK(run.update_seconds() > 0);
+  }
+  auto test = small_run(gpu, ::caffe::TEST);
+  test.iterate(1);
+  CHECK(waits(test, false) == 1);
+  CHECK(waits(test, true) == layers + 1);
+}
+
+TEST_CASE("times: what goes wrong on the device ends the run, whichever way it is timed") {
+  for (const bool timed : {false, true}) {
+    for (const std::uint64_t after : {0, 3, 9, 14}) {
+      auto run = small_run(simulated_gpu(lateness::nobody));
+      run.timed = timed;
+      run.iterate(1);
+      gpu::simulated::inject(gpu::simulated::fault_kind::kernel, after);
+      CHECK_THROWS_WITH_AS(run.iterate(3), doctest::Contains("illegal memory access"),
+                           const std::runtime_error&);
+    }
+  }
+}

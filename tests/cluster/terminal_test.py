@@ -1,0 +1,233 @@
+# tests/cluster/terminal_test.py - what a person sees on a terminal, and that nobody else sees any of it.
+import os
+import re
+import signal
+import termios
+import time
+import unittest
+
+import cluster
+import small_run
+from pty_screen import Terminal
+
+NODE, DATA = cluster.BIN / "poseidon-node", cluster.BIN / "poseidon-data"
+FIRST = re.compile(r"^ iter +\d+/\d+( +\d+\.\d%)?  (\|#* *\|  )?(left \S+|waiting \d+s|)$")
+FACTS = re.compile(r"^ loss \S+  [\w./-]+ \S+  [\d.e+]+ images/s")
+# A test phase in the middle and at the end, values that print, snapshots: lines that go above the live ones.
+TESTED = """
+layer {{ name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy" }}
+"""
+MORE = "test_iter: 2 test_interval: 200 snapshot: 250"
+
+
+class Seen(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.__enter__()
+        self.folder = self.cluster.folder
+
+    def solver(self, name="seen", iterations=600, more=MORE, accuracy="accuracy", **of_solver):
+        text = small_run.NET.replace("{head}", TESTED.replace("accuracy", accuracy, 2)[:-1].replace(
+            'top: "accuracy"', f'top: "{accuracy}"') + "{head}")
+        return small_run.solver(self.folder, name, iterations=iterations, text=text, more=more, lr=0.0001, **of_solver)
+
+    def terminal(self, **how):
+        return Terminal(**how)
+
+    def train(self, t, solver, *options, **how):
+        return t.start(NODE, "--solver", solver, "--devices", "cpu:1", *options, **how)
+
+    def live(self, screen):
+        return [line for line in screen.lines if FIRST.match(line)]
+
+    def sees_training(self, t):
+        t.wait_for(lambda s: self.live(s) and FACTS.match(s.lines[-1]), "the two live lines")
+
+    def check_frames(self, t):
+        """Whatever was said meanwhile, there never was a second copy of the live lines, nor any code but those known."""
+        self.assertEqual(t.screen.faults, [])
+        for frame in t.frames:
+            live = [line for line in frame if " iter " in line]
+            self.assertLessEqual(len(live), 1, "\n".join(frame))
+            for line in frame:
+                self.assertLessEqual(len(line), t.screen.columns)
+
+    def test_two_lines_are_drawn_in_place_and_what_is_said_goes_above_them(self):
+        with self.terminal() as t:
+            began = time.monotonic()
+            self.train(t, self.solver())
+            self.sees_training(t)
+            first, facts = t.screen.lines[-2:]
+            self.assertRegex(first, r"^ iter +\d+/600 +\d+\.\d%  \|#* *\|  left \d+s$")
+            self.assertRegex(facts, r"^ loss \S+  accuracy \S+  [\d.e+]+ images/s$")
+            self.assertEqual(t.wait(), 0)
+            took = time.monotonic() - began
+            self.check_frames(t)
+            lines = t.screen.lines
+            # After the end: what was said, and the last interval, as a file would have it.
+            self.assertEqual([line for line in lines if " iter " in line], [])
+            self.assertRegex(lines[-1], r"^clock 599/600: loss \S+ lr \S+ accuracy \S+ images/s \S+$")
+            said = [line for line in lines[:-1] if line]
+            self.assertEqual([line.split(":")[0] for line in said if line.startswith("test")],
+                             [f"test clock {c}" for c in (0, 200, 400, 600)])
+            self.assertEqual([line[-20:] for line in said if line.startswith("snapshot")],
+                             [f"_iter_{c}.caffemodel" for c in (250, 500, 600)])
+            self.assertEqual(len(said), 7, lines)
+            # Calm: a line that has something new at most five times a second.
+            drawn = len({tuple(line for line in frame if " iter " in line) for frame in t.frames})
+            self.assertLessEqual(drawn, 5 * took + 3)
+
+    def test_forty_columns_are_enough(self):
+        with self.terminal(columns=40) as t:
+            self.train(t, self.solver(accuracy="accuracy_of_a_net_whose_author_likes_long_names"))
+            t.wait_for(lambda s: self.live(s) and s.lines[-1].startswith(" loss"), "the live lines")
+            self.assertEqual(t.wait(), 0)
+            self.check_frames(t)
+
+    def test_a_terminal_that_gets_narrower_and_wider_shows_no_leftovers(self):
+        with self.terminal(columns=100) as t:
+            self.train(t, self.solver(iterations=10**6, more=""))
+            self.sees_training(t)
+            for columns in (50, 36, 120, 44):
+                t.resize(columns)
+                drawn = len(t.raw)
+                t.wait_for(lambda s: "\n" in t.raw[drawn:] and t.raw.endswith("\033[J"), f"a drawing of {columns} columns")
+                self.assertEqual(len([line for line in t.screen.lines if " iter " in line]), 1, t.screen.lines)
+                self.assertEqual(len([line for line in t.screen.lines if "loss" in line]), 1, t.screen.lines)
+                self.assertEqual(len(t.screen.lines), 2, t.screen.lines)
+
+    def test_colour_is_for_those_who_want_it(self):
+        for env, colours in (({}, True), ({"NO_COLOR": "1"}, False), ({"CLICOLOR": "0"}, False), ({"NO_COLOR": ""}, True)):
+            with self.subTest(**env), self.terminal(env=env) as t:
+                self.train(t, self.solver(iterations=20000, more=""))
+                t.wait_for(lambda s: any("|#" in line for line in self.live(s)), "a bar that is not empty")
+                self.assertEqual(bool(t.screen.sgr), colours, t.screen.sgr)
+
+    def test_a_dumb_terminal_and_a_pipe_get_plain_lines_and_no_codes(self):
+        with self.terminal(env={"TERM": "dumb"}) as t:
+            self.train(t, self.solver(iterations=20, more=""))
+            self.assertEqual(t.wait(), 0)
+            self.assertNotRegex(t.raw.replace("\r\n", "\n"), r"[\x00-\x09\x0b-\x1f\x7f]")
+            on_terminal = t.screen.lines
+        node = self.cluster.node("--solver", self.solver(iterations=20, more=""), "--devices", "cpu:1")
+        self.assertEqual(node.wait(), 0)
+        self.assertNotRegex(node.output, r"[\x00-\x09\x0b-\x1f\x7f]")
+        for lines in on_terminal, node.lines:
+            self.assertEqual([line.split(":")[0] for line in lines if line.startswith("clock")], [f"clock {i}/20" for i in range(20)])
+
+    def test_where_standard_output_is_a_file_the_lines_are_drawn_on_standard_error(self):
+        log = self.folder / "log"
+        with self.terminal() as t, open(log, "w", encoding="utf-8") as out:
+            self.train(t, self.solver(), stdout=out)
+            self.sees_training(t)
+            self.assertEqual(t.wait(), 0)
+            self.check_frames(t)
+            self.assertEqual([line for line in t.screen.lines if line], [])
+        text = log.read_text()
+        self.assertNotIn("\033", text)
+        self.assertEqual(len(re.findall(r"(?m)^clock \d+/600: ", text)), 600)
+
+    def test_ctrl_c_leaves_the_terminal_as_it_was(self):
+        with self.terminal() as t:
+            self.train(t, self.solver(iterations=10**6, more=""))
+            self.sees_training(t)
+            t.type("\x03")
+            self.assertEqual(t.process.wait(60), 130)
+            self.assertEqual(termios.tcgetattr(t.slave), t.modes)
+            self.assertEqual(t.wait(), 130)
+            self.check_frames(t)
+            self.assertEqual([line for line in t.screen.lines if " iter " in line], [])
+            self.assertTrue(any("got SIGINT" in line for line in t.screen.lines), t.screen.lines)
+            self.assertEqual(t.screen.column, 0)  # the prompt begins a line
+
+    def test_a_second_signal_leaves_the_prompt_a_line_of_its_own(self):
+        with self.terminal() as t:
+            self.train(t, self.solver(iterations=10**6, more=""))
+            self.sees_training(t)
+            t.process.send_signal(signal.SIGSTOP)
+            t.process.send_signal(signal.SIGINT)  # both wait, and are heard one after the other
+            t.process.send_signal(signal.SIGTERM)
+            t.process.send_signal(signal.SIGCONT)
+            self.assertEqual(t.wait(), 143)
+            self.assertEqual(t.screen.faults, [])
+            self.assertEqual(t.screen.column, 0)
+
+    def test_after_a_stop_the_lines_are_drawn_below_what_the_shell_has_written(self):
+        with self.terminal() as t:
+            self.train(t, self.solver(iterations=10**6, more=""))
+            self.sees_training(t)
+            t.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, t.process.pid, os.WSTOPPED | os.WNOWAIT)
+            t.others_write("\r\n[1]+  Stopped\r\n$ fg\r\n")
+            t.process.send_signal(signal.SIGCONT)
+            t.wait_for(lambda s: FACTS.match(s.lines[-1]) and len(self.live(s)) == 2, "new lines below")
+            lines = t.screen.lines
+            self.assertEqual([line for line in lines if line][2:4], ["[1]+  Stopped", "$ fg"], lines)
+            self.assertEqual(len(lines), 6, lines)
+
+    def test_a_job_in_the_background_does_not_draw_into_the_prompt(self):
+        with self.terminal() as t:
+            t.start("bash", "-c", 'set -m; "$@" & wait', "bash", NODE, "--solver", self.solver(iterations=300), "--devices", "cpu:1")
+            self.assertEqual(t.wait(), 0)
+            self.assertNotIn("\033", t.raw)
+            self.assertTrue(any(line.startswith("test clock 200") for line in t.screen.lines), t.screen.lines)
+
+    def test_names_from_files_move_no_cursor(self):
+        with self.terminal() as t:
+            self.train(t, self.solver(iterations=10**6, more="", accuracy=r"evil\\033[2J\\007".replace(r"\\", "\\")))
+            t.wait_for(lambda s: any("evil?[2J?" in line for line in s.lines), "the name, without its codes")
+            self.assertEqual(t.screen.faults, [])
+
+    def test_parameters_on_their_way_have_a_bar_and_a_run_that_stands_still_says_so(self):
+        solver = self.solver(iterations=10**6, more="", hidden=512)
+        with self.terminal() as t, self.terminal() as other:
+            slow = ["--link-mbit", "2"]  # 2.4 MB of parameters take ten seconds
+            self.train(t, solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--routes", "ps", *slow)
+            t.wait_for(lambda s: any("listening" in line for line in s.lines), "its address")
+            address = re.search(r"listening on (\S+);", "\n".join(t.screen.lines))[1]
+            other.start(NODE, "--join", address, "--devices", "cpu:1", *slow)
+            t.wait_for(lambda s: re.search(r"^ sending the parameters  \|#* *\|  [\d.]+ of \d+\.\d MB", s.lines[-1] if s.lines else ""), "the bar")
+            other.wait_for(lambda s: re.search(r"^ receiving the parameters  \|#* *\|  [\d.]+ of \d+\.\d MB  left \d+s", s.lines[-1] if s.lines else ""), "its bar")
+            t.wait_for(lambda s: re.search(r"^ iter +\d+/1000000 .*  waiting \d+s$", s.lines[-2] if len(s.lines) > 1 else ""), "that it waits")
+            other.wait_for(lambda s: re.search(r"^ iter +[1-9]\d*/1000000 ", s.lines[-2] if len(s.lines) > 1 else ""), "an iteration of the joiner", 120)
+            t.wait_for(lambda s: re.search(r"^ loss \S+  accuracy \S+  \S+ images/s  net [\d.]+/[\d.]+ [kM]B/s  hidden \d+%$", s.lines[-1]), "the network", 120)
+            self.assertEqual(t.screen.faults + other.screen.faults, [])
+
+    def test_long_commands_have_a_bar_under_their_lines(self):
+        solver = self.solver(iterations=2, more="", hidden=1024, batch=192)
+        node = self.cluster.node("--solver", solver, "--devices", "cpu:1")
+        self.assertEqual(node.wait(), 0, node)
+        net, weights = self.folder / "seen.net.prototxt", small_run.snapshot_of(self.folder, "seen", 2)
+        many = 10**7
+        for what, words in (("testing", ("test", "--weights", weights)), ("timing", ("time",))):
+            with self.subTest(what), self.terminal() as t:
+                t.start(NODE, *words, "--model", net, "--devices", "cpu:1", "--iterations", many)
+                t.wait_for(lambda s: re.search(rf"^ {what}  \|#* *\|  \d+ of \d+  left \S+$", s.lines[-1] if s.lines else ""), "the bar")
+                t.process.send_signal(signal.SIGTERM)
+                t.wait()
+                self.assertEqual(t.screen.faults, [])
+
+    def test_converting_has_a_bar_that_goes_when_it_is_done(self):
+        picture = self.folder / "one.ppm"
+        picture.write_bytes(b"P6 8 8 255\n" + bytes(192))
+        listed = self.folder / "list.txt"
+        listed.write_text("one.ppm 1\n" * 10**6)
+        with self.terminal() as t:
+            t.start(DATA, "convert", "images", listed, "--root", f"{self.folder}/", "--resize-height", 512, "--resize-width", 512,
+                    "--encode-type", "jpg", "--out", self.folder / "out")
+            t.wait_for(lambda s: re.search(r"^ convert \S+  \|#* *\|  \d+ of 1000000  left \S+$", s.lines[-1] if s.lines else ""), "the bar")
+            t.process.send_signal(signal.SIGTERM)
+            t.wait()
+            self.assertEqual(t.screen.faults, [])
+        listed.write_text("one.ppm 1\n" * 5)
+        with self.terminal() as t:
+            t.start(DATA, "convert", "images", listed, "--root", f"{self.folder}/", "--out", self.folder / "short")
+            self.assertEqual(t.wait(), 0)
+            self.assertNotIn("\033", t.raw)  # what is short shows none
+            self.assertRegex(t.screen.lines[-1], r": 5 images of 3x8x8 in \d+\.\d s$")
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node", "poseidon-data")
+    cluster.main()

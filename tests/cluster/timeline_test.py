@@ -1,0 +1,191 @@
+# tests/cluster/timeline_test.py - the timeline and its figures are true: a delay that is known is seen where it is, and what
+# is said to be hidden is what anybody can reckon from the exported trace.
+import json
+import re
+import signal
+import statistics
+
+import browser
+import cluster
+import small_run
+from web_page import PAGE, text_of
+
+NET = """
+name: "three"
+layer {{ name: "data" type: "Data" top: "data" top: "label" transform_param {{ crop_size: 20 force_gray: true }}
+  data_param {{ source: "nowhere" batch_size: 8 }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: 40 }} }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: 40 }} }}
+layer {{ name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3" inner_product_param {{ num_output: {classes} }} }}
+layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top: "loss" }}
+"""
+TIMES = {"ip1": (2, 3), "ip2": (3, 4), "ip3": (4, 5)}
+DELAY_MS = 20
+CLOCKS = 40
+
+
+def union(spans, begin, end):
+    """How much of [begin, end] is covered by these spans, however they overlap."""
+    covered, reached = 0, begin
+    for a, b in sorted((s["ts"], s["ts"] + s["dur"]) for s in spans):
+        a, b = max(a, reached), min(b, end)
+        if b > a:
+            covered += b - a
+            reached = b
+    return covered
+
+
+class Timeline(small_run.Trained):
+    def profile(self, name, times):
+        path = self.cluster.folder / f"{name}.profile"
+        path.write_text('net: "three" measured: "made up" batch: 8 gflop_s: 10\n'
+                        + "".join(f'layer {{ name: "{n}" forward_ms: {f} backward_ms: {b} }}\n' for n, (f, b) in times.items()))
+        return f"replay:{path}"
+
+    def solver(self, classes=10, iterations=10**6, display=1):
+        (self.cluster.folder / "three.prototxt").write_text(NET.format(classes=classes))
+        path = self.cluster.folder / "three.solver"
+        path.write_text(f'net: "{self.cluster.folder}/three.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: {iterations} '
+                        f'display: {display} snapshot_prefix: "{self.cluster.folder}/three"\n')
+        return path
+
+    def two_nodes(self, solver, devices, *options, joiner=()):
+        first = self.cluster.node("--solver", solver, "--devices", devices[0], "--listen", "127.0.0.1:0", "--nodes", 2,
+                                  "--web", "127.0.0.1:0", *options)
+        self.page = first.wait_for(PAGE)[1]
+        second = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", devices[1], *joiner)
+        return first, second
+
+    def test_a_delay_of_twenty_milliseconds_is_seen_at_its_node_layer_and_phase_and_nowhere_else(self):
+        """Row 3. The same net on both nodes, but on worker 1 the backward pass of ip2 takes 20 ms longer."""
+        slow = {**TIMES, "ip2": (TIMES["ip2"][0], TIMES["ip2"][1] + DELAY_MS)}
+        first, _ = self.two_nodes(self.solver(), [self.profile("even", TIMES), self.profile("delayed", slow)], "--routes", "ps")
+        kernels = [(name, phase) for name in TIMES for phase in ("forward", "backward")]
+        expected = {kernel: DELAY_MS if kernel == ("ip2", "backward") else 0 for kernel in kernels}
+
+        def as_delayed():
+            """By the spans of both nodes, on one clock: the page's export. Medians: a busy machine wakes sleepers late."""
+            path = self.cluster.folder / "trace.json"
+            path.write_text(text_of(self.page + f"/api/trace?iters={CLOCKS}"))
+            self.trace = cluster.Trace(path)
+            took = {}
+            for span in self.trace.find(lane=r"^stream compute"):
+                took.setdefault((span["pid"], span["name"], span["cat"]), []).append(span["dur"] / 1e3)
+            if any(len(took.get((worker, *kernel), [])) < CLOCKS / 2 for worker in (0, 1) for kernel in kernels):
+                return False
+            self.differ = {kernel: statistics.median(took[(1, *kernel)]) - statistics.median(took[(0, *kernel)]) for kernel in kernels}
+            return all(abs(self.differ[kernel] - expected[kernel]) < 1 for kernel in kernels)
+        cluster.wait_until(as_delayed, f"the differences are {expected}", 60)
+
+        b = browser.Browser()
+        self.addCleanup(b.close)
+        b.open(self.page + "/")
+        b.wait_for("poseidon.store.members.length === 2", "both are members")
+        b.click("#members tr[data-worker='1'] td")
+        b.wait_for("poseidon.store.graph?.run.worker === 1 && poseidon.store.spans.clocks.size > 20 && poseidon.timeline.drawMs > 0", "worker 1 is shown")
+        b.value("poseidon.timeline.setFollow(false)")
+        b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+        # Every backward pass of ip2 in sight, as someone who points at it reads it.
+        shown = []
+        for x, y in b.value("""(() => {
+              const t = poseidon.timeline, lane = t.rows[0], box = t.canvas.getBoundingClientRect(), out = [];
+              for (let i = 0; i < lane.begin.length; ++i)
+                if (lane.name[i] === 'ip2' && lane.phase[i] === 'backward' && lane.begin[i] > t.window[0] && lane.end[i] < t.window[1])
+                  out.push([box.x + t.X((lane.begin[i] + lane.end[i]) / 2), box.y + 38 + t.row / 2]);
+              return out; })()"""):
+            b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="none")
+            b.wait_for("!document.getElementById('tip').hidden", "the span is described")
+            shown.append(re.fullmatch(r"ip2  backward\nclock \d+, ([\d.]+) ms", b.value("document.getElementById('tip').textContent")))
+        self.assertTrue(shown and all(shown), shown)
+        exact = b.value("(() => { const lane = poseidon.timeline.rows[0]; return lane.begin.flatMap((t, i) => "
+                        "lane.name[i] === 'ip2' && lane.phase[i] === 'backward' ? [(lane.end[i] - t) / 1e3] : []); })()")
+        for found in shown:
+            self.assertLess(min(abs(float(found[1]) - e) for e in exact), 0.06)
+        first.signal(signal.SIGINT)
+
+    # -- overlap
+
+    def under_way(self, trace, worker, begin, end):
+        """For how many us of [begin, end] some update of the worker was under way, and for how many of these no kernel ran."""
+        of = lambda **what: [s for s in trace.find(**what) if s["pid"] == worker]
+        exchanges = of(lane=r"^(gradient_push|factor_broadcast) ")
+        kernels = [s for s in of(lane=r"^stream compute") if s["cat"] != "stall"]
+        return union(exchanges, begin, end), union(exchanges + kernels, begin, end) - union(kernels, begin, end)
+
+    def reckoned(self, trace, worker, begin, end):
+        """For how many us of [begin, end] some update was under way, and for how many the lane stood still for one: its "stall" spans.
+        Each of those lies in a pause between two kernels, and the later one's own layer got its update back in that pause; on a
+        machine that has other things to do, now and then only the news of it."""
+        came = {(s["name"], s["args"]["clock"]): s["ts"] + s["dur"] for s in trace.find(cat="exchange") if s["pid"] == worker}
+        spans = [s for s in trace.find(lane=r"^stream compute") if s["pid"] == worker]
+        waited = news_only = 0
+        for before, stall, after in zip(spans, spans[1:], spans[2:]):
+            if stall["cat"] != "stall":
+                continue
+            self.assertEqual((after["name"], after["cat"]), (stall["name"], "forward"))
+            self.assertLessEqual(before["ts"] + before["dur"], stall["ts"])
+            self.assertLessEqual(stall["ts"] + stall["dur"], after["ts"])
+            waited += stall["dur"]
+            if came[after["name"], after["args"]["clock"] - 1] <= before["ts"] + before["dur"]:
+                news_only += stall["dur"]
+        self.assertLess(news_only, 0.1 * waited)
+        stood_still = union([s for s in spans if s["cat"] == "stall"], begin, end)
+        return self.under_way(trace, worker, begin, end)[0], stood_still
+
+    def recorded(self, *options):
+        """The trace of a run that is over, beside it that of worker 1. The top layer's 4.8 MB need more than the backward pass below it."""
+        path = self.cluster.folder / f"trace{self.runs}.json"
+        self.runs += 1
+        replay = self.profile("even", TIMES)
+        first, second = self.two_nodes(self.solver(classes=30000, iterations=CLOCKS, display=10), [replay, replay], "--routes", "ps",
+                                       "--link-mbit", 1000, "--trace", path, *options, joiner=["--link-mbit", 1000, "--trace", f"{path}.1"])
+        self.assertEqual([first.wait(), second.wait()], [0, 0], first.output)
+        return path
+
+    def test_the_overlap_is_what_can_be_reckoned_from_the_trace(self):
+        """Row 4: the header's figure, of all nodes, and the timeline's, of one."""
+        path = self.recorded()
+        traces = [cluster.Trace(path), cluster.Trace(f"{path}.1")]
+        # Each point's share is that since the point before, on all nodes; a node's interval ends when it has its loss.
+        points = json.loads(path.read_text())["poseidon"]["history"]["points"]
+        self.assertEqual([p[0] for p in points], [0, 10, 20, 30, CLOCKS - 1])
+        for before, point in zip(points, points[1:]):
+            communication = exposed = 0
+            for worker, trace in enumerate(traces):
+                begin, end = (s["ts"] + s["dur"] for s in (trace.find("loss", "forward", lane="^stream", clock=p[0])[0] for p in (before, point)))
+                more = self.reckoned(trace, worker, begin, end)
+                communication, exposed = communication + more[0], exposed + more[1]
+            self.assertGreater(exposed, 0)
+            self.assertAlmostEqual(point[5], 1 - exposed / communication, delta=0.02, msg=point)
+
+        viewer = self.cluster.start(cluster.BIN / "poseidon-graph", "view", path, "--web", "127.0.0.1:0")
+        b = browser.Browser()
+        self.addCleanup(b.close)
+        b.open(viewer.wait_for(PAGE)[1] + "/")
+        b.wait_for(f"poseidon.store.replay && poseidon.store.spans.clocks.size === {CLOCKS}", "the recording is shown")
+        for window in ((2, 8), (5, 30)):
+            begin, end = (min(s["ts"] for s in traces[0].find(lane="^stream", clock=c) if s["cat"] != "stall") for c in window)
+            b.value(f"poseidon.timeline.setFollow(false); poseidon.timeline.window = [{begin} - 1, {end} + 1]; poseidon.timeline.draw()")
+            # The figures are made anew at most every 400 ms.
+            communication, exposed = self.reckoned(traces[0], 0, begin, end)
+            share = round(100 * (1 - exposed / communication))
+            b.wait_for(f"(poseidon.timeline.draw(), Math.abs(parseInt(document.querySelector('#overlap b')?.textContent) - {share}) <= 2)",
+                       f"{share} % hidden in clocks {window}; shown {b.value('document.getElementById(`overlap`).textContent')}")
+            summary = b.value(f"poseidon.store.spans.summary({begin}, {end})")
+            self.assertAlmostEqual(summary["communication"], communication, delta=2)
+            self.assertAlmostEqual(summary["exposed"], exposed, delta=0.02 * communication)
+        viewer.signal(15)
+
+    def test_sending_layer_by_layer_hides_visibly_more_than_sending_after_the_backward_pass(self):
+        shares = {}
+        for name, options in (("wait-free", ()), ("barrier", ("--fifo",))):
+            trace = cluster.Trace(self.recorded(*options))
+            begin, end = (trace.find("ip1", "forward", lane="^stream", clock=c)[0]["ts"] for c in (2, CLOCKS - 2))
+            communication, exposed = self.under_way(trace, 0, begin, end)
+            shares[name] = 1 - exposed / communication
+        self.assertGreater(shares["wait-free"], shares["barrier"] + 0.1, shares)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node", "poseidon-graph")
+    cluster.main()
