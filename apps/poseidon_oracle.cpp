@@ -42,6 +42,7 @@ struct tally {
     switch (r.what) {
       case outcome::passed:
         ++passed;
+        if (!r.detail.empty()) std::cout << "passed " << r.name << ": " << r.detail << "\n";
         break;
       case outcome::skipped:
         ++skipped, ++skipped_types[r.detail];

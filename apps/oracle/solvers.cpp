@@ -3,9 +3,11 @@
 #include "actors/run_node.hpp"
 #include "apps/oracle/manifest.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/random.hpp"
 #include "models/snapshot.hpp"
 #include "models/solver_file.hpp"
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -187,31 +189,76 @@ std::optional<std::string> check_resumed(const json& one, int iterations,
   return std::nullopt;
 }
 
-/// Runs in the case's folder.
-std::optional<std::string> check(const json& one, const device_maker& make) {
+/// A whole run from `weights`. `begins`: what its first iterations had to say, which rounding does not explain.
+struct verdict {
+  std::optional<std::string> begins, goes_on;
+};
+
+verdict check_run(const json& one, const fs::path& weights, const device_maker& make) {
   const scratch_folder to;
   const auto& tolerance = member(one, "tolerance");
   const auto iterations = static_cast<int>(number(one, "iterations"));
-  const auto seen = train(to, "init.caffemodel", {}, make);
-  if (auto wrong = compare_losses(*seen, "losses.csv", tolerance)) return wrong;
-  if (auto wrong = compare_tests(*seen, tolerance)) return wrong;
-  if (auto wrong = compare_weights(after(to, 1), "after1.caffemodel", number(tolerance, "after1")))
-    return wrong;
-  if (auto wrong = compare_weights(after(to, 5), "after5.caffemodel", number(tolerance, "after5")))
-    return wrong;
-  if (auto wrong =
-          compare_weights(after(to, iterations), "final.caffemodel", number(tolerance, "final")))
-    return wrong;
-  return check_resumed(one, iterations, make);
+  const auto seen = train(to, weights, {}, make);
+  verdict v;
+  v.begins = compare_weights(after(to, 1), "after1.caffemodel", number(tolerance, "after1"));
+  if (!v.begins)
+    v.begins = compare_weights(after(to, 5), "after5.caffemodel", number(tolerance, "after5"));
+  v.goes_on = compare_losses(*seen, "losses.csv", tolerance);
+  if (!v.goes_on) v.goes_on = compare_tests(*seen, tolerance);
+  if (!v.goes_on)
+    v.goes_on =
+        compare_weights(after(to, iterations), "final.caffemodel", number(tolerance, "final"));
+  return v;
+}
+
+/// Caffe's first weights with the last bit of every third or so turned: as far from them as rounding is.
+fs::path nudged(const scratch_folder& in, std::uint32_t start) {
+  auto weights = read_caffemodel("init.caffemodel");
+  std::uint64_t i = 0;
+  for (auto& layer : *weights.mutable_layer())
+    for (auto& blob : *layer.mutable_blobs())
+      for (float& value : *blob.mutable_data())
+        if (random_words(start, random_use::filler, 0, ++i, 0)[0] % 3 == 0)
+          value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1u);
+  const auto path = in.path / ("start" + std::to_string(start) + ".caffemodel");
+  std::ofstream out(path, std::ios::binary);
+  if (!weights.SerializeToOstream(&out) || !out.flush())
+    throw std::runtime_error(path.string() + ": cannot be written");
+  return path;
+}
+
+/// Runs in the case's folder. A run that begins as Caffe's and then leaves it at one iteration has met a unit within
+/// rounding of zero, or two within rounding of each other, and taken the other side. From starts a bit away that seldom
+/// happens again; a fault happens from everywhere.
+/// Writes   `remark`, where that was so.
+std::optional<std::string> check(const json& one, const device_maker& make, std::string& remark) {
+  constexpr int starts = 3;
+  const auto own = check_run(one, "init.caffemodel", make);
+  if (own.begins) return own.begins;
+  if (own.goes_on) {
+    const scratch_folder weights;
+    int equal = 0;
+    for (int s = 1; s <= starts; ++s) {
+      const auto v = check_run(one, nudged(weights, static_cast<std::uint32_t>(s)), make);
+      equal += !v.begins && !v.goes_on ? 1 : 0;
+    }
+    if (equal < starts - 1) return own.goes_on;
+    remark = std::to_string(equal) + " of " + std::to_string(starts) +
+             " starts with last bits turned train as Caffe; from its own, " + *own.goes_on;
+  }
+  return check_resumed(one, static_cast<int>(number(one, "iterations")), make);
 }
 
 }  // namespace
 
 std::vector<result> run_solver_cases(const fs::path& directory, const device_maker& make) {
   std::vector<result> results;
-  for (const auto& one : cases_of(directory, "solvers"))
+  for (const auto& one : cases_of(directory, "solvers")) {
+    std::string remark;
     results.push_back(
-        run_case(directory, one, [&](const json& solver) { return check(solver, make); }));
+        run_case(directory, one, [&](const json& c) { return check(c, make, remark); }));
+    if (results.back().what == outcome::passed) results.back().detail = remark;
+  }
   return results;
 }
 

