@@ -1,5 +1,6 @@
 // actors/compiled_facts.cpp - what a compiled run says of itself: part of compiled_run.hpp.
 #include "actors/compiled_run.hpp"
+#include "models/solver_file.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -61,6 +62,40 @@ std::uint64_t samples_of_node(const compiled_run& compiled) {
   std::uint64_t samples = 0;
   for (std::uint32_t r = 0; r < compiled.replicas; ++r) samples += compiled.train.batch_of(r);
   return samples * compiled.micro_batches;
+}
+
+bool may_update_on_device(const run_spec& run) {
+  return staleness_of(run) == 0 && !run.solver.spec.debug_info();
+}
+
+// What is computed and used on this node alone need not leave its device. Elsewhere the host sees each clock's gradient
+// anyway: it comes from several micro-batches, has to be clipped, or goes to other nodes.
+std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
+                                           device& compute) {
+  const auto& solver = run.solver.spec;
+  if (!may_update_on_device(run)) return nullptr;
+  const auto& n = c.train.graph;
+  const auto& cut = c.store->cut();
+  const bool alone = run.workers == 1 && c.micro_batches == 1 && solver.clip_gradients() < 0;
+  updates_wanted wanted;
+  wanted.rule = rule_of(solver);
+  wanted.keeps_before = run.workers > 1;
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+    const bool by_factors = on_factors(run.routes, p);
+    const auto& chunks = cut.by_parameter[p];
+    const bool exact = std::all_of(chunks.begin(), chunks.end(), [&](auto id) {
+      return cut.chunks[id].format == wire_format::float32;
+    });
+    wanted.by_factors.push_back(by_factors && is_updated(n, p));
+    wanted.by_gradient.push_back(alone && exact && !by_factors && is_updated(n, p));
+  }
+  return compute.make_updates(c.train.replicas, wanted);
+}
+
+std::string_view home_phase_of(const compiled_run& c, std::size_t parameter, std::size_t replica) {
+  const bool stays = c.updates != nullptr && c.updates->holds(parameter);
+  if (c.joined > 1 && replica < c.joined && (replica > 0 || stays)) return "sum";
+  return stays ? "made" : "bring home";
 }
 
 }  // namespace poseidon

@@ -355,7 +355,11 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   train_options.keep_all_diffs = s.spec.debug_info();
   train_options.time_scale = scales.time_scale();
   compile(out->train, *out, *node.compute, train_options);
-  if (node.joins_gradients) out->joined = node.compute->join_gradients(out->train.replicas);
+  if (node.joins_gradients) {
+    out->joined = node.compute->join_gradients(out->train.replicas);
+    out->updates = updates_of(*out, run, *node.compute);
+    out->store->leave_to(out->updates);
+  }
 
   out->tests.reserve(s.test_nets.size());  // replicas keep pointers into their net
 

@@ -61,6 +61,7 @@ struct compiled_run {
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
+  std::shared_ptr<device_updates> updates;  ///< what the device updates by itself; null: nothing
   std::vector<std::shared_ptr<pinned_parameters>> pins;  ///< by replica; empty at staleness 0
   /// Of the train net as its file says: a node's, where shares are equal.
   std::uint64_t whole_batch = 0;
@@ -92,6 +93,18 @@ struct compiled_run {
 /// sources for their shapes alone.
 /// Errors   spec_error, as compile_run.
 [[nodiscard]] net resolve_train_net(const run_spec& run, const node_spec& node);
+
+/// Does the host have to see each gradient, or several versions of the parameters? Else a device that can may update
+/// what no other node has to do with.
+[[nodiscard]] bool may_update_on_device(const run_spec& run);
+
+/// What the device is to update by itself: see compiled_run::updates. Before the first pass.
+[[nodiscard]] std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
+                                                         device& compute);
+
+/// What becomes of the gradient of a replica on a device that goes on by itself, for the trace.
+[[nodiscard]] std::string_view home_phase_of(const compiled_run& c, std::size_t parameter,
+                                             std::size_t replica);
 
 /// Samples in a pass of a net, by its last data layer; 0: it has none.
 [[nodiscard]] std::uint64_t batch_of(const net& n);

@@ -19,10 +19,10 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       const auto count = cut.chunks[id].count;
       // A device that does not compute makes no updates: its factors are bytes, and a time.
       history_[id].assign(history_count(setup_.rule.kind),
-                          std::vector<float>(computes() ? count : 0));
+                          std::vector<float>(computes() && !on_device() ? count : 0));
       values += count;
     }
-    gradients_.emplace_back(computes() ? values : 0);
+    gradients_.emplace_back(computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }
   for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
@@ -94,10 +94,7 @@ void factor_broadcast::update_if_complete() {
   clocks_.erase(it);
   if (!std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
   const auto begin = now_ns();
-  rebuild();
-  if (computes())
-    for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
-      update(setup_.parameters[i], gradients_[i]);
+  on_device() ? update_on_device() : update_here();
   ++version_;
   const auto end = now_ns();
   setup_.overlap->ended(end);
@@ -111,22 +108,31 @@ void factor_broadcast::update_if_complete() {
   publish();
 }
 
-void factor_broadcast::rebuild() {
+/// Only issued: who computes with the fresh values waits for them there.
+void factor_broadcast::update_on_device() {
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  factor_update f{setup_.product, u, v, {}};
+  for (const auto p : setup_.parameters)
+    f.parameters.emplace_back(p, step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
+  setup_.updates->update_by_factors(f, version_ + 1);
+}
+
+void factor_broadcast::update_here() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
   setup_.arithmetic->rebuild(setup_.product, u, v, gradients_[0], bias);
-}
-
-void factor_broadcast::update(std::size_t parameter, std::span<const float> gradient) {
-  const auto step = step_of(setup_.solver, setup_.of_net[parameter], version_, setup_.scale);
   const auto& cut = setup_.store->cut();
-  for (const auto id : cut.by_parameter[parameter]) {
-    const auto& c = cut.chunks[id];
-    auto& slots = history_.at(id);
-    const std::vector<std::span<float>> history(slots.begin(), slots.end());
-    setup_.arithmetic->update(setup_.rule, step, gradient.subspan(c.offset, c.count),
-                              setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
-                              history);
+  for (std::size_t i = 0; computes() && i < setup_.parameters.size(); ++i) {
+    const auto p = setup_.parameters[i];
+    const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
+    for (const auto id : cut.by_parameter[p]) {
+      const auto& c = cut.chunks[id];
+      auto& slots = history_.at(id);
+      const std::vector<std::span<float>> history(slots.begin(), slots.end());
+      setup_.arithmetic->update(
+          setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
+          setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history);
+    }
   }
 }
 
@@ -156,6 +162,11 @@ void factor_broadcast::on(const chunk_landed& m) {
 void factor_broadcast::on(const history_arrived& m) {
   auto& to = history_.at(value(m.chunk)).at(m.slot);
   const auto from = floats(m.values);
+  if (on_device()) {
+    const auto& c = setup_.store->cut().chunks[value(m.chunk)];
+    return setup_.updates->write_history({c.parameter, c.offset + m.first, from.size()}, m.slot,
+                                         from);
+  }
   if (!to.empty())
     std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(m.first));
 }
@@ -165,12 +176,24 @@ void factor_broadcast::on(const copy_history&) {
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
       tell(neighbours_.checkpointer,
            history_arrived{setup_.self, chunk_id{static_cast<std::uint32_t>(id)}, slot,
-                           version_id{version_}, payload_of(slots[slot])});
+                           version_id{version_}, payload_of(history_of(id, slot))});
+}
+
+std::vector<float> factor_broadcast::history_of(std::size_t chunk, std::uint32_t slot) const {
+  if (!on_device()) return history_.at(chunk)[slot];
+  const auto& c = setup_.store->cut().chunks[chunk];
+  std::vector<float> values(c.count);
+  setup_.updates->read_history({c.parameter, c.offset, c.count}, slot, values);
+  return values;
 }
 
 void factor_broadcast::on(const release_history& m) {
   auto released = std::make_shared<chunk_histories>();
-  for (auto& [id, slots] : history_) (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
+  for (auto& [id, slots] : history_) {
+    for (std::uint32_t slot = 0; on_device() && slot < slots.size(); ++slot)
+      slots[slot] = history_of(id, slot);
+    (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
+  }
   tell(m.to, history_released{std::move(released)});
 }
 

@@ -57,6 +57,7 @@ struct factor_broadcast_setup {
   std::vector<net_parameter> of_net;    ///< all of the net's, for multipliers
   std::shared_ptr<device> arithmetic;
   std::shared_ptr<parameter_store> store;
+  std::shared_ptr<device_updates> updates;  ///< null: the gradient is made, and used, on the host
   std::shared_ptr<factor_store> factors;
   /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
   factor_shape product;
@@ -101,9 +102,13 @@ class factor_broadcast : public actor<factor_broadcast> {
   clock_state& at(clock_id clock);
   void send(clock_id clock);
   void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);
+  [[nodiscard]] bool on_device() const {
+    return setup_.updates != nullptr && setup_.updates->holds(setup_.parameters.front());
+  }
   void update_if_complete();
-  void rebuild();
-  void update(std::size_t parameter, std::span<const float> gradient);
+  void update_on_device();
+  void update_here();
+  [[nodiscard]] std::vector<float> history_of(std::size_t chunk, std::uint32_t slot) const;
   void publish();
 
   factor_broadcast_setup setup_;

@@ -5,8 +5,9 @@
 namespace poseidon {
 
 factor_store::factor_store(const factor_shape& pass, const factor_rows& rows, clock_id first,
-                           std::uint64_t staleness)
-    : shape_(pass), ring_(2 * staleness + 2), sent_(value(first)) {
+                           std::uint64_t staleness,
+                           std::shared_ptr<std::pmr::memory_resource> memory)
+    : memory_(std::move(memory)), shape_(pass), sent_(value(first)) {
   std::size_t next = 0;
   for (const auto& of_worker : rows) {
     auto& begins = begins_.emplace_back();
@@ -17,10 +18,10 @@ factor_store::factor_store(const factor_shape& pass, const factor_rows& rows, cl
     begins.push_back(next);
   }
   const auto all = of_all();
-  for (auto& c : ring_) {
-    c.u.resize(all.u_values());
-    c.v.resize(all.values() - all.u_values());
-  }
+  auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
+  for (std::uint64_t c = 0; c < 2 * staleness + 2; ++c)
+    ring_.push_back(
+        {host_values(all.u_values(), where), host_values(all.values() - all.u_values(), where)});
 }
 
 factor_shape factor_store::of_node(worker_id worker) const {

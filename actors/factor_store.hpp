@@ -10,10 +10,15 @@
 // that any more. And this node packs clock c + 2 s + 2 over its own of clock c when it has everybody's of c + s + 1,
 // which nobody sends before he has read this node's of c.
 //
+// At staleness 0 a device that makes updates by itself reads clock c until its update is over there. That it is when
+// clock c + 2 comes: whoever sends it has had this node's factors of c + 1, and the kernels that made those have waited
+// for the update.
+//
 // Threads: own() and link receivers' places are each written by one thread; factor_broadcast reads a clock when all of
 // it is there, and says sent(), which link receivers ask for.
 #pragma once
 #include "messages/ids.hpp"
+#include "models/device.hpp"
 #include "models/factors.hpp"
 
 #include <atomic>
@@ -34,9 +39,9 @@ using factor_rows = std::vector<std::vector<std::size_t>>;
 
 class factor_store {
  public:
-  /// `pass`: of one micro-batch and replica; its rows do not count.
+  /// `pass`: of one micro-batch and replica; its rows do not count. `memory`: device::host_memory(); empty: any.
   factor_store(const factor_shape& pass, const factor_rows& rows, clock_id first,
-               std::uint64_t staleness = 0);
+               std::uint64_t staleness = 0, std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   [[nodiscard]] factor_shape of_node(worker_id worker) const;
   [[nodiscard]] factor_shape of_all() const;  ///< what the product is over
@@ -57,11 +62,12 @@ class factor_store {
 
  private:
   struct of_clock {
-    std::vector<float> u, v;
+    host_values u, v;
   };
   factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
 
-  factor_shape shape_;  // of a row
+  std::shared_ptr<std::pmr::memory_resource> memory_;  // outlives the ring
+  factor_shape shape_;                                 // of a row
   /// By worker, then pass: its first row among those of all; behind the last pass of the last worker stands their number.
   std::vector<std::vector<std::size_t>> begins_;
   std::vector<of_clock> ring_;  // by clock modulo its size

@@ -26,7 +26,7 @@ void gradient_push::on(const backward_done& m) {
   if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
 }
 
-/// The i-th parameter's gradient as it travels.
+/// The i-th parameter's gradient as it travels; without values where it stays on a device.
 payload gradient_push::whole(clock_id clock, std::size_t i) {
   if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
   return {setup_.sum, std::as_bytes(setup_.sum->total(value(clock), i))};
@@ -43,8 +43,9 @@ void gradient_push::push(const pass_id& p) {
     for (std::size_t j = 0; j < chunks.size(); ++j) {
       const auto id = chunks[j];
       const auto& c = cut.chunks[id];
-      const payload values{gradient.owner, gradient.bytes.subspan(c.offset * width(c.format),
-                                                                  c.count * width(c.format))};
+      auto values = gradient;
+      if (!values.bytes.empty())
+        values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
       if (c.owner == value(setup_.self))
         tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},

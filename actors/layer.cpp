@@ -118,7 +118,7 @@ void layer::bring_gradient(issue_work& work) const {
   work.bring_home = [copy = setup_.compiled, l = setup_.in_net](completion over) {
     copy->bring_gradients(l, std::move(over));
   };
-  if (setup_.is_added) work.home_phase = "sum";
+  work.home_phase = setup_.home_phase;
   work.settle = [contribute = setup_.contribute, look = setup_.inspect, p = work.pass] {
     if (look) look(p, true);
     contribute(p);

@@ -214,6 +214,7 @@ void node::one_has_left(const caf::actor_addr& who) {
 
 void node::rebuild() {
   const auto old = compiled_->store;
+  old->come_home();
   const auto clock = value(change_->clock);
   auto& run = *setup_.run;
   run.data.samples += (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();

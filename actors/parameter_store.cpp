@@ -1,5 +1,6 @@
 #include "actors/parameter_store.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace poseidon {
@@ -55,6 +56,12 @@ std::uint64_t parameter_store::applied(std::size_t chunk) const {
   return applied_[chunk].load(std::memory_order_acquire);
 }
 
+void parameter_store::come_home() {
+  for (std::size_t p = 0; there_ && p < parameters(); ++p)
+    if (there_->holds(p)) (void)there_->read_values(p, version(p), values(p, version(p)));
+  there_.reset();
+}
+
 parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   parameter_arrays out;
   for (std::size_t p = 0; p < parameters(); ++p) {
@@ -64,7 +71,9 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
                                std::to_string(have) + ", version " + std::to_string(wanted) +
                                " is wanted");
     const auto of = updated_[p] ? values(p, wanted) : current(p);
-    out.emplace_back(of.begin(), of.end());
+    auto& to = out.emplace_back(of.size());
+    if (there_ && there_->holds(p) && there_->read_values(p, wanted, to)) continue;
+    std::copy(of.begin(), of.end(), to.begin());
   }
   return out;
 }

@@ -61,6 +61,11 @@ class parameter_store {
   void set_applied(std::size_t chunk, std::uint64_t version);
   [[nodiscard]] std::uint64_t applied(std::size_t chunk) const;
 
+  /// From now on `there` has the values of what it holds, as soon as it has updated them; here then is what was before.
+  void leave_to(std::shared_ptr<device_updates> there) { there_ = std::move(there); }
+  /// Brings the current versions home and lets the device go.
+  void come_home();
+
   /// Copies of all parameters at `version`, whether current or, with several workers, up to s + 1 behind; those
   /// that no update changes have one version for good.
   /// Errors   std::runtime_error naming the parameter whose version is none of these.
@@ -75,6 +80,7 @@ class parameter_store {
   std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk
   std::vector<std::string> names_;
   std::vector<bool> updated_;  // by parameter
+  std::shared_ptr<device_updates> there_;
 };
 
 }  // namespace poseidon

@@ -38,7 +38,8 @@ double flop_of(const factor_shape& s) {
 }  // namespace
 
 double device_probe::product_s(const factor_shape& wanted) {
-  if (const auto told = device_->told_flop_s()) return flop_of(wanted) / *told;
+  const auto told = asks_host_ ? std::nullopt : device_->told_flop_s();
+  if (told) return flop_of(wanted) / *told;
   auto s = wanted;
   while (flop_of(s) > most_flop) {
     auto& largest =
@@ -104,10 +105,13 @@ route_rates rates_of(const protocol_selector_setup& s, const net& n, device_prob
     r.largest_share = static_cast<double>(largest->samples) / own;
     r.all_shares = static_cast<double>(samples_of_all(shares)) / own;
   }
+  if (computes && !may_update_on_device(s.run)) probe.ask_host();
   r.product_s = [&probe](const factor_shape& shape) { return probe.product_s(shape); };
   r.flop_s = probe.flop_s();
   if (computes) {
     r.update_s_value = probe.update_s_value(rule_of(solver));
+    // A device that makes such updates takes 20 bytes of its memory's traffic for a value: nothing beside the rest.
+    if (may_update_on_device(s.run) && s.node.compute->told_flop_s()) r.factor_update_s_value = 0;
     r.add_s_value = probe.add_s_value();
     return r;
   }

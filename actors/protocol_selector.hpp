@@ -104,7 +104,10 @@ struct protocol_selector_setup {
 class device_probe {
  public:
   explicit device_probe(std::shared_ptr<const device> d) : device_(std::move(d)) {}
-  /// Seconds of this thread; from a part of the product, if the whole takes longer than milliseconds.
+  /// From now on products are the host's, whatever the device does beside it.
+  void ask_host() { asks_host_ = true; }
+  /// Seconds of this thread, or of the device's own; from a part of the product, if the whole takes longer than
+  /// milliseconds.
   [[nodiscard]] double product_s(const factor_shape& s);
   [[nodiscard]] double flop_s();  ///< of products whose shape does not matter
   [[nodiscard]] double update_s_value(const solver_rule& rule);
@@ -114,6 +117,7 @@ class device_probe {
   std::shared_ptr<const device> device_;
   std::map<std::array<std::size_t, 4>, double> flop_s_;  // by shape
   std::optional<double> update_s_value_, add_s_value_;
+  bool asks_host_ = false;
 };
 
 struct route_plan {

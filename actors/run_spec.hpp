@@ -43,8 +43,8 @@ struct node_spec {
   std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
   bool own_data = false;   ///< the train net's data here are a part of the whole, this node's own
   std::size_t worker = 0;  ///< which of the run's workers this node is, once there is a view
-  /// Whether a device that can may add its replicas' gradients: they then wait for each other's backward passes, which a
-  /// caller without actors would have to look after when one of them fails.
+  /// Whether a device that can may add its replicas' gradients, which then wait for each other's backward passes, and
+  /// make updates by itself. A caller without actors would have to look after both.
   bool joins_gradients = true;
 };
 

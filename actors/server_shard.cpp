@@ -19,7 +19,8 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
   for (const auto id : cut.by_owner[value(setup_.self)]) {
     const auto& c = cut.chunks[id];
     auto& o = chunks_[static_cast<std::uint32_t>(id)];
-    o.history.assign(history_count(setup_.rule.kind), std::vector<float>(c.count, 0.0f));
+    o.history.assign(history_count(setup_.rule.kind),
+                     std::vector<float>(on_device(c.parameter) ? 0 : c.count, 0.0f));
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
@@ -52,6 +53,12 @@ void server_shard::on(const install_chunk& m) {
 void server_shard::on(const history_arrived& m) {
   auto& o = at(m.chunk);
   const auto from = floats(m.values);
+  auto of = part(value(m.chunk));
+  if (on_device(of.parameter)) {
+    of.first += m.first;
+    of.count = from.size();
+    return setup_.updates->write_history(of, m.slot, from);
+  }
   std::copy(from.begin(), from.end(),
             o.history.at(m.slot).begin() + static_cast<std::ptrdiff_t>(m.first));
 }
@@ -78,6 +85,10 @@ void server_shard::apply_if_complete(chunk_id id) {
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
     const auto& c = setup_.store->cut().chunks[value(id)];
+    if (on_device(c.parameter)) {
+      apply_on_device(id, o);
+      continue;
+    }
     const auto summed = sum(c.format, c.count, gradients);
     if (clip_ && setup_.learned[c.parameter]) return hold(o, summed);
     apply(id, o, summed, 1);
@@ -173,6 +184,28 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   broadcast(id, o, sent, priority);
 }
 
+parameter_part server_shard::part(std::uint32_t chunk) const {
+  const auto& c = setup_.store->cut().chunks[chunk];
+  return {c.parameter, c.offset, c.count};
+}
+
+/// Only issued: who computes with the fresh values waits for them there.
+void server_shard::apply_on_device(chunk_id id, owned& o) {
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto of = part(value(id));
+  const auto& p = setup_.parameters[of.parameter];
+  if (p.keeps)
+    setup_.updates->keep(of, kept_over(*p.keeps, setup_.passes), o.version + 1);
+  else
+    setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
+  ++o.version;
+  setup_.store->set_applied(value(id), o.version);
+  if (setup_.trace != nullptr)
+    setup_.trace->record({setup_.names[of.parameter], "apply", begin, now_ns(), o.version - 1,
+                          static_cast<std::int64_t>(value(id)), of.count * sizeof(float)});
+  tell(neighbours_.gather[of.parameter], chunk_landed{id, version_id{o.version}});
+}
+
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
 payload server_shard::land_rounded(chunk_id id, const owned& o) {
   const auto format = setup_.store->cut().chunks[value(id)].format;
@@ -193,11 +226,19 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
   tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
 }
 
+std::vector<float> server_shard::history_of(std::uint32_t chunk, std::uint32_t slot) const {
+  const auto of = part(chunk);
+  if (!on_device(of.parameter)) return chunks_.at(chunk).history[slot];
+  std::vector<float> values(of.count);
+  setup_.updates->read_history(of, slot, values);
+  return values;
+}
+
 template <class F>
 void server_shard::for_each_history(F&& f) {
   for (auto& [id, o] : chunks_)
     for (std::uint32_t slot = 0; slot < o.history.size(); ++slot)
-      f(chunk_id{id}, slot, version_id{o.version}, payload_of(o.history[slot]));
+      f(chunk_id{id}, slot, version_id{o.version}, payload_of(history_of(id, slot)));
 }
 
 void server_shard::on(const copy_history&) {
@@ -209,7 +250,11 @@ void server_shard::on(const copy_history&) {
 
 void server_shard::on(const release_history& m) {
   auto released = std::make_shared<chunk_histories>();
-  for (auto& [id, o] : chunks_) (*released)[id] = std::move(o.history);
+  for (auto& [id, o] : chunks_) {
+    for (std::uint32_t slot = 0; on_device(part(id).parameter) && slot < o.history.size(); ++slot)
+      o.history[slot] = history_of(id, slot);
+    (*released)[id] = std::move(o.history);
+  }
   tell(m.to, history_released{std::move(released)});
 }
 

@@ -8,6 +8,9 @@
 // Where --wire reduces a chunk's format, gradients come rounded, and what goes out is the rounded difference between
 // the values that this shard keeps and those that all nodes have: error feedback in both directions.
 //
+// What a device updates by itself (a worker that is alone, on GPUs) stays there: gradients come without values, the
+// update is issued, and solver state is fetched when somebody asks for it.
+//
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
@@ -59,7 +62,8 @@ struct server_shard_setup {
   bool by_magnitude = false;              ///< chunks go in that order instead of these layers'
   std::shared_ptr<const device> arithmetic;
   std::shared_ptr<parameter_store> store;
-  std::vector<std::string_view> names;  ///< by parameter, for the trace
+  std::shared_ptr<device_updates> updates;  ///< of parameters that a device updates; null: none
+  std::vector<std::string_view> names;      ///< by parameter, for the trace
   trace_lane* trace = nullptr;
 };
 
@@ -109,6 +113,12 @@ class server_shard : public actor<server_shard> {
   void hold(owned& o, std::span<const float> summed);
   void apply_held();
   void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
+  [[nodiscard]] bool on_device(std::size_t parameter) const {
+    return setup_.updates != nullptr && setup_.updates->holds(parameter);
+  }
+  [[nodiscard]] parameter_part part(std::uint32_t chunk) const;
+  [[nodiscard]] std::vector<float> history_of(std::uint32_t chunk, std::uint32_t slot) const;
+  void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
   [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,

@@ -150,11 +150,13 @@ void training_graph::spawn_broadcast(push_entry& e) {
   s.of_net = n.parameters;
   s.arithmetic = node_.compute;
   s.store = run_.store;
+  s.updates = run_.updates;
   const auto of_pass = factors_of(n, l);
   const auto scale_of_bytes =
       node_.compute->computes() ? 1.0 : spec_.solver.spec.poseidon().replay().byte_scale();
   s.factors = std::make_shared<factor_store>(scaled(of_pass, scale_of_bytes), factor_rows_of(l),
-                                             clock_id{spec_.first_clock}, staleness_of(spec_));
+                                             clock_id{spec_.first_clock}, staleness_of(spec_),
+                                             node_.compute->host_memory());
   s.product = of_pass;
   s.product.rows = s.factors->of_all().rows;
   factors_[layer] = s.factors;
@@ -245,7 +247,8 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.stream = streams_[r];
       s.goes_on = node_.compute->goes_on();
       s.in_net = l;
-      s.is_added = training && r > 0 && r < run_.joined && push != nullptr && push->sum != nullptr;
+      if (s.learns && training && push->sum)
+        s.home_phase = home_phase_of(run_, push->group.learned.front(), r);
       // Test nets read what their train net has; with pins the stream decides when a pass begins.
       if (s.goes_on && training && run_.pins.empty()) s.copy_in = copies_in_[r];
       s.outputs = lasting_.the_solver;
@@ -345,6 +348,7 @@ void training_graph::spawn_shard() {
   shard.by_magnitude = by_magnitude();
   shard.arithmetic = node_.compute;
   shard.store = run_.store;
+  shard.updates = run_.updates;
   shard.trace = lane("server_shard");
   shard_ = start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
                                "server_shard", std::move(shard));

@@ -1,7 +1,8 @@
 #include "cpu/solver_update.hpp"
 
+#include "models/solver_arithmetic.hpp"
+
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@ void require_size(const char* what, std::size_t has, std::size_t needs) {
                               " values, the gradient has " + std::to_string(needs));
 }
 
+/// Without a second array of solver state `second` is null and not looked at.
 struct arrays {
   std::size_t size;
   const float* gradient;
@@ -25,77 +27,20 @@ struct arrays {
   float* second;
 };
 
-/// The loop that all rules share: scale, regularise, then rule(g, h1) or rule(g, h1, h2) -> what to
-/// take from w. Without h2 `second` is null and not looked at.
-template <bool L1, class Rule>
-void for_each(const arrays& a, const rule_step& step, Rule rule) {
-  constexpr bool two_histories = std::is_invocable_v<Rule, float, float&, float&>;
+template <bool L1, class Formula>
+void for_each(const arrays& a, const rule_step& step, const Formula& formula) {
   const float scale = step.scale;
   const float decay = step.decay;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < a.size; ++i) {
     const float w = a.values[i];
-    float g = a.gradient[i] * scale;
-    if constexpr (L1) {
-      g += decay * (w > 0 ? 1.0f : w < 0 ? -1.0f : 0.0f);
+    const float g = rules::regularised<L1>(a.gradient[i], w, scale, decay);
+    if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
+      a.fresh[i] = w - formula(g, a.first[i], a.second[i]);
     } else {
-      g += decay * w;
-    }
-    if constexpr (two_histories) {
-      a.fresh[i] = w - rule(g, a.first[i], a.second[i]);
-    } else {
-      a.fresh[i] = w - rule(g, a.first[i]);
+      a.fresh[i] = w - formula(g, a.first[i]);
     }
   }
-}
-
-template <bool L1>
-void apply(const solver_rule& rule, const rule_step& step, const arrays& a) {
-  const float rate = step.rate;
-  const float mu = rule.momentum;
-  const float delta = rule.delta;
-  switch (rule.kind) {
-    case rule_kind::sgd:
-      return for_each<L1>(a, step, [=](float g, float& h) { return h = rate * g + mu * h; });
-    case rule_kind::nesterov:
-      return for_each<L1>(a, step, [=](float g, float& h) {
-        const float before = h;
-        h = rate * g + mu * before;
-        return (1.0f + mu) * h - mu * before;
-      });
-    case rule_kind::adagrad:
-      return for_each<L1>(a, step, [=](float g, float& h) {
-        h = g * g + h;
-        return rate * (g / (std::sqrt(h) + delta));
-      });
-    case rule_kind::rmsprop: {
-      const float keep = rule.rms_decay;
-      return for_each<L1>(a, step, [=](float g, float& h) {
-        h = (1.0f - keep) * (g * g) + keep * h;
-        return rate * (g / (std::sqrt(h) + delta));
-      });
-    }
-    case rule_kind::adadelta:
-      return for_each<L1>(a, step, [=](float g, float& squares, float& updates) {
-        squares = (1.0f - mu) * (g * g) + mu * squares;
-        const float u = g * std::sqrt((updates + delta) / (squares + delta));
-        updates = (1.0f - mu) * (u * u) + mu * updates;
-        return rate * u;
-      });
-    case rule_kind::adam: {
-      const float nu = rule.momentum2;
-      const double t = static_cast<double>(step.iteration) + 1;
-      const auto correction = static_cast<float>(std::sqrt(1 - std::pow(double{nu}, t)) /
-                                                 (1 - std::pow(double{mu}, t)));
-      const float corrected = rate * correction;
-      return for_each<L1>(a, step, [=](float g, float& m, float& v) {
-        m = (1.0f - mu) * g + mu * m;
-        v = (1.0f - nu) * (g * g) + nu * v;
-        return corrected * (m / (std::sqrt(v) + delta));
-      });
-    }
-  }
-  throw std::invalid_argument("update: unknown solver rule");
 }
 
 }  // namespace
@@ -133,7 +78,10 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
   for (const std::span<float>& h : history) require_size("history", h.size(), gradient.size());
   const arrays a{gradient.size(), gradient.data(),   values.data(),
                  fresh.data(),    history[0].data(), slots == 2 ? history[1].data() : nullptr};
-  rule.decay_norm == regularizer::l1 ? apply<true>(rule, step, a) : apply<false>(rule, step, a);
+  rules::with_formula(rule, step, [&](const auto& formula) {
+    rule.decay_norm == regularizer::l1 ? for_each<true>(a, step, formula)
+                                       : for_each<false>(a, step, formula);
+  });
 }
 
 void keep(float keeps, std::span<const float> change, std::span<const float> values,

@@ -2,6 +2,7 @@
 
 #include "gpu/host_layer.hpp"
 #include "gpu/host_memory.hpp"
+#include "gpu/product_speed.hpp"
 #include "gpu/replica.hpp"
 #include "gpu/tuning.hpp"
 #include "models/layer_rules.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -71,6 +73,10 @@ class gpu_device final : public device {
   }
 
   bool goes_on() const override { return true; }
+  std::optional<double> told_flop_s() const override {
+    std::call_once(timed_, [this] { flop_s_ = time_products(choice_.ordinals.front()); });
+    return flop_s_;
+  }
   std::shared_ptr<std::pmr::memory_resource> host_memory() const override { return host_; }
   std::uint32_t replicas() const override {
     return static_cast<std::uint32_t>(choice_.ordinals.size());
@@ -96,6 +102,11 @@ class gpu_device final : public device {
 
   std::size_t join_gradients(std::span<const std::shared_ptr<replica>> replicas) override {
     return join(replicas);
+  }
+
+  std::shared_ptr<device_updates> make_updates(std::span<const std::shared_ptr<replica>> replicas,
+                                               const updates_wanted& wanted) override {
+    return gpu::make_updates(replicas, wanted);
   }
 
   bool supports(std::string_view layer_type) const override {
@@ -145,6 +156,8 @@ class gpu_device final : public device {
   const plugin_choice choice_;
   const std::shared_ptr<device> arithmetic_;
   std::shared_ptr<std::pmr::memory_resource> host_;
+  mutable std::once_flag timed_;
+  mutable std::optional<double> flop_s_;          // of its own products, once it has been asked
   std::map<int, tuned> tuned_;                    // by GPU; none without autotune
   std::vector<std::weak_ptr<context>> contexts_;  // by ordinal of the choice; replicas keep them
 };

@@ -35,6 +35,7 @@ gradient_group::gradient_group(std::vector<member> members, std::vector<std::spa
   std::size_t largest = 0;
   for (std::size_t p = 0; p < home_.size(); ++p) {
     gathered_[p].parts.resize(members_.size());
+    values_.push_back(home_[p].size());
     if (adds(p)) largest = std::max(largest, home_[p].size());
   }
   const auto bytes = std::min(largest, piece_) * sizeof(float);
@@ -81,8 +82,9 @@ void gradient_group::add(std::size_t parameter, const gathered& all) {
   const std::span<float> home = home_[parameter];
   for (std::size_t r = 1; r < members_.size(); ++r)
     if (!ways_[r].copies()) wait(on, *all.parts[r]->made);
-  for (std::size_t at = 0; at < home.size(); at += piece_) {
-    const std::size_t n = std::min(piece_, home.size() - at);
+  const std::size_t values = values_[parameter];
+  for (std::size_t at = 0; at < values; at += piece_) {
+    const std::size_t n = std::min(piece_, values - at);
     for (std::size_t r = 1; r < members_.size(); ++r) {
       const float* const part = members_[r].gradients[parameter] + at;
       if (ways_[r].copies())
@@ -90,7 +92,7 @@ void gradient_group::add(std::size_t parameter, const gathered& all) {
       else
         add_scaled(on, n, 1, sum + at, 1, part, sum + at);
     }
-    copy_to_host(on, home.data() + at, sum + at, n * sizeof(float));
+    if (!home.empty()) copy_to_host(on, home.data() + at, sum + at, n * sizeof(float));
   }
   for (std::size_t r = 1; r < members_.size(); ++r)
     if (!ways_[r].copies()) record(ways_[r].read, on);

@@ -58,6 +58,9 @@ class gradient_group {
   /// through.
   void leave();
 
+  /// From now on this sum is used where it is and does not come home. Before the first pass.
+  void keep(std::size_t parameter) { home_.at(parameter) = {}; }
+
   [[nodiscard]] bool adds(std::size_t parameter) const {
     return members_.front().gradients[parameter] != nullptr;
   }
@@ -96,8 +99,9 @@ class gradient_group {
   void tell_when_read(contribution& c);
 
   const std::vector<member> members_;
-  const std::vector<std::span<float>> home_;
-  const std::size_t piece_;  // values
+  std::vector<std::span<float>> home_;  // by parameter; empty: stays
+  std::vector<std::size_t> values_;     // by parameter
+  const std::size_t piece_;             // values
   std::vector<way> ways_;
   std::mutex mutex_;
   std::vector<gathered> gathered_;  // by parameter

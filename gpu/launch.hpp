@@ -16,8 +16,8 @@
 //
 // Errors   gpu::error: more than 2^32 - 1 indices; what the runtime answers to the launch.
 #pragma once
-#include "gpu/annotations.hpp"
 #include "gpu/runtime.hpp"
+#include "models/annotations.hpp"
 
 #include <cstdint>
 

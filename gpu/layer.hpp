@@ -1,7 +1,7 @@
 // gpu/layer.hpp
 //
 // What a layer of one replica sees: blobs, parameters and gradients in device memory, the stream that it enqueues to,
-// the libraries, scratch memory. A layer is a poseidon::kernel whose forward() and backward() only enqueue to the
+// the libraries. A layer is a poseidon::kernel whose forward() and backward() only enqueue to the
 // compute stream and return. When they are called everything that they read is, or will be, there in stream order:
 // the replica (gpu/replica.cpp) has made the stream wait for fresh parameters, and afterwards sees to it that
 // gradients leave.
@@ -61,8 +61,6 @@ struct replica_state {
   std::vector<float*> gradients;  ///< by net parameter, in device memory; null without backward
   std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
   std::vector<device_memory> memory;                     ///< what all of these point into
-  std::size_t scratch_bytes = 0;                         ///< the most that any layer has asked for
-  device_memory scratch;                                 ///< after all layers have been made
   std::unique_ptr<fault_board> faults = nullptr;         ///< of all layers
 
   [[nodiscard]] bool by_factors(std::size_t layer) const {
@@ -102,11 +100,6 @@ struct layer_context {
   /// Memory of the layer's own, zeros.
   /// Errors   gpu::error (memory) with the layer, what it wanted, what there is, and what to try.
   [[nodiscard]] device_memory allocate(std::size_t bytes) const;
-  /// Announces that a kernel will use state.scratch with this many bytes. What lies there is another layer's at the
-  /// next kernel.
-  void wants_scratch(std::size_t bytes) const {
-    state.scratch_bytes = std::max(state.scratch_bytes, bytes);
-  }
   /// Where the layer's kernels report a number in a bottom that it cannot use, and what to say of it.
   [[nodiscard]] label_fault* fault(fault_board::text say) const {
     return state.faults->at(index, std::move(say));

@@ -17,4 +17,9 @@ namespace poseidon::gpu {
 /// Errors   gpu::error for memory that is not to be had.
 [[nodiscard]] std::size_t join(std::span<const std::shared_ptr<replica>> replicas);
 
+/// See device::make_updates(). All of them are compile()'s, of one net, and joined if they are to be.
+/// Errors   gpu::error for memory that is not to be had.
+[[nodiscard]] std::shared_ptr<device_updates> make_updates(
+    std::span<const std::shared_ptr<replica>> replicas, const updates_wanted& wanted);
+
 }  // namespace poseidon::gpu

@@ -81,6 +81,13 @@ void synchronise(const event& e);
 /// Errors   gpu::error (misused) if that is not so.
 [[nodiscard]] double milliseconds_between(const event& from, const event& to);
 
+/// The calling thread waits for everything enqueued to `s` so far. Outside of the training loop.
+inline void finish(stream& s) {
+  event over(s.device());
+  record(over, s);
+  synchronise(over);
+}
+
 /// Memory of a device. Allocating and freeing may wait for the device: only outside of the training loop, and when
 /// nothing that uses the memory is enqueued any more.
 class device_memory {

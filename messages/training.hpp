@@ -84,7 +84,7 @@ struct issue_work {
   std::string_view layer;  ///< for the trace; lives as long as the run
   std::string_view phase;  ///< "forward", "backward", "test"
   std::string_view home_phase =
-      "bring home";  ///< in copy_out; "sum" where the device adds it to another's
+      "bring home";  ///< in copy_out; "sum" where the device adds it to another's, "made" where it stays
 };
 
 /// stream -> copy_out: this has been issued; its results are to come home.

@@ -29,6 +29,11 @@ std::size_t device::join_gradients(std::span<const std::shared_ptr<replica>>) {
   return 1;
 }
 
+std::shared_ptr<device_updates> device::make_updates(std::span<const std::shared_ptr<replica>>,
+                                                     const updates_wanted&) {
+  return nullptr;
+}
+
 std::shared_ptr<std::pmr::memory_resource> device::host_memory() const {
   return {std::pmr::get_default_resource(), [](std::pmr::memory_resource*) {}};
 }

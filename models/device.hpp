@@ -5,6 +5,7 @@
 // oneDNN or CUDA. Layouts, fusion, scratch memory and primitive caches are the replica's own business:
 // outside it every value is float32 in Caffe's layout (row-major, NCHW, weights [out,in,...]).
 #pragma once
+#include "models/device_updates.hpp"
 #include "models/factors.hpp"
 #include "models/net.hpp"
 #include "models/solver_rule.hpp"
@@ -178,8 +179,8 @@ class device {
   /// How many of it make_replica() puts on a device each; 0: as many as the caller likes.
   [[nodiscard]] virtual std::uint32_t replicas() const { return 0; }
 
-  /// The rate of rebuild(), where the device has been told; a device that computes has to be timed. 0: nobody knows,
-  /// so rebuild() cannot be called and no layer may broadcast factors.
+  /// The rate of rebuild(), where the device has been told, or of the products of device_updates, which it has timed;
+  /// others have to be timed. 0: nobody knows, so rebuild() cannot be called and no layer may broadcast factors.
   [[nodiscard]] virtual std::optional<double> told_flop_s() const { return std::nullopt; }
 
   /// Seconds of a forward and a backward pass over the batch of `n`, where the device has been told.
@@ -203,6 +204,13 @@ class device {
   /// Errors   as make_replica(), for memory.
   [[nodiscard]] virtual std::size_t join_gradients(
       std::span<const std::shared_ptr<replica>> replicas);
+
+  /// Has parameters of a training net's replicas, of which none has computed yet and which have been joined if they are
+  /// to be, updated where they are: those of `wanted` whose gradients can be used there. Their gradient() is empty then.
+  /// Null: none. Of one clock's passes only the last may reach bring_gradients() before an update.
+  /// Errors   as make_replica(), for memory.
+  [[nodiscard]] virtual std::shared_ptr<device_updates> make_updates(
+      std::span<const std::shared_ptr<replica>> replicas, const updates_wanted& wanted);
 
   [[nodiscard]] virtual bool supports(std::string_view layer_type) const = 0;
 

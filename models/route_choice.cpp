@@ -130,7 +130,8 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
         all.rows =
             static_cast<std::size_t>(std::llround(r.all_shares * static_cast<double>(f.rows)));
       d.factors.bytes = 4 * r.largest_share * static_cast<double>(f.values()) * (p - 1);
-      d.factors.tail_ms = 1e3 * (r.product_s(all) + load.values * r.update_s_value);
+      d.factors.tail_ms = 1e3 * (r.product_s(all) +
+                                 load.values * r.factor_update_s_value.value_or(r.update_s_value));
       account(d.factors, 0, t, r);
       d.byte_rule = d.factors.bytes <= d.server.bytes;
       const bool better = d.factors.total_ms() < (1 - least_gain) * d.server.total_ms();

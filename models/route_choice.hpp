@@ -43,6 +43,8 @@ struct route_rates {
   double flop_s = 1e10;       ///< of one lane, for layers that are no inner product
   double update_s_value = 0;  ///< seconds of one thread to apply the solver's rule to one value
   double add_s_value = 0;     ///< to add one value
+  /// The same as update_s_value, where the gradient is made of factors; none: the same.
+  std::optional<double> factor_update_s_value = std::nullopt;
 };
 
 /// One candidate, per node and clock.

@@ -1,7 +1,7 @@
 // gpu/kernels/labels.hpp - what losses do with labels on the device: which count, what the sum is divided by, and what
 // becomes of one that is no class.
 #pragma once
-#include "gpu/annotations.hpp"
+#include "models/annotations.hpp"
 
 #include <cstdint>
 

@@ -28,8 +28,10 @@ struct machine_options {
   std::size_t pinned_bytes = std::size_t{16} << 30;
   lateness late = lateness::nobody;
   /// The ways that its library has for each product of a convolution, by what they take of the device's clock, in the
-  /// order in which its heuristics like them. All give the same bits. Nothing else takes time.
+  /// order in which its heuristics like them. All give the same bits. But for these nothing takes time.
   std::vector<double> convolution_ms = {2, 1};
+  double product_flop_s =
+      0;  ///< how fast matrix products pass on the device's clock; 0: they take no time
 };
 
 /// A new machine; nothing of the one before may be alive.

@@ -2,6 +2,7 @@
 #include "gpu/library.hpp"
 
 #include "gpu/simulated/launch.hpp"
+#include "gpu/simulated/machine.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -14,7 +15,11 @@ library::library(stream& s, library_options options) : stream_(s), options_(opti
 library::~library() = default;
 
 void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c) {
-  simulated::enqueue_kernel(stream_, [g, a, b, c] {
+  auto& machine = simulated::the_machine();
+  const double rate = machine.options().product_flop_s;
+  const double ms = rate > 0 ? 2e3 * static_cast<double>(g.m * g.n * g.k * g.batch) / rate : 0;
+  simulated::enqueue_kernel(stream_, [=, &machine, device = stream_.device()] {
+    machine.spend(device, ms);
     std::vector<float> columns;
     std::vector<float> row(g.n);
     for (std::size_t i = 0; i < g.batch; ++i) {

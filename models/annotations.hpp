@@ -1,4 +1,4 @@
-// gpu/annotations.hpp - what nvcc has to be told of functions that kernels call; nothing to any other compiler.
+// models/annotations.hpp - what nvcc has to be told of functions that kernels call; nothing to any other compiler.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,0 +1,77 @@
+// gpu/device_updates.hpp
+//
+// Solver updates where values and gradients are, on the first of a node's GPUs. They have a stream of their own:
+//
+//   compute    backward of layer l ..made|  backward below ...            forward of l (arrived>
+//   updates                          made> values, solver state |arrived
+//   others     their copy-in streams copy the values from there when they want them (gpu/device_parameter.hpp)
+//
+// An update waits, on the device, for the kernels that read the values before; kernels wait for it as they wait for a
+// copy from the host. Gradients of several GPUs are sums at the end of the first one's copy_out stream.
+#pragma once
+#include "gpu/context.hpp"
+#include "models/device_updates.hpp"
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace poseidon::gpu {
+
+/// A parameter as gpu_updates keeps it. Without `values` it is not held.
+struct held_parameter {
+  std::string name;
+  std::shared_ptr<device_parameter> values;
+  std::size_t count = 0;
+  const float* gradient = nullptr;  ///< null: made of factors
+  std::vector<const event*> made;   ///< behind the kernels that write it; none: a group's sum
+  std::vector<device_memory> history;
+  device_memory before;  ///< values of the version before, where somebody may ask for them
+  std::uint64_t version = 0;
+  std::size_t to_come = 0;  ///< values that are not of `version` yet
+  bool updated = false;
+};
+
+class gpu_updates final : public device_updates {
+ public:
+  /// Errors   gpu::error (memory): solver state that does not fit, with its parameter.
+  gpu_updates(std::vector<std::shared_ptr<replica>> replicas, std::shared_ptr<context> with,
+              std::vector<held_parameter> held, const updates_wanted& wanted);
+  ~gpu_updates() override;
+
+  bool holds(std::size_t parameter) const override { return held_.at(parameter).values != nullptr; }
+  void update(const parameter_part& of, const rule_step& step, std::uint64_t version) override;
+  void keep(const parameter_part& of, float keeps, std::uint64_t version) override;
+  void update_by_factors(const factor_update& f, std::uint64_t version) override;
+  bool read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) override;
+  void read_history(const parameter_part& of, std::size_t slot, std::span<float> to) override;
+  void write_history(const parameter_part& of, std::size_t slot,
+                     std::span<const float> from) override;
+
+ private:
+  /// Of factors, and of the gradient that is made of them, one layer at a time.
+  struct workbench {
+    workbench(stream& on, const library_options& options) : products(on, options) {}
+    library products;
+    device_memory factors, gradient;
+  };
+  held_parameter& at(std::size_t parameter);
+  float* at(const parameter_part& of, std::size_t slot);
+  void await_gradient(const held_parameter& h);
+  void rebuild(const factor_update& f);
+  /// `apply` enqueues what turns the values of a part into those of `version`.
+  template <class F>
+  void change(const parameter_part& of, const float* gradient, std::uint64_t version, F&& apply);
+  device_memory& room(device_memory& m, std::size_t values, const std::string& what);
+
+  const std::vector<std::shared_ptr<replica>> replicas_;  // events and gradients are theirs
+  const std::shared_ptr<context> with_;
+  const solver_rule rule_;
+  std::vector<held_parameter> held_;
+  std::mutex mutex_;
+  event summed_;
+  stream on_;
+  std::optional<workbench> bench_;
+};
+
+}  // namespace poseidon::gpu

@@ -1,0 +1,101 @@
+// gpu/gpu_replica.hpp - the class behind gpu/replica.hpp, for what puts replicas together (gpu/joined_replicas.cpp).
+#pragma once
+#include "gpu/gradient_group.hpp"
+#include "gpu/replica.hpp"
+#include "gpu/traffic.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poseidon::gpu {
+
+/// Ends when nothing enqueued uses the memory of a replica any more, nor will be told of it.
+class last_to_leave {
+ public:
+  explicit last_to_leave(context& with) : with_(with) {}
+  ~last_to_leave();
+  last_to_leave(const last_to_leave&) = delete;
+  last_to_leave& operator=(const last_to_leave&) = delete;
+
+ private:
+  context& with_;
+};
+
+class gpu_replica final : public replica {
+ public:
+  gpu_replica(std::shared_ptr<context> with, std::shared_ptr<std::pmr::memory_resource> host,
+              std::shared_ptr<poseidon::device> cpu, const net& n,
+              std::span<const parameter_values* const> parameters, replica_options options);
+  ~gpu_replica() override;
+
+  kernel& at(std::size_t layer) override { return *kernels_.at(layer); }
+  std::span<float> gradient(std::size_t parameter) override;
+  shape extents(std::size_t blob) const override { return state_.extents.at(blob); }
+
+  void read_data(std::size_t blob, std::span<float> to) const override;
+  void write_data(std::size_t blob, std::span<const float> from) override;
+  void read_diff(std::size_t blob, std::span<float> to) const override;
+  void write_diff(std::size_t blob, std::span<const float> from) override;
+
+  void bring_gradients(std::size_t layer, completion done) override;
+  std::shared_ptr<fetched_values> fetch(std::span<const std::size_t> blobs) override;
+  void bring_parameters(std::size_t layer) override;
+  void keep(std::shared_ptr<const void> what) override;
+  void finish() override;
+  std::optional<std::string> first_nonfinite() const override;
+
+  // -- for those who put replicas together -----------------------------------------------------------------
+
+  [[nodiscard]] const std::shared_ptr<context>& with() const { return with_; }
+  [[nodiscard]] const replica_state& state() const { return state_; }
+  [[nodiscard]] const std::vector<host_values>& gradients_at_home() const { return gradients_; }
+  [[nodiscard]] const std::shared_ptr<device_parameter>& parameter(std::size_t p) const {
+    return parameters_.at(p);
+  }
+  [[nodiscard]] const std::shared_ptr<gradient_group>& group() const { return group_; }
+
+  /// From now on its gradients are added by `group`, in which it is the `place`-th.
+  void join(std::shared_ptr<gradient_group> group, std::size_t place);
+  /// From now on this gradient is nobody's on the host.
+  void keep_gradient(std::size_t parameter);
+  /// What is recorded behind the backward passes that write the gradient of a parameter.
+  [[nodiscard]] std::vector<const event*> made(std::size_t parameter) const;
+
+ private:
+  [[nodiscard]] std::string name() const { return "net \"" + state_.graph.name + "\""; }
+  void check_types();
+  void take_parameters();
+  float* gradient_memory(std::size_t parameter, std::size_t values);
+  void find_shared_gradients();
+  void make_kernels();
+  [[nodiscard]] std::unique_ptr<kernel> make_kernel(const layer_context& c) const;
+  [[nodiscard]] std::unique_ptr<kept_factors> make_factors(const layer_context& c) const;
+
+  [[nodiscard]] bool is_added(std::size_t parameter) const {
+    return group_ != nullptr && group_->adds(parameter);
+  }
+  void copy_home(std::size_t parameter);
+  void copy_home(kept_factors& f);
+  void read(const float* from, std::span<float> to) const;
+  void write(float* to, std::span<const float> from);
+  [[nodiscard]] const gpu_blob& checked(std::size_t blob, std::size_t size) const;
+  [[nodiscard]] const gpu_blob& checked_diff(std::size_t blob, std::size_t size) const;
+
+  const std::shared_ptr<context> with_;
+  const std::shared_ptr<std::pmr::memory_resource> host_;
+  const std::shared_ptr<poseidon::device> cpu_;
+  const std::vector<const parameter_values*> sources_;
+  std::vector<std::shared_ptr<device_parameter>> parameters_;
+  std::vector<host_values> gradients_;
+  replica_state state_;
+  std::vector<std::unique_ptr<layer_traffic>> traffic_;
+  std::vector<std::unique_ptr<kernel>> kernels_;
+  std::shared_ptr<gradient_group> group_;  // null: its gradients all come home
+  std::size_t place_ = 0;                  // in the group
+  const last_to_leave end_{*with_};        // last, so that it goes first
+};
+
+}  // namespace poseidon::gpu

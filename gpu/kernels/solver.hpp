@@ -1,0 +1,23 @@
+// gpu/kernels/solver.hpp - solver rules as kernels (models/solver_arithmetic.hpp), with the bits of the CPU's.
+#pragma once
+#include "gpu/runtime.hpp"
+#include "models/solver_rule.hpp"
+
+#include <cstddef>
+
+namespace poseidon::gpu {
+
+/// Of n values. `before`: where they go as they were; null: nowhere. `second`: null for rules with one array of solver
+/// state.
+struct updated_values {
+  const float* gradient = nullptr;
+  float *values = nullptr, *before = nullptr, *first = nullptr, *second = nullptr;
+};
+
+/// One solver update: writes values, before, and the solver state.
+void update_values(stream& s, const solver_rule& rule, const rule_step& step, std::size_t n,
+                   const updated_values& v);
+/// values = keeps * values + gradient, for running statistics.
+void keep_values(stream& s, float keeps, std::size_t n, const updated_values& v);
+
+}  // namespace poseidon::gpu
