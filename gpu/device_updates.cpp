@@ -52,9 +52,8 @@ held_parameter& gpu_updates::at(std::size_t parameter) {
 
 // -- updates --------------------------------------------------------------------------------------------
 
-void gpu_updates::await_gradient(const held_parameter& h) {
-  for (const event* made : h.made) wait(on_, *made);
-  if (!h.made.empty()) return;
+void gpu_updates::await_sum() {
+  if (replicas_.size() == 1) return;
   record(summed_, with_->copy_out);
   wait(on_, summed_);
 }
@@ -79,14 +78,14 @@ void gpu_updates::change(const parameter_part& of, const float* gradient, std::u
 
 void gpu_updates::update(const parameter_part& of, const rule_step& step, std::uint64_t version) {
   const std::lock_guard lock(mutex_);
-  await_gradient(at(of.parameter));
+  await_sum();
   change(of, at(of.parameter).gradient, version,
          [&](const auto& v) { update_values(on_, rule_, step, of.count, v); });
 }
 
 void gpu_updates::keep(const parameter_part& of, float keeps, std::uint64_t version) {
   const std::lock_guard lock(mutex_);
-  await_gradient(at(of.parameter));
+  await_sum();
   change(of, at(of.parameter).gradient, version,
          [&](const auto& v) { keep_values(on_, keeps, of.count, v); });
 }

@@ -2,12 +2,13 @@
 //
 // Solver updates where values and gradients are, on the first of a node's GPUs. They have a stream of their own:
 //
-//   compute    backward of layer l ..made|  backward below ...            forward of l (arrived>
-//   updates                          made> values, solver state |arrived
+//   compute    backward of layer l ..read|  backward below ...          arrived> forward of l
+//   updates                          read> values, solver state |arrived
 //   others     their copy-in streams copy the values from there when they want them (gpu/device_parameter.hpp)
 //
-// An update waits, on the device, for the kernels that read the values before; kernels wait for it as they wait for a
-// copy from the host. Gradients of several GPUs are sums at the end of the first one's copy_out stream.
+// An update waits, on the device, for the kernels that have read the values before: the last of them has also made the
+// gradient. Kernels wait for it as they wait for a copy from the host. Gradients of several GPUs are sums behind what
+// the first one's copy_out stream was given.
 #pragma once
 #include "gpu/context.hpp"
 #include "models/device_updates.hpp"
@@ -24,7 +25,6 @@ struct held_parameter {
   std::shared_ptr<device_parameter> values;
   std::size_t count = 0;
   const float* gradient = nullptr;  ///< null: made of factors
-  std::vector<const event*> made;   ///< behind the kernels that write it; none: a group's sum
   std::vector<device_memory> history;
   device_memory before;  ///< values of the version before, where somebody may ask for them
   std::uint64_t version = 0;
@@ -57,14 +57,14 @@ class gpu_updates final : public device_updates {
   };
   held_parameter& at(std::size_t parameter);
   float* at(const parameter_part& of, std::size_t slot);
-  void await_gradient(const held_parameter& h);
+  void await_sum();
   void rebuild(const factor_update& f);
   /// `apply` enqueues what turns the values of a part into those of `version`.
   template <class F>
   void change(const parameter_part& of, const float* gradient, std::uint64_t version, F&& apply);
   device_memory& room(device_memory& m, std::size_t values, const std::string& what);
 
-  const std::vector<std::shared_ptr<replica>> replicas_;  // events and gradients are theirs
+  const std::vector<std::shared_ptr<replica>> replicas_;  // the gradients are theirs
   const std::shared_ptr<context> with_;
   const solver_rule rule_;
   std::vector<held_parameter> held_;

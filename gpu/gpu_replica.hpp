@@ -61,8 +61,6 @@ class gpu_replica final : public replica {
   void join(std::shared_ptr<gradient_group> group, std::size_t place);
   /// From now on this gradient is nobody's on the host.
   void keep_gradient(std::size_t parameter);
-  /// What is recorded behind the backward passes that write the gradient of a parameter.
-  [[nodiscard]] std::vector<const event*> made(std::size_t parameter) const;
 
  private:
   [[nodiscard]] std::string name() const { return "net \"" + state_.graph.name + "\""; }

@@ -71,11 +71,7 @@ std::shared_ptr<device_updates> make_updates(std::span<const std::shared_ptr<rep
     held[p].name = n.parameters[p].name;
     held[p].values = first.parameter(p);
     held[p].count = static_cast<std::size_t>(count(n.parameters[p].shape));
-    if (!by_factors) {
-      held[p].gradient = there[p];
-      // A group's sums are behind what its first member's copy_out stream was given.
-      if (first.group() == nullptr) held[p].made = first.made(p);
-    }
+    if (!by_factors) held[p].gradient = there[p];
     for (const auto& r : replicas) {
       if (!by_factors) ours(r).keep_gradient(p);
       if (&ours(r) != &first) ours(r).parameter(p)->follow(first.parameter(p));

@@ -86,14 +86,6 @@ void gpu_replica::keep_gradient(std::size_t parameter) {
   if (is_added(parameter)) group_->keep(parameter);
 }
 
-std::vector<const event*> gpu_replica::made(std::size_t parameter) const {
-  std::vector<const event*> events;
-  for (const auto& t : traffic_)
-    if (std::find(t->gradients.begin(), t->gradients.end(), parameter) != t->gradients.end())
-      events.push_back(&t->made);
-  return events;
-}
-
 std::shared_ptr<fetched_values> gpu_replica::fetch(std::span<const std::size_t> blobs) {
   return std::make_shared<fetched_blobs>(*with_, state_, blobs, host_);
 }

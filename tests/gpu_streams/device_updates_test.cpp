@@ -59,12 +59,20 @@ outcome by_host(const std::vector<int>& ordinals, const solver_rule& rule) {
   return o;
 }
 
+/// The copy-in stream, late: it was told of values that have been there for long.
+void bring_again(several_replicas& n, std::size_t parameter) {
+  for (std::size_t r = 0; r < n.replicas(); ++r)
+    n.copy(r).bring_parameters(n.graph().parameters[parameter].layer);
+}
+
 /// In two parts each, as a shard updates chunks.
 void update_all(several_replicas& n, device_updates& updates, std::uint64_t clock) {
   for (std::size_t p = 0; p < n.graph().parameters.size(); ++p) {
     const std::size_t all = n.values(p).size(), some = all / 3;
     if (some > 0) updates.update({p, 0, some}, step_of(clock, p), clock + 1);
+    bring_again(n, p);
     updates.update({p, some, all - some}, step_of(clock, p), clock + 1);
+    bring_again(n, p);
   }
 }
 

@@ -75,10 +75,12 @@ class several_replicas {
     return bytes;
   }
 
-  /// The same, by the calling thread alone, which waits for nothing and nobody.
+  /// The same, by the calling thread alone, which waits for nothing and nobody. Where there are several, their gradients
+  /// are brought.
   void issue(std::uint64_t clock) {
     for (std::size_t r = 0; r < replicas_.size(); ++r)
       compute(r, clock, *batches_.emplace_back(std::make_unique<batch>()));
+    if (replicas_.size() == 1) return;
     for (std::size_t l = graph_.layers.size(); l-- > 0;)
       if (graph_.layers[l].needs_backward && !graph_.layers[l].parameters.empty())
         for (const auto& r : replicas_) r->bring_gradients(l, [](const std::exception_ptr&) {});
@@ -91,6 +93,7 @@ class several_replicas {
   [[nodiscard]] const net& graph() const { return graph_; }
   [[nodiscard]] device& on() { return *device_; }
   [[nodiscard]] replica& copy(std::size_t r) { return *replicas_[r]; }
+  [[nodiscard]] std::size_t replicas() const { return replicas_.size(); }
   [[nodiscard]] host_values& values(std::size_t parameter) { return values_[parameter]; }
   [[nodiscard]] std::shared_ptr<device_updates> make_updates(const updates_wanted& wanted) {
     return device_->make_updates(replicas_, wanted);
