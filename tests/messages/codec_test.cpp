@@ -283,12 +283,15 @@ TEST_CASE("codec: random bytes, flipped bits and truncations end as bad_frame an
   std::get<frames::view>(headers[1]).solver.resize(200);
   for (const auto& h : headers) {
     const auto right = encoded(h, has_payload(h) ? 4 : 0);
-    for (std::size_t n = 0; n < right.size(); ++n)
+    // Each place of most headers; of a long one, which takes long to read, about as many.
+    const std::size_t stride = (right.size() / 1024) | 1;
+    for (std::size_t n = 0; n < right.size(); n += stride)
       must_not_crash(std::span(right).first(n), read, bad);
-    for (std::size_t bit = 0; bit < right.size() * 8; ++bit) {
-      auto flipped = right;
+    auto flipped = right;
+    for (std::size_t bit = 0; bit < right.size() * 8; bit += stride) {
       flipped[bit / 8] ^= std::byte{1} << (bit % 8);
       must_not_crash(flipped, read, bad);
+      flipped[bit / 8] = right[bit / 8];
     }
     for (int i = 0; i < 2'000; ++i) {
       auto damaged = right;
