@@ -203,7 +203,7 @@ TEST_CASE(
       t.lost().why.find("worker 1 (10.0.0.8:7600) sent a bad frame: push_gradient: clock of chunk "
                         "0 is " +
                         expected) == 0);
-  CHECK(t.end.gradients->size() == 1);
+  CHECK(t.end.gradients->wait_for(1).size() == 1);
 }
 
 TEST_CASE(
@@ -259,7 +259,7 @@ TEST_CASE("link_receiver: factors are read to their place, and wrong ones end th
     send(2, 4, 12), expected = "payload size of layer 2 is 48, expected 32";
   }
   CHECK(t.lost().why.find("worker 1 (10.0.0.8:7600) sent a bad frame: factors: " + expected) == 0);
-  CHECK(t.end.factors->size() == 1);
+  CHECK(t.end.factors->wait_for(1).size() == 1);
 }
 
 TEST_CASE("link_receiver: a peer that begins frames without ending them is cut off at the ninth") {
