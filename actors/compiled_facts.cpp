@@ -75,17 +75,13 @@ std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec
   const auto& solver = run.solver.spec;
   if (!may_update_on_device(run)) return nullptr;
   const auto& n = c.train.graph;
-  const auto& cut = c.store->cut();
   const bool alone = run.workers == 1 && c.micro_batches == 1 && solver.clip_gradients() < 0;
   updates_wanted wanted;
   wanted.rule = rule_of(solver);
   wanted.keeps_before = run.workers > 1;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     const bool by_factors = on_factors(run.routes, p);
-    const auto& chunks = cut.by_parameter[p];
-    const bool exact = std::all_of(chunks.begin(), chunks.end(), [&](auto id) {
-      return cut.chunks[id].format == wire_format::float32;
-    });
+    const bool exact = format_of(run.wire, p) == wire_format::float32;
     wanted.by_factors.push_back(by_factors && is_updated(n, p));
     wanted.by_gradient.push_back(alone && exact && !by_factors && is_updated(n, p));
   }

@@ -11,16 +11,16 @@
 namespace poseidon {
 
 factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
-    : actor(context), setup_(std::move(setup)) {
+    : actor(context),
+      setup_(std::move(setup)),
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
-      const auto count = cut.chunks[id].count;
       // A device that does not compute makes no updates: its factors are bytes, and a time.
-      history_[id].assign(history_count(setup_.rule.kind),
-                          std::vector<float>(computes() && !on_device() ? count : 0));
-      values += count;
+      history_.add(static_cast<std::uint32_t>(id), computes());
+      values += cut.chunks[id].count;
     }
     gradients_.emplace_back(computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
@@ -127,11 +127,10 @@ void factor_broadcast::update_here() {
     const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
-      auto& slots = history_.at(id);
-      const std::vector<std::span<float>> history(slots.begin(), slots.end());
-      setup_.arithmetic->update(
-          setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
-          setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history);
+      setup_.arithmetic->update(setup_.rule, step,
+                                std::span(gradients_[i]).subspan(c.offset, c.count),
+                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                                history_.of(static_cast<std::uint32_t>(id)));
     }
   }
 }
@@ -160,41 +159,19 @@ void factor_broadcast::on(const chunk_landed& m) {
 }
 
 void factor_broadcast::on(const history_arrived& m) {
-  auto& to = history_.at(value(m.chunk)).at(m.slot);
-  const auto from = floats(m.values);
-  if (on_device()) {
-    const auto& c = setup_.store->cut().chunks[value(m.chunk)];
-    return setup_.updates->write_history({c.parameter, c.offset + m.first, from.size()}, m.slot,
-                                         from);
-  }
-  if (!to.empty())
-    std::copy(from.begin(), from.end(), to.begin() + static_cast<std::ptrdiff_t>(m.first));
+  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
 }
 
 void factor_broadcast::on(const copy_history&) {
-  for (const auto& [id, slots] : history_)
-    for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
-      tell(neighbours_.checkpointer,
-           history_arrived{setup_.self, chunk_id{static_cast<std::uint32_t>(id)}, slot,
-                           version_id{version_}, payload_of(history_of(id, slot))});
-}
-
-std::vector<float> factor_broadcast::history_of(std::size_t chunk, std::uint32_t slot) const {
-  if (!on_device()) return history_.at(chunk)[slot];
-  const auto& c = setup_.store->cut().chunks[chunk];
-  std::vector<float> values(c.count);
-  setup_.updates->read_history({c.parameter, c.offset, c.count}, slot, values);
-  return values;
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_.checkpointer,
+         history_arrived{setup_.self, chunk_id{id}, slot, version_id{version_},
+                         payload_of(std::move(values))});
+  });
 }
 
 void factor_broadcast::on(const release_history& m) {
-  auto released = std::make_shared<chunk_histories>();
-  for (auto& [id, slots] : history_) {
-    for (std::uint32_t slot = 0; on_device() && slot < slots.size(); ++slot)
-      slots[slot] = history_of(id, slot);
-    (*released)[static_cast<std::uint32_t>(id)] = std::move(slots);
-  }
-  tell(m.to, history_released{std::move(released)});
+  tell(m.to, history_released{history_.release()});
 }
 
 void factor_broadcast::on(const shut_down&) {

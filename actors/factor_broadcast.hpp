@@ -29,6 +29,7 @@
 #include "actors/factor_store.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/parameter_store.hpp"
+#include "actors/solver_history.hpp"
 #include "actors/trace.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -102,13 +103,10 @@ class factor_broadcast : public actor<factor_broadcast> {
   clock_state& at(clock_id clock);
   void send(clock_id clock);
   void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);
-  [[nodiscard]] bool on_device() const {
-    return setup_.updates != nullptr && setup_.updates->holds(setup_.parameters.front());
-  }
+  [[nodiscard]] bool on_device() const { return history_.on_device(setup_.parameters.front()); }
   void update_if_complete();
   void update_on_device();
   void update_here();
-  [[nodiscard]] std::vector<float> history_of(std::size_t chunk, std::uint32_t slot) const;
   void publish();
 
   factor_broadcast_setup setup_;
@@ -116,8 +114,8 @@ class factor_broadcast : public actor<factor_broadcast> {
   std::size_t chunks_missing_ = 0;  // of the first values
   std::uint64_t version_ = 0;       // valid once none is
   std::map<std::uint64_t, clock_state> clocks_;
-  std::map<std::size_t, std::vector<std::vector<float>>> history_;  // by chunk, then slot
-  std::vector<std::vector<float>> gradients_;                       // by place in setup_.parameters
+  solver_history history_;
+  std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters
   bool entered_ = false;
   std::map<std::uint64_t, std::int64_t> sent_at_ns_;  // by clock under way
 };

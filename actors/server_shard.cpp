@@ -13,14 +13,16 @@
 namespace poseidon {
 
 server_shard::server_shard(actor_context context, server_shard_setup setup)
-    : actor(context), setup_(std::move(setup)), pool_(std::numeric_limits<std::size_t>::max()) {
+    : actor(context),
+      setup_(std::move(setup)),
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates),
+      pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
   for (const auto id : cut.by_owner[value(setup_.self)]) {
     const auto& c = cut.chunks[id];
-    auto& o = chunks_[static_cast<std::uint32_t>(id)];
-    o.history.assign(history_count(setup_.rule.kind),
-                     std::vector<float>(on_device(c.parameter) ? 0 : c.count, 0.0f));
+    chunks_.try_emplace(static_cast<std::uint32_t>(id));
+    history_.add(static_cast<std::uint32_t>(id));
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
@@ -51,16 +53,8 @@ void server_shard::on(const install_chunk& m) {
 }
 
 void server_shard::on(const history_arrived& m) {
-  auto& o = at(m.chunk);
-  const auto from = floats(m.values);
-  auto of = part(value(m.chunk));
-  if (on_device(of.parameter)) {
-    of.first += m.first;
-    of.count = from.size();
-    return setup_.updates->write_history(of, m.slot, from);
-  }
-  std::copy(from.begin(), from.end(),
-            o.history.at(m.slot).begin() + static_cast<std::ptrdiff_t>(m.first));
+  (void)at(m.chunk);  // one of its own
+  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
 }
 
 void server_shard::on(const gradient_arrived& m) {
@@ -85,7 +79,7 @@ void server_shard::apply_if_complete(chunk_id id) {
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
     const auto& c = setup_.store->cut().chunks[value(id)];
-    if (on_device(c.parameter)) {
+    if (history_.on_device(c.parameter)) {
       apply_on_device(id, o);
       continue;
     }
@@ -166,11 +160,10 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   // The last version that was made here, whether its other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
-  std::vector<std::span<float>> history(o.history.begin(), o.history.end());
   if (p.keeps)
     setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
   else
-    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history);
+    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(value(id)));
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;
   const auto priority =
@@ -184,15 +177,10 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   broadcast(id, o, sent, priority);
 }
 
-parameter_part server_shard::part(std::uint32_t chunk) const {
-  const auto& c = setup_.store->cut().chunks[chunk];
-  return {c.parameter, c.offset, c.count};
-}
-
 /// Only issued: who computes with the fresh values waits for them there.
 void server_shard::apply_on_device(chunk_id id, owned& o) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
-  const auto of = part(value(id));
+  const auto of = history_.part(value(id));
   const auto& p = setup_.parameters[of.parameter];
   if (p.keeps)
     setup_.updates->keep(of, kept_over(*p.keeps, setup_.passes), o.version + 1);
@@ -226,44 +214,27 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
   tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
 }
 
-std::vector<float> server_shard::history_of(std::uint32_t chunk, std::uint32_t slot) const {
-  const auto of = part(chunk);
-  if (!on_device(of.parameter)) return chunks_.at(chunk).history[slot];
-  std::vector<float> values(of.count);
-  setup_.updates->read_history(of, slot, values);
-  return values;
-}
-
-template <class F>
-void server_shard::for_each_history(F&& f) {
-  for (auto& [id, o] : chunks_)
-    for (std::uint32_t slot = 0; slot < o.history.size(); ++slot)
-      f(chunk_id{id}, slot, version_id{o.version}, payload_of(history_of(id, slot)));
-}
-
 void server_shard::on(const copy_history&) {
-  for_each_history([&](chunk_id id, std::uint32_t slot, version_id version, payload values) {
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
     tell(neighbours_.checkpointer,
-         history_arrived{setup_.self, id, slot, version, std::move(values)});
+         history_arrived{setup_.self, chunk_id{id}, slot, version_id{chunks_.at(id).version},
+                         payload_of(std::move(values))});
   });
 }
 
 void server_shard::on(const release_history& m) {
-  auto released = std::make_shared<chunk_histories>();
-  for (auto& [id, o] : chunks_) {
-    for (std::uint32_t slot = 0; on_device(part(id).parameter) && slot < o.history.size(); ++slot)
-      o.history[slot] = history_of(id, slot);
-    (*released)[id] = std::move(o.history);
-  }
-  tell(m.to, history_released{std::move(released)});
+  tell(m.to, history_released{history_.release()});
 }
 
 void server_shard::on(const control_arrived& m) {
   if (!std::holds_alternative<frames::gather_history>(m.header)) return;
-  for_each_history([&](chunk_id id, std::uint32_t slot, version_id version, payload values) {
-    const auto bytes = values.bytes.size();
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+    auto data = payload_of(std::move(values));
+    const auto bytes = data.bytes.size();
     tell(neighbours_.links.at(value(m.from)),
-         send_frame{frames::history{id, slot, version}, std::move(values), 0}, bytes);
+         send_frame{frames::history{chunk_id{id}, slot, version_id{chunks_.at(id).version}},
+                    std::move(data), 0},
+         bytes);
   });
 }
 

@@ -34,6 +34,7 @@
 #include "actors/buffer_pool.hpp"
 #include "actors/gradient_clip.hpp"
 #include "actors/parameter_store.hpp"
+#include "actors/solver_history.hpp"
 #include "actors/trace.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -99,7 +100,6 @@ class server_shard : public actor<server_shard> {
   struct owned {
     bool installed = false;
     std::uint64_t version = 0;
-    std::vector<std::vector<float>> history;
     /// With a reduced format: what the rule works on. What every node computes with, this one included, follows it in
     /// rounded steps, and what a step lacks is part of the next one.
     std::vector<float> exact;
@@ -113,22 +113,16 @@ class server_shard : public actor<server_shard> {
   void hold(owned& o, std::span<const float> summed);
   void apply_held();
   void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
-  [[nodiscard]] bool on_device(std::size_t parameter) const {
-    return setup_.updates != nullptr && setup_.updates->holds(parameter);
-  }
-  [[nodiscard]] parameter_part part(std::uint32_t chunk) const;
-  [[nodiscard]] std::vector<float> history_of(std::uint32_t chunk, std::uint32_t slot) const;
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
   [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
                                            const std::vector<payload>& gradients);
-  template <class F>
-  void for_each_history(F&& f);
 
   server_shard_setup setup_;
   connect_shard neighbours_;
   std::map<std::uint32_t, owned> chunks_;
+  solver_history history_;
   std::vector<float> scratch_;
   buffer_pool pool_;                   // of what is sent in a reduced format
   std::optional<gradient_clip> clip_;  // with clip_gradients

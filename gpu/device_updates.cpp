@@ -69,9 +69,7 @@ void gpu_updates::change(const parameter_part& of, const float* gradient, std::u
   v.first = at(of, 0);
   if (h.history.size() > 1) v.second = at(of, 1);
   apply(v);
-  if (!h.updated || h.version != version) h.to_come = h.count;
-  h.updated = true;
-  h.version = version;
+  if (std::exchange(h.version, version) != version) h.to_come = h.count;
   h.to_come -= of.count;
   if (h.to_come == 0) h.values->end_update(on_, version);
 }
@@ -136,11 +134,11 @@ device_memory& gpu_updates::room(device_memory& m, std::size_t values, const std
 bool gpu_updates::read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) {
   const std::lock_guard lock(mutex_);
   const held_parameter& h = at(parameter);
-  if (!h.updated) return false;
+  if (!h.version) return false;
   const bool older = h.before.size() != 0 && version + 1 == h.version;
   if (version != h.version && !older)
     throw std::logic_error("parameter " + h.name + " stands at version " +
-                           std::to_string(h.version) + " on the device, version " +
+                           std::to_string(*h.version) + " on the device, version " +
                            std::to_string(version) + " is wanted");
   copy_to_host(on_, to.data(), older ? h.before.floats() : h.values->values(),
                h.count * sizeof(float));

@@ -27,9 +27,8 @@ struct held_parameter {
   const float* gradient = nullptr;  ///< null: made of factors
   std::vector<device_memory> history;
   device_memory before;  ///< values of the version before, where somebody may ask for them
-  std::uint64_t version = 0;
-  std::size_t to_come = 0;  ///< values that are not of `version` yet
-  bool updated = false;
+  std::optional<std::uint64_t> version;  ///< none: not updated yet
+  std::size_t to_come = 0;               ///< values that are not of `version` yet
 };
 
 class gpu_updates final : public device_updates {
