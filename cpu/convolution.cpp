@@ -9,7 +9,7 @@
 #include "cpu/layer.hpp"
 #include "cpu/packed_weights.hpp"
 #include "cpu/sparse_convolution.hpp"
-#include "cpu/winograd_layer.hpp"
+#include "cpu/winograd/layer.hpp"
 
 namespace poseidon::cpu {
 namespace {

@@ -1,6 +1,9 @@
-// Winograd's way of 5x5 windows, as the layers take it. Without AVX-512 oneDNN computes the same nets.
+// Winograd's way of 3x3 and 5x5 windows: the passes on vectors of eight and of sixteen channels, and as the layers take
+// them. With AVX-512 oneDNN computes the 3x3 windows of the same nets.
+#include "cpu/buffer.hpp"
 #include "cpu/gather.hpp"
-#include "cpu/winograd_layer.hpp"
+#include "cpu/winograd/convolution.hpp"
+#include "cpu/winograd/layer.hpp"
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"
 
@@ -38,20 +41,103 @@ bool suits(const ref::conv& c, const std::string& more = "") {
 constexpr double tolerance = 2e-5;
 
 // CIFAR-10 quick's, then tiles cut at both edges, rows of tiles longer than what is worked at once, channels
-// that do not fill their blocks, every padding, and groups.
+// that do not fill their blocks, every padding, groups, and tiles of which some are worked after the others.
 const std::vector<ref::conv> shapes = {
     {3, 32, 16, 16, 32, 5, 5, 1, 2}, {5, 32, 8, 8, 64, 5, 5, 1, 2},
     {4, 32, 12, 12, 48, 5, 5},       {2, 32, 15, 9, 32, 5, 5, 1, 2},
-    {1, 32, 7, 83, 32, 5, 5, 1, 1},  {1, 46, 17, 18, 47, 5, 5, 1, 3},
+    {1, 32, 7, 131, 32, 5, 5, 1, 1}, {1, 46, 17, 18, 47, 5, 5, 1, 3},
     {2, 32, 5, 6, 32, 5, 5, 1, 4},   {2, 96, 13, 13, 64, 5, 5, 1, 2, 1, 2},
+    {3, 32, 16, 16, 32, 3, 3, 1, 1}, {5, 64, 7, 7, 96, 3, 3, 1, 1},
+    {4, 32, 12, 13, 48, 3, 3},       {1, 32, 9, 131, 32, 3, 3, 1, 1},
+    {1, 46, 17, 18, 47, 3, 3, 1, 2}, {2, 96, 13, 13, 64, 3, 3, 1, 1, 1, 2},
+    {9, 32, 13, 15, 40, 3, 3, 1, 1},
+};
+
+/// A winograd_convolution with its blobs in blocks of `form`, and plain ones outside.
+class blocked_convolution {
+ public:
+  blocked_convolution(const ref::conv& c, cpu::layout form)
+      : c_(c),
+        form_(form),
+        convolution_(
+            {size(c.n), image(in(), c.groups), image(out(), c.groups), size(c.pad), size(c.pad)},
+            size(c.groups), cpu::block_of(form), size(c.kh)),
+        scratch_(convolution_.scratch_floats()) {}
+
+  std::vector<float> forward(const std::vector<float>& x, const std::vector<float>& w,
+                             const std::vector<float>& b) {
+    auto y = blocked(out());
+    convolution_.forward(blocked(in(), x).data(), w.data(), {b.data(), 1}, y.data(),
+                         scratch_.data());
+    return plain(out(), y);
+  }
+  std::vector<float> backward_data(const std::vector<float>& dy, const std::vector<float>& w) {
+    auto dx = blocked(in());
+    convolution_.backward_data(blocked(out(), dy).data(), w.data(), dx.data(), scratch_.data());
+    return plain(in(), dx);
+  }
+  void backward_weights(const std::vector<float>& x, const std::vector<float>& dy,
+                        std::vector<float>& dw, std::vector<float>& db) {
+    convolution_.backward_weights(blocked(in(), x).data(), blocked(out(), dy).data(), dw.data(),
+                                  db.data(), scratch_.data());
+  }
+
+ private:
+  static std::size_t size(auto i) { return static_cast<std::size_t>(i); }
+  [[nodiscard]] shape in() const { return {c_.n, c_.ic, c_.h, c_.w}; }
+  [[nodiscard]] shape out() const { return {c_.n, c_.oc, c_.oh(), c_.ow()}; }
+  [[nodiscard]] cpu::winograd_image image(const shape& s, auto groups) const {
+    return {size(s[1] / groups), size(s[2]), size(s[3]), cpu::stored_size(s, form_) / size(s[0])};
+  }
+  [[nodiscard]] cpu::buffer blocked(const shape& s) const {
+    return cpu::buffer(cpu::stored_size(s, form_));
+  }
+  [[nodiscard]] cpu::buffer blocked(const shape& s, const std::vector<float>& from) const {
+    auto to = blocked(s);
+    cpu::relayout(s, cpu::layout::plain, from.data(), form_, to.data());
+    return to;
+  }
+  [[nodiscard]] std::vector<float> plain(const shape& s, const cpu::buffer& from) const {
+    std::vector<float> to(size(count(s)));
+    cpu::relayout(s, form_, from.data(), cpu::layout::plain, to.data());
+    return to;
+  }
+
+  ref::conv c_;
+  cpu::layout form_;
+  cpu::winograd_convolution convolution_;
+  cpu::buffer scratch_;
 };
 
 }  // namespace
 
-TEST_CASE("Winograd's 5x5: forward and backward equal the naive loops for every shape") {
+TEST_CASE("Winograd: every pass equals the naive loops, in blocks of eight and of sixteen") {
+  for (const cpu::layout form : {cpu::layout::c8, cpu::layout::c16}) {
+    if (form == cpu::layout::c16 && !cpu::has_wide_vectors()) continue;
+    for (const ref::conv& c : shapes) {
+      CAPTURE(text_of(c));
+      CAPTURE(cpu::block_of(form));
+      const auto x = noise(static_cast<std::size_t>(c.n * c.ic * c.h * c.w), 1),
+                 dy = noise(static_cast<std::size_t>(c.n * c.oc * c.oh() * c.ow()), 2),
+                 w = noise(static_cast<std::size_t>(c.oc * c.ic / c.groups * c.kh * c.kw), 3),
+                 b = noise(static_cast<std::size_t>(c.oc), 4);
+      blocked_convolution under_test(c, form);
+      CHECK(deviation(under_test.forward(x, w, b),
+                      ref::convolve(c, ref::widen(x), ref::widen(w), ref::widen(b))) < tolerance);
+      const auto g = ref::convolve_backward(c, ref::widen(x), ref::widen(w), ref::widen(dy));
+      CHECK(deviation(under_test.backward_data(dy, w), g.dx) < tolerance);
+      std::vector<float> dw(w.size()), db(b.size());
+      under_test.backward_weights(x, dy, dw, db);
+      CHECK(deviation(dw, g.dw) < tolerance);
+      CHECK(deviation(db, g.db) < tolerance);
+    }
+  }
+}
+
+TEST_CASE("Winograd: layers' forward and backward equal the naive loops for every shape") {
   for (const ref::conv& c : shapes) {
     CAPTURE(text_of(c));
-    CHECK(suits(c) == cpu::has_wide_vectors());
+    CHECK(suits(c) == (c.kh == 5 || !cpu::has_wide_vectors()));
     const hand_net h = net_of(c);
     running_net r(h.n, {1, true});
     const auto x = noise(r.size(0), 1), dy = noise(r.size(1), 2);
@@ -68,7 +154,7 @@ TEST_CASE("Winograd's 5x5: forward and backward equal the naive loops for every 
   }
 }
 
-TEST_CASE("Winograd's 5x5: a ReLU behind it, no bias, and weights that stay as they are") {
+TEST_CASE("Winograd: a ReLU behind it, no bias, and weights that stay as they are") {
   const ref::conv c{3, 32, 9, 16, 32, 5, 5, 1, 2};
   const ref::values zero(32);
   for (const bool learns : {true, false}) {
@@ -92,7 +178,7 @@ TEST_CASE("Winograd's 5x5: a ReLU behind it, no bias, and weights that stay as t
   }
 }
 
-TEST_CASE("Winograd's 5x5: what a pass left in the scratch memory changes no bit of the next") {
+TEST_CASE("Winograd: what a pass left in the scratch memory changes no bit of the next") {
   for (const ref::conv& c : shapes) {
     CAPTURE(text_of(c));
     const hand_net h = net_of(c);
@@ -109,20 +195,23 @@ TEST_CASE("Winograd's 5x5: what a pass left in the scratch memory changes no bit
   }
 }
 
-TEST_CASE("Winograd's 5x5: taken where it pays, and not for engine: CAFFE") {
+TEST_CASE("Winograd: taken where it pays, and not for engine: CAFFE") {
   const bool wide = cpu::has_wide_vectors();
-  CHECK(suits({2, 32, 16, 16, 32, 5, 5, 1, 2}) == wide);
+  CHECK(suits({2, 32, 16, 16, 32, 5, 5, 1, 2}));
+  CHECK(suits({2, 32, 16, 16, 32, 3, 3, 1, 1}) != wide);  // oneDNN has it for AVX-512
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 2}, "engine: CAFFE"));
-  CHECK_FALSE(suits({2, 32, 16, 16, 32, 3, 3, 1, 1}));        // another window
+  CHECK_FALSE(suits({2, 32, 16, 16, 32, 1, 1}));              // another window
+  CHECK_FALSE(suits({2, 32, 16, 16, 32, 3, 5, 1, 1}));        // not a square
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 2, 2}));        // a stride
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 4, 2}));     // dilation
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 2, 1, 2}));  // too few for two groups
-  CHECK_FALSE(suits({2, 80, 16, 16, 80, 5, 5, 1, 2, 1, 2}));  // groups that share a block
+  CHECK_FALSE(suits({2, 84, 16, 16, 84, 5, 5, 1, 2, 1, 2}));  // groups that share a block
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 5}));        // more padding than a window reaches
   CHECK_FALSE(suits({2, 3, 16, 16, 32, 5, 5, 1, 2}));         // a first layer
   CHECK_FALSE(suits({2, 16, 16, 16, 32, 5, 5, 1, 2}));        // a small net
-  CHECK_FALSE(suits({2, 40, 16, 16, 40, 5, 5, 1, 2}));        // channels that blocks of 8 hold
-  CHECK_FALSE(suits({2, 256, 16, 16, 256, 5, 5, 1, 2}));      // weights beyond the caches
-  CHECK_FALSE(suits({64, 32, 5, 5, 32, 5, 5}));               // a tile of which a sixteenth is used
-  CHECK_FALSE(suits({1, 32, 8, 8, 32, 5, 5, 1, 2}));          // few tiles
+  // Channels that blocks of 8 hold; weights beyond the caches that AVX-512's 16 tiles rely on.
+  CHECK(suits({2, 40, 16, 16, 40, 5, 5, 1, 2}) != wide);
+  CHECK(suits({2, 256, 16, 16, 256, 5, 5, 1, 2}) != wide);
+  CHECK_FALSE(suits({64, 32, 5, 5, 32, 5, 5}));       // a tile of which a sixteenth is used
+  CHECK_FALSE(suits({1, 32, 8, 8, 32, 5, 5, 1, 2}));  // few tiles
 }

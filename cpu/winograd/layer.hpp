@@ -1,4 +1,4 @@
-// cpu/winograd_layer.hpp - Convolution layers that winograd.hpp computes.
+// cpu/winograd/layer.hpp - Convolution layers that winograd_convolution computes.
 #pragma once
 #include "cpu/convolution_shape.hpp"
 #include "cpu/layer.hpp"

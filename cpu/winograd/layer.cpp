@@ -1,8 +1,9 @@
-#include "cpu/winograd_layer.hpp"
+#include "cpu/winograd/layer.hpp"
 
 #include "cpu/fusion.hpp"
+#include "cpu/gather.hpp"
 #include "cpu/sparse_convolution.hpp"
-#include "cpu/winograd.hpp"
+#include "cpu/winograd/convolution.hpp"
 
 #include <algorithm>
 
@@ -17,33 +18,36 @@ constexpr std::size_t fewest_channels = 32;
 // Fewer do not repay the transformation of the weights.
 constexpr std::int64_t fewest_tiles = 16;
 
-winograd_image image_for(const cpu_blob& b, std::size_t groups) {
+winograd_image image_for(const cpu_blob& b, layout form, std::size_t groups) {
   const shape& s = *b.extents;
   const auto samples = static_cast<std::size_t>(s[0]);
   return {static_cast<std::size_t>(s[1]) / groups, static_cast<std::size_t>(s[2]),
-          static_cast<std::size_t>(s[3]), stored_size(s, layout::c16) / samples};
+          static_cast<std::size_t>(s[3]), stored_size(s, form) / samples};
 }
 
-winograd_convolution convolution_for(const layer_context& c) {
+winograd_convolution convolution_for(const layer_context& c, layout form) {
   const shape& bottom = c.bottom_shape(0);
   const convolution_shape s = resolve_convolution(c.layer, bottom);
-  return {{static_cast<std::size_t>(bottom[0]), image_for(c.bottom(0), s.groups),
-           image_for(c.top(0), s.groups), static_cast<std::size_t>(s.pad[0]),
+  return {{static_cast<std::size_t>(bottom[0]), image_for(c.bottom(0), form, s.groups),
+           image_for(c.top(0), form, s.groups), static_cast<std::size_t>(s.pad[0]),
            static_cast<std::size_t>(s.pad[1])},
-          s.groups};
+          s.groups,
+          block_of(form),
+          static_cast<std::size_t>(s.kernel[0])};
 }
 
 class winograd_kernel final : public kernel {
  public:
   explicit winograd_kernel(const layer_context& c)
-      : convolution_(convolution_for(c)),
+      : form_(choose_layouts(c.state.graph, c.layer).out),
+        convolution_(convolution_for(c, form_)),
         run_(&c.state.dnnl),
         weights_(c.parameter(0)),
         bias_(c.parameter(1)),
         weight_gradient_(c.gradient(0)),
         bias_gradient_(c.gradient(1)),
-        x_(c.bottom(0), part::data, layout::c16),
-        y_(c.top(0), part::data, layout::c16) {
+        x_(c.bottom(0), part::data, form_),
+        y_(c.top(0), part::data, form_) {
     if (const auto relu = relu_in_place_after(c)) {
       slope_ = relu->slope;
       c.state.forward_fused[relu->layer] = true;
@@ -56,8 +60,8 @@ class winograd_kernel final : public kernel {
     if (learns_ && !weight_gradient_.wanted())
       spare_weights_ = buffer(
           static_cast<std::size_t>(count(c.state.graph.parameters[c.layer.parameters[0]].shape)));
-    if (learns_ || c.wants_diff(0)) dy_ = view(c.top(0), part::diff, layout::c16);
-    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::c16);
+    if (learns_ || c.wants_diff(0)) dy_ = view(c.top(0), part::diff, form_);
+    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, form_);
   }
 
   void forward(const pass&) override {
@@ -85,6 +89,7 @@ class winograd_kernel final : public kernel {
     if (bias_gradient_.wanted()) bias_gradient_.end();
   }
 
+  layout form_;  ///< of all blobs
   winograd_convolution convolution_;
   dnnl_run* run_;
   parameter_reader weights_, bias_;
@@ -105,15 +110,19 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
   const convolution_shape s = resolve_convolution(layer, bottom);
   const std::size_t in = s.in / s.groups, out = s.out / s.groups;
   if (s.axes() != 2 || in < fewest_channels || out < fewest_channels) return false;
+  const auto taps = s.kernel[0];
   for (std::size_t a = 0; a < 2; ++a) {
-    if (s.kernel[a] != 5 || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] > 4) return false;
+    if (s.kernel[a] != taps || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] >= taps)
+      return false;
   }
   // This also says whether the processor has AVX-512, and whether groups fill their blocks.
   const convolution_layouts l = choose_layouts(graph, layer);
-  if (l.in != layout::c16 || l.out != layout::c16) return false;
-  if ((in + 15) / 16 * 16 * ((out + 15) / 16 * 16) > most_weights) return false;
+  if (l.in != l.out || l.out == layout::plain) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
-  return tiles * top[0] >= fewest_tiles && tiles * 16 <= 2 * top[2] * top[3];
+  if (tiles * top[0] < fewest_tiles || tiles * 16 > 2 * top[2] * top[3]) return false;
+  // With AVX-512 oneDNN has such a kernel for 3x3.
+  if (l.out == layout::c8) return has_wide_vectors() ? false : taps == 3 || taps == 5;
+  return taps == 5 && (in + 15) / 16 * 16 * ((out + 15) / 16 * 16) <= most_weights;
 }
 
 std::unique_ptr<kernel> make_winograd_convolution(const layer_context& c) {

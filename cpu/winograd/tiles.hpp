@@ -1,0 +1,119 @@
+// cpu/winograd/tiles.hpp - how images are cut into tiles, some of which are worked at a time, and where their values lie.
+#pragma once
+#include "cpu/winograd/convolution.hpp"
+#include "cpu/winograd/transforms.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace poseidon::cpu::winograd::POSEIDON_VECTORS {
+
+inline std::size_t blocks_of(std::size_t channels) {
+  return (channels + lanes - 1) / lanes;
+}
+inline std::size_t tiles_over(std::size_t extent) {
+  return (extent + outputs - 1) / outputs;
+}
+inline std::size_t tiles_in(const winograd_shape& s) {
+  return s.samples * tiles_over(s.out.height) * tiles_over(s.out.width);
+}
+
+/// Transformed values: [point][block][row][lane].
+struct spectrum {
+  std::size_t points, blocks, rows;
+  [[nodiscard]] std::size_t block_step() const { return rows * lanes; }
+  /// An odd number of cache lines, else all points of a tile would compete for the same few places of the caches.
+  [[nodiscard]] std::size_t point_step() const {
+    constexpr std::size_t line = 64 / sizeof(float);
+    return ((blocks * block_step() + line - 1) / line | 1) * line;
+  }
+  [[nodiscard]] std::size_t size() const { return points * point_step(); }
+};
+/// Of as many tiles as are worked at a time.
+template <class Form>
+spectrum tiles_of(const winograd_image& i, std::size_t tiles) {
+  return {Form::points * Form::points, blocks_of(i.channels), tiles};
+}
+/// Of weights that lead from `rows` channels to `columns`.
+template <class Form>
+spectrum weights_of(std::size_t rows, std::size_t columns) {
+  return {Form::points * Form::points, blocks_of(columns), blocks_of(rows) * lanes};
+}
+
+/// How many tiles are worked at a time. Weights are read again for every so many: the more there are, the more tiles,
+/// as far as the caches hold them.
+template <class Form>
+std::size_t tiles_at_once(const winograd_shape& s) {
+  const std::size_t tile = tiles_of<Form>(s.in, 1).size() + tiles_of<Form>(s.out, 1).size();
+  const std::size_t weights = weights_of<Form>(s.in.channels, s.out.channels).size();
+  const std::size_t most = std::max(
+      fewest_at_once, std::min(weights / weights_per_tile_at_once, most_floats_at_once / tile));
+  const std::size_t all = tiles_in(s), ranges = (all + most - 1) / most;
+  constexpr std::size_t step = 8;  // a multiple of rows_at_once
+  return ((all + ranges - 1) / ranges + step - 1) / step * step;
+}
+
+/// Which tiles: `count` ones from `first` on, of all that the outputs `tiled` are cut into; at most `at_once`.
+struct tile_range {
+  winograd_image tiled;
+  std::size_t at_once, first, count;
+};
+
+/// Tiles side by side in one image, with their places among the tiles at once.
+struct tile_run {
+  std::size_t sample, row, column, count, at;
+};
+
+/// Calls f(run) for all of them, row by row.
+template <class F>
+void each_run(const tile_range& tiles, F f) {
+  const std::size_t across = tiles_over(tiles.tiled.width), down = tiles_over(tiles.tiled.height);
+  for (std::size_t at = 0; at < tiles.count;) {
+    const std::size_t tile = tiles.first + at, column = tile % across;
+    const std::size_t here = std::min(across - column, tiles.count - at);
+    f(tile_run{tile / across / down, tile / across % down, column, here, at});
+    at += here;
+  }
+}
+
+/// Planes of a block of channels, as blobs hold them.
+template <class Float>
+Float* plane_of(const winograd_image& i, std::size_t sample, std::size_t block, Float* blob) {
+  return blob + sample * i.sample_step + block * i.height * i.width * lanes;
+}
+
+/// Memory of blobs that tiles will touch, brought near in small parts while there are products to compute: tiles
+/// take short pieces from many places, which processors do not foresee.
+class prefetcher {
+ public:
+  void clear() { pieces_.clear(); }
+  /// What lies at the places of the tiles' outputs in a blob of such images.
+  void add(const tile_range& tiles, const winograd_image& image, const float* blob) {
+    each_run(tiles, [&](const tile_run& run) {
+      const std::size_t left = outputs * run.column, top = outputs * run.row;
+      if (left >= image.width) return;
+      const std::size_t wide = std::min(outputs * run.count, image.width - left);
+      for (std::size_t block = 0; block < blocks_of(image.channels); ++block) {
+        const float* plane = plane_of(image, run.sample, block, blob);
+        for (std::size_t row = top; row < std::min(top + outputs, image.height); ++row)
+          pieces_.push_back({plane + (row * image.width + left) * lanes, wide * lanes});
+      }
+    });
+  }
+  /// One of `parts`. (Inlined by force, or GCC takes it for a function without effects.)
+  __attribute__((always_inline)) void part(std::size_t which, std::size_t parts) const {
+    const std::size_t end = pieces_.size() * (which + 1) / parts;
+    for (std::size_t i = pieces_.size() * which / parts; i < end; ++i)
+      for (std::size_t f = 0; f < pieces_[i].floats; f += 64 / sizeof(float))
+        _mm_prefetch(pieces_[i].at + f, _MM_HINT_T1);
+  }
+
+ private:
+  struct piece {
+    const float* at;
+    std::size_t floats;
+  };
+  std::vector<piece> pieces_;
+};
+
+}  // namespace poseidon::cpu::winograd::POSEIDON_VECTORS
