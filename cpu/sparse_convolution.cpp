@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <immintrin.h>
+#include <limits>
 #include <optional>
 
 namespace poseidon::cpu {
@@ -117,19 +118,22 @@ class sparse_kernel final : public sparse_backward {
     places_.resize(windows_.in_plane() + 1);
   }
 
-  /// Counts in a few images spread over the batch, so that the answer costs little and depends on
-  /// values only.
+  /// Counts in pieces spread over the batch, so that the answer costs little and depends on values only.
   bool worthwhile() const override {
-    const std::size_t size = source_.blob->stored() / samples_;
-    const std::size_t step = std::max<std::size_t>(1, samples_ / 4);
+    constexpr std::size_t piece = 64, pieces = 512;
+    const float *dy = source_.blob->diff, *y = source_.blob->data;
+    const std::size_t size = source_.blob->stored();
+    // An odd number of pieces apart: not at the same place of every image.
+    const std::size_t step = (std::max<std::size_t>(1, size / piece / pieces) | 1) * piece;
+    const float least = slope_ != 0 ? -std::numeric_limits<float>::infinity() : 0.0f;
     std::size_t some = 0, all = 0;
-    for (std::size_t n = 0; n < samples_; n += step, all += size) {
-      const float* dy = source_.blob->diff + n * size;
-      const float* y = source_.blob->data + n * size;
-      unsigned found = 0;
-      for (std::size_t i = 0; i < size; ++i)
-        found += dy[i] != 0 && (y[i] > 0 || slope_ != 0) ? 1u : 0u;
-      some += found;
+    for (std::size_t at = 0; at < size; at += step) {
+      const std::size_t end = std::min(at + piece, size);
+      int found = 0;
+      for (std::size_t i = at; i < end; ++i)
+        found += static_cast<int>(dy[i] != 0) & static_cast<int>(y[i] > least);
+      some += static_cast<std::size_t>(found);
+      all += end - at;
     }
     return static_cast<double>(some) < densest * static_cast<double>(all);
   }

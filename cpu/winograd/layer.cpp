@@ -2,7 +2,6 @@
 
 #include "cpu/fusion.hpp"
 #include "cpu/gather.hpp"
-#include "cpu/sparse_convolution.hpp"
 #include "cpu/winograd/convolution.hpp"
 
 #include <algorithm>
@@ -54,8 +53,6 @@ class winograd_kernel final : public kernel {
     }
     run_->reserve(describe_plain({static_cast<dnnl::memory::dim>(convolution_.scratch_floats())}));
     if (!c.state.has_backward()) return;
-    after_pooling_ = make_pooled_backward(c, resolve_convolution(c.layer, c.bottom_shape(0)));
-    if (after_pooling_) return;
     learns_ = weight_gradient_.wanted() || bias_gradient_.wanted();
     if (learns_ && !weight_gradient_.wanted())
       spare_weights_ = buffer(
@@ -70,8 +67,7 @@ class winograd_kernel final : public kernel {
     y_.store();
   }
 
-  void backward(const pass& now) override {
-    if (after_pooling_) return after_pooling_->backward(now);
+  void backward(const pass&) override {
     if (!dy_.exists()) return;
     const float* dy = dy_.load();
     if (learns_) backward_weights(dy);
@@ -98,7 +94,6 @@ class winograd_kernel final : public kernel {
   float slope_ = 1;
   bool learns_ = false;
   buffer spare_weights_;  ///< gradients that nobody learns from
-  std::unique_ptr<sparse_backward> after_pooling_;
 };
 
 }  // namespace
