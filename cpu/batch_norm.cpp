@@ -48,11 +48,14 @@ class batch_norm_kernel final : public kernel {
     }
     for (std::size_t k = 0; k < extent_.channels; ++k)
       scale_[k] = 1 / std::sqrt(variance_[k] + eps_);
-    float* y = pair_ ? pair_->normalized.data() : top_->data;
-    if (kept_.size() != 0) {
-      normalize<true>(x, y);
+    if (pair_) {
+      pair_->x = x;
+      pair_->mean = mean_;
+      pair_->scale = scale_;
+    } else if (kept_.size() != 0) {
+      normalize<true>(x, top_->data);
     } else {
-      normalize<false>(x, y);
+      normalize<false>(x, top_->data);
     }
   }
 

@@ -1,5 +1,6 @@
 // cpu/eltwise.cpp - Eltwise: SUM with coefficients, PROD, MAX over two or more bottoms of one
 // shape.
+#include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
 
 #include <cstring>
@@ -24,19 +25,21 @@ class eltwise_kernel final : public kernel {
       c.refuse("only SUM can work in place: the others need their bottoms for backward.");
     }
     if (how_ == operation::MAX) winner_.resize(top_->stored());
+    if (const auto relu = relu_in_place_after(c); relu && how_ == operation::SUM) {
+      relu_slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
   }
 
   void forward(const pass&) override {
+    if (how_ == operation::SUM) return sum();
     float* y = top_->data;
     const std::size_t size = top_->stored();
     for (std::size_t b = 0; b < bottoms_.size(); ++b) {
       const float* x = bottoms_[b].x.load();
-      const float k = bottoms_[b].coefficient;
       if (b == 0) {
-        for (std::size_t i = 0; i < size; ++i) y[i] = how_ == operation::SUM ? k * x[i] : x[i];
+        std::copy_n(x, size, y);
         std::fill(winner_.begin(), winner_.end(), std::uint16_t{0});
-      } else if (how_ == operation::SUM) {
-        for (std::size_t i = 0; i < size; ++i) y[i] += k * x[i];
       } else if (how_ == operation::PROD) {
         for (std::size_t i = 0; i < size; ++i) y[i] *= x[i];
       } else {
@@ -62,6 +65,29 @@ class eltwise_kernel final : public kernel {
     float coefficient;
   };
 
+  /// The first two bottoms in one pass, and a ReLU behind it in the last.
+  void sum() {
+    for (std::size_t b = 1; b < bottoms_.size(); ++b) {
+      const float* before = b == 1 ? bottoms_[0].x.load() : top_->data;
+      const float k = b == 1 ? bottoms_[0].coefficient : 1;
+      if (relu_slope_ && b + 1 == bottoms_.size()) {
+        const float slope = *relu_slope_;
+        add(before, k, b, [slope](float v) { return v > 0 ? v : slope * v; });
+      } else {
+        add(before, k, b, [](float v) { return v; });
+      }
+    }
+  }
+
+  template <class Ending>
+  void add(const float* before, float k_before, std::size_t b, Ending ending) {
+    const float* x = bottoms_[b].x.load();
+    const float k = bottoms_[b].coefficient;
+    float* y = top_->data;
+    const std::size_t size = top_->stored();
+    for (std::size_t i = 0; i < size; ++i) y[i] = ending(k_before * before[i] + k * x[i]);
+  }
+
   void write_diff(std::size_t b) {
     const float* dy = top_->diff;
     float* dx = bottoms_[b].dx.memory();
@@ -86,6 +112,7 @@ class eltwise_kernel final : public kernel {
   cpu_blob* top_;
   std::vector<operand> bottoms_;
   std::vector<std::uint16_t> winner_;
+  std::optional<float> relu_slope_;
 };
 
 }  // namespace

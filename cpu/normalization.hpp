@@ -1,5 +1,5 @@
 // cpu/normalization.hpp - what a BatchNorm and the Scale that follows it in place share, so that
-// neither copies what the other has, nor reads the gradient a second time for the same sums.
+// neither copies what the other has, nor reads values or gradients a second time.
 #pragma once
 #include "cpu/buffer.hpp"
 
@@ -8,7 +8,11 @@
 namespace poseidon::cpu {
 
 struct scaled_normalization {
-  buffer normalized;  ///< BatchNorm's values; the blob that both work in gets only Scale's
+  /// From BatchNorm's forward: its input, and by channel what Scale normalizes it with.
+  const float* x = nullptr;
+  std::vector<float> mean, scale;
+  buffer
+      normalized;  ///< (x - mean) scale, which Scale writes; the blob that both work in gets only Scale's values
   /// From Scale's backward, by channel. The blob's diff stays that of Scale's top: BatchNorm
   /// multiplies by the factor itself.
   std::vector<float> factor;

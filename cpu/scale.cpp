@@ -75,6 +75,7 @@ class scale_kernel final : public kernel {
     if (const auto relu = relu_in_place_after(c)) {
       relu_slope_ = relu->slope;
       c.state.forward_fused[relu->layer] = true;
+      c.state.backward_fused[relu->layer] = c.layer.needs_backward;
     }
     if (in_place_ && !pair_ && factor_.wanted()) kept_ = buffer(top_->stored());
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, form_);
@@ -83,27 +84,36 @@ class scale_kernel final : public kernel {
   void forward(const pass&) override {
     if (factor_.exists()) factor_.load(extent_.channels);
     if (bias_.exists()) bias_.load(extent_.channels);
-    const float* x = pair_ ? pair_->normalized.data() : x_.load();
+    if (pair_) return normalize();
+    const float* x = x_.load();
     if (kept_.size() != 0) std::copy_n(x, kept_.size(), kept_.data());
-    if (relu_slope_) {
-      write<true>(x);
-    } else {
-      write<false>(x);
-    }
+    write(
+        [x]<class V>(const channel_run&) { return [x](std::size_t i) { return load<V>(x + i); }; });
   }
 
   void backward(const pass&) override {
-    const float* dy = top_->diff;
     std::vector<double> sum(factor_.by_channel.size()), dot(factor_.by_channel.size());
-    if (factor_.wanted() || pair_) {
-      const float* x = pair_               ? pair_->normalized.data()
-                       : kept_.size() != 0 ? kept_.data()
-                                           : x_.load();
-      sum_diffs(dot, [&]<class W>(std::size_t i) { return load<W>(dy + i) * load<W>(x + i); });
-    }
-    if (bias_.wanted() || pair_) {
-      sum_diffs(sum, [&]<class W>(std::size_t i) { return load<W>(dy + i); });
-    }
+    const bool wants_dot = factor_.wanted() || pair_, wants_sum = bias_.wanted() || pair_;
+    const float* x = !wants_dot          ? nullptr
+                     : pair_             ? pair_->normalized.data()
+                     : kept_.size() != 0 ? kept_.data()
+                                         : x_.load();
+    // Block by block, which stay in the cache from one loop to the next.
+    with_lanes(form_, [&](auto like) {
+      using V = decltype(like);
+      each_run(form_, extent_, [&](const channel_run& r) {
+        const float* dy = top_->diff;
+        if (relu_slope_) mask(r);
+        if (wants_dot)
+          add_to_channels(dot.data(), r, sum_over<V>(r, [&]<class W>(std::size_t i) {
+                            return load<W>(dy + i) * load<W>(x + i);
+                          }));
+        if (wants_sum)
+          add_to_channels(sum.data(), r,
+                          sum_over<V>(r, [&]<class W>(std::size_t i) { return load<W>(dy + i); }));
+        if (!pair_ && dx_.exists()) write_diff<V>(r);
+      });
+    });
     if (factor_.wanted()) factor_.write(dot, extent_.channels);
     if (bias_.wanted()) bias_.write(sum, extent_.channels);
     if (pair_) {
@@ -111,13 +121,38 @@ class scale_kernel final : public kernel {
       pair_->diff_sum = std::move(sum);
       pair_->diff_dot = std::move(dot);
     } else if (dx_.exists()) {
-      write_diff(dy);
+      dx_.store();
     }
   }
 
  private:
-  template <bool Relu>
-  void write(const float* x) {
+  /// BatchNorm's values, of which nobody has made a blob, are made on the way.
+  void normalize() {
+    const float* x = pair_->x;
+    float* kept = pair_->normalized.data();
+    write([&, x, kept]<class V>(const channel_run& r) {
+      const V mean = of_channel<V>(pair_->mean.data(), r);
+      const V scale = of_channel<V>(pair_->scale.data(), r);
+      return [=](std::size_t i) {
+        const V v = (load<V>(x + i) - mean) * scale;
+        store(kept + i, v);
+        return v;
+      };
+    });
+  }
+
+  /// y = x factor + bias, and the ReLU behind it. `of` makes for a run what gives x at a place.
+  template <class Of>
+  void write(Of of) {
+    if (relu_slope_) {
+      write_all<true>(of);
+    } else {
+      write_all<false>(of);
+    }
+  }
+
+  template <bool Relu, class Of>
+  void write_all(Of of) {
     float* y = top_->data;
     const float slope = relu_slope_.value_or(1);
     with_lanes(form_, [&](auto like) {
@@ -125,8 +160,9 @@ class scale_kernel final : public kernel {
       each_run(form_, extent_, [&](const channel_run& r) {
         const V factor = of_channel<V>(factor_.by_channel.data(), r);
         const V bias = of_channel<V>(bias_.by_channel.data(), r);
+        const auto x = of.template operator()<V>(r);
         for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
-          V v = load<V>(x + i) * factor + bias;
+          V v = x(i) * factor + bias;
           if constexpr (Relu) v = v > 0 ? v : v * slope;
           store(y + i, v);
         }
@@ -134,29 +170,22 @@ class scale_kernel final : public kernel {
     });
   }
 
-  template <class Term>
-  void sum_diffs(std::vector<double>& into, Term term) const {
-    with_lanes(form_, [&](auto like) {
-      using V = decltype(like);
-      each_run(form_, extent_, [&](const channel_run& r) {
-        add_to_channels(into.data(), r, sum_over<V>(r, term));
-      });
-    });
+  /// The ReLU's backward pass, which leaves its gradient where it was.
+  void mask(const channel_run& r) {
+    const float* y = top_->data;
+    float* dy = top_->diff;
+    const float slope = *relu_slope_;
+    for (std::size_t i = r.at; i < r.at + r.size; ++i) dy[i] *= y[i] > 0 ? 1.0f : slope;
   }
 
-  void write_diff(const float* dy) {
+  template <class V>
+  void write_diff(const channel_run& r) {
+    const float* dy = top_->diff;
     float* dx = dx_.memory();
     if (!factor_.exists() && dx == dy) return;
-    with_lanes(form_, [&](auto like) {
-      using V = decltype(like);
-      each_run(form_, extent_, [&](const channel_run& r) {
-        const V factor = of_channel<V>(factor_.by_channel.data(), r);
-        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
-          store(dx + i, load<V>(dy + i) * factor);
-        }
-      });
-    });
-    dx_.store();
+    const V factor = of_channel<V>(factor_.by_channel.data(), r);
+    for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>)
+      store(dx + i, load<V>(dy + i) * factor);
   }
 
   layout form_;

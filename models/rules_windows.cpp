@@ -129,15 +129,15 @@ extents square_or_pair(const layer_question& q, const std::string& name, const s
   return {h, w};
 }
 
-/// Caffe's pooled extent: the last window may hang over the edge, but must not begin beyond it.
+/// Caffe's pooled extent: the last window may hang over the edge, also the only one, but must not begin beyond it.
 std::int64_t pooled(const layer_question& q, std::int64_t in, std::int64_t kernel,
                     std::int64_t stride, std::int64_t pad, bool any_pad) {
   const auto room = in + 2 * pad - kernel;
-  q.require(room >= 0, "its window of " + std::to_string(kernel) +
-                           " is larger than the padded input of " + std::to_string(in + 2 * pad) +
-                           " (bottom " + q.bottom_text(0) + ").");
   const bool floor = q.spec.pooling_param().round_mode() == caffe::PoolingParameter::FLOOR;
-  auto out = (floor ? room / stride : (room + stride - 1) / stride) + 1;
+  q.require(floor ? room >= 0 : room > -stride,
+            "its window of " + std::to_string(kernel) + " is larger than the padded input of " +
+                std::to_string(in + 2 * pad) + " (bottom " + q.bottom_text(0) + ").");
+  auto out = room < 0 ? 1 : (floor ? room : room + stride - 1) / stride + 1;
   if (any_pad && (out - 1) * stride >= in + pad) --out;
   return out;
 }

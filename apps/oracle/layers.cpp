@@ -64,6 +64,7 @@ std::string differs(const std::string& what, const std::vector<float>& ours,
   double largest = 1e-3, worst = -1;
   std::size_t at = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] != ours[i] && wanted[i] != wanted[i]) continue;  // 0 / 0 in Caffe, too
     largest = std::max(largest, std::abs(double{wanted[i]}));
     const double d = std::abs(double{ours[i]} - double{wanted[i]});
     if (d > worst || d != d) worst = d != d ? HUGE_VAL : d, at = i;

@@ -15,7 +15,8 @@ class activation_kernel final : public kernel {
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         backward_wanted_(c.wants_diff(0)) {
-    if (c.in_place() && f.needs_x() && backward_wanted_)
+    // A ReLU in place asks for the sign of y even where a negative slope has turned it: so does Caffe's.
+    if (c.in_place() && f.needs_x() && f.what != unary_function::kind::relu && backward_wanted_)
       kept_ = c.allocate(top_.values() * sizeof(float));
   }
 

@@ -20,8 +20,8 @@ hand_net behind_convolution(int images, int channels, int side) {
   return h;
 }
 
-/// Convolution, BatchNorm, Scale and ReLU, all in one blob, as ResNet has them; then something with
-/// a gradient that differs everywhere.
+/// Convolution, BatchNorm, Scale and ReLU, all in one blob, then a sum with a ReLU, as ResNet has them; then
+/// something with a gradient that differs everywhere.
 hand_net residual_block(int images, int channels, int side, bool in_place) {
   hand_net h = behind_convolution(images, channels, side);
   const shape s{images, channels, side, side};
@@ -32,8 +32,12 @@ hand_net residual_block(int images, int channels, int side, bool in_place) {
               "' scale_param { bias_term: true }",
           {s}, {{channels}, {channels}});
   h.layer("name: 'relu' type: 'ReLU' bottom: '" + c + "' top: '" + c + "'", {s});
+  h.input("short", s);
+  h.layer("name: 'sum' type: 'Eltwise' bottom: '" + c + "' bottom: 'short' top: 'e'", {s});
+  h.layer("name: 'relu2' type: 'ReLU' bottom: 'e' top: 'e' relu_param { negative_slope: 0.1 }",
+          {s});
   h.input("label", s);
-  h.layer("name: 'loss' type: 'EuclideanLoss' bottom: '" + c + "' bottom: 'label' top: 'l'", {{}});
+  h.layer("name: 'loss' type: 'EuclideanLoss' bottom: 'e' bottom: 'label' top: 'l'", {{}});
   return h;
 }
 
@@ -154,6 +158,7 @@ TEST_CASE(
       running_net fast(h.n), apart(h.n, {1, true});
       for (running_net* r : {&fast, &apart}) {
         r->set("x", noise(300, 1));
+        r->set("short", noise(static_cast<std::size_t>(4 * channels * 25), 3));
         r->set("label", noise(static_cast<std::size_t>(4 * channels * 25), 2));
         r->forward();
         r->backward();

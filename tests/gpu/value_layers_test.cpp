@@ -25,8 +25,9 @@ void check_both_ways(const std::string& text, const std::vector<shape>& paramete
 
 TEST_CASE("gpu: activations equal the CPU's, in place and not") {
   for (const std::string text :
-       {"type: 'ReLU'", "type: 'ReLU' relu_param { negative_slope: 0.1 }", "type: 'Sigmoid'",
-        "type: 'TanH'", "type: 'AbsVal'", "type: 'ELU' elu_param { alpha: 0.7 }", "type: 'BNLL'",
+       {"type: 'ReLU'", "type: 'ReLU' relu_param { negative_slope: 0.1 }",
+        "type: 'ReLU' relu_param { negative_slope: -0.3 }", "type: 'Sigmoid'", "type: 'TanH'",
+        "type: 'AbsVal'", "type: 'ELU' elu_param { alpha: 0.7 }", "type: 'BNLL'",
         "type: 'Power' power_param { power: 2 scale: 0.5 shift: 3 }",
         "type: 'Power' power_param { power: 1 scale: 3 shift: 1 }",
         "type: 'Power' power_param { power: 0 }", "type: 'Exp'",

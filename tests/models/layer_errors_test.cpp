@@ -119,6 +119,10 @@ TEST_CASE("layer_errors: windows that cannot be") {
         "kernel_size, stride and dilation must be above 0, one of them is 0.");
   CHECK(said("Convolution", "convolution_param { num_output: 5 kernel_size: 3 group: 0 }")
             .find("group is 0") == 0);
+  CHECK(said("Pooling", "pooling_param { kernel_size: 8 stride: 2 }") ==
+        "its window of 8 is larger than the padded input of 6 (bottom \"data\" 2x4x6x6).");
+  CHECK(said("Pooling", "pooling_param { kernel_size: 7 stride: 7 round_mode: FLOOR }") ==
+        "its window of 7 is larger than the padded input of 6 (bottom \"data\" 2x4x6x6).");
   CHECK(said("Pooling", "pooling_param { kernel_size: 2 pad: 2 }") ==
         "pad 2 must be smaller than the kernel of 2.");
   CHECK(said("Pooling", "pooling_param { kernel_size: 2 kernel_h: 3 kernel_w: 3 }") ==

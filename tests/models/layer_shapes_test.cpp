@@ -58,6 +58,9 @@ TEST_CASE(
         "1x1x2x2");
   CHECK(shape_after({2, 3, 7, 5}, "Pooling", "pooling_param { global_pooling: true }") ==
         "2x3x1x1");
+  // Also where the only window is larger than the image, as a net made for larger images may have it.
+  CHECK(shape_after({2, 3, 6, 5}, "Pooling", "pooling_param { kernel_size: 7 stride: 7 }") ==
+        "2x3x1x1");
 }
 
 TEST_CASE("layer_shapes: an inner product swallows the axes from its own on") {
