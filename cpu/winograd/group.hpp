@@ -6,26 +6,35 @@
 
 namespace poseidon::cpu::winograd::POSEIDON_VECTORS {
 
-/// What lies in the scratch memory, one after the other.
+/// What a pass needs room for.
 template <class Form>
-struct workplace {
+struct work {
   std::size_t tiles;  ///< at once
   spectrum u, v, m;   ///< of inputs, weights and outputs
-  float *bias, *weights, *inputs, *outputs, *strips;
 
-  workplace(const winograd_shape& s, float* scratch)
+  explicit work(const winograd_shape& s)
       : tiles(tiles_at_once<Form>(s)),
         u(tiles_of<Form>(s.in, tiles)),
         v(weights_of<Form>(s.in.channels, s.out.channels)),
-        m(tiles_of<Form>(s.out, tiles)),
-        bias(scratch),
-        weights(bias + (m.blocks * lanes + 15) / 16 * 16),
-        inputs(weights + v.size()),
-        outputs(inputs + u.size()),
-        strips(outputs + m.size()) {}
+        m(tiles_of<Form>(s.out, tiles)) {}
+  [[nodiscard]] std::size_t bias() const { return (m.blocks * lanes + 15) / 16 * 16; }
   [[nodiscard]] std::size_t floats() const {
-    return static_cast<std::size_t>(strips - bias) + strip<Form>(tiles).size();
+    return bias() + v.size() + u.size() + m.size() + strip<Form>(tiles).size();
   }
+};
+
+/// Where it lies in the scratch memory, one after the other.
+template <class Form>
+struct workplace : work<Form> {
+  float *bias, *weights, *inputs, *outputs, *strips;
+
+  workplace(const winograd_shape& s, float* scratch)
+      : work<Form>(s),
+        bias(scratch),
+        weights(bias + work<Form>::bias()),
+        inputs(weights + this->v.size()),
+        outputs(inputs + this->u.size()),
+        strips(outputs + this->m.size()) {}
 };
 
 /// Calls f(tiles, next) for all tiles, some at a time; of `next` there may be none.
@@ -97,8 +106,7 @@ void backward_weights(const winograd_shape& s, const float* x, const float* dy, 
 
 template <class Form>
 std::size_t scratch_floats(const winograd_shape& s) {
-  return std::max(workplace<Form>(s, nullptr).floats(),
-                  workplace<Form>(turned<Form>(s), nullptr).floats());
+  return std::max(work<Form>(s).floats(), work<Form>(turned<Form>(s)).floats());
 }
 
 template <class Form>

@@ -9,8 +9,8 @@
 namespace poseidon::cpu {
 namespace {
 
-// Transformed weights, 64 floats for each of these pairs of channels, are read again for every few tiles: much
-// beyond the second-level cache they take longer than the products.
+// With AVX-512: transformed weights, 64 floats for each of these pairs of channels, are read again for every few tiles;
+// much beyond the second-level cache they take longer than the products.
 constexpr std::size_t most_weights = 16 * 1024;
 // With first layers and small nets losses leave Caffe's in the fourth digit within 50 iterations.
 constexpr std::size_t fewest_channels = 32;
@@ -110,14 +110,15 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
     if (s.kernel[a] != taps || s.stride[a] != 1 || s.dilation[a] != 1 || s.pad[a] >= taps)
       return false;
   }
-  // This also says whether the processor has AVX-512, and whether groups fill their blocks.
+  // This also says whether groups fill their blocks.
   const convolution_layouts l = choose_layouts(graph, layer);
   if (l.in != l.out || l.out == layout::plain) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
   if (tiles * top[0] < fewest_tiles || tiles * 16 > 2 * top[2] * top[3]) return false;
+  if (!has_wide_vectors()) return taps == 3 || taps == 5;
   // With AVX-512 oneDNN has such a kernel for 3x3.
-  if (l.out == layout::c8) return has_wide_vectors() ? false : taps == 3 || taps == 5;
-  return taps == 5 && (in + 15) / 16 * 16 * ((out + 15) / 16 * 16) <= most_weights;
+  return l.out == layout::c16 && taps == 5 &&
+         (in + 15) / 16 * 16 * ((out + 15) / 16 * 16) <= most_weights;
 }
 
 std::unique_ptr<kernel> make_winograd_convolution(const layer_context& c) {
