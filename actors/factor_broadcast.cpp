@@ -111,7 +111,7 @@ void factor_broadcast::update_if_complete() {
 /// Only issued: who computes with the fresh values waits for them there.
 void factor_broadcast::update_on_device() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
-  factor_update f{setup_.product, u, v, {}};
+  factor_update f{setup_.product, u, v, {}, setup_.factors};
   for (const auto p : setup_.parameters)
     f.parameters.emplace_back(p, step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
   setup_.updates->update_by_factors(f, version_ + 1);

@@ -110,6 +110,7 @@ void gpu_updates::rebuild(const factor_update& f) {
   float* const gradient = room(bench_->gradient, weights + s.outputs, "a gradient").floats();
   copy_to_device(on_, u, f.u.data(), s.u_values() * sizeof(float));
   copy_to_device(on_, v, f.v.data(), s.rows * s.inputs * sizeof(float));
+  with_->waits.after(on_, [held = f.memory](const std::exception_ptr&) {});
   gemm_shape g;
   g.transpose_a = true;
   g.m = s.transposed ? s.inputs : s.outputs;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ struct factor_update {
   std::span<const float> u, v;  ///< read until a kernel that has waited for the new values has run
   std::vector<std::pair<std::size_t, rule_step>>
       parameters;  ///< the weights and, if it is learned, the bias
+  /// What u and v lie in: held until they have been read, also where whoever asked is gone by then.
+  std::shared_ptr<const void> memory;
 };
 
 /// Updates of those parameters of a training net whose gradient a device has or can make. From the first update on the

@@ -4,6 +4,7 @@
 #include "tests/gpu_streams/several_replicas.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace poseidon;
 using namespace poseidon::test;
@@ -210,12 +211,24 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
       const std::size_t outputs = n.values(bias).size(),
                         inputs = n.values(weights).size() / outputs;
       const factor_shape shape{6 * ordinals.size(), outputs, inputs};
-      std::vector<float> u(shape.u_values()), v(shape.rows * inputs);
+      // Whoever has made them may be gone before the device has read them: then they are numbers no more.
+      struct factors {
+        std::vector<float> u, v;
+        ~factors() {
+          std::fill(u.begin(), u.end(), NAN);
+          std::fill(v.begin(), v.end(), NAN);
+        }
+      };
+      auto made = std::make_shared<factors>();
+      auto &u = made->u, &v = made->v;
+      u.resize(shape.u_values());
+      v.resize(shape.rows * inputs);
       for (std::size_t r = 0; r < ordinals.size(); ++r)
         n.copy(r).at(ip1).factors(std::span(u).subspan(r * 6 * outputs, 6 * outputs),
                                   std::span(v).subspan(r * 6 * inputs, 6 * inputs));
       updates->update_by_factors(
-          {shape, u, v, {{weights, step_of(0, weights)}, {bias, step_of(0, bias)}}}, 1);
+          {shape, u, v, {{weights, step_of(0, weights)}, {bias, step_of(0, bias)}}, made}, 1);
+      made = nullptr;
       n.publish(1);
       std::size_t i = 0;
       for (const auto p : {weights, bias}) {
