@@ -213,13 +213,14 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
       const factor_shape shape{6 * ordinals.size(), outputs, inputs};
       // Whoever has made them may be gone before the device has read them: then they are numbers no more.
       struct factors {
-        std::vector<float> u, v;
+        std::shared_ptr<std::pmr::memory_resource> memory;
+        host_values u{memory.get()}, v{memory.get()};
         ~factors() {
-          std::fill(u.begin(), u.end(), NAN);
-          std::fill(v.begin(), v.end(), NAN);
+          for (auto* values : {&u, &v})  // volatile, or the compiler leaves it away
+            for (float& x : *values) const_cast<volatile float&>(x) = NAN;
         }
       };
-      auto made = std::make_shared<factors>();
+      auto made = std::shared_ptr<factors>(new factors{n.host_memory()});
       auto &u = made->u, &v = made->v;
       u.resize(shape.u_values());
       v.resize(shape.rows * inputs);

@@ -101,6 +101,10 @@ class several_replicas {
 
   std::size_t joined = 1;
 
+  [[nodiscard]] std::shared_ptr<std::pmr::memory_resource> host_memory() const {
+    return device_->host_memory();
+  }
+
  private:
   void compute(std::size_t r, std::uint64_t clock, batch& b) {
     replica& it = *replicas_[r];
