@@ -47,15 +47,10 @@ std::vector<float> solver_history::read(std::uint32_t chunk, std::uint32_t slot)
 }
 
 std::shared_ptr<chunk_histories> solver_history::release() {
-  auto released = std::make_shared<chunk_histories>(std::move(chunks_));
-  chunks_.clear();
-  for (auto& [chunk, slots] : *released)
-    if (const auto of = part(chunk); on_device(of.parameter))
-      for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
-        slots[slot].resize(of.count);
-        updates_->read_history(of, slot, slots[slot]);
-      }
-  return released;
+  for (auto& [chunk, slots] : chunks_)
+    for (std::uint32_t slot = 0; on_device(part(chunk).parameter) && slot < slots.size(); ++slot)
+      slots[slot] = read(chunk, slot);
+  return std::make_shared<chunk_histories>(std::exchange(chunks_, {}));
 }
 
 }  // namespace poseidon

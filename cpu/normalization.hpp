@@ -11,8 +11,8 @@ struct scaled_normalization {
   /// From BatchNorm's forward: its input, and by channel what Scale normalizes it with.
   const float* x = nullptr;
   std::vector<float> mean, scale;
-  buffer
-      normalized;  ///< (x - mean) scale, which Scale writes; the blob that both work in gets only Scale's values
+  /// (x - mean) scale, which Scale writes; the blob that both work in gets only Scale's values.
+  buffer normalized;
   /// From Scale's backward, by channel. The blob's diff stays that of Scale's top: BatchNorm
   /// multiplies by the factor itself.
   std::vector<float> factor;

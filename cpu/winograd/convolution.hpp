@@ -26,8 +26,8 @@ struct winograd_image {
 struct winograd_shape {
   std::size_t samples = 0;
   winograd_image in, out;
-  std::size_t pad_h = 0,
-              pad_w = 0;  ///< less than the taps; out.height is in.height + 2 * pad_h - taps + 1
+  /// Less than the taps; out.height is in.height + 2 * pad_h - taps + 1.
+  std::size_t pad_h = 0, pad_w = 0;
 };
 
 /// What is added to and done with each output.
