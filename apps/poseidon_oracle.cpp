@@ -1,9 +1,10 @@
 // poseidon-oracle - runs every case of folders with reference results of BVLC Caffe and compares.
 //
-//   poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE]]
+//   poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE] [--nhwc]]
 //
 // With --gpu the layers and the solvers are computed by GPU N in strict float32, which the plug-in of FILE brings or,
-// without one, libposeidon_gpu.so beside the program; cases about files are left out then, for no device sees them.
+// without one, libposeidon_gpu.so beside the program; with --nhwc images are NHWC on it. Cases about files are left out
+// then, for no device sees them.
 // One line per failing case, the skipped ones counted by layer type, and at the end, alone on a
 // line, "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
 #include "apps/oracle/cases.hpp"
@@ -29,10 +30,11 @@ struct options {
   std::string only;
   std::optional<int> gpu;
   fs::path plugin;
+  bool nhwc = false;
 };
 
 constexpr const char* usage =
-    "usage: poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE]]\n";
+    "usage: poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE] [--nhwc]]\n";
 
 struct tally {
   std::size_t passed = 0, failed = 0, skipped = 0;
@@ -72,6 +74,8 @@ bool read_options(int argc, char** argv, options& to) {
     } else if (word == "--gpu-plugin") {
       if (++i == argc) return std::cerr << "--gpu-plugin needs a file\n", false;
       to.plugin = fs::absolute(argv[i]);  // solvers run in their own folders
+    } else if (word == "--nhwc") {
+      to.nhwc = true;
     } else if (word.rfind("--", 0) == 0) {
       return std::cerr << "unknown option " << word << "\n" << usage, false;
     } else {
@@ -81,6 +85,7 @@ bool read_options(int argc, char** argv, options& to) {
   if (to.folders.empty()) return std::cerr << usage, false;
   if (!to.plugin.empty() && !to.gpu)
     return std::cerr << "--gpu-plugin without --gpu: which of its GPUs?\n", false;
+  if (to.nhwc && !to.gpu) return std::cerr << "--nhwc is for GPUs: --gpu is missing\n", false;
   for (const auto& folder : to.folders)
     if (!fs::exists(folder / "MANIFEST.json"))
       return std::cerr << folder.string() << ": there is no MANIFEST.json in it\n", false;
@@ -98,6 +103,7 @@ poseidon::oracle::device_maker maker_of(const options& o) {
   choice.ordinals = {*o.gpu};
   choice.math = poseidon::device_math::fp32;
   choice.deterministic = true;
+  if (o.nhwc) choice.layout = poseidon::device_layout::nhwc;
   return [o, choice] {
     return poseidon::app::open_devices(o.plugin, choice, poseidon::make_cpu_device(),
                                        "--gpu " + std::to_string(*o.gpu));

@@ -10,13 +10,15 @@
 namespace poseidon::gpu {
 
 /// Extents of one convolution of images [batch, in, image...] with weights [out, in / groups, kernel...] to
-/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold.
+/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold. With `nhwc`, of two spatial axes,
+/// the second axis of each of the three is the last.
 struct convolution_shape {
   static constexpr std::size_t most_axes = 3;
   using extents = std::array<std::int64_t, most_axes>;
 
   std::size_t axes = 0;
   std::int64_t batch = 0, in = 0, out = 0, groups = 1;
+  bool nhwc = false;
   extents image{}, result{}, kernel{}, stride{}, pad{}, dilation{};
 
   /// Values of one sample's images, of the weights, and of one sample's results.

@@ -39,6 +39,11 @@ library_options options_of(const plugin_choice& choice) {
       break;
   }
   o.deterministic = choice.deterministic;
+  // Tensor cores want the channels side by side; what strict products use does not care.
+  const bool tensor_cores = o.precision != math::fp32;
+  const bool nhwc = choice.layout == device_layout::nhwc ||
+                    (choice.layout == device_layout::automatic && tensor_cores);
+  o.images = nhwc ? layout::nhwc : layout::nchw;
   return o;
 }
 

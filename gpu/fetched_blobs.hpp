@@ -29,8 +29,10 @@ class fetched_blobs final : public fetched_values,
         faults_copy_(faults_.bytes() / sizeof(float), host_.get()) {
     for (const std::size_t b : blobs) {
       const gpu_blob& blob = state.blobs.at(b);
-      values_.emplace_back(whole_size(state, b), host_.get());  // zeros behind a smaller batch's
-      copy_to_host(with.compute, values_.back().data(), blob.data, blob.values() * sizeof(float));
+      // Zeros behind a smaller batch's.
+      auto& f = fetched_.emplace_back(blob.order, *blob.extents,
+                                      host_values(whole_size(state, b), host_.get()));
+      copy_to_host(with.compute, f.values.data(), blob.data, blob.values() * sizeof(float));
     }
     state.faults->copy(with.compute, faults_copy_.data());
     record(here_, with.compute);
@@ -48,14 +50,25 @@ class fetched_blobs final : public fetched_values,
 
   std::vector<std::vector<float>> values() const override {
     std::vector<std::vector<float>> out;
-    for (const auto& v : values_) out.emplace_back(v.begin(), v.end());
+    for (const fetched& f : fetched_) {
+      auto& to = out.emplace_back(f.values.begin(), f.values.end());
+      if (f.order == layout::nhwc) to_nchw(f.extents, f.values, to);
+    }
     return out;
   }
 
  private:
+  struct fetched {
+    fetched(layout of, shape s, host_values v)
+        : order(of), extents(std::move(s)), values(std::move(v)) {}
+    layout order;
+    shape extents;
+    host_values values;
+  };
+
   context& with_;
   std::shared_ptr<std::pmr::memory_resource> host_;
-  std::vector<host_values> values_;
+  std::vector<fetched> fetched_;
   const fault_board& faults_;
   host_values faults_copy_;
   event here_ = with_.waits.take_event();

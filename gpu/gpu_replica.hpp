@@ -1,5 +1,6 @@
 // gpu/gpu_replica.hpp - the class behind gpu/replica.hpp, for what puts replicas together (gpu/joined_replicas.cpp).
 #pragma once
+#include "gpu/converted_blobs.hpp"
 #include "gpu/gradient_group.hpp"
 #include "gpu/replica.hpp"
 #include "gpu/traffic.hpp"
@@ -79,6 +80,8 @@ class gpu_replica final : public replica {
   void copy_home(kept_factors& f);
   void read(const float* from, std::span<float> to) const;
   void write(float* to, std::span<const float> from);
+  void read(const gpu_blob& b, const float* from, std::span<float> to) const;
+  void write(const gpu_blob& b, float* to, std::span<const float> from);
   [[nodiscard]] const gpu_blob& checked(std::size_t blob, std::size_t size) const;
   [[nodiscard]] const gpu_blob& checked_diff(std::size_t blob, std::size_t size) const;
 
@@ -89,6 +92,7 @@ class gpu_replica final : public replica {
   std::vector<std::shared_ptr<device_parameter>> parameters_;
   std::vector<host_values> gradients_;
   replica_state state_;
+  std::vector<std::unique_ptr<converted_blobs>> converted_;  // by layer
   std::vector<std::unique_ptr<layer_traffic>> traffic_;
   std::vector<std::unique_ptr<kernel>> kernels_;
   std::shared_ptr<gradient_group> group_;  // null: its gradients all come home

@@ -13,6 +13,9 @@
 //   reduce_rows<T>(stream, rows, columns, start, load, combine, store)
 //       store(row, combination of start and load(row, column) over the columns); always in the same order, which is
 //       the same under CUDA and simulated: `block_threads` partial results, taken in turns, then a tree.
+//   reduce_columns<T>(stream, rows, columns, start, load, combine, store, scratch)
+//       store(column, combination of start and load(row, column) over the rows), for values whose columns lie side by
+//       side; also always in the same order. `scratch` is device memory for column_parts(rows, columns) * columns of T.
 //
 // Errors   gpu::error: more than 2^32 - 1 indices; what the runtime answers to the launch.
 #pragma once
@@ -35,6 +38,19 @@ inline constexpr index block_threads = 256;
     throw error(error_kind::misused, 0,
                 std::to_string(n) + " values are more than a kernel can count (2^32 - 1)");
   return static_cast<index>(n);
+}
+
+/// Columns that a block of reduce_columns() reads side by side; its other threads take turns with their rows.
+inline constexpr index block_columns = 32;
+inline constexpr index block_lanes = block_threads / block_columns;
+
+/// Into how many parts reduce_columns() cuts the rows, so that there are some blocks for every multiprocessor.
+[[nodiscard]] inline std::size_t column_parts(std::size_t rows, std::size_t columns) {
+  constexpr std::size_t blocks = 1024, least_rows = 8 * block_lanes;
+  const std::size_t wide = (columns + block_columns - 1) / block_columns;
+  const std::size_t most = (rows + least_rows - 1) / least_rows;
+  const std::size_t parts = wide == 0 || wide > blocks ? 1 : blocks / wide;
+  return parts < most ? parts : most == 0 ? 1 : most;
 }
 
 }  // namespace poseidon::gpu

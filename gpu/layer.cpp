@@ -1,10 +1,24 @@
 #include "gpu/layer.hpp"
 
 #include "gpu/blob_memory.hpp"
+#include "gpu/converted_blobs.hpp"
 #include "gpu/shared_gradient.hpp"
 #include "models/refusal.hpp"
 
 namespace poseidon::gpu {
+
+const gpu_blob& layer_context::blob(std::size_t b) const {
+  const gpu_blob* own = converted == nullptr ? nullptr : converted->find(b);
+  return own != nullptr ? *own : state.blobs[b];
+}
+
+channel_shape layer_context::channels_of(const shape& s) const {
+  if (s.size() < 2) return {static_cast<std::size_t>(count(s)), 1, 1};
+  const auto samples = static_cast<std::size_t>(s[0]), channels = static_cast<std::size_t>(s[1]),
+             plane = static_cast<std::size_t>(count(s, 2, s.size()));
+  if (order() == layout::nhwc) return {samples * plane, channels, 1};
+  return {samples, channels, plane};
+}
 
 const float* layer_context::parameter(std::size_t slot) const {
   return slot < layer.parameters.size() ? state.parameters[layer.parameters[slot]] : nullptr;

@@ -7,6 +7,8 @@
 // gradients leave.
 #pragma once
 #include "gpu/fault_board.hpp"
+#include "gpu/kernels/channels.hpp"
+#include "gpu/layout.hpp"
 #include "gpu/library.hpp"
 #include "models/device.hpp"
 
@@ -19,16 +21,18 @@
 
 namespace poseidon::gpu {
 
-/// Plain layout, Caffe's. Pointers are to device memory and stay for the replica's life.
+/// Pointers are to device memory and stay for the replica's life.
 struct gpu_blob {
   const shape* extents = nullptr;
+  layout order = layout::nchw;
   float* data = nullptr;
   float* diff = nullptr;  ///< null where no layer needs it
   [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
 };
 
-/// See gpu/shared_gradient.hpp.
+/// See gpu/shared_gradient.hpp, and gpu/converted_blobs.hpp.
 class shared_gradient;
+class converted_blobs;
 
 /// Where one layer writes the gradient of one parameter: between begin() and end(), once per pass.
 class gradient_slot {
@@ -57,6 +61,7 @@ struct replica_state {
   library& libraries;
   std::vector<shape> extents;            ///< by net blob
   std::vector<gpu_blob> blobs;           ///< by net blob
+  std::vector<layout> orders;            ///< of the images that each layer takes
   std::vector<const float*> parameters;  ///< by net parameter, in device memory
   std::vector<float*> gradients;  ///< by net parameter, in device memory; null without backward
   std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
@@ -76,14 +81,17 @@ struct layer_context {
   replica_state& state;
   const net_layer& layer;
   std::size_t index;  ///< among the net's layers; the `who` of random numbers
+  const converted_blobs* converted = nullptr;  ///< those that it has in another layout than the net
 
   [[nodiscard]] stream& compute() const { return state.compute; }
-  [[nodiscard]] const gpu_blob& bottom(std::size_t i) const {
-    return state.blobs[layer.bottoms.at(i)];
-  }
-  [[nodiscard]] const gpu_blob& top(std::size_t i) const { return state.blobs[layer.tops.at(i)]; }
+  [[nodiscard]] const gpu_blob& bottom(std::size_t i) const { return blob(layer.bottoms.at(i)); }
+  [[nodiscard]] const gpu_blob& top(std::size_t i) const { return blob(layer.tops.at(i)); }
   [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
+  /// In which order the layer's images are.
+  [[nodiscard]] layout order() const { return state.orders[index]; }
+  /// A blob with its channels on axis 1, in the layer's order: with NHWC each place is an `outer`, of plane 1.
+  [[nodiscard]] channel_shape channels_of(const shape& s) const;
   [[nodiscard]] bool in_place() const {
     return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
   }
@@ -108,6 +116,9 @@ struct layer_context {
   void require_no_gradient(std::size_t i, const std::string& what) const;
   /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
   [[noreturn]] void refuse(const std::string& text) const;
+
+ private:
+  [[nodiscard]] const gpu_blob& blob(std::size_t b) const;
 };
 
 /// A kernel without backward work: Accuracy, Silence in TEST.
@@ -122,6 +133,8 @@ using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);
 struct layer_type {
   const char* name;
   layer_maker make;
+  /// What the kernels of such a layer take; null: only NCHW.
+  layout_wish (*images)(const net& n, const net_layer& layer) = nullptr;
 };
 /// Null for a type without kernel here. (gpu/layers/table.cpp)
 [[nodiscard]] const layer_type* find_layer_type(std::string_view name);

@@ -1,10 +1,12 @@
 // gpu/library.hpp
 //
 // The products of the vendor's libraries, in our words: matrix products and convolutions. gpu/cuda/ asks cuBLAS and
-// cuDNN, gpu/simulated/ runs plain loops. All values float32, row-major, NCHW, weights [out,in/group,h,w]; everything
-// is enqueued to the stream that the library was made for.
+// cuDNN, gpu/simulated/ runs plain loops. All values float32, row-major; images NCHW with weights [out,in/group,h,w], or,
+// where a convolution's shape says so, NHWC with weights [out,h,w,in/group]. Everything is enqueued to the stream that
+// the library was made for.
 #pragma once
 #include "gpu/convolution_shape.hpp"
+#include "gpu/layout.hpp"
 #include "gpu/runtime.hpp"
 
 #include <cstdint>
@@ -25,6 +27,8 @@ struct library_options {
   math precision = math::tf32;
   /// Only ways of computing that give the same bits in every run.
   bool deterministic = false;
+  /// What nets have inside, where their layers can.
+  layout images = layout::nchw;
   /// Most scratch memory that one product may take.
   std::size_t workspace_bytes = std::size_t{512} << 20;
   /// What was found out about the device so far: convolutions take the fastest of several ways. Null: the way that

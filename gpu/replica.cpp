@@ -28,10 +28,16 @@ gpu_replica::gpu_replica(std::shared_ptr<context> with,
              {},
              {},
              {},
+             {},
              {}} {
   for (const net_blob& b : n.blobs) state_.extents.push_back(b.shape);
   state_.blobs.resize(n.blobs.size());
-  for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &state_.extents[b];
+  layouts chosen = choose_layouts(n, with_->libraries.options().images);
+  state_.orders = std::move(chosen.layers);
+  for (std::size_t b = 0; b < n.blobs.size(); ++b) {
+    state_.blobs[b].extents = &state_.extents[b];
+    state_.blobs[b].order = chosen.blobs[b];
+  }
   check_types();
   allocate_blobs(state_);
   take_parameters();
@@ -90,7 +96,9 @@ void gpu_replica::make_kernels() {
   state_.faults = std::make_unique<fault_board>(with_->compute, n.layers.size());
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const net_layer& layer = n.layers[l];
-    const layer_context c{state_, layer, l};
+    auto& converted = *converted_.emplace_back(
+        std::make_unique<converted_blobs>(layer_context{state_, layer, l}));
+    const layer_context c{state_, layer, l, &converted};
     auto& traffic = *traffic_.emplace_back(std::make_unique<layer_traffic>(with_->device));
     for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot) {
       const std::size_t p = layer.parameters[slot];
@@ -103,7 +111,8 @@ void gpu_replica::make_kernels() {
                                      [&](std::size_t b) { return resized[b]; });
     auto made = resizes ? make_resizing(c, [this](const auto& now) { return make_kernel(now); })
                         : make_kernel(c);
-    kernels_.push_back(make_issuing(std::move(made), traffic, *with_, state_, layer));
+    if (!converted.empty()) made = make_converting(c, std::move(made));
+    kernels_.push_back(make_issuing(std::move(made), traffic, *with_, c));
   }
 }
 

@@ -40,21 +40,21 @@ std::span<float> gpu_replica::gradient(std::size_t parameter) {
 
 void gpu_replica::read_data(std::size_t blob, std::span<float> to) const {
   const gpu_blob& b = checked(blob, to.size());
-  read(b.data, to.first(b.values()));
+  read(b, b.data, to.first(b.values()));
   std::fill(to.begin() + static_cast<std::ptrdiff_t>(b.values()), to.end(), 0.0f);
 }
 void gpu_replica::write_data(std::size_t blob, std::span<const float> from) {
   const gpu_blob& b = checked(blob, from.size());
-  write(b.data, from.first(b.values()));
+  write(b, b.data, from.first(b.values()));
 }
 void gpu_replica::read_diff(std::size_t blob, std::span<float> to) const {
   const gpu_blob& b = checked_diff(blob, to.size());
-  read(b.diff, to.first(b.values()));
+  read(b, b.diff, to.first(b.values()));
   std::fill(to.begin() + static_cast<std::ptrdiff_t>(b.values()), to.end(), 0.0f);
 }
 void gpu_replica::write_diff(std::size_t blob, std::span<const float> from) {
   const gpu_blob& b = checked_diff(blob, from.size());
-  write(b.diff, from.first(b.values()));
+  write(b, b.diff, from.first(b.values()));
 }
 
 void gpu_replica::bring_gradients(std::size_t layer, completion done) {
@@ -149,6 +149,20 @@ void gpu_replica::write(float* to, std::span<const float> from) {
   if (to == nullptr) return;
   copy_to_device(with_->compute, to, from.data(), from.size_bytes());
   gpu::finish(with_->compute);
+}
+
+/// A blob's values, on the host always in Caffe's order.
+void gpu_replica::read(const gpu_blob& b, const float* from, std::span<float> to) const {
+  if (b.order == layout::nchw) return read(from, to);
+  std::vector<float> there(to.size());
+  read(from, there);
+  to_nchw(*b.extents, there, to);
+}
+void gpu_replica::write(const gpu_blob& b, float* to, std::span<const float> from) {
+  if (b.order == layout::nchw) return write(to, from);
+  std::vector<float> there(from.size());
+  to_nhwc(*b.extents, from, there);
+  write(to, there);
 }
 
 const gpu_blob& gpu_replica::checked(std::size_t blob, std::size_t size) const {

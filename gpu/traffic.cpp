@@ -11,8 +11,8 @@ namespace {
 class issuing_kernel final : public kernel {
  public:
   issuing_kernel(std::unique_ptr<kernel> layer, layer_traffic& traffic, context& with,
-                 const replica_state& state, const net_layer& of)
-      : layer_(std::move(layer)), traffic_(traffic), with_(with), state_(state), of_(of) {}
+                 const layer_context& of)
+      : layer_(std::move(layer)), traffic_(traffic), with_(with), of_(of) {}
 
   void feed(const batch& input) override { layer_->feed(input); }
 
@@ -27,7 +27,7 @@ class issuing_kernel final : public kernel {
     for (const auto& r : traffic_.reads) r->has_been_read(with_.compute);
     if (traffic_.factors != nullptr) keep_factors(*traffic_.factors);
     for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
-      const auto& shared = state_.shared[traffic_.gradients[i]];
+      const auto& shared = of_.state.shared[traffic_.gradients[i]];
       traffic_.complete[i] = shared == nullptr || shared->complete();
     }
     if (sends()) record(traffic_.made, with_.compute);
@@ -50,7 +50,7 @@ class issuing_kernel final : public kernel {
     return traffic_.factors != nullptr || !traffic_.gradients.empty();
   }
   void keep_factors(kept_factors& f) {
-    const gpu_blob &u = state_.blobs[of_.tops[0]], &v = state_.blobs[of_.bottoms[0]];
+    const gpu_blob &u = of_.top(0), &v = of_.bottom(0);
     float* const to = f.on_device.floats();
     keep_factor(u.diff, u.values(), to, f.u_values);
     keep_factor(v.data, v.values(), to + f.u_values, f.v_values);
@@ -64,16 +64,14 @@ class issuing_kernel final : public kernel {
   std::unique_ptr<kernel> layer_;
   layer_traffic& traffic_;
   context& with_;
-  const replica_state& state_;
-  const net_layer& of_;
+  const layer_context of_;
 };
 
 }  // namespace
 
 std::unique_ptr<kernel> make_issuing(std::unique_ptr<kernel> layer, layer_traffic& traffic,
-                                     context& with, const replica_state& state,
-                                     const net_layer& of) {
-  return std::make_unique<issuing_kernel>(std::move(layer), traffic, with, state, of);
+                                     context& with, const layer_context& of) {
+  return std::make_unique<issuing_kernel>(std::move(layer), traffic, with, of);
 }
 
 }  // namespace poseidon::gpu

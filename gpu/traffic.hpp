@@ -25,9 +25,9 @@ struct layer_traffic {
   explicit layer_traffic(int device) : made(device) {}
 };
 
-/// A kernel that puts waits before the layer's own and marks behind it. All arguments outlive it.
+/// A kernel that puts waits before the layer's own and marks behind it. What the arguments refer to outlives it.
 [[nodiscard]] std::unique_ptr<kernel> make_issuing(std::unique_ptr<kernel> layer,
                                                    layer_traffic& traffic, context& with,
-                                                   const replica_state& state, const net_layer& of);
+                                                   const layer_context& of);
 
 }  // namespace poseidon::gpu

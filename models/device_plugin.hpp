@@ -15,6 +15,8 @@
 namespace poseidon {
 
 enum class device_math { fp32, tf32, bf16 };
+/// In which order a device has images inside. automatic: NHWC unless math is fp32.
+enum class device_layout { automatic, nchw, nhwc };
 
 /// Which of a library's devices, and how.
 struct plugin_choice {
@@ -22,6 +24,7 @@ struct plugin_choice {
   device_math math = device_math::tf32;
   bool deterministic = false;  ///< the same bits in every run
   bool autotune = false;       ///< the fastest measured of several ways; not with deterministic
+  device_layout layout = device_layout::automatic;
 };
 
 /// What the library's one symbol, poseidon_gpu_plugin(), returns.
@@ -37,7 +40,7 @@ struct device_plugin {
 };
 
 /// Raised with every change of models/device.hpp or of what it uses.
-inline constexpr std::uint32_t device_contract = 3;
+inline constexpr std::uint32_t device_contract = 4;
 
 using device_plugin_entry = const device_plugin*();
 inline constexpr const char* device_plugin_symbol = "poseidon_gpu_plugin";

@@ -54,6 +54,10 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
   app.add_option("--math", words.gpus.math,
                  "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
+  app.add_option("--layout", words.gpus.layout,
+                 "with GPUs: the order of images on them, nchw, nhwc, or auto (default): nhwc but "
+                 "for --math fp32; files and results are the same")
+      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
   app.add_flag("--autotune", words.gpus.autotune,
                "with GPUs: convolutions try the library's ways at the start and keep the fastest "
                "measured; other bits from run to run");
@@ -64,7 +68,8 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
 std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
   const auto ordinals = parse_gpus(words.devices);
   if (!ordinals) {
-    for (const auto* option : {"--logical-devices", "--math", "--autotune", "--gpu-plugin"})
+    for (const auto* option :
+         {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
       if (app.count(option) > 0)
         throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
     return std::nullopt;
@@ -92,6 +97,9 @@ std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_
                 : request.math == "bf16" ? device_math::bf16
                                          : device_math::tf32;
   choice.deterministic = choice.math == device_math::fp32;
+  choice.layout = request.layout == "nchw"   ? device_layout::nchw
+                  : request.layout == "nhwc" ? device_layout::nhwc
+                                             : device_layout::automatic;
   choice.autotune = request.autotune;
   return open_devices(request.plugin, choice, std::move(cpu), "--devices " + request.text);
 }

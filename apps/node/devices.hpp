@@ -25,6 +25,7 @@ struct gpu_request {
   std::uint32_t logical = 0;
   std::filesystem::path plugin;  ///< empty: libposeidon_gpu.so beside the program
   std::string math = "tf32";
+  std::string layout = "auto";
   bool autotune = false;
   std::string text;  ///< as the user wrote it
 };

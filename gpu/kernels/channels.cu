@@ -24,8 +24,47 @@ places places_of(const channel_shape& c) {
 struct two_sums {
   double first, second;
 };
+struct add_sums {
+  POSEIDON_HOST_DEVICE double operator()(double a, double b) const { return a + b; }
+  POSEIDON_HOST_DEVICE two_sums operator()(two_sums a, two_sums b) const {
+    return {a.first + b.first, a.second + b.second};
+  }
+};
+
+/// What load(place) says of (channel, number in the channel), and of (row, column) where the channels are the columns.
+template <class T, class Load>
+struct by_channel {
+  places p;
+  Load load;
+  POSEIDON_DEVICE T operator()(index channel, index k) const { return load(p.at(channel, k)); }
+};
+template <class T, class Load>
+struct by_column {
+  index columns;
+  Load load;
+  POSEIDON_DEVICE T operator()(index row, index column) const {
+    return load(row * columns + column);
+  }
+};
+
+/// store(channel, sum of load(place) over its places)
+template <class T, class Load, class Store>
+void sum_over_channels(stream& s, const channel_shape& c, Load load, Store store,
+                       std::byte* scratch) {
+  if (scratch != nullptr && c.plane == 1) {
+    reduce_columns<T>(s, c.outer, c.channels, T{}, by_column<T, Load>{to_index(c.channels), load},
+                      add_sums{}, store, scratch);
+  } else {
+    reduce_rows<T>(s, c.channels, c.per_channel(), T{}, by_channel<T, Load>{places_of(c), load},
+                   add_sums{}, store);
+  }
+}
 
 }  // namespace
+
+std::size_t sum_scratch_bytes(const channel_shape& c) {
+  return c.plane == 1 ? column_parts(c.outer, c.channels) * c.channels * sizeof(two_sums) : 0;
+}
 
 void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
                     const float* bias, float* y) {
@@ -37,25 +76,20 @@ void scale_channels(stream& s, const channel_shape& c, const float* x, const flo
   });
 }
 
-void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums) {
-  const places p = places_of(c);
-  reduce_rows<double>(
-      s, c.channels, c.per_channel(), 0.0,
-      [=] POSEIDON_DEVICE(index channel, index k) { return double{x[p.at(channel, k)]}; },
-      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
-      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); });
+void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums,
+                  std::byte* scratch) {
+  sum_over_channels<double>(
+      s, c, [=] POSEIDON_DEVICE(index at) { return double{x[at]}; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
+      scratch);
 }
 
-void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums) {
-  const places p = places_of(c);
-  reduce_rows<double>(
-      s, c.channels, c.per_channel(), 0.0,
-      [=] POSEIDON_DEVICE(index channel, index k) {
-        const index at = p.at(channel, k);
-        return double{x[at]} * double{y[at]};
-      },
-      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
-      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); });
+void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums,
+                  std::byte* scratch) {
+  sum_over_channels<double>(
+      s, c, [=] POSEIDON_DEVICE(index at) { return double{x[at]} * double{y[at]}; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
+      scratch);
 }
 
 void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
@@ -75,34 +109,24 @@ void prelu_backward(stream& s, const channel_shape& c, const float* x, const flo
 }
 
 void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
-                    float* dslope) {
+                    float* dslope, std::byte* scratch) {
   // Shared: one channel that is everything.
-  const places p = shared ? places{1, 1} : places_of(c);
-  reduce_rows<double>(
-      s, shared ? 1 : c.channels, shared ? c.values() : c.per_channel(), 0.0,
-      [=] POSEIDON_DEVICE(index channel, index k) {
-        const index at = p.at(channel, k);
-        return x[at] > 0 ? 0.0 : double{x[at]} * double{dy[at]};
-      },
-      [=] POSEIDON_DEVICE(double a, double b) { return a + b; },
-      [=] POSEIDON_DEVICE(index channel, double sum) {
-        dslope[channel] = static_cast<float>(sum);
-      });
+  sum_over_channels<double>(
+      s, shared ? channel_shape{1, 1, c.values()} : c,
+      [=] POSEIDON_DEVICE(index at) { return x[at] > 0 ? 0.0 : double{x[at]} * double{dy[at]}; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { dslope[channel] = static_cast<float>(sum); },
+      scratch);
 }
 
 void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
-                     const channel_statistics& to) {
-  const places p = places_of(c);
+                     const channel_statistics& to, std::byte* scratch) {
   const channel_statistics t = to;
   const auto count = static_cast<double>(c.per_channel());
-  reduce_rows<two_sums>(
-      s, c.channels, c.per_channel(), two_sums{0, 0},
-      [=] POSEIDON_DEVICE(index channel, index k) {
-        const double v = x[p.at(channel, k)];
+  sum_over_channels<two_sums>(
+      s, c,
+      [=] POSEIDON_DEVICE(index at) {
+        const double v = x[at];
         return two_sums{v, v * v};
-      },
-      [=] POSEIDON_DEVICE(two_sums a, two_sums b) {
-        return two_sums{a.first + b.first, a.second + b.second};
       },
       [=] POSEIDON_DEVICE(index channel, two_sums sum) {
         const double mean = sum.first / count, squares = sum.second / count - mean * mean;
@@ -110,7 +134,8 @@ void find_statistics(stream& s, const channel_shape& c, float eps, const float* 
         t.mean[channel] = static_cast<float>(mean);
         t.variance[channel] = variance;
         t.scale[channel] = 1 / std::sqrt(variance + eps);
-      });
+      },
+      scratch);
 }
 
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
@@ -150,23 +175,20 @@ void normalize(stream& s, const channel_shape& c, const float* x, const channel_
 }
 
 void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
-                        const float* scale, float* means, float* dx) {
+                        const float* scale, float* means, float* dx, std::byte* scratch) {
   const places p = places_of(c);
   const index channels = p.channels;
   const auto count = static_cast<double>(c.per_channel());
-  reduce_rows<two_sums>(
-      s, c.channels, c.per_channel(), two_sums{0, 0},
-      [=] POSEIDON_DEVICE(index channel, index k) {
-        const index at = p.at(channel, k);
+  sum_over_channels<two_sums>(
+      s, c,
+      [=] POSEIDON_DEVICE(index at) {
         return two_sums{double{dy[at]}, double{dy[at]} * double{y[at]}};
-      },
-      [=] POSEIDON_DEVICE(two_sums a, two_sums b) {
-        return two_sums{a.first + b.first, a.second + b.second};
       },
       [=] POSEIDON_DEVICE(index channel, two_sums sum) {
         means[channel] = static_cast<float>(sum.first / count);
         means[channels + channel] = static_cast<float>(sum.second / count);
-      });
+      },
+      scratch);
   for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
     const index channel = p.channel_of(i);
     dx[i] = (dy[i] - means[channel] - y[i] * means[channels + channel]) * scale[channel];

@@ -3,6 +3,8 @@
 // Kernels over blobs whose channels each have numbers of their own: biases, factors, slopes, means. A blob is seen as
 // [outer, channels, plane]; wherever the channels' axes lie, the axes before and behind them are one each.
 // Writes   outputs are overwritten; an output of a blob's size may be its input's own memory.
+// Sums     where channels lie side by side, as in NHWC, kernels that sum over a channel read memory in its order only
+//          with `scratch` of sum_scratch_bytes(), which they overwrite; with null they are right, and slow.
 #pragma once
 #include "gpu/runtime.hpp"
 
@@ -17,13 +19,18 @@ struct channel_shape {
   [[nodiscard]] std::size_t per_channel() const { return outer * plane; }
 };
 
+/// 0 where channels do not lie side by side, whose sums want no scratch.
+[[nodiscard]] std::size_t sum_scratch_bytes(const channel_shape& c);
+
 /// y = x * factor[c] + bias[c]. Either may be null: 1, and 0.
 void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
                     const float* bias, float* y);
 /// sums[c] = sum of x
-void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums);
+void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums,
+                  std::byte* scratch = nullptr);
 /// sums[c] = sum of x y
-void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums);
+void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums,
+                  std::byte* scratch = nullptr);
 
 /// y = x where x > 0, else x * slope[c], or x * slope[0] where `shared`.
 void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
@@ -32,7 +39,7 @@ void prelu_backward(stream& s, const channel_shape& c, const float* x, const flo
                     bool shared, const float* dy, float* dx);
 /// dslope, [channels] or [1]
 void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
-                    float* dslope);
+                    float* dslope, std::byte* scratch = nullptr);
 
 /// What a normalisation knows of its channels, [channels] each: scale = 1 / sqrt(variance + eps).
 struct channel_statistics {
@@ -40,7 +47,7 @@ struct channel_statistics {
 };
 /// Of the values in x. The variance is the sum of squares divided by the values, as it is used to normalise.
 void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
-                     const channel_statistics& to);
+                     const channel_statistics& to, std::byte* scratch = nullptr);
 /// From Caffe's running sums, which a third blob of one value says how to divide; 0 there means nothing was seen.
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
                      const float* variance_sum, const float* factor, const channel_statistics& to);
@@ -53,6 +60,6 @@ void normalize(stream& s, const channel_shape& c, const float* x, const channel_
 /// dx = (dy - mean of dy - y * mean of (dy y)) * scale, the gradient where the statistics are the batch's.
 /// `means` [2, channels] is scratch.
 void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
-                        const float* scale, float* means, float* dx);
+                        const float* scale, float* means, float* dx, std::byte* scratch = nullptr);
 
 }  // namespace poseidon::gpu

@@ -12,6 +12,16 @@ void copy_runs(stream& s, const run_copy& c, const float* from, float* to) {
   });
 }
 
+void turn(stream& s, std::size_t outer, std::size_t rows, std::size_t columns, const float* from,
+          float* to) {
+  const index row_count = to_index(rows), column_count = to_index(columns),
+              size = to_index(rows * columns);
+  for_each(s, outer * rows * columns, [=] POSEIDON_DEVICE(index i) {
+    const index row = i % row_count, column = i / row_count % column_count;
+    to[i] = from[std::size_t{i / size} * size + std::size_t{row} * column_count + column];
+  });
+}
+
 void repeat(stream& s, std::size_t times, std::size_t n, const float* from, float* to) {
   const index size = to_index(n);
   for_each(s, times * n, [=] POSEIDON_DEVICE(index i) { to[i] = from[i % size]; });

@@ -14,6 +14,10 @@ struct run_copy {
 /// Concat and Slice.
 void copy_runs(stream& s, const run_copy& c, const float* from, float* to);
 
+/// to [outer, columns, rows] = from [outer, rows, columns]
+void turn(stream& s, std::size_t outer, std::size_t rows, std::size_t columns, const float* from,
+          float* to);
+
 /// to [times, n] = n values, again and again.
 void repeat(stream& s, std::size_t times, std::size_t n, const float* from, float* to);
 /// Runs [outer, n] become [outer, times, n].

@@ -1,24 +1,23 @@
 // gpu/kernels/lrn.hpp - local response normalisation: y = x * s^-beta, s = k + alpha / n * (sum of x^2 over n neighbours).
 //
-// Shapes   x, y, s, dy, dx [samples, channels, height, width]; all overwritten
+// Shapes   x, y, s, dy, dx [samples, channels, height, width], or across channels any that channel_shape can say; all
+//          overwritten
 // Source   Krizhevsky, Sutskever & Hinton, "ImageNet classification with deep convolutional neural networks",
 //          NIPS 2012, §3.3.
 #pragma once
-#include "gpu/runtime.hpp"
+#include "gpu/kernels/channels.hpp"
 
 #include <cstddef>
 
 namespace poseidon::gpu {
 
 struct lrn_shape {
-  std::size_t samples = 0, channels = 0;
-  int height = 0, width = 0;
+  channel_shape over;
+  int height = 0, width = 0;  ///< of a channel's plane; only within channels
   /// Neighbours are `size` channels at the same place, or size x size places of the same channel. Odd.
   int size = 5;
   bool within_channel = false;
   float alpha = 1, beta = 0.75f, k = 1;
-
-  [[nodiscard]] std::size_t values() const { return samples * channels * height * width; }
 };
 
 /// Keeps s in `sums` for the gradient.

@@ -29,29 +29,48 @@ POSEIDON_HOST_DEVICE inline window window_of(const pool_shape& p, int row, int c
           static_cast<float>((end_row - first_row) * (end_column - first_column))};
 }
 
-/// An output: its plane, and its window there.
-struct output {
-  index plane;
-  window over;
+/// Values of a plane of `area` values: the first, and the steps to those behind it.
+struct plane_values {
+  std::size_t first;
+  index step;
+  POSEIDON_HOST_DEVICE std::size_t at(int place) const {
+    return first + std::size_t{static_cast<index>(place)} * step;
+  }
 };
-POSEIDON_HOST_DEVICE inline output output_of(const pool_shape& p, index i) {
-  const auto size = static_cast<index>(p.out_height * p.out_width);
-  const auto place = static_cast<int>(i % size);
-  return {i / size, window_of(p, place / p.out_width, place % p.out_width)};
+/// A place of a plane, in which planes lie as pool_planes says.
+struct place_of_plane {
+  index outer, inner, count;  // planes before it, beside it, and how many are side by side
+  int place;
+  [[nodiscard]] POSEIDON_HOST_DEVICE plane_values plane(int area) const {
+    return {std::size_t{outer} * static_cast<index>(area) * count + inner, count};
+  }
+};
+POSEIDON_HOST_DEVICE inline place_of_plane place_of(index i, index area, index inner) {
+  const index q = i / inner;
+  return {q / area, i % inner, inner, static_cast<int>(q % area)};
 }
 
-/// A pixel: its plane, itself, and the outputs whose windows hold it, rows [top, bottom), columns [left, right).
+/// An output: its plane of inputs, and its window there.
+struct output {
+  plane_values plane;
+  window over;
+};
+POSEIDON_HOST_DEVICE inline output output_of(const pool_shape& p, index inner, index i) {
+  const place_of_plane o = place_of(i, static_cast<index>(p.out_height * p.out_width), inner);
+  return {o.plane(p.height * p.width), window_of(p, o.place / p.out_width, o.place % p.out_width)};
+}
+
+/// A pixel: its plane of outputs, itself, and those whose windows hold it, rows [top, bottom), columns [left, right).
 struct pixel {
-  index plane;
+  plane_values plane;
   int row, column, top, bottom, left, right;
 };
-POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index i) {
-  const auto size = static_cast<index>(p.height * p.width);
-  const auto place = static_cast<int>(i % size);
-  const int row = place / p.width, column = place % p.width;
+POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index inner, index i) {
+  const place_of_plane at = place_of(i, static_cast<index>(p.height * p.width), inner);
+  const int row = at.place / p.width, column = at.place % p.width;
   const int r = row + p.pad_h,
             c = column + p.pad_w;  // window k covers [k stride, k stride + kernel)
-  return {i / size,
+  return {at.plane(p.out_height * p.out_width),
           row,
           column,
           r < p.kernel_h ? 0 : (r - p.kernel_h) / p.stride_h + 1,
@@ -62,17 +81,17 @@ POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index i) {
 
 }  // namespace
 
-void max_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x, float* y,
-              std::int32_t* choice) {
+void max_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
+              float* y, std::int32_t* choice) {
   const pool_shape p = shape;
-  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, i);
-    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, inner, i);
     float best = -FLT_MAX;
     std::int32_t at = -1;
     for (int h = o.over.top; h < o.over.bottom; ++h) {
       for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = plane[h * p.width + w];
+        const float v = x[o.plane.at(h * p.width + w)];
         if (v > best) best = v, at = h * p.width + w;
       }
     }
@@ -81,18 +100,17 @@ void max_pool(stream& s, const pool_shape& shape, std::size_t planes, const floa
   });
 }
 
-void spread_to_choice(stream& s, const pool_shape& shape, std::size_t planes,
+void spread_to_choice(stream& s, const pool_shape& shape, const pool_planes& planes,
                       const std::int32_t* choice, const float* dy, float* dx) {
   const pool_shape p = shape;
-  for_each(s, planes * p.in_plane(), [=] POSEIDON_DEVICE(index i) {
-    const pixel at = pixel_of(p, i);
-    const std::size_t first =
-        std::size_t{at.plane} * static_cast<index>(p.out_height * p.out_width);
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
+    const pixel at = pixel_of(p, inner, i);
     const std::int32_t own = at.row * p.width + at.column;
     float sum = 0;
     for (int h = at.top; h < at.bottom; ++h) {
       for (int w = at.left; w < at.right; ++w) {
-        const std::size_t o = first + static_cast<index>(h * p.out_width + w);
+        const std::size_t o = at.plane.at(h * p.out_width + w);
         if (choice[o] == own) sum += dy[o];
       }
     }
@@ -100,30 +118,30 @@ void spread_to_choice(stream& s, const pool_shape& shape, std::size_t planes,
   });
 }
 
-void ave_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x, float* y) {
+void ave_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
+              float* y) {
   const pool_shape p = shape;
-  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, i);
-    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, inner, i);
     float sum = 0;
     for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) sum += plane[h * p.width + w];
+      for (int w = o.over.left; w < o.over.right; ++w) sum += x[o.plane.at(h * p.width + w)];
     }
     y[i] = sum / o.over.area;
   });
 }
 
-void ave_pool_backward(stream& s, const pool_shape& shape, std::size_t planes, const float* dy,
-                       float* dx) {
+void ave_pool_backward(stream& s, const pool_shape& shape, const pool_planes& planes,
+                       const float* dy, float* dx) {
   const pool_shape p = shape;
-  for_each(s, planes * p.in_plane(), [=] POSEIDON_DEVICE(index i) {
-    const pixel at = pixel_of(p, i);
-    const std::size_t first =
-        std::size_t{at.plane} * static_cast<index>(p.out_height * p.out_width);
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
+    const pixel at = pixel_of(p, inner, i);
     float sum = 0;
     for (int h = at.top; h < at.bottom; ++h) {
       for (int w = at.left; w < at.right; ++w) {
-        sum += dy[first + static_cast<index>(h * p.out_width + w)] / window_of(p, h, w).area;
+        sum += dy[at.plane.at(h * p.out_width + w)] / window_of(p, h, w).area;
       }
     }
     dx[i] = sum;
@@ -136,14 +154,13 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
   const pool_draw d = draw;
   const index per_sample = to_index(channels * p.out_plane());
   for_each(s, samples * per_sample, [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, i);
-    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+    const output o = output_of(p, 1, i);
     const index within = i % per_sample;
     const auto words = random_words(d.seed, random_use::pooling, d.layer,
                                     d.first_sample + i / per_sample, within / 4);
     float whole = 0, sum = 0;
     for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) whole += plane[h * p.width + w];
+      for (int w = o.over.left; w < o.over.right; ++w) whole += x[o.plane.at(h * p.width + w)];
     }
     // The first place where the running sum reaches the drawn part of the whole, or the last of all.
     const float goal = unit_float(words[within % 4]) * whole;
@@ -152,25 +169,25 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
     for (int h = o.over.top; h < o.over.bottom && !found; ++h) {
       for (int w = o.over.left; w < o.over.right && !found; ++w) {
         at = h * p.width + w;
-        sum += plane[at];
+        sum += x[o.plane.at(at)];
         found = sum >= goal;
       }
     }
-    y[i] = plane[at];
+    y[i] = x[o.plane.at(at)];
     choice[i] = at;
   });
 }
 
-void weighted_pool(stream& s, const pool_shape& shape, std::size_t planes, const float* x,
+void weighted_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
                    float* y) {
   const pool_shape p = shape;
-  for_each(s, planes * p.out_plane(), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, i);
-    const float* plane = x + std::size_t{o.plane} * static_cast<index>(p.height * p.width);
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, inner, i);
     float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
     for (int h = o.over.top; h < o.over.bottom; ++h) {
       for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = plane[h * p.width + w];
+        const float v = x[o.plane.at(h * p.width + w)];
         weights += v;
         sum += v * v;
       }

@@ -1,6 +1,6 @@
 // gpu/kernels/pooling.hpp - MAX, AVE and STOCHASTIC pooling of planes, with Caffe's windows.
 //
-// Shapes   x, dx [planes, height, width]; y, dy, choice [planes, out_height, out_width]
+// Shapes   x, dx [outer, height, width, inner]; y, dy, choice [outer, out_height, out_width, inner]
 // Writes   outputs are overwritten; a gradient gathers from all windows of a pixel in their order, so it is the same
 //          in every run.
 #pragma once
@@ -12,16 +12,23 @@
 
 namespace poseidon::gpu {
 
+/// Planes that are pooled, each by itself: NCHW has them one behind the other, images * channels and 1; NHWC side by
+/// side, images and channels.
+struct pool_planes {
+  std::size_t outer = 1, inner = 1;
+  [[nodiscard]] std::size_t values(std::size_t area) const { return outer * area * inner; }
+};
+
 /// `choice` receives where in its plane each maximum is, -1 if nothing compared as larger than nothing (NaN).
-void max_pool(stream& s, const pool_shape& p, std::size_t planes, const float* x, float* y,
+void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x, float* y,
               std::int32_t* choice);
 /// The gradient of max_pool() and draw_pool().
-void spread_to_choice(stream& s, const pool_shape& p, std::size_t planes,
+void spread_to_choice(stream& s, const pool_shape& p, const pool_planes& planes,
                       const std::int32_t* choice, const float* dy, float* dx);
 
 /// Sums divided by the window's size, in which padding counts and what lies beyond it does not.
-void ave_pool(stream& s, const pool_shape& p, std::size_t planes, const float* x, float* y);
-void ave_pool_backward(stream& s, const pool_shape& p, std::size_t planes, const float* dy,
+void ave_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x, float* y);
+void ave_pool_backward(stream& s, const pool_shape& p, const pool_planes& planes, const float* dy,
                        float* dx);
 
 /// The random numbers of one stochastic pooling in one pass, see models/random.hpp.
@@ -29,10 +36,11 @@ struct pool_draw {
   std::uint64_t seed = 0, first_sample = 0;
   std::uint32_t layer = 0;
 };
-/// One value of each window, drawn with a probability in proportion to it.
+/// One value of each window, drawn with a probability in proportion to it. Planes one behind the other.
 void draw_pool(stream& s, const pool_draw& draw, const pool_shape& p, std::size_t samples,
                std::size_t channels, const float* x, float* y, std::int32_t* choice);
 /// The values' mean with themselves as weights.
-void weighted_pool(stream& s, const pool_shape& p, std::size_t planes, const float* x, float* y);
+void weighted_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x,
+                   float* y);
 
 }  // namespace poseidon::gpu

@@ -2,7 +2,11 @@
 //
 // Convolution and Deconvolution as products of the library. A deconvolution is the data gradient of a convolution
 // whose images are its top, so the same three products serve both, with bottoms and tops exchanged.
+//
+// Parameters and their gradients are Caffe's, [out, in / group, kernel]. Products in NHWC want [out, kernel, in / group]:
+// weights are turned before them and gradients behind, which is little beside the images.
 #include "gpu/kernels/channels.hpp"
+#include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
 
@@ -14,28 +18,64 @@ namespace {
 convolution_shape resolve(const layer_context& c, bool transposed) {
   try {
     const shape &bottom = c.bottom_shape(0), &top = c.top_shape(0);
-    return transposed ? resolve_convolution(c.layer, top, bottom)
-                      : resolve_convolution(c.layer, bottom, top);
+    convolution_shape s = transposed ? resolve_convolution(c.layer, top, bottom)
+                                     : resolve_convolution(c.layer, bottom, top);
+    s.nhwc = c.order() == layout::nhwc;
+    return s;
   } catch (const std::invalid_argument& e) {
     c.refuse(e.what());
   }
 }
+
+/// A convolution's weights in the order of its products.
+class turned_weights {
+ public:
+  turned_weights(const layer_context& c, const convolution_shape& s, bool backward)
+      : compute_(c.compute()),
+        out_(static_cast<std::size_t>(s.out)),
+        in_(static_cast<std::size_t>(s.in / s.groups)),
+        taps_(static_cast<std::size_t>(s.area(s.kernel))) {
+    if (!s.nhwc || in_ == 1 || taps_ == 1) return;  // the order is the same
+    values_ = c.allocate(out_ * in_ * taps_ * sizeof(float));
+    if (backward) gradient_ = c.allocate(values_.size());
+  }
+
+  /// Before the products of a forward pass; those of its backward pass have the same weights.
+  const float* turn(const float* weights) {
+    if (values_.size() == 0) return weights;
+    gpu::turn(compute_, out_, in_, taps_, weights, values_.floats());
+    return values_.floats();
+  }
+  /// Where a product writes the gradient that is to be in `gradient`, and what puts it there.
+  [[nodiscard]] float* begin_gradient(float* gradient) {
+    return gradient_.size() == 0 ? gradient : gradient_.floats();
+  }
+  void end_gradient(float* gradient) {
+    if (gradient_.size() != 0) gpu::turn(compute_, out_, taps_, in_, gradient_.floats(), gradient);
+  }
+
+ private:
+  stream& compute_;
+  std::size_t out_, in_, taps_;
+  device_memory values_, gradient_;  // none where the order is the same
+};
 
 class convolution_kernel final : public kernel {
  public:
   convolution_kernel(const layer_context& c, bool transposed)
       : compute_(c.compute()),
         transposed_(transposed),
-        weights_(c.parameter(0)),
+        parameter_(c.parameter(0)),
         weight_gradient_(c.gradient(0)),
-        products_(make_products(c)) {
+        shape_(resolve(c, transposed)),
+        products_(make_products(c)),
+        turned_(c, shape_, weight_gradient_.wanted()) {
     if (c.layer.spec.convolution_param().bias_term()) {
       bias_ = c.parameter(1);
       bias_gradient_ = c.gradient(1);
     }
-    const shape& top = c.top_shape(0);
-    channels_ = {static_cast<std::size_t>(top[0]), static_cast<std::size_t>(top[1]),
-                 static_cast<std::size_t>(count(top, 2, top.size()))};
+    channels_ = c.channels_of(c.top_shape(0));
+    if (bias_gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
     for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i)
       pairs_.push_back({c.bottom(i), c.top(i), c.wants_diff(i)});
     // Several pairs add up their gradients, each of which a product overwrites.
@@ -45,6 +85,7 @@ class convolution_kernel final : public kernel {
   }
 
   void forward(const pass&) override {
+    weights_ = turned_.turn(parameter_);
     for (const pair& p : pairs_) {
       if (transposed_) {
         products_.data_gradient(weights_, p.bottom.data, p.top.data);
@@ -57,15 +98,18 @@ class convolution_kernel final : public kernel {
   }
 
   void backward(const pass&) override {
-    add_up(weight_gradient_, [this](const pair& p, float* dw) {
+    add_up(weight_gradient_, [this](const pair& p, float* gradient) {
+      float* const dw = turned_.begin_gradient(gradient);
       if (transposed_) {
         products_.weight_gradient(p.top.diff, p.bottom.data, dw);
       } else {
         products_.weight_gradient(p.bottom.data, p.top.diff, dw);
       }
+      turned_.end_gradient(gradient);
     });
-    add_up(bias_gradient_,
-           [this](const pair& p, float* db) { sum_channels(compute_, channels_, p.top.diff, db); });
+    add_up(bias_gradient_, [this](const pair& p, float* db) {
+      sum_channels(compute_, channels_, p.top.diff, db, scratch_.bytes());
+    });
     for (const pair& p : pairs_) {
       if (!p.backward_wanted) continue;
       if (transposed_) {
@@ -89,7 +133,7 @@ class convolution_kernel final : public kernel {
     wanted.forward = !transposed_ || down;
     wanted.data_gradient = transposed_ || down;
     wanted.weight_gradient = weight_gradient_.wanted();
-    return {c.state.libraries, resolve(c, transposed_), wanted};
+    return {c.state.libraries, shape_, wanted};
   }
 
   /// The sum of write(pair, to) over the pairs.
@@ -106,15 +150,24 @@ class convolution_kernel final : public kernel {
 
   stream& compute_;
   bool transposed_;
-  const float *weights_, *bias_ = nullptr;
+  const float *parameter_, *bias_ = nullptr;
   gradient_slot weight_gradient_, bias_gradient_;
+  convolution_shape shape_;
   convolution products_;
+  turned_weights turned_;
+  const float* weights_ = nullptr;  // as the products take them, since forward()
   channel_shape channels_;
   std::vector<pair> pairs_;
-  device_memory sum_;
+  device_memory sum_, scratch_;
 };
 
 }  // namespace
+
+/// Groups gain nothing by plans of cuDNN, so they take what comes.
+layout_wish convolution_layout(const net& n, const net_layer& l) {
+  if (n.blobs[l.bottoms[0]].shape.size() != 4) return layout_wish::nchw;
+  return l.spec.convolution_param().group() > 1 ? layout_wish::as_bottom : layout_wish::nhwc;
+}
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   return std::make_unique<convolution_kernel>(c, false);

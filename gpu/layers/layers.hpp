@@ -54,4 +54,13 @@ std::unique_ptr<kernel> make_tile(const layer_context&);
 /// Where the layer's kernels say that a label is no class.
 [[nodiscard]] label_fault* watch_labels(const layer_context& c, std::size_t classes);
 
+/// What those take that do not take only NCHW. `any`: values each by itself, or sums of blobs alike.
+layout_wish any_layout(const net&, const net_layer&);
+layout_wish concat_layout(const net&, const net_layer&);
+layout_wish convolution_layout(const net&, const net_layer&);
+layout_wish lrn_layout(const net&, const net_layer&);
+layout_wish pooling_layout(const net&, const net_layer&);
+layout_wish scale_layout(const net&, const net_layer&);
+layout_wish slice_layout(const net&, const net_layer&);
+
 }  // namespace poseidon::gpu

@@ -19,8 +19,7 @@ class lrn_kernel final : public kernel {
         sums_(c.allocate(bottom_.values() * sizeof(float))) {
     const auto& p = c.layer.spec.lrn_param();
     const shape& s = c.bottom_shape(0);
-    shape_.samples = static_cast<std::size_t>(s[0]);
-    shape_.channels = static_cast<std::size_t>(s[1]);
+    shape_.over = c.channels_of(s);
     shape_.height = static_cast<int>(s[2]);
     shape_.width = static_cast<int>(s[3]);
     shape_.size = static_cast<int>(p.local_size());
@@ -55,14 +54,15 @@ class batch_norm_kernel final : public kernel {
  public:
   explicit batch_norm_kernel(const layer_context& c)
       : compute_(c.compute()),
-        channels_(channels_of(c.bottom_shape(0))),
+        channels_(c.channels_of(c.bottom_shape(0))),
         eps_(c.layer.spec.batch_norm_param().eps()),
         keeps_(c.layer.spec.batch_norm_param().moving_average_fraction()),
         uses_batch_(uses_batch_statistics(c.state.graph, c.layer)),
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         backward_wanted_(c.wants_diff(0)),
-        own_(c.allocate(5 * channels_.channels * sizeof(float))) {
+        own_(c.allocate(5 * channels_.channels * sizeof(float))),
+        scratch_(c.allocate(sum_scratch_bytes(channels_))) {
     const std::size_t n = channels_.channels;
     statistics_ = {own_.floats(), own_.floats() + n, own_.floats() + 2 * n};
     means_ = own_.floats() + 3 * n;
@@ -77,7 +77,7 @@ class batch_norm_kernel final : public kernel {
 
   void forward(const pass&) override {
     if (uses_batch_) {
-      find_statistics(compute_, channels_, eps_, bottom_.data, statistics_);
+      find_statistics(compute_, channels_, eps_, bottom_.data, statistics_, scratch_.bytes());
     } else {
       read_statistics(compute_, channels_.channels, eps_, blobs_[0], blobs_[1], blobs_[2],
                       statistics_);
@@ -92,18 +92,13 @@ class batch_norm_kernel final : public kernel {
     if (!backward_wanted_) return;
     if (uses_batch_) {
       normalize_backward(compute_, channels_, kept_.size() != 0 ? kept_.floats() : top_.data,
-                         top_.diff, statistics_.scale, means_, bottom_.diff);
+                         top_.diff, statistics_.scale, means_, bottom_.diff, scratch_.bytes());
     } else {
       scale_channels(compute_, channels_, top_.diff, statistics_.scale, nullptr, bottom_.diff);
     }
   }
 
  private:
-  static channel_shape channels_of(const shape& s) {
-    if (s.size() < 2) return {static_cast<std::size_t>(count(s)), 1, 1};
-    return {static_cast<std::size_t>(s[0]), static_cast<std::size_t>(s[1]),
-            static_cast<std::size_t>(count(s, 2, s.size()))};
-  }
   static bool is_overwritten(const layer_context& c) {
     const auto next = consumer(c.state.graph, c.layer.tops[0], c.index);
     return next && c.state.graph.layers[*next].tops == c.layer.tops;
@@ -115,7 +110,7 @@ class batch_norm_kernel final : public kernel {
   bool uses_batch_;
   const gpu_blob &bottom_, &top_;
   bool backward_wanted_;
-  device_memory own_, kept_;
+  device_memory own_, scratch_, kept_;
   channel_statistics statistics_{};
   float* means_ = nullptr;
   const float* blobs_[3] = {};
@@ -123,6 +118,11 @@ class batch_norm_kernel final : public kernel {
 };
 
 }  // namespace
+
+layout_wish lrn_layout(const net&, const net_layer& l) {
+  const bool within = l.spec.lrn_param().norm_region() == ::caffe::LRNParameter::WITHIN_CHANNEL;
+  return within ? layout_wish::nchw : layout_wish::as_bottom;
+}
 
 std::unique_ptr<kernel> make_lrn(const layer_context& c) {
   if (c.bottom_shape(0).size() != 4)

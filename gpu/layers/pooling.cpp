@@ -19,6 +19,8 @@ class pooling_kernel final : public kernel {
         shape_(resolve_pooling(c.layer, c.bottom_shape(0), c.top_shape(0))),
         samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
         channels_(static_cast<std::size_t>(c.bottom_shape(0)[1])),
+        planes_(c.order() == layout::nhwc ? pool_planes{samples_, channels_}
+                                          : pool_planes{samples_ * channels_, 1}),
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         mask_(c.layer.tops.size() > 1 ? &c.top(1) : nullptr),
@@ -29,27 +31,25 @@ class pooling_kernel final : public kernel {
   }
 
   void forward(const pass& p) override {
-    const std::size_t planes = samples_ * channels_;
     if (how_ == pooling::AVE) {
-      ave_pool(compute_, shape_, planes, bottom_.data, top_.data);
+      ave_pool(compute_, shape_, planes_, bottom_.data, top_.data);
     } else if (how_ == pooling::MAX) {
-      max_pool(compute_, shape_, planes, bottom_.data, top_.data, choice());
+      max_pool(compute_, shape_, planes_, bottom_.data, top_.data, choice());
       if (mask_ != nullptr) to_floats(compute_, top_.values(), choice(), mask_->data);
     } else if (draws_) {
       draw_pool(compute_, {p.seed, p.first_sample, layer_}, shape_, samples_, channels_,
                 bottom_.data, top_.data, choice());
     } else {
-      weighted_pool(compute_, shape_, planes, bottom_.data, top_.data);
+      weighted_pool(compute_, shape_, planes_, bottom_.data, top_.data);
     }
   }
 
   void backward(const pass&) override {
     if (!backward_wanted_) return;
-    const std::size_t planes = samples_ * channels_;
     if (how_ == pooling::AVE) {
-      ave_pool_backward(compute_, shape_, planes, top_.diff, bottom_.diff);
+      ave_pool_backward(compute_, shape_, planes_, top_.diff, bottom_.diff);
     } else {
-      spread_to_choice(compute_, shape_, planes, choice(), top_.diff, bottom_.diff);
+      spread_to_choice(compute_, shape_, planes_, choice(), top_.diff, bottom_.diff);
     }
   }
 
@@ -64,6 +64,7 @@ class pooling_kernel final : public kernel {
   bool draws_;
   pool_shape shape_;
   std::size_t samples_, channels_;
+  pool_planes planes_;
   const gpu_blob &bottom_, &top_;
   const gpu_blob* mask_;
   bool backward_wanted_;
@@ -71,6 +72,12 @@ class pooling_kernel final : public kernel {
 };
 
 }  // namespace
+
+/// What is drawn at random is drawn by the place in NCHW.
+layout_wish pooling_layout(const net&, const net_layer& l) {
+  return l.spec.pooling_param().pool() == pooling::STOCHASTIC ? layout_wish::nchw
+                                                              : layout_wish::as_bottom;
+}
 
 std::unique_ptr<kernel> make_pooling(const layer_context& c) {
   if (c.bottom_shape(0).size() != 4)

@@ -6,12 +6,15 @@
 namespace poseidon::gpu {
 namespace {
 
-/// The axes before the factor's (the bias's, for Bias), its own, and those behind.
+/// The axes before the factor's (the bias's, for Bias), its own, and those behind, in NCHW.
+factor_axes resolve(const net& n, const net_layer& l, const shape& bottom, const shape* second) {
+  return resolve_factor_axes(l, bottom,
+                             second != nullptr ? *second : n.parameters[l.parameters.at(0)].shape);
+}
 channel_shape resolve(const layer_context& c) {
-  const shape& own = c.layer.bottoms.size() > 1
-                         ? c.bottom_shape(1)
-                         : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
-  const auto axes = resolve_factor_axes(c.layer, c.bottom_shape(0), own);
+  if (c.order() == layout::nhwc) return c.channels_of(c.bottom_shape(0));
+  const auto axes = resolve(c.state.graph, c.layer, c.bottom_shape(0),
+                            c.layer.bottoms.size() > 1 ? &c.bottom_shape(1) : nullptr);
   return {axes.before, axes.own, axes.behind};
 }
 
@@ -52,6 +55,7 @@ class scale_kernel final : public kernel {
       bias_.gradient = c.gradient(slot);
     }
     if (c.in_place() && factor_.wanted()) kept_ = c.allocate(top_.values() * sizeof(float));
+    if (factor_.wanted() || bias_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
   }
 
   void forward(const pass&) override {
@@ -62,11 +66,11 @@ class scale_kernel final : public kernel {
   void backward(const pass&) override {
     if (factor_.wanted()) {
       const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
-      dot_channels(compute_, channels_, top_.diff, x, factor_.begin());
+      dot_channels(compute_, channels_, top_.diff, x, factor_.begin(), scratch_.bytes());
       factor_.end();
     }
     if (bias_.wanted()) {
-      sum_channels(compute_, channels_, top_.diff, bias_.begin());
+      sum_channels(compute_, channels_, top_.diff, bias_.begin(), scratch_.bytes());
       bias_.end();
     }
     if (!backward_wanted_ || (factor_.values == nullptr && bottom_.diff == top_.diff)) return;
@@ -80,6 +84,7 @@ class scale_kernel final : public kernel {
   bool backward_wanted_;
   operand factor_, bias_;
   device_memory kept_;  // x, where the layer works in place and its factor learns
+  device_memory scratch_;
 };
 
 /// y = x where x > 0, slope x elsewhere, with a learned slope for each channel or one for all.
@@ -93,9 +98,8 @@ class prelu_kernel final : public kernel {
         backward_wanted_(c.wants_diff(0)),
         slope_(c.parameter(0)),
         gradient_(c.gradient(0)) {
-    const shape& s = c.bottom_shape(0);
-    channels_ = {static_cast<std::size_t>(s.at(0)), static_cast<std::size_t>(s.at(1)),
-                 static_cast<std::size_t>(count(s, 2, s.size()))};
+    channels_ = c.channels_of(c.bottom_shape(0));
+    if (gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
     if (c.in_place() && (backward_wanted_ || gradient_.wanted()))
       kept_ = c.allocate(top_.values() * sizeof(float));
   }
@@ -108,7 +112,8 @@ class prelu_kernel final : public kernel {
   void backward(const pass&) override {
     const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
     if (gradient_.wanted()) {
-      prelu_gradient(compute_, channels_, x, shared_, top_.diff, gradient_.begin());
+      prelu_gradient(compute_, channels_, x, shared_, top_.diff, gradient_.begin(),
+                     scratch_.bytes());
       gradient_.end();
     }
     if (backward_wanted_)
@@ -123,10 +128,21 @@ class prelu_kernel final : public kernel {
   const float* slope_;
   gradient_slot gradient_;
   channel_shape channels_;
-  device_memory kept_;
+  device_memory kept_, scratch_;
 };
 
 }  // namespace
+
+/// A second bottom with axes of its own, or a factor of other axes than the channels', is read in NCHW.
+layout_wish scale_layout(const net& n, const net_layer& l) {
+  const shape& bottom = n.blobs[l.bottoms[0]].shape;
+  if (!has_layouts(bottom)) return layout_wish::nchw;
+  const auto axes =
+      resolve(n, l, bottom, l.bottoms.size() > 1 ? &n.blobs[l.bottoms[1]].shape : nullptr);
+  const bool by_channel = axes.before == static_cast<std::size_t>(bottom[0]) &&
+                          axes.own == static_cast<std::size_t>(bottom[1]);
+  return by_channel ? layout_wish::as_bottom : layout_wish::nchw;
+}
 
 std::unique_ptr<kernel> make_scale(const layer_context& c) {
   return std::make_unique<scale_kernel>(c);

@@ -69,7 +69,7 @@ class spp_kernel final : public kernel {
   }
 
   void forward(const pass&) override {
-    const std::size_t planes = samples_ * channels_;
+    const pool_planes planes{samples_ * channels_, 1};
     for (const level& l : levels_) {
       if (is_max_) {
         max_pool(compute_, l.windows, planes, bottom_.data, l.bins.floats(), l.choices());
@@ -83,7 +83,7 @@ class spp_kernel final : public kernel {
 
   void backward(const pass&) override {
     if (!backward_wanted_) return;
-    const std::size_t planes = samples_ * channels_;
+    const pool_planes planes{samples_ * channels_, 1};
     for (const level& l : levels_) {
       const std::size_t length = channels_ * l.windows.out_plane();
       copy_runs(compute_, {samples_, length, row_, length}, top_.diff + l.first, l.bins.floats());

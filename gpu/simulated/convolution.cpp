@@ -111,6 +111,32 @@ class window_matrix {
   std::vector<float> values_;
 };
 
+/// One operand of a convolution in NCHW, whatever it is in: the one that is written goes back when this ends.
+class in_nchw {
+ public:
+  in_nchw(const convolution_shape& s, std::int64_t outer, std::int64_t channels,
+          const extents& area, const float* values, const float* written)
+      : values_(const_cast<float*>(values)), given_(values_), is_written_(values == written) {
+    if (!s.nhwc) return;
+    shape_ = {outer, channels, area[1], area[2]};
+    turned_.resize(static_cast<std::size_t>(count(shape_)));
+    to_nchw(shape_, {given_, turned_.size()}, turned_);
+    values_ = turned_.data();
+  }
+  ~in_nchw() {
+    if (is_written_ && !turned_.empty()) to_nhwc(shape_, turned_, {given_, turned_.size()});
+  }
+  in_nchw(const in_nchw&) = delete;
+  in_nchw& operator=(const in_nchw&) = delete;
+  [[nodiscard]] float* values() { return values_; }
+
+ private:
+  shape shape_;
+  std::vector<float> turned_;
+  float *values_, *given_;
+  bool is_written_;
+};
+
 /// Adds up every product into what `direction` writes, which is zero at first.
 void convolve(const convolution_shape& s, const std::vector<product>& products,
               convolution_direction direction, float* x, float* w, float* y) {
@@ -160,8 +186,10 @@ struct convolution::state {
         with.on(), [=, &machine, s = shape, all = products, device = with.on().device()] {
           machine.spend(device, ms);
           std::fill_n(written, values, 0.0f);
-          convolve(s, *all, direction, const_cast<float*>(x), const_cast<float*>(w),
-                   const_cast<float*>(y));
+          in_nchw images(s, s.batch, s.in, s.image, x, written),
+              weights(s, s.out, s.in / s.groups, s.kernel, w, written),
+              results(s, s.batch, s.out, s.result, y, written);
+          convolve(s, *all, direction, images.values(), weights.values(), results.values());
         });
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include "gpu/launch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 
@@ -37,6 +38,36 @@ void reduce_rows(stream& s, std::size_t rows, std::size_t columns, T start, Load
       store(row, partial[0]);
     }
   });
+}
+
+template <class T, class Load, class Combine, class Store>
+void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, Load load,
+                    Combine combine, Store store, std::byte* scratch) {
+  if (columns == 0) return;
+  const std::size_t part_count = column_parts(rows, columns);
+  const index row_count = to_index(rows), column_count = to_index(columns),
+              parts = to_index(part_count), part_rows = to_index((rows + parts - 1) / parts);
+  T* const results = reinterpret_cast<T*>(scratch);
+  simulated::enqueue_kernel(s, [=] {
+    std::array<T, block_lanes> partial;
+    for (index part = 0; part < parts; ++part) {
+      const index first = part * part_rows, end = std::min(row_count, first + part_rows);
+      for (index column = 0; column < column_count; ++column) {
+        partial.fill(start);
+        for (index r = first; r < end; ++r) {
+          T& mine = partial[(r - first) % block_lanes];
+          mine = combine(mine, load(r, column));
+        }
+        for (index half = block_lanes / 2; half > 0; half /= 2)
+          for (index t = 0; t < half; ++t) partial[t] = combine(partial[t], partial[t + half]);
+        results[std::size_t{part} * column_count + column] = partial[0];
+      }
+    }
+  });
+  reduce_rows<T>(
+      s, columns, part_count, start,
+      [=](index column, index part) { return results[std::size_t{part} * column_count + column]; },
+      combine, store);
 }
 
 }  // namespace poseidon::gpu

@@ -24,6 +24,9 @@ def gpu(devices="0", logical=None, math="fp32"):
     return words + ["--logical-devices", logical] if logical else words
 
 
+NHWC = ["--layout", "nhwc"]  # which --math fp32 has not by itself
+
+
 def two_gpus(devices):
     """These, or two logical devices where there is one GPU."""
     return gpu(devices) if PLUGIN.name == SIMULATED.name else gpu(logical=2)
@@ -65,10 +68,11 @@ class Gpu(unittest.TestCase):
             with self.subTest(**kind):
                 cpu = self.train("cpu", ["--devices", "cpu:1"], **kind)
                 losses = self.losses()
-                self.assert_close(cpu, self.train("gpu", gpu(), **kind))
                 self.assertEqual(len(losses), ITERATIONS)
-                for ours, theirs in zip(self.losses(), losses):
-                    self.assertAlmostEqual(ours, theirs, delta=2e-3)
+                for layout in [], NHWC:
+                    self.assert_close(cpu, self.train("gpu", gpu() + layout, **kind))
+                    for ours, theirs in zip(self.losses(), losses):
+                        self.assertAlmostEqual(ours, theirs, delta=2e-3)
 
     def test_a_model_is_tested_on_gpus_as_on_the_cpu(self):
         weights = self.train("trained", ["--devices", "cpu:1"])
@@ -168,7 +172,7 @@ class Gpu(unittest.TestCase):
 
     def test_factors_of_a_gpu_are_those_of_the_cpu(self):
         cpu = self.train("cpu", ["--devices", "cpu:1"], ["--devices", "cpu:1"], routes="sfb")
-        self.assert_close(cpu, self.train("gpu", gpu(), gpu(), routes="sfb"))
+        self.assert_close(cpu, self.train("gpu", gpu(), gpu() + NHWC, routes="sfb"))
         self.assert_close(self.train("cpus", ["--devices", "cpu:2"], ["--devices", "cpu:2"], routes="sfb", batch=32,
                                      iter_size=2),
                           self.train("gpus", two_gpus("0,1"), two_gpus("0,1"), routes="sfb", batch=32, iter_size=2))

@@ -5,6 +5,7 @@
 #pragma once
 #include "models/device_plugin.hpp"
 #include "tests/cpu/hand_net.hpp"
+#include "tests/gpu/behind_convolutions.hpp"
 
 #include <functional>
 #include <map>
@@ -14,13 +15,16 @@
 namespace poseidon::test {
 
 /// GPU 0 with strict products, so that only the order of sums differs.
-[[nodiscard]] std::shared_ptr<device> strict_gpu();
+[[nodiscard]] std::shared_ptr<device> strict_gpu(device_layout layout);
+/// Every test holds for both.
+inline constexpr device_layout both_layouts[] = {device_layout::nchw, device_layout::nhwc};
 
-inline plugin_choice strict_choice() {
+inline plugin_choice strict_choice(device_layout layout) {
   plugin_choice choice;
   choice.ordinals = {0};
   choice.math = device_math::fp32;
   choice.deterministic = true;
+  choice.layout = layout;
   return choice;
 }
 
@@ -36,13 +40,14 @@ inline std::vector<float> labels(std::size_t size, std::size_t classes) {
 
 using named_values = std::map<std::string, std::vector<float>>;
 
-/// Runs both, forward and backward, from `inputs` (noise where an Input is not named) and from noise in the diffs of
+/// Runs both, the GPU with images in `layout`, forward and backward, from `inputs` (noise where an Input is not named) and from noise in the diffs of
 /// the net's outputs that are no losses. Checks the data of every blob, the diffs that layers have to write, and every
 /// gradient. Both keep all diffs. `prepare` may change the parameters, which are noise, of either.
-inline void check_both(const net& n, const named_values& inputs = {},
-                       const std::function<void(running_net&)>& prepare = {}) {
+inline void check_both_in(device_layout layout, const net& n, const named_values& inputs,
+                          const std::function<void(running_net&)>& prepare) {
+  CAPTURE(layout == device_layout::nhwc);
   const replica_options keep{1, true};
-  running_net cpu(n, keep), gpu(n, keep, strict_gpu());
+  running_net cpu(n, keep), gpu(n, keep, strict_gpu(layout));
   if (prepare) prepare(cpu), prepare(gpu);
   std::uint32_t seed = 0;
   for (const net_layer& l : n.layers) {
@@ -84,6 +89,15 @@ inline void check_both(const net& n, const named_values& inputs = {},
   }
   for (std::size_t p = 0; p < n.parameters.size(); ++p)
     compare("gradient of " + n.parameters[p].name, gpu.gradient(p), cpu.gradient(p));
+}
+
+/// In both layouts, and with NHWC reaching every layer: behind convolutions of what is noise.
+inline void check_both(const net& n, const named_values& inputs = {},
+                       const std::function<void(running_net&)>& prepare = {}) {
+  for (const device_layout layout : both_layouts) check_both_in(layout, n, inputs, prepare);
+  const net behind =
+      behind_convolutions(n, [&](const std::string& name) { return !inputs.contains(name); });
+  check_both_in(device_layout::nhwc, behind, inputs, prepare);
 }
 
 /// A net of one layer over inputs x0, x1, ... of the given shapes; its tops are y0, y1, ...

@@ -19,8 +19,9 @@ net zoo_net(const std::string& folder, std::int64_t samples, const shape& pictur
 }
 
 /// Loss and gradients of one pass, with the layers' usual memory: blobs share places.
-void check_training(const net& n, std::size_t classes, double tolerance) {
-  running_net cpu(n), gpu(n, {}, strict_gpu());
+void check_training_in(device_layout layout, const net& n, std::size_t classes, double tolerance) {
+  CAPTURE(layout == device_layout::nhwc);
+  running_net cpu(n), gpu(n, {}, strict_gpu(layout));
   for (const net_layer& l : n.layers) {
     if (!is_source(l)) continue;
     const auto pictures = noise(cpu.size(l.tops[0]), 1);
@@ -53,6 +54,10 @@ void check_training(const net& n, std::size_t classes, double tolerance) {
   }
 }
 
+void check_training(const net& n, std::size_t classes, double tolerance) {
+  for (const device_layout layout : both_layouts) check_training_in(layout, n, classes, tolerance);
+}
+
 }  // namespace
 
 TEST_CASE("gpu: LeNet's loss and gradients equal the CPU's, pass after pass") {
@@ -65,7 +70,7 @@ TEST_CASE("gpu: CIFAR-10's nets equal the CPU's") {
 }
 
 TEST_CASE("gpu: every layer type of the zoo has a kernel") {
-  const auto gpu = strict_gpu();
+  const auto gpu = strict_gpu({});
   for (const std::string folder :
        {"lenet", "cifar10_quick", "cifar10_full", "alexnet", "caffenet", "googlenet", "vgg16",
         "vgg19", "vgg19_22k", "resnet50", "resnet152", "inception_v3"}) {

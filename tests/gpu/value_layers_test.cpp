@@ -43,7 +43,7 @@ TEST_CASE("gpu: activations equal the CPU's, in place and not") {
 TEST_CASE("gpu: Dropout has the CPU's masks, bit for bit, in odd sizes too") {
   for (const shape& s : {shape{3, 7}, shape{1, 1}, shape{2, 4, 5, 5}, shape{5, 1000}, shape{6}}) {
     one_layer net("type: 'Dropout' dropout_param { dropout_ratio: 0.4 }", {s}, {s});
-    running_net cpu(net.h.n, {1, true}), gpu(net.h.n, {1, true}, strict_gpu());
+    running_net cpu(net.h.n, {1, true}), gpu(net.h.n, {1, true}, strict_gpu(device_layout::nhwc));
     cpu.now.first_sample = gpu.now.first_sample = 0x1234567890;
     cpu.now.seed = gpu.now.seed = 0xFEDCBA9876543210;
     const auto x = noise(cpu.size(0), 1), dy = noise(cpu.size(0), 2);

@@ -126,7 +126,7 @@ TEST_CASE("gpu: Accuracy equals the CPU's: top k, ties, ignored labels, by class
 
 TEST_CASE("gpu: a label that is no class is named with its layer, and nothing crashes") {
   const hand_net h = loss_net("", {3, 5}, {3});
-  running_net gpu(h.n, {1, true}, strict_gpu());
+  running_net gpu(h.n, {1, true}, strict_gpu(device_layout::nhwc));
   for (const float bad : {5.0f, -1.0f, 1e20f}) {
     gpu.set("x", noise(15, 1));
     gpu.set("label", {0, bad, 2});
@@ -247,7 +247,7 @@ TEST_CASE("gpu: Crop, BatchReindex and Embed equal the CPU's; an index beyond th
       "4 }",
       {{2, 3, 4}}, {{5, 4}, {4}});
   check_both(embed.n, {{"label", {4, 0, 1, 4, 4, 2}}});
-  running_net gpu(embed.n, {1, true}, strict_gpu());
+  running_net gpu(embed.n, {1, true}, strict_gpu(device_layout::nhwc));
   gpu.set("label", {4, 0, 1, 5, 4, 2});
   gpu.forward();
   CHECK_THROWS_WITH_AS(

@@ -58,6 +58,14 @@ constexpr convolution_direction directions[] = {convolution_direction::forward,
                                                 convolution_direction::data_gradient,
                                                 convolution_direction::weight_gradient};
 
+std::vector<std::tuple<convolution_direction, math, bool>> every_way() {
+  std::vector<std::tuple<convolution_direction, math, bool>> all;
+  for (const auto direction : directions)
+    for (const auto precision : {math::fp32, math::tf32})
+      for (const bool nhwc : {false, true}) all.emplace_back(direction, precision, nhwc);
+  return all;
+}
+
 bool notes_have(const convolution_plan& p, cudnnBackendNumericalNote_t note) {
   return std::find(p.notes().begin(), p.notes().end(), note) != p.notes().end();
 }
@@ -65,39 +73,46 @@ bool notes_have(const convolution_plan& p, cudnnBackendNumericalNote_t note) {
 }  // namespace
 
 TEST_CASE(
-    "plans: cuDNN can compute every convolution of the zoo, in TF32 and strictly, always alike") {
+    "plans: cuDNN can compute every convolution of the zoo, in TF32 and strictly, in NCHW and "
+    "NHWC, "
+    "always alike") {
   const cudnn_device device = an_h200();
   std::set<std::tuple<convolution_shape, convolution_direction, math>> seen;
+  std::size_t workspace[2] = {};  // of all plans in TF32, by NHWC
   for (const std::string folder :
        {"lenet", "cifar10_quick", "cifar10_full", "alexnet", "caffenet", "googlenet", "vgg16",
         "vgg19", "vgg19_22k", "resnet50", "resnet152", "inception_v3"}) {
     const net n = training_net(folder);
     for (const net_layer& l : n.layers) {
       if (l.type != "Convolution") continue;
-      const auto shape =
-          resolve_convolution(l, n.blobs[l.bottoms[0]].shape, n.blobs[l.tops[0]].shape);
-      for (const auto direction : directions) {
-        for (const auto precision : {math::fp32, math::tf32}) {
-          if (!seen.insert({shape, direction, precision}).second) continue;
-          library_options wishes;
-          wishes.precision = precision;
-          wishes.deterministic = true;
-          CAPTURE(folder);
-          CAPTURE(l.name);
-          try {
-            const convolution_plan plan(device, shape, direction, wishes);
-            CHECK(plan.workspace_bytes() <= wishes.workspace_bytes);
-            CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
-            if (precision == math::fp32)
-              CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
-          } catch (const error& e) {
-            FAIL_CHECK(e.what());
-          }
+      auto shape = resolve_convolution(l, n.blobs[l.bottoms[0]].shape, n.blobs[l.tops[0]].shape);
+      for (const auto& [direction, precision, nhwc] : every_way()) {
+        shape.nhwc = nhwc;
+        if (!seen.insert({shape, direction, precision}).second) continue;
+        library_options wishes;
+        wishes.precision = precision;
+        wishes.deterministic = true;
+        CAPTURE(folder);
+        CAPTURE(l.name);
+        CAPTURE(nhwc);
+        try {
+          const convolution_plan plan(device, shape, direction, wishes);
+          CHECK(plan.workspace_bytes() <= wishes.workspace_bytes);
+          CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+          if (precision == math::fp32)
+            CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+          else
+            workspace[nhwc] += plan.workspace_bytes();
+        } catch (const error& e) {
+          FAIL_CHECK(e.what());
         }
       }
     }
   }
-  CHECK(seen.size() > 500);
+  CHECK(seen.size() > 1000);
+  MESSAGE("workspaces in TF32: " << workspace[0] / 1000000 << " MB in NCHW, "
+                                 << workspace[1] / 1000000 << " MB in NHWC");
+  CHECK(workspace[1] < workspace[0] / 2);  // what images are turned around in
 }
 
 TEST_CASE("plans: --autotune has several ways to try, the first of which is the one without it") {

@@ -21,8 +21,8 @@ std::filesystem::path plugin_file;
 
 namespace poseidon::test {
 
-std::shared_ptr<device> strict_gpu() {
-  return app::open_devices(plugin_file, strict_choice(), make_cpu_device(), "GPU 0");
+std::shared_ptr<device> strict_gpu(device_layout layout) {
+  return app::open_devices(plugin_file, strict_choice(layout), make_cpu_device(), "GPU 0");
 }
 
 }  // namespace poseidon::test
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--gpu-plugin") plugin_file = argv[i + 1];
   }
   try {
-    (void)poseidon::test::strict_gpu();
+    (void)poseidon::test::strict_gpu({});
   } catch (const std::exception& e) {
     const char* required = std::getenv("POSEIDON_REQUIRE_GPU");
     const bool fails = required != nullptr && *required != '\0';

@@ -1,0 +1,97 @@
+#include "gpu/converted_blobs.hpp"
+
+#include "gpu/kernels/copies.hpp"
+
+#include <utility>
+
+namespace poseidon::gpu {
+namespace {
+
+class converting_kernel final : public kernel {
+ public:
+  converting_kernel(const layer_context& c, std::unique_ptr<kernel> layer)
+      : compute_(c.compute()), layer_(std::move(layer)) {
+    for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i)
+      if (auto p = pair_of(c, c.layer.bottoms[i])) bottoms_.push_back({*p, c.wants_diff(i)});
+    for (const std::size_t t : c.layer.tops)
+      if (auto p = pair_of(c, t)) tops_.push_back(*p);
+  }
+
+  void feed(const batch& input) override { layer_->feed(input); }
+  void factors(std::span<float> u, std::span<float> v) override { layer_->factors(u, v); }
+
+  void forward(const pass& p) override {
+    for (const bottom& b : bottoms_) convert(b.of.net->data, b.of.net->order, b.of.own->data, b.of);
+    layer_->forward(p);
+    for (const pair& t : tops_) convert(t.own->data, t.own->order, t.net->data, t);
+  }
+
+  void backward(const pass& p) override {
+    for (const pair& t : tops_)
+      if (t.net->diff != nullptr) convert(t.net->diff, t.net->order, t.own->diff, t);
+    layer_->backward(p);
+    for (const bottom& b : bottoms_)
+      if (b.diff_wanted) convert(b.of.own->diff, b.of.own->order, b.of.net->diff, b.of);
+  }
+
+ private:
+  /// A blob as the net has it, and as the layer has.
+  struct pair {
+    const gpu_blob *net, *own;
+  };
+  struct bottom {
+    pair of;
+    bool diff_wanted;
+  };
+
+  static std::optional<pair> pair_of(const layer_context& c, std::size_t blob) {
+    const gpu_blob* own = c.converted->find(blob);
+    return own == nullptr ? std::nullopt : std::optional(pair{&c.state.blobs[blob], own});
+  }
+
+  void convert(const float* from, layout order, float* to, const pair& of) {
+    const shape& s = *of.net->extents;
+    const auto channels = static_cast<std::size_t>(s[1]),
+               plane = static_cast<std::size_t>(count(s, 2, s.size()));
+    const bool channels_first = order == layout::nchw;
+    turn(compute_, static_cast<std::size_t>(s[0]), channels_first ? channels : plane,
+         channels_first ? plane : channels, from, to);
+  }
+
+  stream& compute_;
+  std::unique_ptr<kernel> layer_;
+  std::vector<bottom> bottoms_;
+  std::vector<pair> tops_;
+};
+
+}  // namespace
+
+converted_blobs::converted_blobs(const layer_context& c) {
+  const auto add = [&](std::size_t b) {
+    const gpu_blob& of = c.state.blobs[b];
+    if (!has_layouts(*of.extents) || of.order == c.order() || blobs_.contains(b)) return;
+    gpu_blob& own = blobs_[b];
+    own = {of.extents, c.order()};
+    const auto memory_for = [&](const float* wanted) -> float* {
+      if (wanted == nullptr) return nullptr;
+      memory_.push_back(c.allocate(of.values() * sizeof(float)));
+      return memory_.back().floats();
+    };
+    own.data = memory_for(of.data);
+    own.diff = memory_for(of.diff);
+  };
+  if (is_source(c.layer)) return;
+  for (const std::size_t b : c.layer.bottoms) add(b);
+  for (const std::size_t t : c.layer.tops) add(t);
+}
+
+const gpu_blob* converted_blobs::find(std::size_t blob) const {
+  const auto found = blobs_.find(blob);
+  return found == blobs_.end() ? nullptr : &found->second;
+}
+
+std::unique_ptr<kernel> make_converting(const layer_context& c, std::unique_ptr<kernel> layer) {
+  return std::make_unique<converting_kernel>(c, std::move(layer));
+}
+
+}  // namespace poseidon::gpu
