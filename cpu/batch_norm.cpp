@@ -8,6 +8,7 @@
 #include "cpu/channels.hpp"
 #include "cpu/layer.hpp"
 #include "cpu/normalization.hpp"
+#include "models/fusion.hpp"
 
 #include <cmath>
 
@@ -73,13 +74,9 @@ class batch_norm_kernel final : public kernel {
  private:
   /// The next layer's input is what this one makes: a Scale in place can do without a copy of it.
   void pair_with_scale(const layer_context& c) {
-    const auto next = consumer(c.state.graph, c.layer.tops[0], c.index);
-    if (!next || c.state.options.keep_all_diffs) return;
-    const net_layer& l = c.state.graph.layers[*next];
-    if (l.type != "Scale" || l.tops[0] != c.layer.tops[0] || !scales_channels(c.state.graph, l)) {
-      return;
-    }
-    if (l.bottoms.size() != 1 || !l.needs_backward) return;
+    if (c.state.options.keep_all_diffs) return;
+    const auto next = scale_in_place_after(c.state.graph, c.index);
+    if (!next || !c.state.graph.layers[*next].needs_backward) return;
     pair_ = std::make_shared<scaled_normalization>();
     pair_->normalized = buffer(top_->stored());
     c.state.normalizations[*next] = pair_;

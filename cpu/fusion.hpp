@@ -1,17 +1,13 @@
-// cpu/fusion.hpp - what a kernel may do for its neighbours: questions about the net around a layer.
+// cpu/fusion.hpp - what a kernel may do for its neighbours.
 #pragma once
 #include "cpu/layer.hpp"
+#include "models/fusion.hpp"
 
 #include <optional>
 
 namespace poseidon::cpu {
 
-struct following_relu {
-  std::size_t layer;
-  float slope;
-};
-
-/// The ReLU that works in place on this layer's first top, next after it.
+/// As poseidon::relu_in_place_after(); none where somebody looks at every blob.
 [[nodiscard]] std::optional<following_relu> relu_in_place_after(const layer_context& c);
 
 }  // namespace poseidon::cpu

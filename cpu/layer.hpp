@@ -173,9 +173,6 @@ struct layer_type {
 /// The axis along which a Concat joins or a Slice cuts.
 [[nodiscard]] std::size_t joined_axis_of(const net& graph, const net_layer& layer);
 
-/// Does a Scale or Bias have one factor for each channel (axis 1)?
-[[nodiscard]] bool scales_channels(const net& graph, const net_layer& layer);
-
 /// The layouts a convolution computes in, for its shapes and this processor.
 struct convolution_layouts {
   layout in = layout::plain, out = layout::plain;

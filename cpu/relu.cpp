@@ -51,12 +51,7 @@ class relu_kernel final : public kernel {
 
 std::optional<following_relu> relu_in_place_after(const layer_context& c) {
   if (c.state.options.keep_all_diffs) return std::nullopt;  // somebody looks at every blob
-  const std::size_t blob = c.layer.tops[0];
-  const auto next = consumer(c.state.graph, blob, c.index);
-  if (!next) return std::nullopt;
-  const net_layer& l = c.state.graph.layers[*next];
-  if (l.type != "ReLU" || l.tops != l.bottoms) return std::nullopt;
-  return following_relu{*next, l.spec.relu_param().negative_slope()};
+  return poseidon::relu_in_place_after(c.state.graph, c.index);
 }
 
 std::unique_ptr<kernel> make_relu(const layer_context& c) {

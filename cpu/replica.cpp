@@ -3,6 +3,7 @@
 #include "cpu/blob_memory.hpp"
 #include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
+#include "models/fusion.hpp"
 #include "models/refusal.hpp"
 
 #include <algorithm>

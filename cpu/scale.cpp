@@ -201,15 +201,6 @@ class scale_kernel final : public kernel {
 
 }  // namespace
 
-bool scales_channels(const net& n, const net_layer& l) {
-  const shape& x = n.blobs[l.bottoms[0]].shape;
-  const int axis = l.type == "Scale" ? l.spec.scale_param().axis() : l.spec.bias_param().axis();
-  const shape& own =
-      l.bottoms.size() > 1 ? n.blobs[l.bottoms[1]].shape : n.parameters[l.parameters.at(0)].shape;
-  const auto axes = static_cast<int>(x.size());
-  return own.size() == 1 && (axis == 1 || axis + axes == 1);
-}
-
 std::unique_ptr<kernel> make_scale(const layer_context& c) {
   return std::make_unique<scale_kernel>(c);
 }

@@ -3,6 +3,7 @@
 #include "gpu/blob_memory.hpp"
 #include "gpu/converted_blobs.hpp"
 #include "gpu/shared_gradient.hpp"
+#include "models/fusion.hpp"
 #include "models/refusal.hpp"
 
 namespace poseidon::gpu {
@@ -18,6 +19,15 @@ channel_shape layer_context::channels_of(const shape& s) const {
              plane = static_cast<std::size_t>(count(s, 2, s.size()));
   if (order() == layout::nhwc) return {samples * plane, channels, 1};
   return {samples, channels, plane};
+}
+
+float layer_context::take_relu(bool backward) const {
+  const auto relu =
+      state.options.keep_all_diffs ? std::nullopt : relu_in_place_after(state.graph, index);
+  if (!relu) return 1;
+  state.forward_done[relu->layer] = true;
+  state.backward_done[relu->layer] = backward;
+  return relu->slope;
 }
 
 const float* layer_context::parameter(std::size_t slot) const {

@@ -33,6 +33,8 @@ struct gpu_blob {
 /// See gpu/shared_gradient.hpp, and gpu/converted_blobs.hpp.
 class shared_gradient;
 class converted_blobs;
+/// See gpu/normalization.hpp.
+struct scaled_normalization;
 
 /// Where one layer writes the gradient of one parameter: between begin() and end(), once per pass.
 class gradient_slot {
@@ -67,6 +69,12 @@ struct replica_state {
   std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
   std::vector<device_memory> memory;                     ///< what all of these point into
   std::unique_ptr<fault_board> faults = nullptr;         ///< of all layers
+  /// By layer: kernels before it do its forward(), and its backward().
+  std::vector<bool> forward_done = std::vector<bool>(graph.layers.size());
+  std::vector<bool> backward_done = std::vector<bool>(graph.layers.size());
+  /// By layer: of a Scale that does the second half of the BatchNorm before it.
+  std::vector<std::shared_ptr<scaled_normalization>> normalizations =
+      std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());
 
   [[nodiscard]] bool by_factors(std::size_t layer) const {
     return layer < options.by_factors.size() && options.by_factors[layer];
@@ -100,6 +108,9 @@ struct layer_context {
   [[nodiscard]] bool wants_diff(std::size_t i) const {
     return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
   }
+  /// The slope of the ReLU in place behind this layer, which then leaves its work to this layer's kernel; 1, which is
+  /// none, if there is no such ReLU or somebody looks at every blob. `backward`: also that of its backward().
+  [[nodiscard]] float take_relu(bool backward) const;
   /// Device memory of a parameter's values, the same for the replica's life; null if there is no such slot.
   [[nodiscard]] const float* parameter(std::size_t slot) const;
   [[nodiscard]] gradient_slot gradient(std::size_t slot) const;

@@ -31,6 +31,11 @@ struct add_sums {
   }
 };
 
+/// The same bits wherever it is asked for, so that all agree about where a ReLU lets through.
+POSEIDON_HOST_DEVICE inline float scaled(float v, float factor, float bias) {
+  return v * factor + bias;
+}
+
 /// What load(place) says of (channel, number in the channel), and of (row, column) where the channels are the columns.
 template <class T, class Load>
 struct by_channel {
@@ -67,12 +72,13 @@ std::size_t sum_scratch_bytes(const channel_shape& c) {
 }
 
 void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
-                    const float* bias, float* y) {
+                    const float* bias, float* y, float slope) {
   const places p = places_of(c);
   for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
     const index channel = p.channel_of(i);
     const float scaled = factor == nullptr ? x[i] : x[i] * factor[channel];
-    y[i] = bias == nullptr ? scaled : scaled + bias[channel];
+    const float v = bias == nullptr ? scaled : scaled + bias[channel];
+    y[i] = v > 0 ? v : v * slope;
   });
 }
 
@@ -80,6 +86,19 @@ void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums
                   std::byte* scratch) {
   sum_over_channels<double>(
       s, c, [=] POSEIDON_DEVICE(index at) { return double{x[at]}; },
+      [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
+      scratch);
+}
+
+void sum_channels_of_relu(stream& s, const channel_shape& c, const float* y, float slope, float* dy,
+                          float* sums, std::byte* scratch) {
+  sum_over_channels<double>(
+      s, c,
+      [=] POSEIDON_DEVICE(index at) {  // each place once
+        const float d = y[at] > 0 ? dy[at] : dy[at] * slope;
+        dy[at] = d;
+        return double{d};
+      },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
       scratch);
 }
@@ -192,6 +211,63 @@ void normalize_backward(stream& s, const channel_shape& c, const float* y, const
   for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
     const index channel = p.channel_of(i);
     dx[i] = (dy[i] - means[channel] - y[i] * means[channels + channel]) * scale[channel];
+  });
+}
+
+void normalize_scaled(stream& s, const channel_shape& c, const float* x,
+                      const channel_statistics& with, const float* factor, const float* bias,
+                      float slope, float* copy, float* y) {
+  const places p = places_of(c);
+  const channel_statistics w = with;
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    const index channel = p.channel_of(i);
+    const float v = (x[i] - w.mean[channel]) * w.scale[channel];
+    const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
+    if (copy != nullptr) copy[i] = v;
+    y[i] = z > 0 ? z : z * slope;
+  });
+}
+
+void sum_scaled(stream& s, const channel_shape& c, const float* normalized, const float* dy,
+                const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
+                float* dbias, float* means, std::byte* scratch) {
+  const places p = places_of(c);
+  const scaled_relu a = after;
+  const index channels = p.channels;
+  const auto count = static_cast<double>(c.per_channel());
+  sum_over_channels<two_sums>(
+      s, c,
+      [=] POSEIDON_DEVICE(index at) {
+        const index channel = p.channel_of(at);
+        const float v = normalized[at];
+        const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
+        const double d = z > 0 ? dy[at] : dy[at] * a.slope;
+        return two_sums{d, d * double{v}};
+      },
+      [=] POSEIDON_DEVICE(index channel, two_sums sum) {
+        const double f = factor[channel];
+        a.factor[channel] = factor[channel];
+        a.bias[channel] = bias == nullptr ? 0.0f : bias[channel];
+        if (dbias != nullptr) dbias[channel] = static_cast<float>(sum.first);
+        if (dfactor != nullptr) dfactor[channel] = static_cast<float>(sum.second);
+        means[channel] = static_cast<float>(f * sum.first / count);
+        means[channels + channel] = static_cast<float>(f * sum.second / count);
+      },
+      scratch);
+}
+
+void normalize_scaled_backward(stream& s, const channel_shape& c, const float* normalized,
+                               const float* dy, const scaled_relu& after, const float* scale,
+                               const float* means, float* dx) {
+  const places p = places_of(c);
+  const scaled_relu a = after;
+  const index channels = p.channels;
+  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
+    const index channel = p.channel_of(i);
+    const float v = normalized[i];
+    const float z = scaled(v, a.factor[channel], a.bias[channel]);
+    const float g = (z > 0 ? dy[i] : dy[i] * a.slope) * a.factor[channel];
+    dx[i] = (g - means[channel] - v * means[channels + channel]) * scale[channel];
   });
 }
 

@@ -22,12 +22,15 @@ struct channel_shape {
 /// 0 where channels do not lie side by side, whose sums want no scratch.
 [[nodiscard]] std::size_t sum_scratch_bytes(const channel_shape& c);
 
-/// y = x * factor[c] + bias[c]. Either may be null: 1, and 0.
+/// y = x * factor[c] + bias[c]. Either may be null: 1, and 0. Where that is not above 0 it is multiplied by `slope`.
 void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
-                    const float* bias, float* y);
+                    const float* bias, float* y, float slope = 1);
 /// sums[c] = sum of x
 void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums,
                   std::byte* scratch = nullptr);
+/// The gradient of a ReLU in place, and the sums of what that leaves: dy *= slope where y is not above 0.
+void sum_channels_of_relu(stream& s, const channel_shape& c, const float* y, float slope, float* dy,
+                          float* sums, std::byte* scratch = nullptr);
 /// sums[c] = sum of x y
 void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums,
                   std::byte* scratch = nullptr);
@@ -61,5 +64,25 @@ void normalize(stream& s, const channel_shape& c, const float* x, const channel_
 /// `means` [2, channels] is scratch.
 void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
                         const float* scale, float* means, float* dx, std::byte* scratch = nullptr);
+
+/// y = v * factor + bias of a normalised v, and the ReLU behind it, by channel. A null bias is 0. The slope is not negative, so that
+/// v alone says where y is above 0.
+struct scaled_relu {
+  float *factor, *bias;
+  float slope;
+};
+/// normalize(), scale and ReLU: normalised values go to `copy` unless that is null, y = relu(...) to y.
+void normalize_scaled(stream& s, const channel_shape& c, const float* x,
+                      const channel_statistics& with, const float* factor, const float* bias,
+                      float slope, float* copy, float* y);
+/// From dy, the gradient of y, and the normalised values: gradients of factor and bias, where they are not null, the means that
+/// normalize_scaled_backward() wants, and copies of factor and bias in `after`, whose slope holds.
+void sum_scaled(stream& s, const channel_shape& c, const float* normalized, const float* dy,
+                const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
+                float* dbias, float* means, std::byte* scratch = nullptr);
+/// dx = (g - mean of g - v * mean of (g v)) * scale, where g is the gradient of the normalised values v.
+void normalize_scaled_backward(stream& s, const channel_shape& c, const float* normalized,
+                               const float* dy, const scaled_relu& after, const float* scale,
+                               const float* means, float* dx);
 
 }  // namespace poseidon::gpu

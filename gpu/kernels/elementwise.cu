@@ -109,8 +109,20 @@ void scale(stream& s, std::size_t n, float a, const float* x, float* y) {
 }
 
 void add_scaled(stream& s, std::size_t n, float a, const float* x, float b, const float* y,
-                float* z) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { z[i] = a * x[i] + b * y[i]; });
+                float* z, float slope) {
+  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
+    const float v = a * x[i] + b * y[i];
+    z[i] = v > 0 ? v : v * slope;
+  });
+}
+
+void add_scaled_backward(stream& s, std::size_t n, float slope, const float* y, const float* dy,
+                         float a, float* dx, float b, float* dz) {
+  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
+    const float g = y[i] > 0 ? dy[i] : dy[i] * slope;
+    dx[i] = a * g;
+    dz[i] = b * g;
+  });
 }
 
 void multiply(stream& s, std::size_t n, const float* x, const float* y, float* z) {

@@ -51,9 +51,12 @@ void apply_derivative(stream& s, const unary_function& f, std::size_t n, const f
 void fill(stream& s, std::size_t n, float value, float* y);
 /// y = a x
 void scale(stream& s, std::size_t n, float a, const float* x, float* y);
-/// z = a x + b y
+/// z = a x + b y; where that is not above 0 it is multiplied by `slope`.
 void add_scaled(stream& s, std::size_t n, float a, const float* x, float b, const float* y,
-                float* z);
+                float* z, float slope = 1);
+/// Its gradients: dx = a g, dz = b g, where g is dy, times `slope` where y is not above 0.
+void add_scaled_backward(stream& s, std::size_t n, float slope, const float* y, const float* dy,
+                         float a, float* dx, float b, float* dz);
 /// z = x y
 void multiply(stream& s, std::size_t n, const float* x, const float* y, float* z);
 /// z = x - y

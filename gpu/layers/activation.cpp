@@ -14,13 +14,15 @@ class activation_kernel final : public kernel {
         f_(f),
         bottom_(c.bottom(0)),
         top_(c.top(0)),
-        backward_wanted_(c.wants_diff(0)) {
+        forward_done_(c.state.forward_done[c.index]),
+        backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
     // A ReLU in place asks for the sign of y even where a negative slope has turned it: so does Caffe's.
     if (c.in_place() && f.needs_x() && f.what != unary_function::kind::relu && backward_wanted_)
       kept_ = c.allocate(top_.values() * sizeof(float));
   }
 
   void forward(const pass&) override {
+    if (forward_done_) return;
     if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
     apply(compute_, f_, top_.values(), bottom_.data, top_.data);
   }
@@ -35,7 +37,7 @@ class activation_kernel final : public kernel {
   stream& compute_;
   unary_function f_;
   const gpu_blob &bottom_, &top_;
-  bool backward_wanted_;
+  bool forward_done_, backward_wanted_;
   device_memory kept_;  // x, where the layer works in place and needs it
 };
 

@@ -23,6 +23,8 @@ class eltwise_kernel final : public kernel {
           {c.bottom(i), c.wants_diff(i), p.coeff_size() > 0 ? p.coeff(static_cast<int>(i)) : 1.0f});
     if (c.in_place() && c.layer.needs_backward && how_ != operation::SUM)
       c.refuse("only SUM can work in place: the others need their bottoms for backward.");
+    if (how_ == operation::SUM && bottoms_.size() == 2 && !c.in_place())
+      relu_slope_ = c.take_relu(both_wanted());
     if (how_ == operation::MAX) winner_ = c.allocate(size_ * sizeof(std::int32_t));
   }
 
@@ -34,7 +36,7 @@ class eltwise_kernel final : public kernel {
       if (how_ == operation::MAX) fill(compute_, size_, std::int32_t{0}, winner());
     } else if (how_ == operation::SUM) {
       add_scaled(compute_, size_, first.coefficient, first.blob.data, second.coefficient,
-                 second.blob.data, top_.data);
+                 second.blob.data, top_.data, relu_slope_);
       for (std::size_t b = 2; b < bottoms_.size(); ++b)
         add_scaled(compute_, size_, 1, top_.data, bottoms_[b].coefficient, bottoms_[b].blob.data,
                    top_.data);
@@ -53,6 +55,10 @@ class eltwise_kernel final : public kernel {
   }
 
   void backward(const pass&) override {
+    if (relu_slope_ != 1 && both_wanted())
+      return add_scaled_backward(compute_, size_, relu_slope_, top_.data, top_.diff,
+                                 bottoms_[0].coefficient, bottoms_[0].blob.diff,
+                                 bottoms_[1].coefficient, bottoms_[1].blob.diff);
     // In place (SUM only) the first bottom's diff is the top's own and goes last.
     for (std::size_t b = bottoms_.size(); b-- > 0;) {
       if (bottoms_[b].backward_wanted) write_diff(b);
@@ -66,6 +72,9 @@ class eltwise_kernel final : public kernel {
     float coefficient;
   };
 
+  [[nodiscard]] bool both_wanted() const {
+    return bottoms_[0].backward_wanted && bottoms_[1].backward_wanted;
+  }
   void write_diff(std::size_t b) {
     float* dx = bottoms_[b].blob.diff;
     if (how_ == operation::SUM) {
@@ -90,6 +99,7 @@ class eltwise_kernel final : public kernel {
   std::size_t size_;
   const gpu_blob& top_;
   std::vector<operand> bottoms_;
+  float relu_slope_ = 1;  // of the ReLU in place behind a sum of two
   device_memory winner_;
 };
 

@@ -74,10 +74,12 @@ class convolution_kernel final : public kernel {
       bias_ = c.parameter(1);
       bias_gradient_ = c.gradient(1);
     }
-    channels_ = c.channels_of(c.top_shape(0));
-    if (bias_gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
     for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i)
       pairs_.push_back({c.bottom(i), c.top(i), c.wants_diff(i)});
+    channels_ = c.channels_of(c.top_shape(0));
+    // With the bias, which passes over the results anyway.
+    if (bias_ != nullptr && pairs_.size() == 1) relu_slope_ = c.take_relu(bias_gradient_.wanted());
+    if (bias_gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
     // Several pairs add up their gradients, each of which a product overwrites.
     if (pairs_.size() > 1 && (weight_gradient_.wanted() || bias_gradient_.wanted()))
       sum_ =
@@ -93,11 +95,19 @@ class convolution_kernel final : public kernel {
         products_.forward(p.bottom.data, weights_, p.top.data);
       }
       if (bias_ != nullptr)
-        scale_channels(compute_, channels_, p.top.data, nullptr, bias_, p.top.data);
+        scale_channels(compute_, channels_, p.top.data, nullptr, bias_, p.top.data, relu_slope_);
     }
   }
 
   void backward(const pass&) override {
+    // First, for it also makes the ReLU's gradient.
+    add_up(bias_gradient_, [this](const pair& p, float* db) {
+      if (relu_slope_ == 1)
+        sum_channels(compute_, channels_, p.top.diff, db, scratch_.bytes());
+      else
+        sum_channels_of_relu(compute_, channels_, p.top.data, relu_slope_, p.top.diff, db,
+                             scratch_.bytes());
+    });
     add_up(weight_gradient_, [this](const pair& p, float* gradient) {
       float* const dw = turned_.begin_gradient(gradient);
       if (transposed_) {
@@ -106,9 +116,6 @@ class convolution_kernel final : public kernel {
         products_.weight_gradient(p.bottom.data, p.top.diff, dw);
       }
       turned_.end_gradient(gradient);
-    });
-    add_up(bias_gradient_, [this](const pair& p, float* db) {
-      sum_channels(compute_, channels_, p.top.diff, db, scratch_.bytes());
     });
     for (const pair& p : pairs_) {
       if (!p.backward_wanted) continue;
@@ -151,6 +158,7 @@ class convolution_kernel final : public kernel {
   stream& compute_;
   bool transposed_;
   const float *parameter_, *bias_ = nullptr;
+  float relu_slope_ = 1;
   gradient_slot weight_gradient_, bias_gradient_;
   convolution_shape shape_;
   convolution products_;

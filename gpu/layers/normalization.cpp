@@ -1,7 +1,10 @@
 // gpu/layers/normalization.cpp - LRN and BatchNorm.
+#include "gpu/normalization.hpp"
+
 #include "gpu/kernels/channels.hpp"
 #include "gpu/kernels/lrn.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/fusion.hpp"
 #include "models/solver_rule.hpp"
 
 #include <cmath>
@@ -50,6 +53,8 @@ class lrn_kernel final : public kernel {
 /// Caffe's three blobs are the sums of means and of variances, and what both are to be divided by; nothing is learned
 /// from a gradient. With statistics of the batch backward() writes what this pass adds to the blobs where other layers
 /// write gradients, see net_parameter::keeps.
+///
+/// Where a Scale works in place behind it, that normalises as well: see gpu/normalization.hpp.
 class batch_norm_kernel final : public kernel {
  public:
   explicit batch_norm_kernel(const layer_context& c)
@@ -70,6 +75,8 @@ class batch_norm_kernel final : public kernel {
       blobs_[s] = c.parameter(s);
       if (uses_batch_) change_[s] = c.statistic(s);
     }
+    pair_with_scale(c);
+    if (pair_ != nullptr) return;
     // The values that backward() needs are the top's, unless somebody overwrites those.
     if (backward_wanted_ && uses_batch_ && (c.in_place() || is_overwritten(c)))
       kept_ = c.allocate(top_.values() * sizeof(float));
@@ -82,7 +89,8 @@ class batch_norm_kernel final : public kernel {
       read_statistics(compute_, channels_.channels, eps_, blobs_[0], blobs_[1], blobs_[2],
                       statistics_);
     }
-    normalize(compute_, channels_, bottom_.data, statistics_, top_.data, kept_.floats());
+    if (pair_ == nullptr)
+      normalize(compute_, channels_, bottom_.data, statistics_, top_.data, kept_.floats());
   }
 
   void backward(const pass& p) override {
@@ -90,7 +98,10 @@ class batch_norm_kernel final : public kernel {
       write_change(compute_, channels_, kept_over(keeps_, p.passes_after), statistics_, change_[0],
                    change_[1], change_[2]);
     if (!backward_wanted_) return;
-    if (uses_batch_) {
+    if (pair_ != nullptr) {
+      normalize_scaled_backward(compute_, channels_, pair_->normalized.floats(), top_.diff,
+                                pair_->after, statistics_.scale, pair_->means, bottom_.diff);
+    } else if (uses_batch_) {
       normalize_backward(compute_, channels_, kept_.size() != 0 ? kept_.floats() : top_.data,
                          top_.diff, statistics_.scale, means_, bottom_.diff, scratch_.bytes());
     } else {
@@ -99,6 +110,23 @@ class batch_norm_kernel final : public kernel {
   }
 
  private:
+  void pair_with_scale(const layer_context& c) {
+    if (c.state.options.keep_all_diffs) return;
+    const auto next = scale_in_place_after(c.state.graph, c.index);
+    if (!next || c.state.orders[*next] != c.order()) return;
+    // With other layers between the two, a bottom that is not the top may be gone by the time that Scale reads it.
+    if (!c.in_place() && *next != c.index + 1) return;
+    const bool goes_back = c.state.has_backward() && c.state.graph.layers[*next].needs_backward;
+    if (goes_back && !uses_batch_) return;  // fixed statistics have another gradient
+    pair_ = std::make_shared<scaled_normalization>();
+    pair_->x = bottom_.data;
+    pair_->statistics = statistics_;
+    if (goes_back) {
+      pair_->normalized = c.allocate(top_.values() * sizeof(float));
+      pair_->own = c.allocate(4 * channels_.channels * sizeof(float));
+    }
+    c.state.normalizations[*next] = pair_;
+  }
   static bool is_overwritten(const layer_context& c) {
     const auto next = consumer(c.state.graph, c.layer.tops[0], c.index);
     return next && c.state.graph.layers[*next].tops == c.layer.tops;
@@ -111,6 +139,7 @@ class batch_norm_kernel final : public kernel {
   const gpu_blob &bottom_, &top_;
   bool backward_wanted_;
   device_memory own_, scratch_, kept_;
+  std::shared_ptr<scaled_normalization> pair_;
   channel_statistics statistics_{};
   float* means_ = nullptr;
   const float* blobs_[3] = {};

@@ -1,7 +1,9 @@
 // gpu/layers/scale.cpp - Scale, Bias and PReLU: layers with numbers of their own for each channel.
 #include "gpu/kernels/channels.hpp"
 #include "gpu/layers/layers.hpp"
+#include "gpu/normalization.hpp"
 #include "models/factor_axes.hpp"
+#include "models/fusion.hpp"
 
 namespace poseidon::gpu {
 namespace {
@@ -54,16 +56,23 @@ class scale_kernel final : public kernel {
       bias_.values = c.parameter(slot);
       bias_.gradient = c.gradient(slot);
     }
-    if (c.in_place() && factor_.wanted()) kept_ = c.allocate(top_.values() * sizeof(float));
-    if (factor_.wanted() || bias_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
+    pair_with_normalization(c);
+    if (pair_ == nullptr && c.in_place() && factor_.wanted())
+      kept_ = c.allocate(top_.values() * sizeof(float));
+    if (factor_.wanted() || bias_.wanted() || pair_ != nullptr)
+      scratch_ = c.allocate(sum_scratch_bytes(channels_));
   }
 
   void forward(const pass&) override {
+    if (pair_ != nullptr)
+      return normalize_scaled(compute_, channels_, pair_->x, pair_->statistics, factor_.values,
+                              bias_.values, relu_slope_, pair_->normalized.floats(), top_.data);
     if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
     scale_channels(compute_, channels_, bottom_.data, factor_.values, bias_.values, top_.data);
   }
 
   void backward(const pass&) override {
+    if (pair_ != nullptr) return sum_for_both();
     if (factor_.wanted()) {
       const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
       dot_channels(compute_, channels_, top_.diff, x, factor_.begin(), scratch_.bytes());
@@ -78,11 +87,36 @@ class scale_kernel final : public kernel {
   }
 
  private:
+  /// BatchNorm has the other half: then this layer works on its bottom, and as the ReLU behind it where that lets nothing
+  /// negative through.
+  void pair_with_normalization(const layer_context& c) {
+    pair_ = c.state.normalizations[c.index];
+    if (pair_ == nullptr) return;
+    const auto relu = relu_in_place_after(c.state.graph, c.index);
+    if (relu && relu->slope >= 0) relu_slope_ = c.take_relu(c.layer.needs_backward);
+    if (pair_->normalized.size() == 0) return;
+    const std::size_t n = channels_.channels;
+    pair_->after = {pair_->own.floats(), pair_->own.floats() + n, relu_slope_};
+    pair_->means = pair_->own.floats() + 2 * n;
+  }
+
+  /// BatchNorm's backward() reads the same gradient, which stays that of the top.
+  void sum_for_both() {
+    const auto begin = [](operand& o) { return o.wanted() ? o.begin() : nullptr; };
+    float *const dfactor = begin(factor_), *const dbias = begin(bias_);
+    sum_scaled(compute_, channels_, pair_->normalized.floats(), top_.diff, factor_.values,
+               bias_.values, pair_->after, dfactor, dbias, pair_->means, scratch_.bytes());
+    if (dfactor != nullptr) factor_.end();
+    if (dbias != nullptr) bias_.end();
+  }
+
   stream& compute_;
   channel_shape channels_;
   const gpu_blob &bottom_, &top_;
   bool backward_wanted_;
   operand factor_, bias_;
+  std::shared_ptr<scaled_normalization> pair_;
+  float relu_slope_ = 1;
   device_memory kept_;  // x, where the layer works in place and its factor learns
   device_memory scratch_;
 };
