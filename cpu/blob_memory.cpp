@@ -19,7 +19,8 @@ struct blob_wish : blob_needs {
 class blob_planner {
  public:
   explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
-    for (auto& needs : needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs)) {
+    for (auto& needs :
+         needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs, reads_of)) {
       auto& wish = wishes_.emplace_back();
       static_cast<blob_needs&>(wish) = std::move(needs);
       wish.lasting = wish.output;
@@ -62,6 +63,11 @@ class blob_planner {
   }
 
  private:
+  /// Pooling keeps what it chose, and no LRN needs its results.
+  static backward_reads reads_of(const net_layer& l) {
+    return {l.type != "Pooling", l.type != "Pooling" && l.type != "LRN"};
+  }
+
   /// Padding has to stay zero, which others would not respect; and tests look at everything afterwards.
   [[nodiscard]] bool may_move(const cpu_blob& b) const {
     return !state_.options.keep_all_diffs && b.stored() == b.values();

@@ -1,8 +1,41 @@
-// cpu/lrn.cpp - local response normalisation over oneDNN, in the layout of the bottom.
+// cpu/lrn.cpp - local response normalisation, in the layout of the bottom: across channels our own, else oneDNN's.
 #include "cpu/layer.hpp"
+#include "cpu/lrn_across.hpp"
 
 namespace poseidon::cpu {
 namespace {
+
+class across_kernel final : public kernel {
+ public:
+  explicit across_kernel(const layer_context& c)
+      : x_(c.bottom(0), part::data, c.bottom(0).form),
+        y_(c.top(0), part::data, c.bottom(0).form),
+        products_(c.bottom(0).form, image_of(c.bottom_shape(0)), numbers_of(c)) {
+    if (!c.wants_diff(0)) return;
+    dx_ = view(c.bottom(0), part::diff, c.bottom(0).form);
+    dy_ = view(c.top(0), part::diff, c.bottom(0).form);
+  }
+
+  void forward(const pass&) override {
+    products_.forward(x_.load(), y_.memory());
+    y_.store();
+  }
+
+  void backward(const pass&) override {
+    if (!dx_.exists()) return;
+    products_.backward(x_.load(), dy_.load(), dx_.memory());
+    dx_.store();
+  }
+
+ private:
+  static lrn_across::numbers numbers_of(const layer_context& c) {
+    const auto& p = c.layer.spec.lrn_param();
+    return {p.local_size(), p.alpha(), p.beta(), p.k()};
+  }
+
+  view x_, y_, dx_, dy_;
+  lrn_across products_;
+};
 
 class lrn_kernel final : public kernel {
  public:
@@ -71,6 +104,10 @@ std::unique_ptr<kernel> make_lrn(const layer_context& c) {
   }
   if (c.in_place())
     c.refuse("LRN cannot work in place: its backward needs its input. Name the top anew.");
+  // With k = 0 the padding of a layout would be 0/0, which its neighbours sum up.
+  const auto& p = c.layer.spec.lrn_param();
+  if (p.norm_region() == ::caffe::LRNParameter::ACROSS_CHANNELS && p.k() > 0)
+    return std::make_unique<across_kernel>(c);
   return std::make_unique<lrn_kernel>(c);
 }
 

@@ -30,7 +30,8 @@ struct blob_wish : blob_needs {
 class blob_planner {
  public:
   explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
-    for (auto& needs : needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs)) {
+    for (auto& needs :
+         needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs, reads_of)) {
       auto& wish = wishes_.emplace_back();
       static_cast<blob_needs&>(wish) = std::move(needs);
       wish.lasting = wish.output;
@@ -78,6 +79,11 @@ class blob_planner {
   }
 
  private:
+  /// Pooling keeps what it chose.
+  static backward_reads reads_of(const net_layer& l) {
+    return {l.type != "Pooling", l.type != "Pooling"};
+  }
+
   /// What libraries like vectors to begin at.
   static std::size_t aligned(std::size_t floats) { return (floats + 63) / 64 * 64; }
 

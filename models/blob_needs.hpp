@@ -13,7 +13,14 @@ struct blob_needs {
   bool output = false;        ///< nothing consumes what its last writer made
 };
 
-/// By blob. `backward`: does the net go back at all? `all_diffs`: every top has a diff, wanted or not.
-[[nodiscard]] std::vector<blob_needs> needs_of_blobs(const net& n, bool backward, bool all_diffs);
+/// Data that a layer's backward() reads.
+struct backward_reads {
+  bool bottoms = true, tops = true;
+};
+
+/// By blob. `backward`: does the net go back at all? `all_diffs`: every top has a diff, wanted or not. `reads`: what is known of
+/// a device's kernels.
+[[nodiscard]] std::vector<blob_needs> needs_of_blobs(const net& n, bool backward, bool all_diffs,
+                                                     backward_reads (*reads)(const net_layer&));
 
 }  // namespace poseidon
