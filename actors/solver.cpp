@@ -131,7 +131,9 @@ void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
   if (display == 0 || (clock % display != 0 && clock + 1 != end_version_)) return;
   const auto overlap = setup_.overlap->read(now_ns());
-  report({clock_id{clock}, -1, 1, std::move(sums), images_, overlap.communication_ns,
+  // Outputs may overtake what says that their pass was issued, so images_ says nothing here.
+  const std::uint64_t images = (computed_ - first_clock_) * setup_.images_per_clock;
+  report({clock_id{clock}, -1, 1, std::move(sums), images, overlap.communication_ns,
           overlap.exposed_ns});
 }
 

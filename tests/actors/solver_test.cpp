@@ -423,6 +423,19 @@ TEST_CASE("solver: worker 0 shows a clock when every worker has reported it") {
   CHECK(t.display->trained_[0].images == 20);
 }
 
+TEST_CASE("solver: outputs that overtake the word of their pass count their images") {
+  solver_rig t("max_iter: 5 display: 1");
+  const auto pass = t.last();
+  t.tell(outputs_ready{replica_id{0}, -1, pass, 0, {1}});
+  REQUIRE(t.display->trained_.size() == 1);
+  CHECK(t.display->trained_[0].images == 10);
+  t.tell(pass_issued{replica_id{0}, -1, pass});
+  ++t.answered[0];
+  t.fresh(1);
+  t.computed();
+  CHECK(t.display->trained_.at(1).images == 20);
+}
+
 // -- changes of routes ----------------------------------------------------------------------------------
 
 TEST_CASE("solver: a worker that holds begins no clock before it is told which to stop at") {
