@@ -74,7 +74,12 @@ class gpu_device final : public device {
     std::string text;
     for (const int ordinal : choice_.ordinals)
       text += (text.empty() ? "" : "; ") + describe_one(ordinal);
-    return text + "; " + describe_runtime();
+    const auto o = options_of(choice_);
+    return text + "; " + describe_runtime() + "; products in " +
+           (o.precision == math::fp32   ? "fp32"
+            : o.precision == math::tf32 ? "tf32"
+                                        : "bf16") +
+           ", images in " + (o.images == layout::nhwc ? "NHWC" : "NCHW");
   }
 
   bool goes_on() const override { return true; }

@@ -99,6 +99,7 @@ class Gpu(unittest.TestCase):
                                          *devices, *(["--profile-out", profile] if phase == "TRAIN" else []))
                 self.assertEqual(node.wait(), 0, node.output)
                 self.assertRegex(node.output, r"(?m)^conv1 +Convolution +[\d.]+")
+                self.assertIn("products in fp32, images in NCHW", node.output)
                 self.assertEqual(bool(re.search("(?m)^update ", node.output)), phase == "TRAIN", node.output)
                 with_waits = re.search(r"each layer with a wait for the device behind it: ([\d.]+) ms an iteration", node.output)
                 without = re.search(r"(?m)^iteration ([\d.]+) ms", node.output)
@@ -215,6 +216,8 @@ class Gpu(unittest.TestCase):
         refused(gpu("0,0"), 2, "GPU 0 is named twice", "--logical-devices")
         refused(gpu("0,"), 2, "the numbers of GPUs with commas between them")
         refused(["--devices", "cpu:1", "--math", "tf32"], 2, "--math belongs to GPUs")
+        refused(["--devices", "cpu:1", *NHWC], 2, "--layout belongs to GPUs")
+        refused(gpu() + ["--layout", "chw"], 2, "--layout", "auto,nchw,nhwc")
         refused(gpu("0,1", logical=1), 2, "--logical-devices 1 are fewer than the 2 GPUs")
         no_plugin = self.cluster.folder / "libother.so"
         no_plugin.write_text("no library\n")
