@@ -17,13 +17,15 @@ constexpr lateness every_lateness[] = {lateness::nobody, lateness::copy_streams,
                                        lateness::compute_streams};
 
 /// GPU 0 of a new machine.
-std::shared_ptr<device> simulated_gpu(lateness late) {
+std::shared_ptr<device> simulated_gpu(lateness late,
+                                      device_layout layout = device_layout::automatic) {
   gpu::simulated::machine_options machine;
   machine.late = late;
   gpu::simulated::configure(machine);
   plugin_choice choice;
   choice.ordinals = {0};
   choice.math = device_math::fp32;
+  choice.layout = layout;
   return gpu::make_device(choice, make_cpu_device());
 }
 
@@ -106,6 +108,43 @@ TEST_CASE("host layers: factors of a layer behind a Filter are zero where no sam
                               v.emplace_back(15));  // before their memory is another's
     CHECK(deviation(u[0], u[1]) <= 2e-5);
     CHECK(deviation(v[0], v[1]) <= 2e-5);
+  }
+}
+
+TEST_CASE("host layers: behind a Filter, too, layers do their neighbours' work") {
+  const auto convolve = [](const std::string& bottom, const std::string& top) {
+    return layer(top, "Convolution", bottom, top,
+                 "convolution_param { num_output: 4 kernel_size: 3 pad: 1 }");
+  };
+  const net n = build(
+      input("x", {5, 4, 6, 6}) + input("label", {5}) + input("chosen", {5}) +
+      convolve("x", "below") + layer("relu", "ReLU", "below", "below") +
+      R"(layer { name: "filter" type: "Filter" bottom: "below" bottom: "label" bottom: "chosen"
+                          top: "some" top: "labels" })" +
+      convolve("some", "above") + layer("norm", "BatchNorm", "above", "above") +
+      layer("scale", "Scale", "above", "above", "scale_param { bias_term: true }") +
+      layer("again", "ReLU", "above", "above") + convolve("above", "last") +
+      layer("then", "ReLU", "last", "last") + product("scores", "last", 3) +
+      R"(layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "labels" top: "loss"
+                          propagate_down: true propagate_down: false })");
+  for (const device_layout layout : {device_layout::nchw, device_layout::nhwc}) {
+    CAPTURE(layout == device_layout::nhwc);
+    running_net cpu(n), gpu(n, {}, simulated_gpu(lateness::nobody, layout));
+    for (const std::vector<float>& chosen : std::vector<std::vector<float>>{
+             {1, 1, 1, 1, 1}, {0, 2, 0, 0, 3}, {1, 0, -1, 0, 1}, {1, 0, 0, 1, 1}}) {
+      for (running_net* r : {&gpu, &cpu}) {
+        r->set("x", noise(5 * 4 * 36, 7));
+        r->set("label", labels);
+        r->set("chosen", chosen);
+        r->forward();
+        r->backward();
+      }
+      CHECK(deviation(gpu.data("loss"), cpu.data("loss")) <= 2e-5);
+      for (std::size_t p = 0; p < cpu.n.parameters.size(); ++p) {
+        CAPTURE(cpu.n.parameters[p].name);
+        CHECK(deviation(gpu.gradient(p), cpu.gradient(p)) <= 2e-4);
+      }
+    }
   }
 }
 
