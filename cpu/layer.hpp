@@ -170,9 +170,6 @@ struct layer_type {
 [[nodiscard]] const layer_type* find_layer_type(std::string_view name);
 [[nodiscard]] std::string known_layer_types();
 
-/// The axis along which a Concat joins or a Slice cuts.
-[[nodiscard]] std::size_t joined_axis_of(const net& graph, const net_layer& layer);
-
 /// The layouts a convolution computes in, for its shapes and this processor.
 struct convolution_layouts {
   layout in = layout::plain, out = layout::plain;

@@ -16,8 +16,8 @@ namespace {
 
 using vector = lanes<8>;
 constexpr std::size_t vector_size = 8, most_columns = 16;
-constexpr std::size_t cache = std::size_t{24}
-                              << 10;  // bytes of the first that a tile's rows may take
+// Bytes of the first cache that a tile's rows may take.
+constexpr std::size_t cache = std::size_t{24} << 10;
 
 template <bool Whole>
 vector read(const float* from, std::size_t live) {

@@ -4,6 +4,7 @@
 #include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
 #include "models/fusion.hpp"
+#include "models/joined_axis.hpp"
 #include "models/refusal.hpp"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/joined_axis.hpp"
 
 namespace poseidon::gpu {
 namespace {
@@ -181,9 +182,10 @@ class reshape_kernel final : public kernel {
 /// The parts of one blob along an axis, in order: Concat joins them, Slice cuts them.
 class join_kernel final : public kernel {
  public:
-  join_kernel(const layer_context& c, bool concat, std::size_t axis)
+  join_kernel(const layer_context& c, bool concat)
       : compute_(c.compute()), concat_(concat), whole_(concat ? c.top(0) : c.bottom(0)) {
     const shape& whole = *whole_.extents;
+    const std::size_t axis = joined_axis_of(c.state.graph, c.layer);
     const bool nhwc = c.order() == layout::nhwc;  // then the axis is the channels'
     const auto inner = nhwc ? 1 : static_cast<std::size_t>(count(whole, axis + 1, whole.size()));
     std::size_t first = 0;
@@ -304,35 +306,14 @@ class parameter_kernel final : public kernel {
   gradient_slot gradient_;
 };
 
-/// The axis along which a Concat joins or a Slice cuts. The older field is not negative and wins.
-template <class Parameter>
-std::size_t axis_of(const shape& bottom, const Parameter& p, bool has_old, std::uint32_t old) {
-  const auto axes = static_cast<int>(bottom.size());
-  const int axis = has_old ? static_cast<int>(old) : p.axis();
-  return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
-}
-std::size_t concat_axis(const net_layer& l, const shape& bottom) {
-  const auto& p = l.spec.concat_param();
-  return axis_of(bottom, p, p.has_concat_dim(), p.concat_dim());
-}
-std::size_t slice_axis(const net_layer& l, const shape& bottom) {
-  const auto& p = l.spec.slice_param();
-  return axis_of(bottom, p, p.has_slice_dim(), p.slice_dim());
-}
-
 }  // namespace
 
 layout_wish any_layout(const net&, const net_layer&) {
   return layout_wish::as_bottom;
 }
 
-layout_wish concat_layout(const net& n, const net_layer& l) {
-  return concat_axis(l, n.blobs[l.bottoms[0]].shape) == 1 ? layout_wish::as_bottom
-                                                          : layout_wish::nchw;
-}
-layout_wish slice_layout(const net& n, const net_layer& l) {
-  return slice_axis(l, n.blobs[l.bottoms[0]].shape) == 1 ? layout_wish::as_bottom
-                                                         : layout_wish::nchw;
+layout_wish join_layout(const net& n, const net_layer& l) {
+  return joined_axis_of(n, l) == 1 ? layout_wish::as_bottom : layout_wish::nchw;
 }
 
 std::unique_ptr<kernel> make_eltwise(const layer_context& c) {
@@ -348,11 +329,11 @@ std::unique_ptr<kernel> make_reshape(const layer_context& c) {
 }
 
 std::unique_ptr<kernel> make_concat(const layer_context& c) {
-  return std::make_unique<join_kernel>(c, true, concat_axis(c.layer, c.bottom_shape(0)));
+  return std::make_unique<join_kernel>(c, true);
 }
 
 std::unique_ptr<kernel> make_slice(const layer_context& c) {
-  return std::make_unique<join_kernel>(c, false, slice_axis(c.layer, c.bottom_shape(0)));
+  return std::make_unique<join_kernel>(c, false);
 }
 
 std::unique_ptr<kernel> make_tile(const layer_context& c) {

@@ -56,11 +56,10 @@ std::unique_ptr<kernel> make_tile(const layer_context&);
 
 /// What those take that do not take only NCHW. `any`: values each by itself, or sums of blobs alike.
 layout_wish any_layout(const net&, const net_layer&);
-layout_wish concat_layout(const net&, const net_layer&);
 layout_wish convolution_layout(const net&, const net_layer&);
+layout_wish join_layout(const net&, const net_layer&);
 layout_wish lrn_layout(const net&, const net_layer&);
 layout_wish pooling_layout(const net&, const net_layer&);
 layout_wish scale_layout(const net&, const net_layer&);
-layout_wish slice_layout(const net&, const net_layer&);
 
 }  // namespace poseidon::gpu

@@ -9,14 +9,12 @@ namespace poseidon::gpu {
 namespace {
 
 /// The axes before the factor's (the bias's, for Bias), its own, and those behind, in NCHW.
-factor_axes resolve(const net& n, const net_layer& l, const shape& bottom, const shape* second) {
-  return resolve_factor_axes(l, bottom,
-                             second != nullptr ? *second : n.parameters[l.parameters.at(0)].shape);
-}
 channel_shape resolve(const layer_context& c) {
   if (c.order() == layout::nhwc) return c.channels_of(c.bottom_shape(0));
-  const auto axes = resolve(c.state.graph, c.layer, c.bottom_shape(0),
-                            c.layer.bottoms.size() > 1 ? &c.bottom_shape(1) : nullptr);
+  const shape& own = c.layer.bottoms.size() > 1
+                         ? c.bottom_shape(1)
+                         : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
+  const auto axes = resolve_factor_axes(c.layer, c.bottom_shape(0), own);
   return {axes.before, axes.own, axes.behind};
 }
 
@@ -169,13 +167,7 @@ class prelu_kernel final : public kernel {
 
 /// A second bottom with axes of its own, or a factor of other axes than the channels', is read in NCHW.
 layout_wish scale_layout(const net& n, const net_layer& l) {
-  const shape& bottom = n.blobs[l.bottoms[0]].shape;
-  if (!has_layouts(bottom)) return layout_wish::nchw;
-  const auto axes =
-      resolve(n, l, bottom, l.bottoms.size() > 1 ? &n.blobs[l.bottoms[1]].shape : nullptr);
-  const bool by_channel = axes.before == static_cast<std::size_t>(bottom[0]) &&
-                          axes.own == static_cast<std::size_t>(bottom[1]);
-  return by_channel ? layout_wish::as_bottom : layout_wish::nchw;
+  return scales_channels(n, l) ? layout_wish::as_bottom : layout_wish::nchw;
 }
 
 std::unique_ptr<kernel> make_scale(const layer_context& c) {
