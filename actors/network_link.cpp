@@ -308,8 +308,11 @@ void network_link::break_off(std::string why) {
 }
 
 void network_link::on(const receiver_ended& m) {
-  // Both sides close at once: it has said goodbye, but reads on until we have.
-  if (phase_ == phase::closing && m.goodbye) {
+  // What the peer said last before its goodbye may already have been answered: what waits for it
+  // was told while it could still be reached, and it reads on until we have said goodbye too.
+  const bool something_waits = !queue_.empty() || !outbox_->empty();
+  if (m.goodbye && phase_ == phase::open && something_waits) phase_ = phase::closing;
+  if (m.goodbye && phase_ == phase::closing) {
     peer_done_ = m;
     return want_pump();
   }
