@@ -48,7 +48,7 @@ class blob_planner {
     std::vector<std::size_t> own(2 * blobs);  // floats
     for (std::size_t b = 0; b < blobs; ++b) {
       const blob_wish& w = wishes_[b];
-      const std::size_t floats = state_.blobs[b].values();
+      const std::size_t floats = floats_of(state_.blobs[b]);
       const bool all = state_.options.keep_all_diffs;
       if (!w.same_data) {
         if (w.lasting || all)
@@ -66,9 +66,10 @@ class blob_planner {
     const memory_plan plan = plan_memory(event_order(net_), buffers);
     float* const arena = take(plan.floats, own);
     float* next = arena + aligned(plan.floats);
-    const auto place = [&](std::size_t i) -> float* {
-      if (own[i] != 0) return std::exchange(next, next + aligned(own[i]));
-      return buffers[i].uses.empty() ? nullptr : arena + plan.offsets[i];
+    const auto place = [&](std::size_t i) -> values {
+      const value_type type = type_of(state_.blobs[i / 2].order);
+      if (own[i] != 0) return {std::exchange(next, next + aligned(own[i])), type};
+      return {buffers[i].uses.empty() ? nullptr : arena + plan.offsets[i], type};
     };
     for (std::size_t b = 0; b < blobs; ++b) {
       state_.blobs[b].data = place(2 * b);
@@ -84,6 +85,9 @@ class blob_planner {
     return {l.type != "Pooling", l.type != "Pooling"};
   }
 
+  /// What a blob's values take, in floats.
+  static std::size_t floats_of(const gpu_blob& b) { return (b.bytes() + 3) / 4; }
+
   /// What libraries like vectors to begin at.
   static std::size_t aligned(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
@@ -97,12 +101,12 @@ class blob_planner {
     std::size_t floats = aligned(arena), largest = 0;
     for (const std::size_t f : own) floats += aligned(f);
     for (std::size_t b = 0; b < net_.blobs.size(); ++b)
-      if (state_.blobs[b].values() > state_.blobs[largest].values()) largest = b;
-    const std::string of_blob =
-        net_.blobs.empty() ? ""
-                           : ", the largest of which is \"" + net_.blobs[largest].name + "\" (" +
-                                 to_string(net_.blobs[largest].shape) + ", " +
-                                 amount(state_.blobs[largest].values() * sizeof(float)) + ")";
+      if (state_.blobs[b].bytes() > state_.blobs[largest].bytes()) largest = b;
+    const std::string of_blob = net_.blobs.empty()
+                                    ? ""
+                                    : ", the largest of which is \"" + net_.blobs[largest].name +
+                                          "\" (" + to_string(net_.blobs[largest].shape) + ", " +
+                                          amount(state_.blobs[largest].bytes()) + ")";
     state_.memory.push_back(claim(state_.compute, floats * sizeof(float),
                                   "the blobs of net \"" + net_.name + "\"" + of_blob,
                                   smaller_batch));

@@ -21,17 +21,17 @@ class converting_kernel final : public kernel {
   void factors(std::span<float> u, std::span<float> v) override { layer_->factors(u, v); }
 
   void forward(const pass& p) override {
-    for (const bottom& b : bottoms_) convert(b.of.net->data, b.of.net->order, b.of.own->data, b.of);
+    for (const auto& [b, diff_wanted] : bottoms_) convert(*b.net, b.net->data, *b.own, b.own->data);
     layer_->forward(p);
-    for (const pair& t : tops_) convert(t.own->data, t.own->order, t.net->data, t);
+    for (const pair& t : tops_) convert(*t.own, t.own->data, *t.net, t.net->data);
   }
 
   void backward(const pass& p) override {
     for (const pair& t : tops_)
-      if (t.net->diff != nullptr) convert(t.net->diff, t.net->order, t.own->diff, t);
+      if (t.net->diff != nullptr) convert(*t.net, t.net->diff, *t.own, t.own->diff);
     layer_->backward(p);
-    for (const bottom& b : bottoms_)
-      if (b.diff_wanted) convert(b.of.own->diff, b.of.own->order, b.of.net->diff, b.of);
+    for (const auto& [b, diff_wanted] : bottoms_)
+      if (diff_wanted) convert(*b.own, b.own->diff, *b.net, b.net->diff);
   }
 
  private:
@@ -49,13 +49,15 @@ class converting_kernel final : public kernel {
     return own == nullptr ? std::nullopt : std::optional(pair{&c.state.blobs[blob], own});
   }
 
-  void convert(const float* from, layout order, float* to, const pair& of) {
-    const shape& s = *of.net->extents;
+  /// From one side's data or diff to the other's.
+  void convert(const gpu_blob& of, const_values from, const gpu_blob& as, values to) {
+    const shape& s = *of.extents;
     const auto channels = static_cast<std::size_t>(s[1]),
                plane = static_cast<std::size_t>(count(s, 2, s.size()));
-    const bool channels_first = order == layout::nchw;
-    turn(compute_, static_cast<std::size_t>(s[0]), channels_first ? channels : plane,
-         channels_first ? plane : channels, from, to);
+    const bool last = channels_last(of.order);
+    if (last == channels_last(as.order)) return turn(compute_, 1, 1, of.values(), from, to);
+    turn(compute_, static_cast<std::size_t>(s[0]), last ? plane : channels, last ? channels : plane,
+         from, to);
   }
 
   stream& compute_;
@@ -69,13 +71,14 @@ class converting_kernel final : public kernel {
 converted_blobs::converted_blobs(const layer_context& c) {
   const auto add = [&](std::size_t b) {
     const gpu_blob& of = c.state.blobs[b];
-    if (!has_layouts(*of.extents) || of.order == c.order() || blobs_.contains(b)) return;
+    if (!differ(of.order, c.order(), *of.extents) || blobs_.contains(b)) return;
     gpu_blob& own = blobs_[b];
-    own = {of.extents, c.order()};
-    const auto memory_for = [&](const float* wanted) -> float* {
+    own.extents = of.extents;
+    own.order = c.order();
+    const auto memory_for = [&](const_values wanted) -> values {
       if (wanted == nullptr) return nullptr;
-      memory_.push_back(c.allocate(of.values() * sizeof(float)));
-      return memory_.back().floats();
+      memory_.push_back(c.allocate(own.bytes()));
+      return values_in(memory_.back(), own);
     };
     own.data = memory_for(of.data);
     own.diff = memory_for(of.diff);

@@ -1,6 +1,6 @@
 // gpu/converted_blobs.hpp - what a layer gets of blobs that the net has in another layout than its kernels take: copies,
 // made before and after each of its passes. A few layers at the borders need any: the first convolution, of the
-// pictures, and the first InnerProduct.
+// pictures, and the first InnerProduct; with bfloat16 inside also what works on the result of a last pooling.
 #pragma once
 #include "gpu/layer.hpp"
 

@@ -1,6 +1,6 @@
 // gpu/convolution_shape.hpp - what a convolution's specification says, resolved for its blobs.
 #pragma once
-#include "models/net.hpp"
+#include "gpu/layout.hpp"
 
 #include <array>
 #include <compare>
@@ -10,15 +10,15 @@
 namespace poseidon::gpu {
 
 /// Extents of one convolution of images [batch, in, image...] with weights [out, in / groups, kernel...] to
-/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold. With `nhwc`, of two spatial axes,
-/// the second axis of each of the three is the last.
+/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold. All three
+/// are in `order`; NHWC, for two spatial axes, has the second axis of each last.
 struct convolution_shape {
   static constexpr std::size_t most_axes = 3;
   using extents = std::array<std::int64_t, most_axes>;
 
   std::size_t axes = 0;
   std::int64_t batch = 0, in = 0, out = 0, groups = 1;
-  bool nhwc = false;
+  layout order = layout::nchw;
   extents image{}, result{}, kernel{}, stride{}, pad{}, dilation{};
 
   /// Values of one sample's images, of the weights, and of one sample's results.

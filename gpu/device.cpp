@@ -43,7 +43,7 @@ library_options options_of(const plugin_choice& choice) {
   const bool tensor_cores = o.precision != math::fp32;
   const bool nhwc = choice.layout == device_layout::nhwc ||
                     (choice.layout == device_layout::automatic && tensor_cores);
-  o.images = nhwc ? layout::nhwc : layout::nchw;
+  o.images = !nhwc ? layout::nchw : o.precision == math::bf16 ? layout::nhwc_bf16 : layout::nhwc;
   return o;
 }
 
@@ -79,7 +79,8 @@ class gpu_device final : public device {
            (o.precision == math::fp32   ? "fp32"
             : o.precision == math::tf32 ? "tf32"
                                         : "bf16") +
-           ", images in " + (o.images == layout::nhwc ? "NHWC" : "NCHW");
+           ", images in " + (channels_last(o.images) ? "NHWC" : "NCHW") +
+           (type_of(o.images) == value_type::bfloat16 ? " of bfloat16" : "");
   }
 
   bool goes_on() const override { return true; }

@@ -30,9 +30,9 @@ class fetched_blobs final : public fetched_values,
     for (const std::size_t b : blobs) {
       const gpu_blob& blob = state.blobs.at(b);
       // Zeros behind a smaller batch's.
-      auto& f = fetched_.emplace_back(blob.order, *blob.extents,
+      auto& f = fetched_.emplace_back(blob.order, *blob.extents, blob.bytes(),
                                       host_values(whole_size(state, b), host_.get()));
-      copy_to_host(with.compute, f.values.data(), blob.data, blob.values() * sizeof(float));
+      copy_to_host(with.compute, f.values.data(), blob.data.at(), blob.bytes());
     }
     state.faults->copy(with.compute, faults_copy_.data());
     record(here_, with.compute);
@@ -52,18 +52,20 @@ class fetched_blobs final : public fetched_values,
     std::vector<std::vector<float>> out;
     for (const fetched& f : fetched_) {
       auto& to = out.emplace_back(f.values.begin(), f.values.end());
-      if (f.order == layout::nhwc) to_nchw(f.extents, f.values, to);
+      if (f.order != layout::nchw)
+        to_nchw(f.extents, f.order, std::as_bytes(std::span(f.values)).first(f.bytes), to);
     }
     return out;
   }
 
  private:
   struct fetched {
-    fetched(layout of, shape s, host_values v)
-        : order(of), extents(std::move(s)), values(std::move(v)) {}
+    fetched(layout of, shape s, std::size_t size, host_values v)
+        : order(of), extents(std::move(s)), bytes(size), values(std::move(v)) {}
     layout order;
     shape extents;
-    host_values values;
+    std::size_t bytes;   ///< of the values, in that order
+    host_values values;  ///< room for as many floats
   };
 
   context& with_;

@@ -78,10 +78,10 @@ class gpu_replica final : public replica {
   }
   void copy_home(std::size_t parameter);
   void copy_home(kept_factors& f);
-  void read(const float* from, std::span<float> to) const;
-  void write(float* to, std::span<const float> from);
-  void read(const gpu_blob& b, const float* from, std::span<float> to) const;
-  void write(const gpu_blob& b, float* to, std::span<const float> from);
+  void read(const void* from, std::span<std::byte> to) const;
+  void write(void* to, std::span<const std::byte> from);
+  void read(const gpu_blob& b, const_values from, std::span<float> to) const;
+  void write(const gpu_blob& b, values to, std::span<const float> from);
   [[nodiscard]] const gpu_blob& checked(std::size_t blob, std::size_t size) const;
   [[nodiscard]] const gpu_blob& checked_diff(std::size_t blob, std::size_t size) const;
 

@@ -17,9 +17,11 @@
 //       store(column, combination of start and load(row, column) over the rows), for values whose columns lie side by
 //       side; also always in the same order. `scratch` is device memory for column_parts(rows, columns) * columns of T.
 //
+// On top of these, for values of either type: gpu/map.hpp.
 // Errors   gpu::error: more than 2^32 - 1 indices; what the runtime answers to the launch.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "gpu/values.hpp"
 #include "models/annotations.hpp"
 
 #include <cstdint>
@@ -40,14 +42,18 @@ inline constexpr index block_threads = 256;
   return static_cast<index>(n);
 }
 
-/// Columns that a block of reduce_columns() reads side by side; its other threads take turns with their rows.
-inline constexpr index block_columns = 32;
-inline constexpr index block_lanes = block_threads / block_columns;
+/// Columns that a block of reduce_columns() reads side by side, up to 32; its other threads take turns with their rows.
+[[nodiscard]] inline index block_columns(std::size_t columns) {
+  index wide = 32;
+  while (wide > 1 && wide / 2 >= columns) wide /= 2;
+  return wide;
+}
 
 /// Into how many parts reduce_columns() cuts the rows, so that there are some blocks for every multiprocessor.
 [[nodiscard]] inline std::size_t column_parts(std::size_t rows, std::size_t columns) {
-  constexpr std::size_t blocks = 1024, least_rows = 8 * block_lanes;
-  const std::size_t wide = (columns + block_columns - 1) / block_columns;
+  constexpr std::size_t blocks = 1024;
+  const std::size_t across = block_columns(columns), least_rows = 8 * (block_threads / across);
+  const std::size_t wide = (columns + across - 1) / across;
   const std::size_t most = (rows + least_rows - 1) / least_rows;
   const std::size_t parts = wide == 0 || wide > blocks ? 1 : blocks / wide;
   return parts < most ? parts : most == 0 ? 1 : most;

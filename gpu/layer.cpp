@@ -17,7 +17,7 @@ channel_shape layer_context::channels_of(const shape& s) const {
   if (s.size() < 2) return {static_cast<std::size_t>(count(s)), 1, 1};
   const auto samples = static_cast<std::size_t>(s[0]), channels = static_cast<std::size_t>(s[1]),
              plane = static_cast<std::size_t>(count(s, 2, s.size()));
-  if (order() == layout::nhwc) return {samples * plane, channels, 1};
+  if (channels_last(order())) return {samples * plane, channels, 1};
   return {samples, channels, plane};
 }
 

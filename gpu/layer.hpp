@@ -25,10 +25,16 @@ namespace poseidon::gpu {
 struct gpu_blob {
   const shape* extents = nullptr;
   layout order = layout::nchw;
-  float* data = nullptr;
-  float* diff = nullptr;  ///< null where no layer needs it
+  gpu::values data;
+  gpu::values diff;  ///< null where no layer needs it
   [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
+  [[nodiscard]] std::size_t bytes() const { return values() * width(type_of(order)); }
 };
+
+/// Memory for a blob's values, as values.
+[[nodiscard]] inline values values_in(const device_memory& m, const gpu_blob& like) {
+  return {m.bytes(), type_of(like.order)};
+}
 
 /// See gpu/shared_gradient.hpp, and gpu/converted_blobs.hpp.
 class shared_gradient;
@@ -63,7 +69,7 @@ struct replica_state {
   library& libraries;
   std::vector<shape> extents;            ///< by net blob
   std::vector<gpu_blob> blobs;           ///< by net blob
-  std::vector<layout> orders;            ///< of the images that each layer takes
+  std::vector<layout> orders;            ///< by layer: how it has its images
   std::vector<const float*> parameters;  ///< by net parameter, in device memory
   std::vector<float*> gradients;  ///< by net parameter, in device memory; null without backward
   std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
@@ -96,9 +102,9 @@ struct layer_context {
   [[nodiscard]] const gpu_blob& top(std::size_t i) const { return blob(layer.tops.at(i)); }
   [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
-  /// In which order the layer's images are.
+  /// How the layer has its images.
   [[nodiscard]] layout order() const { return state.orders[index]; }
-  /// A blob with its channels on axis 1, in the layer's order: with NHWC each place is an `outer`, of plane 1.
+  /// A blob with its channels on axis 1, as the layer has it: in NHWC each place is an `outer`, of plane 1.
   [[nodiscard]] channel_shape channels_of(const shape& s) const;
   [[nodiscard]] bool in_place() const {
     return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];

@@ -2,7 +2,7 @@
 //
 // The products of the vendor's libraries, in our words: matrix products and convolutions. gpu/cuda/ asks cuBLAS and
 // cuDNN, gpu/simulated/ runs plain loops. All values float32, row-major; images NCHW with weights [out,in/group,h,w], or,
-// where a convolution's shape says so, NHWC with weights [out,h,w,in/group]. Everything is enqueued to the stream that
+// where a convolution's shape says so, NHWC with weights [out,h,w,in/group], and all three of them bfloat16. Everything is enqueued to the stream that
 // the library was made for.
 #pragma once
 #include "gpu/convolution_shape.hpp"
@@ -16,8 +16,8 @@
 namespace poseidon::gpu {
 
 /// In what products are computed. fp32 is strict: what IEEE single precision gives, in whatever order. tf32 rounds the
-/// factors to 10 bits of mantissa, bf16 those of matrix products to 7 and those of convolutions as tf32 does; sums are
-/// float32.
+/// factors to 10 bits of mantissa; bf16 those of matrix products to 7, as it does those of convolutions of bfloat16, where
+/// results are rounded as well, and of others as tf32 does. Sums are float32.
 enum class math { fp32, tf32, bf16 };
 
 /// See gpu/tuning.hpp.
@@ -86,9 +86,10 @@ class convolution {
   convolution(convolution&&) noexcept;
   convolution& operator=(convolution&&) noexcept;
 
-  void forward(const float* x, const float* w, float* y);            ///< overwrites y
-  void data_gradient(const float* w, const float* dy, float* dx);    ///< overwrites dx
-  void weight_gradient(const float* x, const float* dy, float* dw);  ///< overwrites dw
+  // All values are of the type that the shape's layout says.
+  void forward(const_values x, const_values w, values y);            ///< overwrites y
+  void data_gradient(const_values w, const_values dy, values dx);    ///< overwrites dx
+  void weight_gradient(const_values x, const_values dy, values dw);  ///< overwrites dw
 
   struct state;
 

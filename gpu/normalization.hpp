@@ -10,7 +10,7 @@
 namespace poseidon::gpu {
 
 struct scaled_normalization {
-  const float* x = nullptr;  ///< BatchNorm's bottom
+  const_values x;  ///< BatchNorm's bottom
   channel_statistics statistics{};
   device_memory normalized;  ///< (x - mean) * scale, for backward(); none in a net without one
   device_memory own;         ///< what `after` and `means` are in

@@ -114,18 +114,19 @@ void gpu_replica::finish() {
 }
 
 std::optional<std::string> gpu_replica::first_nonfinite() const {
-  std::vector<float> values;
+  std::vector<float> found;
   for (const net_layer& l : state_.graph.layers) {
     for (const std::size_t p : l.parameters) {
-      values.resize(static_cast<std::size_t>(count(state_.graph.parameters[p].shape)));
-      read(parameters_[p]->values(), values);
-      if (!all_finite(values)) return l.name;
+      found.resize(static_cast<std::size_t>(count(state_.graph.parameters[p].shape)));
+      read(parameters_[p]->values(), std::as_writable_bytes(std::span(found)));
+      if (!all_finite(found)) return l.name;
     }
     for (const std::size_t t : l.tops) {
-      values.resize(state_.blobs[t].values());
-      if (state_.blobs[t].data == nullptr) continue;
-      read(state_.blobs[t].data, values);
-      if (!all_finite(values)) return l.name;
+      const gpu_blob& b = state_.blobs[t];
+      if (b.data == nullptr) continue;
+      found.resize(b.values());
+      read(b, b.data, found);
+      if (!all_finite(found)) return l.name;
     }
   }
   return std::nullopt;
@@ -140,29 +141,29 @@ void gpu_replica::copy_home(kept_factors& f) {
   copy_to_host(with_->copy_out, f.at_home.data(), f.on_device.bytes(), f.on_device.size());
 }
 
-void gpu_replica::read(const float* from, std::span<float> to) const {
-  if (from == nullptr) return std::fill(to.begin(), to.end(), 0.0f);
-  copy_to_host(with_->compute, to.data(), from, to.size_bytes());
+void gpu_replica::read(const void* from, std::span<std::byte> to) const {
+  if (from == nullptr) return std::fill(to.begin(), to.end(), std::byte{0});
+  copy_to_host(with_->compute, to.data(), from, to.size());
   gpu::finish(with_->compute);
 }
-void gpu_replica::write(float* to, std::span<const float> from) {
+void gpu_replica::write(void* to, std::span<const std::byte> from) {
   if (to == nullptr) return;
-  copy_to_device(with_->compute, to, from.data(), from.size_bytes());
+  copy_to_device(with_->compute, to, from.data(), from.size());
   gpu::finish(with_->compute);
 }
 
 /// A blob's values, on the host always in Caffe's order.
-void gpu_replica::read(const gpu_blob& b, const float* from, std::span<float> to) const {
-  if (b.order == layout::nchw) return read(from, to);
-  std::vector<float> there(to.size());
-  read(from, there);
-  to_nchw(*b.extents, there, to);
+void gpu_replica::read(const gpu_blob& b, const_values from, std::span<float> to) const {
+  if (b.order == layout::nchw) return read(from.at(), std::as_writable_bytes(to));
+  std::vector<std::byte> there(b.bytes());
+  read(from.at(), there);
+  to_nchw(*b.extents, b.order, there, to);
 }
-void gpu_replica::write(const gpu_blob& b, float* to, std::span<const float> from) {
-  if (b.order == layout::nchw) return write(to, from);
-  std::vector<float> there(from.size());
-  to_nhwc(*b.extents, from, there);
-  write(to, there);
+void gpu_replica::write(const gpu_blob& b, values to, std::span<const float> from) {
+  if (b.order == layout::nchw) return write(to.at(), std::as_bytes(from));
+  std::vector<std::byte> there(b.bytes());
+  from_nchw(*b.extents, from, b.order, there);
+  write(to.at(), there);
 }
 
 const gpu_blob& gpu_replica::checked(std::size_t blob, std::size_t size) const {

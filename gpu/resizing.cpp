@@ -19,7 +19,7 @@ class resizing_kernel final : public kernel {
     if (!is_empty_) return inner_->forward(p);
     for (std::size_t i = 0; i < context_.layer.tops.size(); ++i) {
       const gpu_blob& top = context_.top(i);
-      clear(context_.compute(), top.data, top.values() * sizeof(float));
+      clear(context_.compute(), top.data.at(), top.bytes());
     }
   }
 
@@ -27,8 +27,7 @@ class resizing_kernel final : public kernel {
     if (!is_empty_) return inner_->backward(p);
     for (std::size_t i = 0; i < context_.layer.bottoms.size(); ++i) {
       const gpu_blob& bottom = context_.bottom(i);
-      if (context_.wants_diff(i))
-        clear(context_.compute(), bottom.diff, bottom.values() * sizeof(float));
+      if (context_.wants_diff(i)) clear(context_.compute(), bottom.diff.at(), bottom.bytes());
     }
     for (std::size_t s = 0; s < context_.layer.parameters.size(); ++s) {
       gradient_slot g = context_.gradient(s);

@@ -46,7 +46,7 @@ class source_kernel final : public forward_only {
     wait(with_.compute, here.arrived);
     at = here.memory.bytes();
     for (const gpu_blob* top : tops_) {
-      copy_within_device(with_.compute, top->data, at, top->values() * sizeof(float));
+      copy_within_device(with_.compute, top->data.at(), at, top->bytes());
       at += aligned(top->values());
     }
     record(here.taken, with_.compute);

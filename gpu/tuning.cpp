@@ -84,16 +84,18 @@ std::size_t fastest_way(library& with, const tuning::product& p, std::size_t way
   const convolution_shape& shape = p.first;
   const std::int64_t values[] = {shape.batch * shape.image_values(), shape.weight_values(),
                                  shape.batch * shape.result_values()};
+  const value_type type = type_of(shape.order);
   device_memory operands[3];
   return tuned->choose(p, ways, [&](std::size_t way) {
     for (std::size_t o = 0; o < 3; ++o) {
       if (operands[o].size() != 0) continue;
       const auto size = static_cast<std::size_t>(values[o]);
-      operands[o] = device_memory(s.device(), size * sizeof(float));
-      fill(s, size, 0.5f, operands[o].floats());
+      operands[o] = device_memory(s.device(), size * width(type));
+      fill(s, size, 0.5f, gpu::values(operands[o].bytes(), type));
     }
     return least_ms(s, repetitions, [&] {
-      run(way, operands[0].floats(), operands[1].floats(), operands[2].floats());
+      run(way, {operands[0].bytes(), type}, {operands[1].bytes(), type},
+          {operands[2].bytes(), type});
     });
   });
 }

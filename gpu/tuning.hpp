@@ -46,7 +46,7 @@ class tuning {
 [[nodiscard]] double least_ms(stream& s, int repetitions, const std::function<void()>& enqueue);
 
 /// Enqueues one product in one of its ways. Images, weights and results as gpu::convolution takes them.
-using product_run = std::function<void(std::size_t way, float* x, float* w, float* y)>;
+using product_run = std::function<void(std::size_t way, values x, values w, values y)>;
 
 /// The way for a product of `with`: its tuning's choice, tried in memory taken for that; 0 without a tuning or a choice.
 [[nodiscard]] std::size_t fastest_way(library& with, const tuning::product& p, std::size_t ways,

@@ -51,8 +51,10 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
   app.add_option("--logical-devices", words.gpus.logical,
                  "with GPUs: how many devices they are to look like, for tests")
       ->check(CLI::Range(1, 64));
-  app.add_option("--math", words.gpus.math,
-                 "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16")
+  app.add_option(
+         "--math", words.gpus.math,
+         "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16 (images "
+         "inside are bfloat16, too)")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   app.add_option("--layout", words.gpus.layout,
                  "with GPUs: the order of images on them, nchw, nhwc, or auto (default): nhwc but "

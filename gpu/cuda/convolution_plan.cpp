@@ -36,20 +36,21 @@ extents spatial(const convolution_shape& s, const convolution_shape::extents& of
   return e;
 }
 
-/// A float tensor. cuDNN names the axes in NCHW's order always; the steps say which lies where.
+/// cuDNN names the axes in NCHW's order always; the steps say which lies where.
 cudnn_descriptor tensor(std::int64_t name, std::int64_t outer, std::int64_t channels,
-                        const extents& area, bool nhwc) {
+                        const extents& area, layout order) {
   extents size{outer, channels};
   size.insert(size.end(), area.begin(), area.end());
   extents step(size.size(), 1);
   for (std::size_t a = size.size(); a-- > 1;) step[a - 1] = step[a] * size[a];
-  if (nhwc) {
+  if (channels_last(order)) {
     step.back() = channels;
     for (std::size_t a = size.size() - 1; a-- > 2;) step[a] = step[a + 1] * size[a + 1];
     step[1] = 1;
   }
   cudnn_descriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
+  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE,
+        type_of(order) == value_type::float32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
       .set(CUDNN_ATTR_TENSOR_STRIDES, step)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name)
@@ -136,9 +137,9 @@ cudnn_device::cudnn_device(const std::string& properties)
 struct convolution_plan::operation_graph {
   operation_graph(const convolution_shape& s, convolution_direction direction) {
     const operation_names names = names_of(direction);
-    parts.push_back(tensor(x_name, s.batch, s.in, spatial(s, s.image, 1), s.nhwc));
-    parts.push_back(tensor(w_name, s.out, s.in / s.groups, spatial(s, s.kernel, 1), s.nhwc));
-    parts.push_back(tensor(y_name, s.batch, s.out, spatial(s, s.result, 1), s.nhwc));
+    parts.push_back(tensor(x_name, s.batch, s.in, spatial(s, s.image, 1), s.order));
+    parts.push_back(tensor(w_name, s.out, s.in / s.groups, spatial(s, s.kernel, 1), s.order));
+    parts.push_back(tensor(y_name, s.batch, s.out, spatial(s, s.result, 1), s.order));
     parts.push_back(convolution(s));
     cudnn_descriptor operation(names.type);
     operation.set(names.x, parts[0])
@@ -248,7 +249,8 @@ std::string to_string(const convolution_shape& s, convolution_direction directio
   std::string text = std::string(of) + " of a convolution of " + words(s.batch, s.in, s.image) +
                      " with " + words(s.out, s.in / s.groups, s.kernel);
   if (s.groups > 1) text += ", " + std::to_string(s.groups) + " groups";
-  if (s.nhwc) text += ", in NHWC";
+  if (channels_last(s.order)) text += ", in NHWC";
+  if (type_of(s.order) == value_type::bfloat16) text += " of bfloat16";
   return text;
 }
 

@@ -37,26 +37,27 @@ __global__ void reduce(index columns, T start, Load load, Combine combine, Store
   if (threadIdx.x == 0) store(row, partial[0]);
 }
 
-/// A block per block_columns columns and part of the rows. Each thread combines every block_lanes-th value of its
-/// column there, then halves combine with halves.
+/// A block per `across` columns, a power of 2, and part of the rows. Of the threads that share a column each combines its
+/// turn of the rows, then halves combine with halves.
 template <class T, class Load, class Combine>
-__global__ void reduce_parts(index rows, index columns, index part_rows, T start, Load load,
-                             Combine combine, T* parts) {
+__global__ void reduce_parts(index rows, index columns, index across, index part_rows, T start,
+                             Load load, Combine combine, T* parts) {
   __shared__ T partial[block_threads];
-  const index lane = threadIdx.x / block_columns;
-  const std::uint64_t column =
-      std::uint64_t{blockIdx.x} * block_columns + threadIdx.x % block_columns;
-  const std::uint64_t first = std::uint64_t{blockIdx.y} * part_rows, end = first + part_rows;
+  const index lanes = block_threads / across, lane = threadIdx.x / across;
+  const std::uint64_t column = std::uint64_t{blockIdx.x} * across + threadIdx.x % across;
+  const std::uint64_t first = std::uint64_t{blockIdx.y} * part_rows, past = first + part_rows;
+  const std::uint64_t end = past < rows ? past : rows;
   T mine = start;
-  if (column < columns)
-    for (std::uint64_t r = first + lane; r < end && r < rows; r += block_lanes)
+  if (column < columns) {
+#pragma unroll 4
+    for (std::uint64_t r = first + lane; r < end; r += lanes)
       mine = combine(mine, load(static_cast<index>(r), static_cast<index>(column)));
+  }
   partial[threadIdx.x] = mine;
   __syncthreads();
-  for (index half = block_lanes / 2; half > 0; half /= 2) {
+  for (index half = lanes / 2; half > 0; half /= 2) {
     if (lane < half)
-      partial[threadIdx.x] =
-          combine(partial[threadIdx.x], partial[threadIdx.x + half * block_columns]);
+      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half * across]);
     __syncthreads();
   }
   if (lane == 0 && column < columns)
@@ -102,13 +103,12 @@ void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, L
   if (columns == 0) return;
   const std::size_t parts = column_parts(rows, columns);
   const index row_count = to_index(rows), column_count = to_index(columns),
-              part_rows = to_index((rows + parts - 1) / parts);
+              across = block_columns(columns), part_rows = to_index((rows + parts - 1) / parts);
   T* const results = reinterpret_cast<T*>(scratch);
-  const dim3 blocks((column_count + block_columns - 1) / block_columns,
-                    static_cast<unsigned>(parts));
+  const dim3 blocks((column_count + across - 1) / across, static_cast<unsigned>(parts));
   enter_device(s);
   cuda::reduce_parts<<<blocks, block_threads, 0, static_cast<cudaStream_t>(s.native())>>>(
-      row_count, column_count, part_rows, start, load, combine, results);
+      row_count, column_count, across, part_rows, start, load, combine, results);
   check_launch(s);
   reduce_rows<T>(s, columns, parts, start, cuda::part_of_column<T>{results, column_count}, combine,
                  store);

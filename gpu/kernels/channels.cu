@@ -1,5 +1,6 @@
+#include "gpu/divisor.hpp"
 #include "gpu/kernels/channels.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/map.hpp"
 
 #include <cmath>
 
@@ -8,26 +9,31 @@ namespace {
 
 /// Channels of places, and places of (channel, number in the channel).
 struct places {
-  index channels, plane;
+  divisor plane, channels;
 
-  POSEIDON_HOST_DEVICE index channel_of(index i) const { return i / plane % channels; }
+  POSEIDON_HOST_DEVICE index channel_of(index i) const {
+    return channels.remainder(plane.quotient(i));
+  }
   POSEIDON_HOST_DEVICE index at(index channel, index k) const {
-    return (k / plane * channels + channel) * plane + k % plane;
+    return (plane.quotient(k) * channels.by() + channel) * plane.by() + plane.remainder(k);
   }
 };
 
 places places_of(const channel_shape& c) {
-  return {to_index(c.channels), to_index(c.plane)};
+  return {divisor(to_index(c.plane)), divisor(to_index(c.channels))};
 }
 
 /// Two sums in one pass. In double: the squares of a mean far from 0 would not fit into a float beside the variance.
 struct two_sums {
   double first, second;
 };
-struct add_sums {
-  POSEIDON_HOST_DEVICE double operator()(double a, double b) const { return a + b; }
-  POSEIDON_HOST_DEVICE two_sums operator()(two_sums a, two_sums b) const {
-    return {a.first + b.first, a.second + b.second};
+POSEIDON_HOST_DEVICE inline two_sums operator+(two_sums a, two_sums b) {
+  return {a.first + b.first, a.second + b.second};
+}
+struct add {
+  template <class S>
+  POSEIDON_HOST_DEVICE S operator()(S a, S b) const {
+    return a + b;
   }
 };
 
@@ -36,115 +42,130 @@ POSEIDON_HOST_DEVICE inline float scaled(float v, float factor, float bias) {
   return v * factor + bias;
 }
 
-/// What load(place) says of (channel, number in the channel), and of (row, column) where the channels are the columns.
-template <class T, class Load>
+/// What f says of (channel, number in the channel).
+template <class S, class T, class F, std::size_t N>
 struct by_channel {
   places p;
-  Load load;
-  POSEIDON_DEVICE T operator()(index channel, index k) const { return load(p.at(channel, k)); }
-};
-template <class T, class Load>
-struct by_column {
-  index columns;
-  Load load;
-  POSEIDON_DEVICE T operator()(index row, index column) const {
-    return load(row * columns + column);
+  F f;
+  mapping::inputs<T, N> x;
+  POSEIDON_DEVICE S operator()(index channel, index k) const {
+    const index i = p.at(channel, k);
+    T in[N];
+    for (std::size_t o = 0; o < N; ++o) in[o] = x.at[o][i];
+    return mapping::call(f, i, in, std::make_index_sequence<N>{});
   }
 };
 
-/// store(channel, sum of load(place) over its places)
-template <class T, class Load, class Store>
-void sum_over_channels(stream& s, const channel_shape& c, Load load, Store store,
-                       std::byte* scratch) {
-  if (scratch != nullptr && c.plane == 1) {
-    reduce_columns<T>(s, c.outer, c.channels, T{}, by_column<T, Load>{to_index(c.channels), load},
-                      add_sums{}, store, scratch);
-  } else {
-    reduce_rows<T>(s, c.channels, c.per_channel(), T{}, by_channel<T, Load>{places_of(c), load},
-                   add_sums{}, store);
-  }
+/// store(channel, sum of f(place, values there...) over its places)
+template <class S, class F, class Store, class X, class... More>
+void sum_over_channels(stream& s, const channel_shape& c, const F& f, const Store& store,
+                       std::byte* scratch, const X& x, const More&... more) {
+  if (scratch != nullptr && c.plane == 1)
+    return sum_columns<S>(s, c.outer, c.channels, scratch, f, store, x, more...);
+  with_type_of(x, [&](auto one) {
+    using T = decltype(one);
+    const mapping::inputs<T, 1 + sizeof...(More)> in{
+        {static_cast<const T*>(x), static_cast<const T*>(more)...}};
+    reduce_rows<S>(s, c.channels, c.per_channel(), S{},
+                   by_channel<S, T, F, 1 + sizeof...(More)>{places_of(c), f, in}, add{}, store);
+  });
 }
 
 }  // namespace
 
 std::size_t sum_scratch_bytes(const channel_shape& c) {
-  return c.plane == 1 ? column_parts(c.outer, c.channels) * c.channels * sizeof(two_sums) : 0;
+  return c.plane == 1 ? column_scratch_bytes<two_sums>(c.outer, c.channels) : 0;
 }
 
-void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
-                    const float* bias, float* y, float slope) {
+void scale_channels(stream& s, const channel_shape& c, const_values x, const float* factor,
+                    const float* bias, values y, float slope) {
   const places p = places_of(c);
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    const index channel = p.channel_of(i);
-    const float scaled = factor == nullptr ? x[i] : x[i] * factor[channel];
-    const float v = bias == nullptr ? scaled : scaled + bias[channel];
-    y[i] = v > 0 ? v : v * slope;
-  });
+  map(
+      s, c.values(), y,
+      [=] POSEIDON_DEVICE(index i, float of_x) {
+        const index channel = p.channel_of(i);
+        const float scaled = factor == nullptr ? of_x : of_x * factor[channel];
+        const float v = bias == nullptr ? scaled : scaled + bias[channel];
+        return v > 0 ? v : v * slope;
+      },
+      x);
 }
 
-void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums,
+void sum_channels(stream& s, const channel_shape& c, const_values x, float* sums,
                   std::byte* scratch) {
   sum_over_channels<double>(
-      s, c, [=] POSEIDON_DEVICE(index at) { return double{x[at]}; },
+      s, c, [=] POSEIDON_DEVICE(index, float v) { return double{v}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
-      scratch);
+      scratch, x);
 }
 
-void sum_channels_of_relu(stream& s, const channel_shape& c, const float* y, float slope, float* dy,
+void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, float slope, values dy,
                           float* sums, std::byte* scratch) {
-  sum_over_channels<double>(
-      s, c,
-      [=] POSEIDON_DEVICE(index at) {  // each place once
-        const float d = y[at] > 0 ? dy[at] : dy[at] * slope;
-        dy[at] = d;
-        return double{d};
+  if (scratch == nullptr || c.plane != 1) {
+    map(
+        s, c.values(), dy,
+        [=] POSEIDON_DEVICE(index, float of_y, float d) { return of_y > 0 ? d : d * slope; }, y,
+        dy);
+    return sum_channels(s, c, dy, sums, scratch);
+  }
+  sum_and_change_columns<double>(
+      s, c.outer, c.channels, scratch, dy,
+      [=] POSEIDON_DEVICE(index, float of_y, float d) {
+        const float g = of_y > 0 ? d : d * slope;
+        return changed<double>{double{g}, g};
       },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
-      scratch);
+      y, dy);
 }
 
-void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums,
+void dot_channels(stream& s, const channel_shape& c, const_values x, const_values y, float* sums,
                   std::byte* scratch) {
   sum_over_channels<double>(
-      s, c, [=] POSEIDON_DEVICE(index at) { return double{x[at]} * double{y[at]}; },
+      s, c, [=] POSEIDON_DEVICE(index, float a, float b) { return double{a} * double{b}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
-      scratch);
+      scratch, x, y);
 }
 
-void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
-                   bool shared, float* y) {
+void prelu_forward(stream& s, const channel_shape& c, const_values x, const float* slope,
+                   bool shared, values y) {
   const places p = places_of(c);
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    y[i] = x[i] > 0 ? x[i] : x[i] * slope[shared ? 0 : p.channel_of(i)];
-  });
+  map(
+      s, c.values(), y,
+      [=] POSEIDON_DEVICE(index i, float v) {
+        return v > 0 ? v : v * slope[shared ? 0 : p.channel_of(i)];
+      },
+      x);
 }
 
-void prelu_backward(stream& s, const channel_shape& c, const float* x, const float* slope,
-                    bool shared, const float* dy, float* dx) {
+void prelu_backward(stream& s, const channel_shape& c, const_values x, const float* slope,
+                    bool shared, const_values dy, values dx) {
   const places p = places_of(c);
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    dx[i] = x[i] > 0 ? dy[i] : dy[i] * slope[shared ? 0 : p.channel_of(i)];
-  });
+  map(
+      s, c.values(), dx,
+      [=] POSEIDON_DEVICE(index i, float v, float d) {
+        return v > 0 ? d : d * slope[shared ? 0 : p.channel_of(i)];
+      },
+      x, dy);
 }
 
-void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
+void prelu_gradient(stream& s, const channel_shape& c, const_values x, bool shared, const_values dy,
                     float* dslope, std::byte* scratch) {
   // Shared: one channel that is everything.
   sum_over_channels<double>(
       s, shared ? channel_shape{1, 1, c.values()} : c,
-      [=] POSEIDON_DEVICE(index at) { return x[at] > 0 ? 0.0 : double{x[at]} * double{dy[at]}; },
+      [=] POSEIDON_DEVICE(index, float v, float d) { return v > 0 ? 0.0 : double{v} * double{d}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { dslope[channel] = static_cast<float>(sum); },
-      scratch);
+      scratch, x, dy);
 }
 
-void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
+void find_statistics(stream& s, const channel_shape& c, float eps, const_values x,
                      const channel_statistics& to, std::byte* scratch) {
   const channel_statistics t = to;
   const auto count = static_cast<double>(c.per_channel());
   sum_over_channels<two_sums>(
       s, c,
-      [=] POSEIDON_DEVICE(index at) {
-        const double v = x[at];
+      [=] POSEIDON_DEVICE(index, float of_x) {
+        const double v = of_x;
         return two_sums{v, v * v};
       },
       [=] POSEIDON_DEVICE(index channel, two_sums sum) {
@@ -154,7 +175,7 @@ void find_statistics(stream& s, const channel_shape& c, float eps, const float* 
         t.variance[channel] = variance;
         t.scale[channel] = 1 / std::sqrt(variance + eps);
       },
-      scratch);
+      scratch, x);
 }
 
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
@@ -181,67 +202,73 @@ void write_change(stream& s, const channel_shape& c, float weight, const channel
   });
 }
 
-void normalize(stream& s, const channel_shape& c, const float* x, const channel_statistics& with,
-               float* y, float* copy) {
+void normalize(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
+               values y, values copy) {
   const places p = places_of(c);
   const channel_statistics w = with;
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    const index channel = p.channel_of(i);
-    const float v = (x[i] - w.mean[channel]) * w.scale[channel];
-    y[i] = v;
-    if (copy != nullptr) copy[i] = v;
-  });
+  map_to_two(
+      s, c.values(), y, copy,
+      [=] POSEIDON_DEVICE(index i, float of_x) {
+        const index channel = p.channel_of(i);
+        const float v = (of_x - w.mean[channel]) * w.scale[channel];
+        return two_floats{v, v};
+      },
+      x);
 }
 
-void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
-                        const float* scale, float* means, float* dx, std::byte* scratch) {
+void normalize_backward(stream& s, const channel_shape& c, const_values y, const_values dy,
+                        const float* scale, float* means, values dx, std::byte* scratch) {
   const places p = places_of(c);
-  const index channels = p.channels;
+  const index channels = to_index(c.channels);
   const auto count = static_cast<double>(c.per_channel());
   sum_over_channels<two_sums>(
       s, c,
-      [=] POSEIDON_DEVICE(index at) {
-        return two_sums{double{dy[at]}, double{dy[at]} * double{y[at]}};
+      [=] POSEIDON_DEVICE(index, float of_y, float d) {
+        return two_sums{double{d}, double{d} * double{of_y}};
       },
       [=] POSEIDON_DEVICE(index channel, two_sums sum) {
         means[channel] = static_cast<float>(sum.first / count);
         means[channels + channel] = static_cast<float>(sum.second / count);
       },
-      scratch);
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    const index channel = p.channel_of(i);
-    dx[i] = (dy[i] - means[channel] - y[i] * means[channels + channel]) * scale[channel];
-  });
+      scratch, y, dy);
+  map(
+      s, c.values(), dx,
+      [=] POSEIDON_DEVICE(index i, float of_y, float d) {
+        const index channel = p.channel_of(i);
+        return (d - means[channel] - of_y * means[channels + channel]) * scale[channel];
+      },
+      y, dy);
 }
 
-void normalize_scaled(stream& s, const channel_shape& c, const float* x,
+void normalize_scaled(stream& s, const channel_shape& c, const_values x,
                       const channel_statistics& with, const float* factor, const float* bias,
-                      float slope, float* copy, float* y) {
+                      float slope, values copy, values y) {
   const places p = places_of(c);
   const channel_statistics w = with;
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    const index channel = p.channel_of(i);
-    const float v = (x[i] - w.mean[channel]) * w.scale[channel];
-    const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
-    if (copy != nullptr) copy[i] = v;
-    y[i] = z > 0 ? z : z * slope;
-  });
+  map_to_two(
+      s, c.values(), y, copy,
+      [=] POSEIDON_DEVICE(index i, float of_x) {
+        const index channel = p.channel_of(i);
+        const float v = (of_x - w.mean[channel]) * w.scale[channel];
+        const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
+        return two_floats{z > 0 ? z : z * slope, v};
+      },
+      x);
 }
 
-void sum_scaled(stream& s, const channel_shape& c, const float* normalized, const float* dy,
+void sum_scaled(stream& s, const channel_shape& c, const_values normalized, const_values dy,
                 const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
                 float* dbias, float* means, std::byte* scratch) {
   const places p = places_of(c);
   const scaled_relu a = after;
-  const index channels = p.channels;
+  const index channels = to_index(c.channels);
   const auto count = static_cast<double>(c.per_channel());
   sum_over_channels<two_sums>(
       s, c,
-      [=] POSEIDON_DEVICE(index at) {
-        const index channel = p.channel_of(at);
-        const float v = normalized[at];
+      [=] POSEIDON_DEVICE(index i, float v, float of_dy) {
+        const index channel = p.channel_of(i);
         const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
-        const double d = z > 0 ? dy[at] : dy[at] * a.slope;
+        const double d = z > 0 ? of_dy : of_dy * a.slope;
         return two_sums{d, d * double{v}};
       },
       [=] POSEIDON_DEVICE(index channel, two_sums sum) {
@@ -253,22 +280,24 @@ void sum_scaled(stream& s, const channel_shape& c, const float* normalized, cons
         means[channel] = static_cast<float>(f * sum.first / count);
         means[channels + channel] = static_cast<float>(f * sum.second / count);
       },
-      scratch);
+      scratch, normalized, dy);
 }
 
-void normalize_scaled_backward(stream& s, const channel_shape& c, const float* normalized,
-                               const float* dy, const scaled_relu& after, const float* scale,
-                               const float* means, float* dx) {
+void normalize_scaled_backward(stream& s, const channel_shape& c, const_values normalized,
+                               const_values dy, const scaled_relu& after, const float* scale,
+                               const float* means, values dx) {
   const places p = places_of(c);
   const scaled_relu a = after;
-  const index channels = p.channels;
-  for_each(s, c.values(), [=] POSEIDON_DEVICE(index i) {
-    const index channel = p.channel_of(i);
-    const float v = normalized[i];
-    const float z = scaled(v, a.factor[channel], a.bias[channel]);
-    const float g = (z > 0 ? dy[i] : dy[i] * a.slope) * a.factor[channel];
-    dx[i] = (g - means[channel] - v * means[channels + channel]) * scale[channel];
-  });
+  const index channels = to_index(c.channels);
+  map(
+      s, c.values(), dx,
+      [=] POSEIDON_DEVICE(index i, float v, float d) {
+        const index channel = p.channel_of(i);
+        const float z = scaled(v, a.factor[channel], a.bias[channel]);
+        const float g = (z > 0 ? d : d * a.slope) * a.factor[channel];
+        return (g - means[channel] - v * means[channels + channel]) * scale[channel];
+      },
+      normalized, dy);
 }
 
 }  // namespace poseidon::gpu

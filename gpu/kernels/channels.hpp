@@ -2,11 +2,13 @@
 //
 // Kernels over blobs whose channels each have numbers of their own: biases, factors, slopes, means. A blob is seen as
 // [outer, channels, plane]; wherever the channels' axes lie, the axes before and behind them are one each.
+// Types    blobs of one call are of one type, whichever; what there is one of for each channel is float32.
 // Writes   outputs are overwritten; an output of a blob's size may be its input's own memory.
 // Sums     where channels lie side by side, as in NHWC, kernels that sum over a channel read memory in its order only
 //          with `scratch` of sum_scratch_bytes(), which they overwrite; with null they are right, and slow.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "gpu/values.hpp"
 
 #include <cstddef>
 
@@ -23,25 +25,25 @@ struct channel_shape {
 [[nodiscard]] std::size_t sum_scratch_bytes(const channel_shape& c);
 
 /// y = x * factor[c] + bias[c]. Either may be null: 1, and 0. Where that is not above 0 it is multiplied by `slope`.
-void scale_channels(stream& s, const channel_shape& c, const float* x, const float* factor,
-                    const float* bias, float* y, float slope = 1);
+void scale_channels(stream& s, const channel_shape& c, const_values x, const float* factor,
+                    const float* bias, values y, float slope = 1);
 /// sums[c] = sum of x
-void sum_channels(stream& s, const channel_shape& c, const float* x, float* sums,
+void sum_channels(stream& s, const channel_shape& c, const_values x, float* sums,
                   std::byte* scratch = nullptr);
 /// The gradient of a ReLU in place, and the sums of what that leaves: dy *= slope where y is not above 0.
-void sum_channels_of_relu(stream& s, const channel_shape& c, const float* y, float slope, float* dy,
+void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, float slope, values dy,
                           float* sums, std::byte* scratch = nullptr);
 /// sums[c] = sum of x y
-void dot_channels(stream& s, const channel_shape& c, const float* x, const float* y, float* sums,
+void dot_channels(stream& s, const channel_shape& c, const_values x, const_values y, float* sums,
                   std::byte* scratch = nullptr);
 
 /// y = x where x > 0, else x * slope[c], or x * slope[0] where `shared`.
-void prelu_forward(stream& s, const channel_shape& c, const float* x, const float* slope,
-                   bool shared, float* y);
-void prelu_backward(stream& s, const channel_shape& c, const float* x, const float* slope,
-                    bool shared, const float* dy, float* dx);
+void prelu_forward(stream& s, const channel_shape& c, const_values x, const float* slope,
+                   bool shared, values y);
+void prelu_backward(stream& s, const channel_shape& c, const_values x, const float* slope,
+                    bool shared, const_values dy, values dx);
 /// dslope, [channels] or [1]
-void prelu_gradient(stream& s, const channel_shape& c, const float* x, bool shared, const float* dy,
+void prelu_gradient(stream& s, const channel_shape& c, const_values x, bool shared, const_values dy,
                     float* dslope, std::byte* scratch = nullptr);
 
 /// What a normalisation knows of its channels, [channels] each: scale = 1 / sqrt(variance + eps).
@@ -49,7 +51,7 @@ struct channel_statistics {
   float *mean, *variance, *scale;
 };
 /// Of the values in x. The variance is the sum of squares divided by the values, as it is used to normalise.
-void find_statistics(stream& s, const channel_shape& c, float eps, const float* x,
+void find_statistics(stream& s, const channel_shape& c, float eps, const_values x,
                      const channel_statistics& to, std::byte* scratch = nullptr);
 /// From Caffe's running sums, which a third blob of one value says how to divide; 0 there means nothing was seen.
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
@@ -58,31 +60,31 @@ void read_statistics(stream& s, std::size_t channels, float eps, const float* me
 void write_change(stream& s, const channel_shape& c, float weight, const channel_statistics& from,
                   float* mean_change, float* variance_change, float* factor_change);
 /// y = (x - mean) * scale, and the same to `copy` unless that is null.
-void normalize(stream& s, const channel_shape& c, const float* x, const channel_statistics& with,
-               float* y, float* copy);
+void normalize(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
+               values y, values copy);
 /// dx = (dy - mean of dy - y * mean of (dy y)) * scale, the gradient where the statistics are the batch's.
 /// `means` [2, channels] is scratch.
-void normalize_backward(stream& s, const channel_shape& c, const float* y, const float* dy,
-                        const float* scale, float* means, float* dx, std::byte* scratch = nullptr);
+void normalize_backward(stream& s, const channel_shape& c, const_values y, const_values dy,
+                        const float* scale, float* means, values dx, std::byte* scratch = nullptr);
 
-/// y = v * factor + bias of a normalised v, and the ReLU behind it, by channel. A null bias is 0. The slope is not negative, so that
-/// v alone says where y is above 0.
+/// y = v * factor + bias of a normalised v, and the ReLU behind it, by channel. A null bias is 0. The slope is not
+/// negative, so that v alone says where y is above 0; a v that was kept in bfloat16 says it for what it was rounded to.
 struct scaled_relu {
   float *factor, *bias;
   float slope;
 };
 /// normalize(), scale and ReLU: normalised values go to `copy` unless that is null, y = relu(...) to y.
-void normalize_scaled(stream& s, const channel_shape& c, const float* x,
+void normalize_scaled(stream& s, const channel_shape& c, const_values x,
                       const channel_statistics& with, const float* factor, const float* bias,
-                      float slope, float* copy, float* y);
+                      float slope, values copy, values y);
 /// From dy, the gradient of y, and the normalised values: gradients of factor and bias, where they are not null, the means that
 /// normalize_scaled_backward() wants, and copies of factor and bias in `after`, whose slope holds.
-void sum_scaled(stream& s, const channel_shape& c, const float* normalized, const float* dy,
+void sum_scaled(stream& s, const channel_shape& c, const_values normalized, const_values dy,
                 const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
                 float* dbias, float* means, std::byte* scratch = nullptr);
 /// dx = (g - mean of g - v * mean of (g v)) * scale, where g is the gradient of the normalised values v.
-void normalize_scaled_backward(stream& s, const channel_shape& c, const float* normalized,
-                               const float* dy, const scaled_relu& after, const float* scale,
-                               const float* means, float* dx);
+void normalize_scaled_backward(stream& s, const channel_shape& c, const_values normalized,
+                               const_values dy, const scaled_relu& after, const float* scale,
+                               const float* means, values dx);
 
 }  // namespace poseidon::gpu

@@ -1,22 +1,26 @@
-// gpu/kernels/copies.hpp - kernels that move values, or repeat them, without changing any.
+// gpu/kernels/copies.hpp - kernels that move values, or repeat them, without changing any but to another type.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "gpu/values.hpp"
 
 #include <cstddef>
 
 namespace poseidon::gpu {
+
+/// to = from, n values; both are of one type.
+void copy_values(stream& s, std::size_t n, const_values from, values to);
 
 /// Runs of values that lie a step apart in one blob and another in the other.
 struct run_copy {
   std::size_t runs = 0, length = 0;  ///< values in a run
   std::size_t from_step = 0, to_step = 0;
 };
-/// Concat and Slice.
-void copy_runs(stream& s, const run_copy& c, const float* from, float* to);
+/// Concat and Slice. Both are of one type.
+void copy_runs(stream& s, const run_copy& c, const_values from, values to);
 
-/// to [outer, columns, rows] = from [outer, rows, columns]
-void turn(stream& s, std::size_t outer, std::size_t rows, std::size_t columns, const float* from,
-          float* to);
+/// to [outer, columns, rows] = from [outer, rows, columns], in the type that `to` has
+void turn(stream& s, std::size_t outer, std::size_t rows, std::size_t columns, const_values from,
+          values to);
 
 /// to [times, n] = n values, again and again.
 void repeat(stream& s, std::size_t times, std::size_t n, const float* from, float* to);

@@ -1,5 +1,5 @@
 #include "gpu/kernels/elementwise.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/map.hpp"
 #include "models/random.hpp"
 
 #include <cmath>
@@ -80,20 +80,24 @@ POSEIDON_HOST_DEVICE inline float slope_of(const unary_function& f, float x, flo
 
 }  // namespace
 
-void apply(stream& s, const unary_function& f, std::size_t n, const float* x, float* y) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { y[i] = value_of(f, x[i]); });
+void apply(stream& s, const unary_function& f, std::size_t n, const_values x, values y) {
+  map(
+      s, n, y, [=] POSEIDON_DEVICE(index, float v) { return value_of(f, v); }, x);
 }
 
-void apply_derivative(stream& s, const unary_function& f, std::size_t n, const float* x,
-                      const float* y, const float* dy, float* dx) {
-  const bool needs_x = f.needs_x();
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
-    dx[i] = dy[i] * slope_of(f, needs_x ? x[i] : 0.0f, y[i]);
-  });
+void apply_derivative(stream& s, const unary_function& f, std::size_t n, const_values x,
+                      const_values y, const_values dy, values dx) {
+  map(
+      s, n, dx,
+      [=] POSEIDON_DEVICE(index, float of_x, float of_y, float d) {
+        return d * slope_of(f, of_x, of_y);
+      },
+      f.needs_x() ? x : y, y, dy);
 }
 
-void fill(stream& s, std::size_t n, float value, float* y) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { y[i] = value; });
+void fill(stream& s, std::size_t n, float value, values y) {
+  map(
+      s, n, y, [=] POSEIDON_DEVICE(index, float) { return value; }, y);
 }
 
 void fill(stream& s, std::size_t n, std::int32_t value, std::int32_t* y) {
@@ -104,43 +108,55 @@ void to_floats(stream& s, std::size_t n, const std::int32_t* x, float* y) {
   for_each(s, n, [=] POSEIDON_DEVICE(index i) { y[i] = static_cast<float>(x[i]); });
 }
 
-void scale(stream& s, std::size_t n, float a, const float* x, float* y) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { y[i] = a * x[i]; });
+void scale(stream& s, std::size_t n, float a, const_values x, values y) {
+  map(
+      s, n, y, [=] POSEIDON_DEVICE(index, float v) { return a * v; }, x);
 }
 
-void add_scaled(stream& s, std::size_t n, float a, const float* x, float b, const float* y,
-                float* z, float slope) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
-    const float v = a * x[i] + b * y[i];
-    z[i] = v > 0 ? v : v * slope;
-  });
+void add_scaled(stream& s, std::size_t n, float a, const_values x, float b, const_values y,
+                values z, float slope) {
+  map(
+      s, n, z,
+      [=] POSEIDON_DEVICE(index, float of_x, float of_y) {
+        const float v = a * of_x + b * of_y;
+        return v > 0 ? v : v * slope;
+      },
+      x, y);
 }
 
-void add_scaled_backward(stream& s, std::size_t n, float slope, const float* y, const float* dy,
-                         float a, float* dx, float b, float* dz) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
-    const float g = y[i] > 0 ? dy[i] : dy[i] * slope;
-    dx[i] = a * g;
-    dz[i] = b * g;
-  });
+void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, const_values dy,
+                         float a, values dx, float b, values dz) {
+  map_to_two(
+      s, n, dx, dz,
+      [=] POSEIDON_DEVICE(index, float of_y, float d) {
+        const float g = of_y > 0 ? d : d * slope;
+        return two_floats{a * g, b * g};
+      },
+      y, dy);
 }
 
-void multiply(stream& s, std::size_t n, const float* x, const float* y, float* z) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { z[i] = x[i] * y[i]; });
+void multiply(stream& s, std::size_t n, const_values x, const_values y, values z) {
+  map(
+      s, n, z, [=] POSEIDON_DEVICE(index, float of_x, float of_y) { return of_x * of_y; }, x, y);
 }
 
-void take_larger(stream& s, std::size_t n, const float* x, bool ties, std::int32_t number, float* y,
+void take_larger(stream& s, std::size_t n, const_values x, bool ties, std::int32_t number, values y,
                  std::int32_t* winner) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) {
-    if (!(ties ? x[i] >= y[i] : x[i] > y[i])) return;
-    y[i] = x[i];
-    winner[i] = number;
-  });
+  map(
+      s, n, y,
+      [=] POSEIDON_DEVICE(index i, float of_x, float of_y) {
+        if (!(ties ? of_x >= of_y : of_x > of_y)) return of_y;
+        winner[i] = number;
+        return of_x;
+      },
+      x, y);
 }
 
 void give_to_winner(stream& s, std::size_t n, std::int32_t number, const std::int32_t* winner,
-                    const float* dy, float* dx) {
-  for_each(s, n, [=] POSEIDON_DEVICE(index i) { dx[i] = winner[i] == number ? dy[i] : 0.0f; });
+                    const_values dy, values dx) {
+  map(
+      s, n, dx, [=] POSEIDON_DEVICE(index i, float d) { return winner[i] == number ? d : 0.0f; },
+      dy);
 }
 
 void drop_out(stream& s, const dropout_draw& draw, std::size_t samples, std::size_t per_sample,

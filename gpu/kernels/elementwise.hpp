@@ -1,7 +1,8 @@
 // gpu/kernels/elementwise.hpp - kernels that treat each value by itself. All are enqueued to `s` and return at
-// once; n is a number of values; outputs are overwritten and may be an input's own memory.
+// once; n is a number of values, of one type in each call; outputs are overwritten and may be an input's own memory.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "gpu/values.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -43,34 +44,34 @@ struct unary_function {
   }
 };
 
-void apply(stream& s, const unary_function& f, std::size_t n, const float* x, float* y);
+void apply(stream& s, const unary_function& f, std::size_t n, const_values x, values y);
 /// `x` is not read where !f.needs_x().
-void apply_derivative(stream& s, const unary_function& f, std::size_t n, const float* x,
-                      const float* y, const float* dy, float* dx);
+void apply_derivative(stream& s, const unary_function& f, std::size_t n, const_values x,
+                      const_values y, const_values dy, values dx);
 
-void fill(stream& s, std::size_t n, float value, float* y);
+void fill(stream& s, std::size_t n, float value, values y);
 /// y = a x
-void scale(stream& s, std::size_t n, float a, const float* x, float* y);
+void scale(stream& s, std::size_t n, float a, const_values x, values y);
 /// z = a x + b y; where that is not above 0 it is multiplied by `slope`.
-void add_scaled(stream& s, std::size_t n, float a, const float* x, float b, const float* y,
-                float* z, float slope = 1);
+void add_scaled(stream& s, std::size_t n, float a, const_values x, float b, const_values y,
+                values z, float slope = 1);
 /// Its gradients: dx = a g, dz = b g, where g is dy, times `slope` where y is not above 0.
-void add_scaled_backward(stream& s, std::size_t n, float slope, const float* y, const float* dy,
-                         float a, float* dx, float b, float* dz);
+void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, const_values dy,
+                         float a, values dx, float b, values dz);
 /// z = x y
-void multiply(stream& s, std::size_t n, const float* x, const float* y, float* z);
+void multiply(stream& s, std::size_t n, const_values x, const_values y, values z);
 /// z = x - y
-inline void subtract(stream& s, std::size_t n, const float* x, const float* y, float* z) {
+inline void subtract(stream& s, std::size_t n, const_values x, const_values y, values z) {
   add_scaled(s, n, 1, x, -1, y, z);
 }
 
 /// One step of a maximum over several blobs: takes x where it is larger than y (`ties`: or equal), and notes
 /// `number` as the winner.
-void take_larger(stream& s, std::size_t n, const float* x, bool ties, std::int32_t number, float* y,
+void take_larger(stream& s, std::size_t n, const_values x, bool ties, std::int32_t number, values y,
                  std::int32_t* winner);
 /// dx = dy where `number` won, else 0.
 void give_to_winner(stream& s, std::size_t n, std::int32_t number, const std::int32_t* winner,
-                    const float* dy, float* dx);
+                    const_values dy, values dx);
 /// Integers; as `fill`.
 void fill(stream& s, std::size_t n, std::int32_t value, std::int32_t* y);
 /// y = the integer x.

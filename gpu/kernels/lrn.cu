@@ -1,5 +1,5 @@
 #include "gpu/kernels/lrn.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/map.hpp"
 
 #include <cmath>
 
@@ -45,15 +45,23 @@ POSEIDON_HOST_DEVICE inline float sum_around(const neighbours& n, index i, const
   return sum;
 }
 
+template <class T>
 struct square_of {
-  const float* x;
-  POSEIDON_HOST_DEVICE float operator()(index i) const { return x[i] * x[i]; }
+  const T* x;
+  POSEIDON_HOST_DEVICE float operator()(index i) const {
+    const float v = to_float(x[i]);
+    return v * v;
+  }
 };
 
 /// What a neighbour's result says about one of its inputs, but for the input itself.
+template <class T>
 struct share_of {
-  const float *dy, *y, *sums;
-  POSEIDON_HOST_DEVICE float operator()(index i) const { return dy[i] * y[i] / sums[i]; }
+  const T *dy, *y;
+  const float* sums;
+  POSEIDON_HOST_DEVICE float operator()(index i) const {
+    return to_float(dy[i]) * to_float(y[i]) / sums[i];
+  }
 };
 
 /// alpha / n
@@ -61,26 +69,37 @@ float weight_of(const lrn_shape& l) {
   return l.alpha / static_cast<float>(l.within_channel ? l.size * l.size : l.size);
 }
 
-}  // namespace
-
-void lrn_forward(stream& s, const lrn_shape& l, const float* x, float* y, float* sums) {
+template <class T>
+void forward(stream& s, const lrn_shape& l, const T* x, T* y, float* sums) {
   const neighbours n = neighbours_of(l);
   const float weight = weight_of(l), k = l.k, beta = l.beta;
   for_each(s, l.over.values(), [=] POSEIDON_DEVICE(index i) {
-    const float sum = k + weight * sum_around(n, i, square_of{x});
+    const float sum = k + weight * sum_around(n, i, square_of<T>{x});
     sums[i] = sum;
-    y[i] = x[i] * std::pow(sum, -beta);
+    y[i] = round_to<T>(to_float(x[i]) * std::pow(sum, -beta));
   });
 }
 
-void lrn_backward(stream& s, const lrn_shape& l, const float* x, const float* y, const float* sums,
-                  const float* dy, float* dx) {
+template <class T>
+void backward(stream& s, const lrn_shape& l, const T* x, const T* y, const float* sums, const T* dy,
+              T* dx) {
   const neighbours n = neighbours_of(l);
   const float beta = l.beta, ratio = 2 * weight_of(l) * l.beta;
   for_each(s, l.over.values(), [=] POSEIDON_DEVICE(index i) {
-    dx[i] =
-        dy[i] * std::pow(sums[i], -beta) - ratio * x[i] * sum_around(n, i, share_of{dy, y, sums});
+    const float own = to_float(dy[i]) * std::pow(sums[i], -beta);
+    dx[i] = round_to<T>(own - ratio * to_float(x[i]) * sum_around(n, i, share_of<T>{dy, y, sums}));
   });
+}
+
+}  // namespace
+
+void lrn_forward(stream& s, const lrn_shape& l, const_values x, values y, float* sums) {
+  with_type_of(x, [&](auto one) { forward<decltype(one)>(s, l, x, y, sums); });
+}
+
+void lrn_backward(stream& s, const lrn_shape& l, const_values x, const_values y, const float* sums,
+                  const_values dy, values dx) {
+  with_type_of(x, [&](auto one) { backward<decltype(one)>(s, l, x, y, sums, dy, dx); });
 }
 
 }  // namespace poseidon::gpu

@@ -2,6 +2,7 @@
 //
 // Shapes   x, y, s, dy, dx [samples, channels, height, width], or across channels any that channel_shape can say; all
 //          overwritten
+// Types    all of one type, whichever; s is float32
 // Source   Krizhevsky, Sutskever & Hinton, "ImageNet classification with deep convolutional neural networks",
 //          NIPS 2012, §3.3.
 #pragma once
@@ -21,8 +22,8 @@ struct lrn_shape {
 };
 
 /// Keeps s in `sums` for the gradient.
-void lrn_forward(stream& s, const lrn_shape& l, const float* x, float* y, float* sums);
-void lrn_backward(stream& s, const lrn_shape& l, const float* x, const float* y, const float* sums,
-                  const float* dy, float* dx);
+void lrn_forward(stream& s, const lrn_shape& l, const_values x, values y, float* sums);
+void lrn_backward(stream& s, const lrn_shape& l, const_values x, const_values y, const float* sums,
+                  const_values dy, values dx);
 
 }  // namespace poseidon::gpu

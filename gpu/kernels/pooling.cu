@@ -1,5 +1,5 @@
 #include "gpu/kernels/pooling.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/map.hpp"
 #include "models/random.hpp"
 
 #include <cfloat>
@@ -79,10 +79,9 @@ POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index inner, ind
           smaller(c / p.stride_w + 1, p.out_width)};
 }
 
-}  // namespace
-
-void max_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
-              float* y, std::int32_t* choice) {
+template <class T>
+void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x, T* y,
+                 std::int32_t* choice) {
   const pool_shape p = shape;
   const index inner = to_index(planes.inner);
   for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
@@ -91,17 +90,18 @@ void max_pool(stream& s, const pool_shape& shape, const pool_planes& planes, con
     std::int32_t at = -1;
     for (int h = o.over.top; h < o.over.bottom; ++h) {
       for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = x[o.plane.at(h * p.width + w)];
+        const float v = to_float(x[o.plane.at(h * p.width + w)]);
         if (v > best) best = v, at = h * p.width + w;
       }
     }
-    y[i] = best;
+    y[i] = round_to<T>(best);
     choice[i] = at;
   });
 }
 
-void spread_to_choice(stream& s, const pool_shape& shape, const pool_planes& planes,
-                      const std::int32_t* choice, const float* dy, float* dx) {
+template <class T>
+void spread_to_choice_of(stream& s, const pool_shape& shape, const pool_planes& planes,
+                         const std::int32_t* choice, const T* dy, T* dx) {
   const pool_shape p = shape;
   const index inner = to_index(planes.inner);
   for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
@@ -111,29 +111,31 @@ void spread_to_choice(stream& s, const pool_shape& shape, const pool_planes& pla
     for (int h = at.top; h < at.bottom; ++h) {
       for (int w = at.left; w < at.right; ++w) {
         const std::size_t o = at.plane.at(h * p.out_width + w);
-        if (choice[o] == own) sum += dy[o];
+        if (choice[o] == own) sum += to_float(dy[o]);
       }
     }
-    dx[i] = sum;
+    dx[i] = round_to<T>(sum);
   });
 }
 
-void ave_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
-              float* y) {
+template <class T>
+void ave_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x, T* y) {
   const pool_shape p = shape;
   const index inner = to_index(planes.inner);
   for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
     const output o = output_of(p, inner, i);
     float sum = 0;
     for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) sum += x[o.plane.at(h * p.width + w)];
+      for (int w = o.over.left; w < o.over.right; ++w)
+        sum += to_float(x[o.plane.at(h * p.width + w)]);
     }
-    y[i] = sum / o.over.area;
+    y[i] = round_to<T>(sum / o.over.area);
   });
 }
 
-void ave_pool_backward(stream& s, const pool_shape& shape, const pool_planes& planes,
-                       const float* dy, float* dx) {
+template <class T>
+void ave_pool_backward_of(stream& s, const pool_shape& shape, const pool_planes& planes,
+                          const T* dy, T* dx) {
   const pool_shape p = shape;
   const index inner = to_index(planes.inner);
   for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
@@ -141,11 +143,57 @@ void ave_pool_backward(stream& s, const pool_shape& shape, const pool_planes& pl
     float sum = 0;
     for (int h = at.top; h < at.bottom; ++h) {
       for (int w = at.left; w < at.right; ++w) {
-        sum += dy[at.plane.at(h * p.out_width + w)] / window_of(p, h, w).area;
+        sum += to_float(dy[at.plane.at(h * p.out_width + w)]) / window_of(p, h, w).area;
       }
     }
-    dx[i] = sum;
+    dx[i] = round_to<T>(sum);
   });
+}
+
+template <class T>
+void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x,
+                      T* y) {
+  const pool_shape p = shape;
+  const index inner = to_index(planes.inner);
+  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
+    const output o = output_of(p, inner, i);
+    float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
+    for (int h = o.over.top; h < o.over.bottom; ++h) {
+      for (int w = o.over.left; w < o.over.right; ++w) {
+        const float v = to_float(x[o.plane.at(h * p.width + w)]);
+        weights += v;
+        sum += v * v;
+      }
+    }
+    y[i] = round_to<T>(sum / weights);
+  });
+}
+
+}  // namespace
+
+void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y,
+              std::int32_t* choice) {
+  with_type_of(x, [&](auto one) { max_pool_of<decltype(one)>(s, p, planes, x, y, choice); });
+}
+
+void spread_to_choice(stream& s, const pool_shape& p, const pool_planes& planes,
+                      const std::int32_t* choice, const_values dy, values dx) {
+  with_type_of(dy,
+               [&](auto one) { spread_to_choice_of<decltype(one)>(s, p, planes, choice, dy, dx); });
+}
+
+void ave_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y) {
+  with_type_of(x, [&](auto one) { ave_pool_of<decltype(one)>(s, p, planes, x, y); });
+}
+
+void ave_pool_backward(stream& s, const pool_shape& p, const pool_planes& planes, const_values dy,
+                       values dx) {
+  with_type_of(dy, [&](auto one) { ave_pool_backward_of<decltype(one)>(s, p, planes, dy, dx); });
+}
+
+void weighted_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x,
+                   values y) {
+  with_type_of(x, [&](auto one) { weighted_pool_of<decltype(one)>(s, p, planes, x, y); });
 }
 
 void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::size_t samples,
@@ -175,24 +223,6 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
     }
     y[i] = x[o.plane.at(at)];
     choice[i] = at;
-  });
-}
-
-void weighted_pool(stream& s, const pool_shape& shape, const pool_planes& planes, const float* x,
-                   float* y) {
-  const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, inner, i);
-    float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
-    for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = x[o.plane.at(h * p.width + w)];
-        weights += v;
-        sum += v * v;
-      }
-    }
-    y[i] = sum / weights;
   });
 }
 

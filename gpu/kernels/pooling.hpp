@@ -1,10 +1,12 @@
 // gpu/kernels/pooling.hpp - MAX, AVE and STOCHASTIC pooling of planes, with Caffe's windows.
 //
 // Shapes   x, dx [outer, height, width, inner]; y, dy, choice [outer, out_height, out_width, inner]
+// Types    x and y, dy and dx are of one type, whichever; drawn ones float32
 // Writes   outputs are overwritten; a gradient gathers from all windows of a pixel in their order, so it is the same
 //          in every run.
 #pragma once
 #include "gpu/runtime.hpp"
+#include "gpu/values.hpp"
 #include "models/pool_shape.hpp"
 
 #include <cstddef>
@@ -20,16 +22,16 @@ struct pool_planes {
 };
 
 /// `choice` receives where in its plane each maximum is, -1 if nothing compared as larger than nothing (NaN).
-void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x, float* y,
+void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y,
               std::int32_t* choice);
 /// The gradient of max_pool() and draw_pool().
 void spread_to_choice(stream& s, const pool_shape& p, const pool_planes& planes,
-                      const std::int32_t* choice, const float* dy, float* dx);
+                      const std::int32_t* choice, const_values dy, values dx);
 
 /// Sums divided by the window's size, in which padding counts and what lies beyond it does not.
-void ave_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x, float* y);
-void ave_pool_backward(stream& s, const pool_shape& p, const pool_planes& planes, const float* dy,
-                       float* dx);
+void ave_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y);
+void ave_pool_backward(stream& s, const pool_shape& p, const pool_planes& planes, const_values dy,
+                       values dx);
 
 /// The random numbers of one stochastic pooling in one pass, see models/random.hpp.
 struct pool_draw {
@@ -40,7 +42,7 @@ struct pool_draw {
 void draw_pool(stream& s, const pool_draw& draw, const pool_shape& p, std::size_t samples,
                std::size_t channels, const float* x, float* y, std::int32_t* choice);
 /// The values' mean with themselves as weights.
-void weighted_pool(stream& s, const pool_shape& p, const pool_planes& planes, const float* x,
-                   float* y);
+void weighted_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x,
+                   values y);
 
 }  // namespace poseidon::gpu

@@ -1,4 +1,5 @@
 // gpu/layers/activation.cpp - layers that map each value by itself: y = f(x), dx = dy * f'; and Dropout.
+#include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
 
@@ -18,18 +19,19 @@ class activation_kernel final : public kernel {
         backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
     // A ReLU in place asks for the sign of y even where a negative slope has turned it: so does Caffe's.
     if (c.in_place() && f.needs_x() && f.what != unary_function::kind::relu && backward_wanted_)
-      kept_ = c.allocate(top_.values() * sizeof(float));
+      kept_ = c.allocate(top_.bytes());
   }
 
   void forward(const pass&) override {
     if (forward_done_) return;
-    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+    if (kept_.size() != 0)
+      copy_values(compute_, top_.values(), bottom_.data, values_in(kept_, bottom_));
     apply(compute_, f_, top_.values(), bottom_.data, top_.data);
   }
 
   void backward(const pass&) override {
     if (!backward_wanted_) return;
-    const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+    const values x = kept_.size() != 0 ? values_in(kept_, bottom_) : bottom_.data;
     apply_derivative(compute_, f_, top_.values(), x, top_.data, top_.diff, bottom_.diff);
   }
 

@@ -1,4 +1,5 @@
 // gpu/layers/classes.cpp - layers over scores of classes: Softmax, SoftmaxWithLoss, InfogainLoss, Accuracy.
+#include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/layers/layers.hpp"
 #include "models/snapshot_io.hpp"
@@ -65,8 +66,7 @@ class softmax_loss_kernel final : public kernel {
     softmax_loss(compute_, shape_, rules_, probability_.floats(), labels_.data, loss_.data,
                  normalizer(), fault_);
     if (probability_top_ != nullptr)
-      copy_within_device(compute_, probability_top_->data, probability_.floats(),
-                         shape_.values() * sizeof(float));
+      copy_values(compute_, shape_.values(), probability_.floats(), probability_top_->data);
   }
 
   void backward(const pass&) override {
@@ -138,8 +138,7 @@ class infogain_kernel final : public kernel {
     infogain_loss(compute_, shape_, rules_, probability_.floats(), gains_, labels_.data, loss_.data,
                   normalizer(), fault_);
     if (probability_top_ != nullptr)
-      copy_within_device(compute_, probability_top_->data, probability_.floats(),
-                         shape_.values() * sizeof(float));
+      copy_values(compute_, shape_.values(), probability_.floats(), probability_top_->data);
   }
 
   void backward(const pass&) override {

@@ -46,7 +46,7 @@ class eltwise_kernel final : public kernel {
       for (std::size_t b = 2; b < bottoms_.size(); ++b)
         multiply(compute_, size_, top_.data, bottoms_[b].blob.data, top_.data);
     } else {
-      copy_within_device(compute_, top_.data, first.blob.data, size_ * sizeof(float));
+      copy_values(compute_, size_, first.blob.data, top_.data);
       fill(compute_, size_, std::int32_t{0}, winner());
       // As Caffe: of the first two the second wins a tie, later ones lose theirs.
       for (std::size_t b = 1; b < bottoms_.size(); ++b)
@@ -77,13 +77,13 @@ class eltwise_kernel final : public kernel {
     return bottoms_[0].backward_wanted && bottoms_[1].backward_wanted;
   }
   void write_diff(std::size_t b) {
-    float* dx = bottoms_[b].blob.diff;
+    const values dx = bottoms_[b].blob.diff;
     if (how_ == operation::SUM) {
       gpu::scale(compute_, size_, bottoms_[b].coefficient, top_.diff, dx);
     } else if (how_ == operation::MAX) {
       give_to_winner(compute_, size_, static_cast<std::int32_t>(b), winner(), top_.diff, dx);
     } else {  // the product of the others, without dividing: a factor may be zero
-      const float* so_far = top_.diff;
+      values so_far = top_.diff;
       for (std::size_t o = 0; o < bottoms_.size(); ++o) {
         if (o == b) continue;
         multiply(compute_, size_, so_far, bottoms_[o].blob.data, dx);
@@ -119,17 +119,16 @@ class split_kernel final : public kernel {
   void forward(const pass&) override {
     for (const gpu_blob* top : tops_)
       if (top->data != bottom_.data)
-        copy_within_device(compute_, top->data, bottom_.data, bottom_.values() * sizeof(float));
+        copy_values(compute_, bottom_.values(), bottom_.data, top->data);
   }
 
   void backward(const pass&) override {
     if (!backward_wanted_) return;
     const std::size_t n = bottom_.values();
     if (diffs_.empty()) {
-      clear(compute_, bottom_.diff, n * sizeof(float));
+      clear(compute_, bottom_.diff.at(), bottom_.bytes());
     } else if (diffs_.size() == 1) {
-      if (diffs_[0]->diff != bottom_.diff)
-        copy_within_device(compute_, bottom_.diff, diffs_[0]->diff, n * sizeof(float));
+      if (diffs_[0]->diff != bottom_.diff) copy_values(compute_, n, diffs_[0]->diff, bottom_.diff);
     } else {
       add_scaled(compute_, n, 1, diffs_[0]->diff, 1, diffs_[1]->diff, bottom_.diff);
       for (std::size_t t = 2; t < diffs_.size(); ++t)
@@ -171,7 +170,7 @@ class reshape_kernel final : public kernel {
 
  private:
   void copy(const float* from, float* to) {
-    if (from != to) copy_within_device(compute_, to, from, top_.values() * sizeof(float));
+    if (from != to) copy_values(compute_, top_.values(), from, to);
   }
 
   stream& compute_;
@@ -186,7 +185,7 @@ class join_kernel final : public kernel {
       : compute_(c.compute()), concat_(concat), whole_(concat ? c.top(0) : c.bottom(0)) {
     const shape& whole = *whole_.extents;
     const std::size_t axis = joined_axis_of(c.state.graph, c.layer);
-    const bool nhwc = c.order() == layout::nhwc;  // then the axis is the channels'
+    const bool nhwc = channels_last(c.order());  // then the axis is the channels'
     const auto inner = nhwc ? 1 : static_cast<std::size_t>(count(whole, axis + 1, whole.size()));
     std::size_t first = 0;
     for (std::size_t i = 0; i < (concat ? c.layer.bottoms : c.layer.tops).size(); ++i) {
@@ -227,10 +226,10 @@ class join_kernel final : public kernel {
     std::size_t first, length;  ///< in a run of the whole
     bool backward_wanted;
   };
-  void join(const part& p, const float* from, float* whole) {
+  void join(const part& p, const_values from, values whole) {
     copy_runs(compute_, {runs_, p.length, p.length, step_}, from, whole + p.first);
   }
-  void cut(const part& p, const float* whole, float* to) {
+  void cut(const part& p, const_values whole, values to) {
     copy_runs(compute_, {runs_, p.length, step_, p.length}, whole + p.first, to);
   }
 
@@ -277,7 +276,7 @@ class silence_kernel final : public kernel {
   }
   void forward(const pass&) override {}
   void backward(const pass&) override {
-    for (const gpu_blob* b : bottoms_) clear(compute_, b->diff, b->values() * sizeof(float));
+    for (const gpu_blob* b : bottoms_) clear(compute_, b->diff.at(), b->bytes());
   }
 
  private:
@@ -290,12 +289,10 @@ class parameter_kernel final : public kernel {
  public:
   explicit parameter_kernel(const layer_context& c)
       : compute_(c.compute()), top_(c.top(0)), values_(c.parameter(0)), gradient_(c.gradient(0)) {}
-  void forward(const pass&) override {
-    copy_within_device(compute_, top_.data, values_, top_.values() * sizeof(float));
-  }
+  void forward(const pass&) override { copy_values(compute_, top_.values(), values_, top_.data); }
   void backward(const pass&) override {
     if (top_.diff == nullptr || !gradient_.wanted()) return;
-    copy_within_device(compute_, gradient_.begin(), top_.diff, top_.values() * sizeof(float));
+    copy_values(compute_, top_.values(), top_.diff, gradient_.begin());
     gradient_.end();
   }
 

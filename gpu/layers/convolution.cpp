@@ -3,8 +3,9 @@
 // Convolution and Deconvolution as products of the library. A deconvolution is the data gradient of a convolution
 // whose images are its top, so the same three products serve both, with bottoms and tops exchanged.
 //
-// Parameters and their gradients are Caffe's, [out, in / group, kernel]. Products in NHWC want [out, kernel, in / group]:
-// weights are turned before them and gradients behind, which is little beside the images.
+// Parameters and their gradients are Caffe's, [out, in / group, kernel] of float32. Products in NHWC want [out, kernel,
+// in / group], those of bfloat16 weights of that: they are turned before the products and gradients behind, which is
+// little beside the images.
 #include "gpu/kernels/channels.hpp"
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
@@ -20,7 +21,7 @@ convolution_shape resolve(const layer_context& c, bool transposed) {
     const shape &bottom = c.bottom_shape(0), &top = c.top_shape(0);
     convolution_shape s = transposed ? resolve_convolution(c.layer, top, bottom)
                                      : resolve_convolution(c.layer, bottom, top);
-    s.nhwc = c.order() == layout::nhwc;
+    s.order = c.order();
     return s;
   } catch (const std::invalid_argument& e) {
     c.refuse(e.what());
@@ -34,30 +35,36 @@ class turned_weights {
       : compute_(c.compute()),
         out_(static_cast<std::size_t>(s.out)),
         in_(static_cast<std::size_t>(s.in / s.groups)),
-        taps_(static_cast<std::size_t>(s.area(s.kernel))) {
-    if (!s.nhwc || in_ == 1 || taps_ == 1) return;  // the order is the same
-    values_ = c.allocate(out_ * in_ * taps_ * sizeof(float));
+        taps_(static_cast<std::size_t>(s.area(s.kernel))),
+        type_(type_of(s.order)) {
+    const bool same_order = !channels_last(s.order) || in_ == 1 || taps_ == 1;
+    if (same_order && type_ == value_type::float32) return;
+    values_ = c.allocate(out_ * in_ * taps_ * width(type_));
     if (backward) gradient_ = c.allocate(values_.size());
   }
 
   /// Before the products of a forward pass; those of its backward pass have the same weights.
-  const float* turn(const float* weights) {
+  const_values turn(const float* weights) {
     if (values_.size() == 0) return weights;
-    gpu::turn(compute_, out_, in_, taps_, weights, values_.floats());
-    return values_.floats();
+    const values turned(values_.bytes(), type_);
+    gpu::turn(compute_, out_, in_, taps_, weights, turned);
+    return turned;
   }
   /// Where a product writes the gradient that is to be in `gradient`, and what puts it there.
-  [[nodiscard]] float* begin_gradient(float* gradient) {
-    return gradient_.size() == 0 ? gradient : gradient_.floats();
+  [[nodiscard]] values begin_gradient(float* gradient) {
+    if (gradient_.size() == 0) return gradient;
+    return {gradient_.bytes(), type_};
   }
   void end_gradient(float* gradient) {
-    if (gradient_.size() != 0) gpu::turn(compute_, out_, taps_, in_, gradient_.floats(), gradient);
+    if (gradient_.size() != 0)
+      gpu::turn(compute_, out_, taps_, in_, begin_gradient(gradient), gradient);
   }
 
  private:
   stream& compute_;
   std::size_t out_, in_, taps_;
-  device_memory values_, gradient_;  // none where the order is the same
+  value_type type_;
+  device_memory values_, gradient_;  // none where weights are as the products take them
 };
 
 class convolution_kernel final : public kernel {
@@ -109,7 +116,7 @@ class convolution_kernel final : public kernel {
                              scratch_.bytes());
     });
     add_up(weight_gradient_, [this](const pair& p, float* gradient) {
-      float* const dw = turned_.begin_gradient(gradient);
+      const values dw = turned_.begin_gradient(gradient);
       if (transposed_) {
         products_.weight_gradient(p.top.diff, p.bottom.data, dw);
       } else {
@@ -163,7 +170,7 @@ class convolution_kernel final : public kernel {
   convolution_shape shape_;
   convolution products_;
   turned_weights turned_;
-  const float* weights_ = nullptr;  // as the products take them, since forward()
+  const_values weights_;  // as the products take them, since forward()
   channel_shape channels_;
   std::vector<pair> pairs_;
   device_memory sum_, scratch_;
@@ -174,7 +181,7 @@ class convolution_kernel final : public kernel {
 /// Groups gain nothing by plans of cuDNN, so they take what comes.
 layout_wish convolution_layout(const net& n, const net_layer& l) {
   if (n.blobs[l.bottoms[0]].shape.size() != 4) return layout_wish::nchw;
-  return l.spec.convolution_param().group() > 1 ? layout_wish::as_bottom : layout_wish::nhwc;
+  return l.spec.convolution_param().group() > 1 ? layout_wish::as_bottom : layout_wish::inside;
 }
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {

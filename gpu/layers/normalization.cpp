@@ -79,7 +79,7 @@ class batch_norm_kernel final : public kernel {
     if (pair_ != nullptr) return;
     // The values that backward() needs are the top's, unless somebody overwrites those.
     if (backward_wanted_ && uses_batch_ && (c.in_place() || is_overwritten(c)))
-      kept_ = c.allocate(top_.values() * sizeof(float));
+      kept_ = c.allocate(top_.bytes());
   }
 
   void forward(const pass&) override {
@@ -90,7 +90,7 @@ class batch_norm_kernel final : public kernel {
                       statistics_);
     }
     if (pair_ == nullptr)
-      normalize(compute_, channels_, bottom_.data, statistics_, top_.data, kept_.floats());
+      normalize(compute_, channels_, bottom_.data, statistics_, top_.data, kept());
   }
 
   void backward(const pass& p) override {
@@ -99,11 +99,11 @@ class batch_norm_kernel final : public kernel {
                    change_[1], change_[2]);
     if (!backward_wanted_) return;
     if (pair_ != nullptr) {
-      normalize_scaled_backward(compute_, channels_, pair_->normalized.floats(), top_.diff,
+      normalize_scaled_backward(compute_, channels_, values_in(pair_->normalized, top_), top_.diff,
                                 pair_->after, statistics_.scale, pair_->means, bottom_.diff);
     } else if (uses_batch_) {
-      normalize_backward(compute_, channels_, kept_.size() != 0 ? kept_.floats() : top_.data,
-                         top_.diff, statistics_.scale, means_, bottom_.diff, scratch_.bytes());
+      normalize_backward(compute_, channels_, kept_.size() != 0 ? kept() : top_.data, top_.diff,
+                         statistics_.scale, means_, bottom_.diff, scratch_.bytes());
     } else {
       scale_channels(compute_, channels_, top_.diff, statistics_.scale, nullptr, bottom_.diff);
     }
@@ -122,10 +122,13 @@ class batch_norm_kernel final : public kernel {
     pair_->x = bottom_.data;
     pair_->statistics = statistics_;
     if (goes_back) {
-      pair_->normalized = c.allocate(top_.values() * sizeof(float));
+      pair_->normalized = c.allocate(top_.bytes());
       pair_->own = c.allocate(4 * channels_.channels * sizeof(float));
     }
     c.state.normalizations[*next] = pair_;
+  }
+  [[nodiscard]] values kept() const {
+    return kept_.size() == 0 ? values() : values_in(kept_, top_);
   }
   static bool is_overwritten(const layer_context& c) {
     const auto next = consumer(c.state.graph, c.layer.tops[0], c.index);

@@ -19,8 +19,8 @@ class pooling_kernel final : public kernel {
         shape_(resolve_pooling(c.layer, c.bottom_shape(0), c.top_shape(0))),
         samples_(static_cast<std::size_t>(c.bottom_shape(0)[0])),
         channels_(static_cast<std::size_t>(c.bottom_shape(0)[1])),
-        planes_(c.order() == layout::nhwc ? pool_planes{samples_, channels_}
-                                          : pool_planes{samples_ * channels_, 1}),
+        planes_(channels_last(c.order()) ? pool_planes{samples_, channels_}
+                                         : pool_planes{samples_ * channels_, 1}),
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         mask_(c.layer.tops.size() > 1 ? &c.top(1) : nullptr),
@@ -73,10 +73,10 @@ class pooling_kernel final : public kernel {
 
 }  // namespace
 
-/// What is drawn at random is drawn by the place in NCHW.
+/// What is drawn at random is drawn by the place in NCHW, and the places that a second top has are not images.
 layout_wish pooling_layout(const net&, const net_layer& l) {
-  return l.spec.pooling_param().pool() == pooling::STOCHASTIC ? layout_wish::nchw
-                                                              : layout_wish::as_bottom;
+  const bool drawn = l.spec.pooling_param().pool() == pooling::STOCHASTIC;
+  return drawn || l.tops.size() > 1 ? layout_wish::nchw : layout_wish::as_bottom;
 }
 
 std::unique_ptr<kernel> make_pooling(const layer_context& c) {

@@ -1,5 +1,6 @@
 // gpu/layers/scale.cpp - Scale, Bias and PReLU: layers with numbers of their own for each channel.
 #include "gpu/kernels/channels.hpp"
+#include "gpu/kernels/copies.hpp"
 #include "gpu/layers/layers.hpp"
 #include "gpu/normalization.hpp"
 #include "models/factor_axes.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 /// The axes before the factor's (the bias's, for Bias), its own, and those behind, in NCHW.
 channel_shape resolve(const layer_context& c) {
-  if (c.order() == layout::nhwc) return c.channels_of(c.bottom_shape(0));
+  if (channels_last(c.order())) return c.channels_of(c.bottom_shape(0));
   const shape& own = c.layer.bottoms.size() > 1
                          ? c.bottom_shape(1)
                          : c.state.graph.parameters[c.layer.parameters.at(0)].shape;
@@ -55,8 +56,7 @@ class scale_kernel final : public kernel {
       bias_.gradient = c.gradient(slot);
     }
     pair_with_normalization(c);
-    if (pair_ == nullptr && c.in_place() && factor_.wanted())
-      kept_ = c.allocate(top_.values() * sizeof(float));
+    if (pair_ == nullptr && c.in_place() && factor_.wanted()) kept_ = c.allocate(top_.bytes());
     if (factor_.wanted() || bias_.wanted() || pair_ != nullptr)
       scratch_ = c.allocate(sum_scratch_bytes(channels_));
   }
@@ -64,15 +64,17 @@ class scale_kernel final : public kernel {
   void forward(const pass&) override {
     if (pair_ != nullptr)
       return normalize_scaled(compute_, channels_, pair_->x, pair_->statistics, factor_.values,
-                              bias_.values, relu_slope_, pair_->normalized.floats(), top_.data);
-    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+                              bias_.values, relu_slope_, values_in(pair_->normalized, top_),
+                              top_.data);
+    if (kept_.size() != 0)
+      copy_values(compute_, top_.values(), bottom_.data, values_in(kept_, bottom_));
     scale_channels(compute_, channels_, bottom_.data, factor_.values, bias_.values, top_.data);
   }
 
   void backward(const pass&) override {
     if (pair_ != nullptr) return sum_for_both();
     if (factor_.wanted()) {
-      const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+      const values x = kept_.size() != 0 ? values_in(kept_, bottom_) : bottom_.data;
       dot_channels(compute_, channels_, top_.diff, x, factor_.begin(), scratch_.bytes());
       factor_.end();
     }
@@ -102,7 +104,7 @@ class scale_kernel final : public kernel {
   void sum_for_both() {
     const auto begin = [](operand& o) { return o.wanted() ? o.begin() : nullptr; };
     float *const dfactor = begin(factor_), *const dbias = begin(bias_);
-    sum_scaled(compute_, channels_, pair_->normalized.floats(), top_.diff, factor_.values,
+    sum_scaled(compute_, channels_, values_in(pair_->normalized, top_), top_.diff, factor_.values,
                bias_.values, pair_->after, dfactor, dbias, pair_->means, scratch_.bytes());
     if (dfactor != nullptr) factor_.end();
     if (dbias != nullptr) bias_.end();
@@ -132,17 +134,17 @@ class prelu_kernel final : public kernel {
         gradient_(c.gradient(0)) {
     channels_ = c.channels_of(c.bottom_shape(0));
     if (gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
-    if (c.in_place() && (backward_wanted_ || gradient_.wanted()))
-      kept_ = c.allocate(top_.values() * sizeof(float));
+    if (c.in_place() && (backward_wanted_ || gradient_.wanted())) kept_ = c.allocate(top_.bytes());
   }
 
   void forward(const pass&) override {
-    if (kept_.size() != 0) copy_within_device(compute_, kept_.bytes(), bottom_.data, kept_.size());
+    if (kept_.size() != 0)
+      copy_values(compute_, top_.values(), bottom_.data, values_in(kept_, bottom_));
     prelu_forward(compute_, channels_, bottom_.data, slope_, shared_, top_.data);
   }
 
   void backward(const pass&) override {
-    const float* x = kept_.size() != 0 ? kept_.floats() : bottom_.data;
+    const values x = kept_.size() != 0 ? values_in(kept_, bottom_) : bottom_.data;
     if (gradient_.wanted()) {
       prelu_gradient(compute_, channels_, x, shared_, top_.diff, gradient_.begin(),
                      scratch_.bytes());

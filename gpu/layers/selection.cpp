@@ -37,10 +37,9 @@ class crop_kernel final : public kernel {
     take_box(compute_, box_, top_.values(), bottom_.data, top_.data);
   }
   void backward(const pass&) override {
-    if (reference_ != nullptr)
-      clear(compute_, reference_->diff, reference_->values() * sizeof(float));
+    if (reference_ != nullptr) clear(compute_, reference_->diff.at(), reference_->bytes());
     if (!backward_wanted_) return;
-    clear(compute_, bottom_.diff, bottom_.values() * sizeof(float));
+    clear(compute_, bottom_.diff.at(), bottom_.bytes());
     put_box(compute_, box_, top_.values(), top_.diff, bottom_.diff);
   }
 

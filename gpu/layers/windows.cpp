@@ -87,7 +87,7 @@ class spp_kernel final : public kernel {
     for (const level& l : levels_) {
       const std::size_t length = channels_ * l.windows.out_plane();
       copy_runs(compute_, {samples_, length, row_, length}, top_.diff + l.first, l.bins.floats());
-      float* const to = &l == &levels_.front() ? bottom_.diff : of_level_.floats();
+      const values to = &l == &levels_.front() ? bottom_.diff : values(of_level_.floats());
       if (is_max_) {
         spread_to_choice(compute_, l.windows, planes, l.choices(), l.bins.floats(), to);
       } else {

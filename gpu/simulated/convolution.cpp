@@ -5,6 +5,7 @@
 #include "gpu/tuning.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -111,30 +112,38 @@ class window_matrix {
   std::vector<float> values_;
 };
 
-/// One operand of a convolution in NCHW, whatever it is in: the one that is written goes back when this ends.
+/// One operand of a convolution in NCHW and float32, whatever it is in: the one that is written goes back when this ends.
 class in_nchw {
  public:
   in_nchw(const convolution_shape& s, std::int64_t outer, std::int64_t channels,
-          const extents& area, const float* values, const float* written)
-      : values_(const_cast<float*>(values)), given_(values_), is_written_(values == written) {
-    if (!s.nhwc) return;
+          const extents& area, const_values given, const_values written)
+      : order_(s.order),
+        given_(static_cast<std::byte*>(const_cast<void*>(given.at()))),
+        is_written_(given == written) {
+    if (!channels_last(order_)) return;
     shape_ = {outer, channels, area[1], area[2]};
     turned_.resize(static_cast<std::size_t>(count(shape_)));
-    to_nchw(shape_, {given_, turned_.size()}, turned_);
-    values_ = turned_.data();
+    if (!is_written_) to_nchw(shape_, order_, there(), turned_);
   }
   ~in_nchw() {
-    if (is_written_ && !turned_.empty()) to_nhwc(shape_, turned_, {given_, turned_.size()});
+    if (is_written_ && !turned_.empty()) from_nchw(shape_, turned_, order_, there());
   }
   in_nchw(const in_nchw&) = delete;
   in_nchw& operator=(const in_nchw&) = delete;
-  [[nodiscard]] float* values() { return values_; }
+  [[nodiscard]] float* floats() {
+    return channels_last(order_) ? turned_.data() : reinterpret_cast<float*>(given_);
+  }
 
  private:
+  [[nodiscard]] std::span<std::byte> there() const {
+    return {given_, turned_.size() * width(type_of(order_))};
+  }
+
+  layout order_;
+  std::byte* given_;
+  bool is_written_;
   shape shape_;
   std::vector<float> turned_;
-  float *values_, *given_;
-  bool is_written_;
 };
 
 /// Adds up every product into what `direction` writes, which is zero at first.
@@ -174,22 +183,25 @@ struct convolution::state {
   std::array<std::size_t, 3> ways{};  // by direction
 
   /// One of the three is written, whatever its type says.
-  void enqueue(convolution_direction direction, bool was_wanted, const float* x, const float* w,
-               const float* y, float* written, std::int64_t values) {
+  void enqueue(convolution_direction direction, bool was_wanted, const_values x, const_values w,
+               const_values y, values written, std::int64_t count) {
     if (!was_wanted)
       throw error(error_kind::misused, 0,
                   "a convolution is asked for a direction it was not made for");
+    for (const const_values& v : {x, w, y})
+      if (v.type() != type_of(shape.order))
+        throw error(error_kind::misused, 0, "a convolution is given values of another type");
     auto& machine = simulated::the_machine();
     const double ms =
         machine.options().convolution_ms.at(ways[static_cast<std::size_t>(direction)]);
     simulated::enqueue_kernel(
         with.on(), [=, &machine, s = shape, all = products, device = with.on().device()] {
           machine.spend(device, ms);
-          std::fill_n(written, values, 0.0f);
+          std::memset(written.at(), 0, static_cast<std::size_t>(count) * width(written.type()));
           in_nchw images(s, s.batch, s.in, s.image, x, written),
               weights(s, s.out, s.in / s.groups, s.kernel, w, written),
               results(s, s.batch, s.out, s.result, y, written);
-          convolve(s, *all, direction, images.values(), weights.values(), results.values());
+          convolve(s, *all, direction, images.floats(), weights.floats(), results.floats());
         });
   }
 };
@@ -203,35 +215,35 @@ convolution::convolution(library& with, const convolution_shape& shape,
     if (!is_wanted) return;
     std::size_t& way = state_->ways[static_cast<std::size_t>(direction)];
     way = fastest_way(with, {shape, direction}, count,
-                      [&](std::size_t i, float* x, float* w, float* y) {
+                      [&](std::size_t i, values x, values w, values y) {
                         way = i;
                         run(x, w, y);
                       });
   };
   choose(wanted.forward, convolution_direction::forward,
-         [this](float* x, float* w, float* y) { forward(x, w, y); });
+         [this](values x, values w, values y) { forward(x, w, y); });
   choose(wanted.data_gradient, convolution_direction::data_gradient,
-         [this](float* x, float* w, float* y) { data_gradient(w, y, x); });
+         [this](values x, values w, values y) { data_gradient(w, y, x); });
   choose(wanted.weight_gradient, convolution_direction::weight_gradient,
-         [this](float* x, float* w, float* y) { weight_gradient(x, y, w); });
+         [this](values x, values w, values y) { weight_gradient(x, y, w); });
 }
 convolution::~convolution() = default;
 convolution::convolution(convolution&&) noexcept = default;
 convolution& convolution::operator=(convolution&&) noexcept = default;
 
-void convolution::forward(const float* x, const float* w, float* y) {
+void convolution::forward(const_values x, const_values w, values y) {
   const auto& s = state_->shape;
   state_->enqueue(convolution_direction::forward, state_->wanted.forward, x, w, y, y,
                   s.batch * s.result_values());
 }
 
-void convolution::data_gradient(const float* w, const float* dy, float* dx) {
+void convolution::data_gradient(const_values w, const_values dy, values dx) {
   const auto& s = state_->shape;
   state_->enqueue(convolution_direction::data_gradient, state_->wanted.data_gradient, dx, w, dy, dx,
                   s.batch * s.image_values());
 }
 
-void convolution::weight_gradient(const float* x, const float* dy, float* dw) {
+void convolution::weight_gradient(const_values x, const_values dy, values dw) {
   const auto& s = state_->shape;
   state_->enqueue(convolution_direction::weight_gradient, state_->wanted.weight_gradient, x, dw, dy,
                   dw, s.weight_values());

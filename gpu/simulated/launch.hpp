@@ -46,19 +46,20 @@ void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, L
   if (columns == 0) return;
   const std::size_t part_count = column_parts(rows, columns);
   const index row_count = to_index(rows), column_count = to_index(columns),
-              parts = to_index(part_count), part_rows = to_index((rows + parts - 1) / parts);
+              lanes = block_threads / block_columns(columns), parts = to_index(part_count),
+              part_rows = to_index((rows + parts - 1) / parts);
   T* const results = reinterpret_cast<T*>(scratch);
   simulated::enqueue_kernel(s, [=] {
-    std::array<T, block_lanes> partial;
+    std::array<T, block_threads> partial;
     for (index part = 0; part < parts; ++part) {
       const index first = part * part_rows, end = std::min(row_count, first + part_rows);
       for (index column = 0; column < column_count; ++column) {
-        partial.fill(start);
+        std::fill_n(partial.begin(), lanes, start);
         for (index r = first; r < end; ++r) {
-          T& mine = partial[(r - first) % block_lanes];
+          T& mine = partial[(r - first) % lanes];
           mine = combine(mine, load(r, column));
         }
-        for (index half = block_lanes / 2; half > 0; half /= 2)
+        for (index half = lanes / 2; half > 0; half /= 2)
           for (index t = 0; t < half; ++t) partial[t] = combine(partial[t], partial[t + half]);
         results[std::size_t{part} * column_count + column] = partial[0];
       }

@@ -74,6 +74,18 @@ class Gpu(unittest.TestCase):
                     for ours, theirs in zip(self.losses(), losses):
                         self.assertAlmostEqual(ours, theirs, delta=2e-3)
 
+    def test_in_bfloat16_it_learns_the_same(self):
+        for kind in ({}, {"norm": True}):
+            with self.subTest(**kind):
+                self.train("cpu", ["--devices", "cpu:1"], lr=0.005, **kind)  # calm: steps far apart would part further
+                losses = self.losses()
+                self.train("gpu", gpu(math="bf16"), lr=0.005, **kind)
+                rounded = self.losses()
+                self.assertEqual(len(rounded), ITERATIONS)
+                self.assertNotEqual(rounded, losses)  # or nothing was
+                for ours, theirs in zip(rounded, losses):
+                    self.assertAlmostEqual(ours / theirs, 1, delta=0.03)
+
     def test_a_model_is_tested_on_gpus_as_on_the_cpu(self):
         weights = self.train("trained", ["--devices", "cpu:1"])
         net = self.cluster.folder / "trained.net.prototxt"

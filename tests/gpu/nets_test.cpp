@@ -19,9 +19,10 @@ net zoo_net(const std::string& folder, std::int64_t samples, const shape& pictur
 }
 
 /// Loss and gradients of one pass, with the layers' usual memory: blobs share places.
-void check_training_in(device_layout layout, const net& n, std::size_t classes, double tolerance) {
-  CAPTURE(layout == device_layout::nhwc);
-  running_net cpu(n), gpu(n, {}, strict_gpu(layout));
+void check_training_on(const std::shared_ptr<device>& with, const comparison& agree, const net& n,
+                       std::size_t classes) {
+  CAPTURE(with->describe());
+  running_net cpu(n), gpu(n, {}, with);
   for (const net_layer& l : n.layers) {
     if (!is_source(l)) continue;
     const auto pictures = noise(cpu.size(l.tops[0]), 1);
@@ -40,11 +41,11 @@ void check_training_in(device_layout layout, const net& n, std::size_t classes, 
     }
     for (const std::size_t b : n.outputs) {
       CAPTURE(n.blobs[b].name);
-      CHECK(deviation(gpu.data(n.blobs[b].name), cpu.data(n.blobs[b].name)) <= tolerance);
+      agree(gpu.data(n.blobs[b].name), cpu.data(n.blobs[b].name));
     }
     for (std::size_t p = 0; p < n.parameters.size(); ++p) {
       CAPTURE(n.parameters[p].name);
-      CHECK(deviation(gpu.gradient(p), cpu.gradient(p)) <= tolerance);
+      agree(gpu.gradient(p), cpu.gradient(p));
     }
     for (auto& values : {&cpu.parameters, &gpu.parameters})
       for (auto& v : *values)
@@ -55,7 +56,15 @@ void check_training_in(device_layout layout, const net& n, std::size_t classes, 
 }
 
 void check_training(const net& n, std::size_t classes, double tolerance) {
-  for (const device_layout layout : both_layouts) check_training_in(layout, n, classes, tolerance);
+  const comparison same = [&](const auto& ours, const auto& wanted) {
+    CHECK(deviation(ours, wanted) <= tolerance);
+  };
+  const comparison alike = [](const auto& ours, const auto& wanted) {
+    CHECK(distance(ours, wanted) <= rounded_numbers);
+  };
+  for (const device_layout layout : both_layouts)
+    check_training_on(strict_gpu(layout), same, n, classes);
+  check_training_on(bf16_gpu(), alike, n, classes);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -58,11 +59,14 @@ constexpr convolution_direction directions[] = {convolution_direction::forward,
                                                 convolution_direction::data_gradient,
                                                 convolution_direction::weight_gradient};
 
-std::vector<std::tuple<convolution_direction, math, bool>> every_way() {
-  std::vector<std::tuple<convolution_direction, math, bool>> all;
-  for (const auto direction : directions)
+std::vector<std::tuple<convolution_direction, math, layout>> every_way() {
+  std::vector<std::tuple<convolution_direction, math, layout>> all;
+  for (const auto direction : directions) {
     for (const auto precision : {math::fp32, math::tf32})
-      for (const bool nhwc : {false, true}) all.emplace_back(direction, precision, nhwc);
+      for (const layout order : {layout::nchw, layout::nhwc})
+        all.emplace_back(direction, precision, order);
+    all.emplace_back(direction, math::bf16, layout::nhwc_bf16);
+  }
   return all;
 }
 
@@ -73,12 +77,11 @@ bool notes_have(const convolution_plan& p, cudnnBackendNumericalNote_t note) {
 }  // namespace
 
 TEST_CASE(
-    "plans: cuDNN can compute every convolution of the zoo, in TF32 and strictly, in NCHW and "
-    "NHWC, "
-    "always alike") {
+    "plans: cuDNN can compute every convolution of the zoo, in TF32 and strictly in NCHW and "
+    "NHWC, and in bfloat16, always alike") {
   const cudnn_device device = an_h200();
   std::set<std::tuple<convolution_shape, convolution_direction, math>> seen;
-  std::size_t workspace[2] = {};  // of all plans in TF32, by NHWC
+  std::map<layout, std::size_t> workspace;  // of all plans but strict ones
   for (const std::string folder :
        {"lenet", "cifar10_quick", "cifar10_full", "alexnet", "caffenet", "googlenet", "vgg16",
         "vgg19", "vgg19_22k", "resnet50", "resnet152", "inception_v3"}) {
@@ -86,15 +89,15 @@ TEST_CASE(
     for (const net_layer& l : n.layers) {
       if (l.type != "Convolution") continue;
       auto shape = resolve_convolution(l, n.blobs[l.bottoms[0]].shape, n.blobs[l.tops[0]].shape);
-      for (const auto& [direction, precision, nhwc] : every_way()) {
-        shape.nhwc = nhwc;
+      for (const auto& [direction, precision, order] : every_way()) {
+        shape.order = order;
         if (!seen.insert({shape, direction, precision}).second) continue;
         library_options wishes;
         wishes.precision = precision;
         wishes.deterministic = true;
         CAPTURE(folder);
         CAPTURE(l.name);
-        CAPTURE(nhwc);
+        CAPTURE(static_cast<int>(order));
         try {
           const convolution_plan plan(device, shape, direction, wishes);
           CHECK(plan.workspace_bytes() <= wishes.workspace_bytes);
@@ -102,7 +105,7 @@ TEST_CASE(
           if (precision == math::fp32)
             CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
           else
-            workspace[nhwc] += plan.workspace_bytes();
+            workspace[order] += plan.workspace_bytes();
         } catch (const error& e) {
           FAIL_CHECK(e.what());
         }
@@ -110,9 +113,11 @@ TEST_CASE(
     }
   }
   CHECK(seen.size() > 1000);
-  MESSAGE("workspaces in TF32: " << workspace[0] / 1000000 << " MB in NCHW, "
-                                 << workspace[1] / 1000000 << " MB in NHWC");
-  CHECK(workspace[1] < workspace[0] / 2);  // what images are turned around in
+  MESSAGE("workspaces: " << workspace[layout::nchw] / 1000000 << " MB in NCHW, "
+                         << workspace[layout::nhwc] / 1000000 << " MB in NHWC, "
+                         << workspace[layout::nhwc_bf16] / 1000000 << " MB in NHWC of bfloat16");
+  // What images are turned around in.
+  CHECK(workspace[layout::nhwc] < workspace[layout::nchw] / 2);
 }
 
 TEST_CASE("plans: --autotune has several ways to try, the first of which is the one without it") {

@@ -21,8 +21,8 @@ std::filesystem::path plugin_file;
 
 namespace poseidon::test {
 
-std::shared_ptr<device> strict_gpu(device_layout layout) {
-  return app::open_devices(plugin_file, strict_choice(layout), make_cpu_device(), "GPU 0");
+std::shared_ptr<device> make_gpu(const plugin_choice& choice) {
+  return app::open_devices(plugin_file, choice, make_cpu_device(), "GPU 0");
 }
 
 }  // namespace poseidon::test

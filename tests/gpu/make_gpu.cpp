@@ -3,8 +3,8 @@
 
 namespace poseidon::test {
 
-std::shared_ptr<device> strict_gpu(device_layout layout) {
-  return gpu::make_device(strict_choice(layout), make_cpu_device());
+std::shared_ptr<device> make_gpu(const plugin_choice& choice) {
+  return gpu::make_device(choice, make_cpu_device());
 }
 
 }  // namespace poseidon::test
