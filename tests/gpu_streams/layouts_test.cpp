@@ -145,7 +145,7 @@ TEST_CASE("layouts: blobs that are the same both ways, or change their size, are
   CHECK(std::count(chosen.blobs.begin(), chosen.blobs.end(), layout::nhwc) == 0);
 }
 
-TEST_CASE("layouts: in bfloat16 a net's blobs take half the memory") {
+TEST_CASE("layouts: in bfloat16 a net takes less memory, its images half") {
   const net n = zoo_net("cifar10_full", 50);
   const auto bytes_with = [&](device_math math) {
     simulated::configure({});
