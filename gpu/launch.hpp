@@ -24,6 +24,7 @@
 #include "gpu/values.hpp"
 #include "models/annotations.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace poseidon::gpu {
@@ -42,21 +43,31 @@ inline constexpr index block_threads = 256;
   return static_cast<index>(n);
 }
 
-/// Columns that a block of reduce_columns() reads side by side, up to 32; its other threads take turns with their rows.
-[[nodiscard]] inline index block_columns(std::size_t columns) {
-  index wide = 32;
-  while (wide > 1 && wide / 2 >= columns) wide /= 2;
-  return wide;
+/// How reduce_columns() shares its work: blocks of `across` columns by parts of the rows.
+struct column_cut {
+  index rows = 0, columns = 0;
+  index across = 1;  ///< a power of 2: a block's other threads take turns with the rows
+  index parts = 1, part_rows = 0;
+
+  [[nodiscard]] POSEIDON_HOST_DEVICE index lanes() const { return block_threads / across; }
+};
+
+/// Parts so many that there are some blocks for every multiprocessor.
+[[nodiscard]] inline column_cut cut_columns(std::size_t rows, std::size_t columns) {
+  constexpr std::size_t blocks = 1024;
+  column_cut p{to_index(rows), to_index(columns)};
+  while (p.across < 32 && p.across < columns) p.across *= 2;
+  const std::size_t wide = (columns + p.across - 1) / p.across, least_rows = 8 * p.lanes();
+  const std::size_t most = std::max<std::size_t>(1, (rows + least_rows - 1) / least_rows);
+  p.parts =
+      to_index(std::min(most, std::max<std::size_t>(1, blocks / std::max<std::size_t>(1, wide))));
+  p.part_rows = to_index((rows + p.parts - 1) / p.parts);
+  return p;
 }
 
-/// Into how many parts reduce_columns() cuts the rows, so that there are some blocks for every multiprocessor.
+/// Results that reduce_columns() has for each column before it combines them.
 [[nodiscard]] inline std::size_t column_parts(std::size_t rows, std::size_t columns) {
-  constexpr std::size_t blocks = 1024;
-  const std::size_t across = block_columns(columns), least_rows = 8 * (block_threads / across);
-  const std::size_t wide = (columns + across - 1) / across;
-  const std::size_t most = (rows + least_rows - 1) / least_rows;
-  const std::size_t parts = wide == 0 || wide > blocks ? 1 : blocks / wide;
-  return parts < most ? parts : most == 0 ? 1 : most;
+  return cut_columns(rows, columns).parts;
 }
 
 }  // namespace poseidon::gpu
@@ -66,3 +77,27 @@ inline constexpr index block_threads = 256;
 #else
 #include "gpu/simulated/launch.hpp"
 #endif
+
+namespace poseidon::gpu {
+
+/// Of reduce_columns(): one column's result in one part.
+template <class T>
+struct part_of_column {
+  const T* parts;
+  index columns;
+  POSEIDON_DEVICE T operator()(index column, index part) const {
+    return parts[std::size_t{part} * columns + column];
+  }
+};
+
+template <class T, class Load, class Combine, class Store>
+void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, Load load,
+                    Combine combine, Store store, std::byte* scratch) {
+  if (columns == 0) return;
+  const column_cut p = cut_columns(rows, columns);
+  T* const results = reinterpret_cast<T*>(scratch);
+  reduce_parts(s, p, start, load, combine, results);
+  reduce_rows<T>(s, columns, p.parts, start, part_of_column<T>{results, p.columns}, combine, store);
+}
+
+}  // namespace poseidon::gpu

@@ -62,24 +62,18 @@ template <class Void, class Float, class Bf16>
 class typed_values {
  public:
   typed_values() = default;
-  typed_values(std::nullptr_t) {}       // NOLINT(google-explicit-constructor)
-  typed_values(Float* at) : at_(at) {}  // NOLINT(google-explicit-constructor)
-  typed_values(Bf16* at)
-      : at_(at), type_(value_type::bfloat16) {}  // NOLINT(google-explicit-constructor)
+  typed_values(std::nullptr_t) {}
+  typed_values(Float* at) : at_(at) {}
+  typed_values(Bf16* at) : at_(at), type_(value_type::bfloat16) {}
   typed_values(Void* at, value_type type) : at_(at), type_(type) {}
   template <class V, class F, class H>
-  typed_values(const typed_values<V, F, H>& v)
-      : at_(v.at()), type_(v.type()) {}  // NOLINT(google-explicit-constructor)
+  typed_values(const typed_values<V, F, H>& v) : at_(v.at()), type_(v.type()) {}
 
   [[nodiscard]] Void* at() const { return at_; }
   [[nodiscard]] value_type type() const { return type_; }
 
-  operator Float*() const {
-    return static_cast<Float*>(as(value_type::float32));
-  }  // NOLINT(google-explicit-constructor)
-  operator Bf16*() const {
-    return static_cast<Bf16*>(as(value_type::bfloat16));
-  }  // NOLINT(google-explicit-constructor)
+  operator Float*() const { return static_cast<Float*>(as(value_type::float32)); }
+  operator Bf16*() const { return static_cast<Bf16*>(as(value_type::bfloat16)); }
 
   /// n values on.
   [[nodiscard]] typed_values operator+(std::size_t n) const {

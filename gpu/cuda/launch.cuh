@@ -40,15 +40,14 @@ __global__ void reduce(index columns, T start, Load load, Combine combine, Store
 /// A block per `across` columns, a power of 2, and part of the rows. Of the threads that share a column each combines its
 /// turn of the rows, then halves combine with halves.
 template <class T, class Load, class Combine>
-__global__ void reduce_parts(index rows, index columns, index across, index part_rows, T start,
-                             Load load, Combine combine, T* parts) {
+__global__ void reduce_parts(column_cut p, T start, Load load, Combine combine, T* parts) {
   __shared__ T partial[block_threads];
-  const index lanes = block_threads / across, lane = threadIdx.x / across;
-  const std::uint64_t column = std::uint64_t{blockIdx.x} * across + threadIdx.x % across;
-  const std::uint64_t first = std::uint64_t{blockIdx.y} * part_rows, past = first + part_rows;
-  const std::uint64_t end = past < rows ? past : rows;
+  const index lanes = p.lanes(), lane = threadIdx.x / p.across;
+  const std::uint64_t column = std::uint64_t{blockIdx.x} * p.across + threadIdx.x % p.across;
+  const std::uint64_t first = std::uint64_t{blockIdx.y} * p.part_rows, past = first + p.part_rows;
+  const std::uint64_t end = past < p.rows ? past : p.rows;
   T mine = start;
-  if (column < columns) {
+  if (column < p.columns) {
 #pragma unroll 4
     for (std::uint64_t r = first + lane; r < end; r += lanes)
       mine = combine(mine, load(static_cast<index>(r), static_cast<index>(column)));
@@ -57,22 +56,12 @@ __global__ void reduce_parts(index rows, index columns, index across, index part
   __syncthreads();
   for (index half = lanes / 2; half > 0; half /= 2) {
     if (lane < half)
-      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half * across]);
+      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half * p.across]);
     __syncthreads();
   }
-  if (lane == 0 && column < columns)
-    parts[std::size_t{blockIdx.y} * columns + column] = partial[threadIdx.x];
+  if (lane == 0 && column < p.columns)
+    parts[std::size_t{blockIdx.y} * p.columns + column] = partial[threadIdx.x];
 }
-
-/// Of reduce_parts(): one column's result in one part.
-template <class T>
-struct part_of_column {
-  const T* parts;
-  index columns;
-  __device__ T operator()(index column, index part) const {
-    return parts[std::size_t{part} * columns + column];
-  }
-};
 
 }  // namespace cuda
 
@@ -97,21 +86,13 @@ void reduce_rows(stream& s, std::size_t rows, std::size_t columns, T start, Load
   check_launch(s);
 }
 
-template <class T, class Load, class Combine, class Store>
-void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, Load load,
-                    Combine combine, Store store, std::byte* scratch) {
-  if (columns == 0) return;
-  const std::size_t parts = column_parts(rows, columns);
-  const index row_count = to_index(rows), column_count = to_index(columns),
-              across = block_columns(columns), part_rows = to_index((rows + parts - 1) / parts);
-  T* const results = reinterpret_cast<T*>(scratch);
-  const dim3 blocks((column_count + across - 1) / across, static_cast<unsigned>(parts));
+template <class T, class Load, class Combine>
+void reduce_parts(stream& s, const column_cut& p, T start, Load load, Combine combine, T* results) {
+  const dim3 blocks((p.columns + p.across - 1) / p.across, p.parts);
   enter_device(s);
   cuda::reduce_parts<<<blocks, block_threads, 0, static_cast<cudaStream_t>(s.native())>>>(
-      row_count, column_count, across, part_rows, start, load, combine, results);
+      p, start, load, combine, results);
   check_launch(s);
-  reduce_rows<T>(s, columns, parts, start, cuda::part_of_column<T>{results, column_count}, combine,
-                 store);
 }
 
 }  // namespace poseidon::gpu

@@ -40,20 +40,14 @@ void reduce_rows(stream& s, std::size_t rows, std::size_t columns, T start, Load
   });
 }
 
-template <class T, class Load, class Combine, class Store>
-void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, Load load,
-                    Combine combine, Store store, std::byte* scratch) {
-  if (columns == 0) return;
-  const std::size_t part_count = column_parts(rows, columns);
-  const index row_count = to_index(rows), column_count = to_index(columns),
-              lanes = block_threads / block_columns(columns), parts = to_index(part_count),
-              part_rows = to_index((rows + parts - 1) / parts);
-  T* const results = reinterpret_cast<T*>(scratch);
+template <class T, class Load, class Combine>
+void reduce_parts(stream& s, const column_cut& p, T start, Load load, Combine combine, T* results) {
   simulated::enqueue_kernel(s, [=] {
     std::array<T, block_threads> partial;
-    for (index part = 0; part < parts; ++part) {
-      const index first = part * part_rows, end = std::min(row_count, first + part_rows);
-      for (index column = 0; column < column_count; ++column) {
+    const index lanes = p.lanes();
+    for (index part = 0; part < p.parts; ++part) {
+      const index first = part * p.part_rows, end = std::min(p.rows, first + p.part_rows);
+      for (index column = 0; column < p.columns; ++column) {
         std::fill_n(partial.begin(), lanes, start);
         for (index r = first; r < end; ++r) {
           T& mine = partial[(r - first) % lanes];
@@ -61,14 +55,10 @@ void reduce_columns(stream& s, std::size_t rows, std::size_t columns, T start, L
         }
         for (index half = lanes / 2; half > 0; half /= 2)
           for (index t = 0; t < half; ++t) partial[t] = combine(partial[t], partial[t + half]);
-        results[std::size_t{part} * column_count + column] = partial[0];
+        results[std::size_t{part} * p.columns + column] = partial[0];
       }
     }
   });
-  reduce_rows<T>(
-      s, columns, part_count, start,
-      [=](index column, index part) { return results[std::size_t{part} * column_count + column]; },
-      combine, store);
 }
 
 }  // namespace poseidon::gpu
