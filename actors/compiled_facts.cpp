@@ -68,14 +68,24 @@ bool may_update_on_device(const run_spec& run) {
   return staleness_of(run) == 0 && !run.solver.spec.debug_info();
 }
 
+std::uint32_t passes_added(const compiled_run& c, const run_spec& run, const device& compute) {
+  if (!compute.adds_passes() || c.replicas > 1 || run.solver.spec.debug_info()) return 1;
+  const net& n = c.train.graph;
+  const std::vector<bool> whole = have_whole_gradients(n);
+  for (std::size_t p = 0; p < whole.size(); ++p)
+    if (!whole[p] && is_updated(n, p)) return 1;
+  return c.micro_batches;
+}
+
 // What is computed and used on this node alone need not leave its device. Elsewhere the host sees each clock's gradient
-// anyway: it comes from several micro-batches, has to be clipped, or goes to other nodes.
+// anyway: it has to be clipped, goes to other nodes, or comes from several micro-batches on several devices.
 std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
                                            device& compute) {
   const auto& solver = run.solver.spec;
   if (!may_update_on_device(run)) return nullptr;
   const auto& n = c.train.graph;
-  const bool alone = run.workers == 1 && c.micro_batches == 1 && solver.clip_gradients() < 0;
+  const bool alone =
+      run.workers == 1 && c.micro_batches == c.passes_added && solver.clip_gradients() < 0;
   updates_wanted wanted;
   wanted.rule = rule_of(solver);
   wanted.keeps_before = run.workers > 1;

@@ -354,6 +354,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   train_options.by_factors = out->by_factors;
   train_options.keep_all_diffs = s.spec.debug_info();
   train_options.time_scale = scales.time_scale();
+  train_options.passes = out->passes_added = passes_added(*out, run, *node.compute);
   compile(out->train, *out, *node.compute, train_options);
   if (node.joins_gradients) {
     out->joined = node.compute->join_gradients(out->train.replicas);

@@ -57,7 +57,8 @@ struct compiled_net {
 struct compiled_run {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
-  std::size_t joined = 1;  ///< leading replicas whose gradients the device adds
+  std::size_t joined = 1;          ///< leading replicas whose gradients the device adds
+  std::uint32_t passes_added = 1;  ///< micro-batches of a clock whose gradients the device adds
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
@@ -93,6 +94,11 @@ struct compiled_run {
 /// sources for their shapes alone.
 /// Errors   spec_error, as compile_run.
 [[nodiscard]] net resolve_train_net(const run_spec& run, const node_spec& node);
+
+/// Micro-batches of a clock whose gradients the device adds by itself: all of them, or 1. Several replicas of a node are
+/// added first, whoever adds them.
+[[nodiscard]] std::uint32_t passes_added(const compiled_run& c, const run_spec& run,
+                                         const device& compute);
 
 /// Does the host have to see each gradient, or several versions of the parameters? Else a device that can may update
 /// what no other node has to do with.

@@ -60,7 +60,7 @@ void layer::on(const parameters_fresh& m) {
 
 pass layer::compute_pass() const {
   const auto after = setup_.passes_after ? setup_.passes_after(pass_.index) : 0;
-  return {value(pass_.clock), pass_.first_sample, setup_.seed, after, now_ns()};
+  return {value(pass_.clock), pass_.first_sample, setup_.seed, after, now_ns(), pass_.index};
 }
 
 void layer::forward_if_ready() {
@@ -139,8 +139,9 @@ bool layer::gradient_memory_free() const {
 
 void layer::backward_if_ready() {
   if (!forward_issued_ || top_diffs_here_ < neighbours_.consumers.size()) return;
-  const bool pushes = setup_.training && setup_.contribute != nullptr;
-  if (pushes && !gradient_memory_free()) return;
+  const bool writes = setup_.training && setup_.contribute != nullptr;
+  if (writes && !gradient_memory_free()) return;
+  const bool pushes = writes && (pass_.index + 1) % setup_.passes_added == 0;
 
   if (setup_.training && (setup_.runs_backward || pushes)) {
     issue_work work;

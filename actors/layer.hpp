@@ -70,6 +70,8 @@ struct layer_setup {
   /// Run in the stream right after backward(): adds the gradient to the node's, or packs its factors. Empty
   /// without learned parameters and in test nets.
   std::function<void(const pass_id&)> contribute;
+  /// Passes of a clock whose gradients the device adds before they leave it: only the last one's backward contributes.
+  std::uint32_t passes_added = 1;
   /// debug_info: run in the stream after each kernel of a training pass. Empty: nobody looks.
   std::function<void(const pass_id&, bool backward)> inspect;
   /// Empty unless tops are net outputs: reads them now ...

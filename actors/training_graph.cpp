@@ -95,7 +95,8 @@ void training_graph::spawn_push(push_entry& e) {
     auto& part = parts.emplace_back();
     for (const auto p : e.group.learned) part.push_back(r->gradient(p));
   }
-  e.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts), run_.micro_batches,
+  e.sum = std::make_shared<gradient_sum>(node_.compute, std::move(parts),
+                                         run_.micro_batches / run_.passes_added,
                                          e.group.writers.size(), staleness_of(spec_));
   if (by_magnitude())
     e.magnitudes = std::make_shared<chunk_magnitudes>(
@@ -171,9 +172,10 @@ std::function<void(const pass_id&)> training_graph::contribution(const push_entr
                                                                  std::uint32_t replica) const {
   if (e.sum)
     return [sum = e.sum, magnitudes = e.magnitudes, encoder = e.encoder,
-            parts = e.group.learned.size(), last = run_.micro_batches - 1](const pass_id& p) {
+            parts = e.group.learned.size(), last = run_.micro_batches - 1,
+            added = run_.passes_added](const pass_id& p) {
       const auto clock = value(p.clock);
-      if (!sum->contribute(clock, p.index) || p.index != last) return;
+      if (!sum->contribute(clock, p.index / added) || p.index != last) return;
       if (magnitudes != nullptr) magnitudes->weigh(clock);
       for (std::size_t i = 0; encoder != nullptr && i < parts; ++i)
         encoder->encode(i, sum->total(clock, i));
@@ -255,6 +257,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.issued = lasting_.the_solver;
       if (training) {
         if (push != nullptr && push->group.is_writer(l)) s.contribute = contribution(*push, l, r);
+        if (push != nullptr && push->sum != nullptr) s.passes_added = run_.passes_added;
         // Each pass's factors have a place of their own.
         s.waits_for_taken = passes_overlap() && push != nullptr && push->sum != nullptr;
         s.staleness = staleness_of(spec_);

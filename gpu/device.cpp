@@ -84,6 +84,7 @@ class gpu_device final : public device {
   }
 
   bool goes_on() const override { return true; }
+  bool adds_passes() const override { return true; }
   std::optional<double> told_flop_s() const override {
     std::call_once(timed_, [this] { flop_s_ = time_products(choice_.ordinals.front()); });
     return flop_s_;

@@ -4,25 +4,15 @@
 #include "gpu/kernels/elementwise.hpp"
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 namespace poseidon::gpu {
 
 std::vector<float*> addable(const net& n, std::vector<float*> gradients) {
-  std::vector<std::size_t> users(n.parameters.size()), learners(n.parameters.size());
-  for (const net_layer& l : n.layers) {
-    std::set<std::size_t> used, learned;
-    for (std::size_t s = 0; s < l.parameters.size(); ++s) {
-      used.insert(l.parameters[s]);
-      if (l.needs_backward && l.learn.at(s)) learned.insert(l.parameters[s]);
-    }
-    for (const std::size_t p : used) ++users[p];
-    for (const std::size_t p : learned) ++learners[p];
-  }
+  const std::vector<bool> whole = have_whole_gradients(n);
   for (std::size_t p = 0; p < gradients.size(); ++p)
-    if (users[p] > 1 && users[p] != learners[p]) gradients[p] = nullptr;
+    if (!whole[p]) gradients[p] = nullptr;
   return gradients;
 }
 

@@ -25,8 +25,7 @@
 
 namespace poseidon::gpu {
 
-/// Those of the gradients of a net, by parameter, that a group can add; null instead of the others: of a parameter that
-/// several layers use and not all of them learn, no layer's backward pass is known to be the last.
+/// Those of the gradients of a net, by parameter, that a group can add; null instead of those that are not whole.
 [[nodiscard]] std::vector<float*> addable(const net& n, std::vector<float*> gradients);
 
 /// Threads: any; one enqueues at a time.

@@ -14,7 +14,7 @@ gpu_replica& ours(const std::shared_ptr<replica>& r) {
 /// Where the gradients that are to be used on the first replica's device will be; null for those that will not.
 std::vector<float*> gradients_there(std::span<const std::shared_ptr<replica>> replicas) {
   const gpu_replica& first = ours(replicas.front());
-  auto there = addable(first.state().graph, first.state().gradients);
+  auto there = addable(first.state().graph, first.state().sums);
   if (replicas.size() == 1) return there;
   const auto& group = first.group();
   const bool all =
@@ -38,7 +38,7 @@ std::size_t join(std::span<const std::shared_ptr<replica>> replicas) {
         !enable_copies(r.with()->device, first.with()->device))
       break;
     joined.push_back(&r);
-    members.push_back({r.with(), addable(r.state().graph, r.state().gradients)});
+    members.push_back({r.with(), addable(r.state().graph, r.state().sums)});
   }
   if (joined.size() < 2) return 1;
   const auto& added = members.front().gradients;

@@ -75,6 +75,8 @@ struct replica_state {
   std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
   std::vector<device_memory> memory;                     ///< what all of these point into
   std::unique_ptr<fault_board> faults = nullptr;         ///< of all layers
+  /// By net parameter: gradients as they leave, sums over options.passes where those are several.
+  std::vector<float*> sums = {};
   /// By layer: kernels before it do its forward(), and its backward().
   std::vector<bool> forward_done = std::vector<bool>(graph.layers.size());
   std::vector<bool> backward_done = std::vector<bool>(graph.layers.size());

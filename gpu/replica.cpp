@@ -80,6 +80,10 @@ void gpu_replica::take_parameters() {
     gradients_.emplace_back(values, host_.get());
     if (values != 0) state_.gradients[p] = gradient_memory(p, values);
   }
+  state_.sums = state_.gradients;
+  for (std::size_t p = 0; p < n.parameters.size() && state_.options.passes > 1; ++p)
+    if (state_.gradients[p] != nullptr)
+      state_.sums[p] = gradient_memory(p, static_cast<std::size_t>(count(n.parameters[p].shape)));
 }
 
 float* gpu_replica::gradient_memory(std::size_t parameter, std::size_t values) {
@@ -103,7 +107,10 @@ void gpu_replica::make_kernels() {
     for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot) {
       const std::size_t p = layer.parameters[slot];
       traffic.reads.push_back(parameters_[p]);
-      if (state_.gradients[p] != nullptr) traffic.gradients.push_back(p);
+      auto& written = traffic.gradients;
+      if (state_.gradients[p] != nullptr &&
+          std::find(written.begin(), written.end(), p) == written.end())
+        written.push_back(p);
     }
     traffic.complete.resize(traffic.gradients.size(), true);
     if (state_.by_factors(l) && state_.has_backward()) traffic.factors = make_factors(c);

@@ -135,7 +135,7 @@ std::optional<std::string> gpu_replica::first_nonfinite() const {
 void gpu_replica::copy_home(std::size_t parameter) {
   host_values& to = gradients_[parameter];
   if (to.empty()) return;  // used where it is
-  copy_to_host(with_->copy_out, to.data(), state_.gradients[parameter], to.size() * sizeof(float));
+  copy_to_host(with_->copy_out, to.data(), state_.sums[parameter], to.size() * sizeof(float));
 }
 void gpu_replica::copy_home(kept_factors& f) {
   copy_to_host(with_->copy_out, f.at_home.data(), f.on_device.bytes(), f.on_device.size());

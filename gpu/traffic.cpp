@@ -1,5 +1,7 @@
 #include "gpu/traffic.hpp"
 
+#include "gpu/kernels/copies.hpp"
+#include "gpu/kernels/elementwise.hpp"
 #include "gpu/shared_gradient.hpp"
 
 #include <algorithm>
@@ -29,6 +31,7 @@ class issuing_kernel final : public kernel {
     for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
       const auto& shared = of_.state.shared[traffic_.gradients[i]];
       traffic_.complete[i] = shared == nullptr || shared->complete();
+      if (traffic_.complete[i]) add_up(traffic_.gradients[i], p.micro_batch == 0);
     }
     if (sends()) record(traffic_.made, with_.compute);
   }
@@ -46,6 +49,18 @@ class issuing_kernel final : public kernel {
   }
 
  private:
+  /// To the sum of the clock's passes, where that is another than the pass's own.
+  void add_up(std::size_t parameter, bool is_first) {
+    const float* const own = of_.state.gradients[parameter];
+    float* const sum = of_.state.sums[parameter];
+    if (sum == own) return;
+    const auto values =
+        static_cast<std::size_t>(count(of_.state.graph.parameters[parameter].shape));
+    if (is_first)
+      copy_values(with_.compute, values, own, sum);
+    else
+      add_scaled(with_.compute, values, 1, sum, 1, own, sum);
+  }
   [[nodiscard]] bool sends() const {
     return traffic_.factors != nullptr || !traffic_.gradients.empty();
   }

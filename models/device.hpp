@@ -46,6 +46,7 @@ struct pass {
   /// When the layer gave this kernel to its stream (steady clock); 0: nobody says. A kernel whose turn came
   /// later than that began at once, however late its thread woke up. Only replay/ asks.
   std::int64_t issued_ns = 0;
+  std::uint32_t micro_batch = 0;  ///< which of the clock's on this replica
 };
 
 /// One layer of one replica. Called by one thread at a time, always the same replica's stream.
@@ -160,6 +161,10 @@ struct replica_options {
   /// By layer, or empty: layers whose backward() leaves the gradients of their parameters to whoever asks for
   /// factors(). They have no gradient().
   std::vector<bool> by_factors = {};
+  /// Micro-batches of a clock whose gradients the replica adds, where device::adds_passes(): gradient() is the sum over
+  /// the passes so far of the clock, and bring_gradients() is called after the last of them; for layers by factors after
+  /// each. 1: each pass has its own.
+  std::uint32_t passes = 1;
 };
 
 class device {
@@ -172,6 +177,9 @@ class device {
 
   /// True where kernels only issue their work, see replica.
   [[nodiscard]] virtual bool goes_on() const { return false; }
+
+  /// Can its replicas add the gradients of several passes where they are? See replica_options::passes.
+  [[nodiscard]] virtual bool adds_passes() const { return false; }
 
   /// Memory on the host that this device copies from and to without help: for parameters and batches.
   [[nodiscard]] virtual std::shared_ptr<std::pmr::memory_resource> host_memory() const;
@@ -207,7 +215,7 @@ class device {
 
   /// Has parameters of a training net's replicas, of which none has computed yet and which have been joined if they are
   /// to be, updated where they are: those of `wanted` whose gradients can be used there. Their gradient() is empty then.
-  /// Null: none. Of one clock's passes only the last may reach bring_gradients() before an update.
+  /// Null: none. Of several passes of a clock the replicas themselves add the gradients (replica_options::passes).
   /// Errors   as make_replica(), for memory.
   [[nodiscard]] virtual std::shared_ptr<device_updates> make_updates(
       std::span<const std::shared_ptr<replica>> replicas, const updates_wanted& wanted);

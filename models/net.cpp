@@ -3,6 +3,7 @@
 #include "models/layer_rules.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace poseidon {
 
@@ -52,6 +53,23 @@ std::vector<bool> resized_blobs(const net& n) {
     for (const std::size_t t : l.tops) resized[t] = true;
   }
   return resized;
+}
+
+std::vector<bool> have_whole_gradients(const net& n) {
+  std::vector<std::size_t> users(n.parameters.size()), learners(n.parameters.size());
+  for (const net_layer& l : n.layers) {
+    std::set<std::size_t> used, learned;
+    for (std::size_t s = 0; s < l.parameters.size(); ++s) {
+      used.insert(l.parameters[s]);
+      if (l.needs_backward && l.learn.at(s)) learned.insert(l.parameters[s]);
+    }
+    for (const std::size_t p : used) ++users[p];
+    for (const std::size_t p : learned) ++learners[p];
+  }
+  std::vector<bool> whole(n.parameters.size());
+  for (std::size_t p = 0; p < whole.size(); ++p)
+    whole[p] = users[p] <= 1 || users[p] == learners[p];
+  return whole;
 }
 
 bool is_source(const net_layer& layer) {

@@ -99,6 +99,10 @@ struct net {
 /// By blob: can its shape differ from the net's at run time? Behind a Filter, which passes some samples of a batch.
 [[nodiscard]] std::vector<bool> resized_blobs(const net& n);
 
+/// By parameter: is a layer's backward pass known to be the last that writes its gradient? Not where several layers use it
+/// and not all of them learn it.
+[[nodiscard]] std::vector<bool> have_whole_gradients(const net& n);
+
 /// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
 [[nodiscard]] bool is_source(const net_layer& layer);
 

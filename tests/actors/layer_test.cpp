@@ -14,12 +14,14 @@ namespace {
 struct recording_kernel : kernel {
   std::string log;
   std::int64_t issued_ns = 0;  // of the last pass
+  std::string micro_batches;   // of backward passes
   void forward(const pass& p) override {
     log += "f" + std::to_string(p.clock);
     issued_ns = p.issued_ns;
   }
   void backward(const pass& p) override {
     log += "b" + std::to_string(p.clock);
+    micro_batches += std::to_string(p.micro_batch);
     issued_ns = p.issued_ns;
   }
 };
@@ -36,9 +38,11 @@ struct middle_layer {
   handle<layer> it;
 
   explicit middle_layer(bool training = true, bool runs_backward = true,
-                        std::uint64_t staleness = 0, bool goes_on = false) {
+                        std::uint64_t staleness = 0, bool goes_on = false,
+                        std::uint32_t passes_added = 1) {
     layer_setup s;
     s.goes_on = goes_on;
+    s.passes_added = passes_added;
     if (goes_on) s.copy_in = copy_in.in;
     s.name = "fc7";
     s.compute = &kernel;
@@ -127,6 +131,32 @@ TEST_CASE(
   REQUIRE(t.stream.got->size() == 4);
   CHECK(t.stream.got->at(3).backward);
   CHECK(t.producer.got->size() == 2);
+}
+
+TEST_CASE("layer: of passes that the device adds only the last one's gradient leaves") {
+  middle_layer t(true, true, 0, true, 2);
+  t.tell(parameters_fresh{version_id{0}});
+  const auto whole_pass = [&](std::uint64_t clock, std::uint32_t micro_batch) {
+    const pass_id p{clock_id{clock}, micro_batch, 0};
+    t.tell(bottom_ready{p});
+    t.tell(top_diff_ready{p});
+  };
+  whole_pass(0, 0);
+  whole_pass(0, 1);  // does not wait for the first one's gradient
+  REQUIRE(t.stream.got->size() == 4);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.micro_batches == "01");
+  const auto& got = *t.stream.got;
+  CHECK_FALSE((got[1].bring_home || got[1].settle || got[1].reply));
+  CHECK((got[3].bring_home && got[3].settle && got[3].reply));
+
+  // The next clock's first pass overwrites the sum: it waits until that is home.
+  t.tell(parameters_fresh{version_id{1}});
+  whole_pass(1, 0);
+  CHECK(t.stream.got->size() == 5);
+  t.tell(work_done{{clock_id{0}, 1, 0}, true, {}});
+  CHECK(t.push.got->size() == 1);
+  CHECK(t.stream.got->size() == 6);
 }
 
 TEST_CASE("layer: in a test pass the token runs back without a kernel") {

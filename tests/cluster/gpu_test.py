@@ -178,6 +178,18 @@ class Gpu(unittest.TestCase):
                 self.assertEqual(said, [str(added)] if added else [])
                 cluster.assert_same_weights(runs["3,0,1"], runs[devices])
 
+    def test_gradients_of_several_passes_stay_on_a_gpu_that_trains_alone(self):
+        def homecomings(name, *words, **solver):
+            path = self.cluster.folder / f"{name}.trace.json"
+            self.train(name, gpu(*words), first=["--trace", path], iter_size=3, **solver)
+            events = json.loads(path.read_text())["traceEvents"]
+            phases = [e["cat"] for e in events if e.get("ph") == "X" and e["name"] != "loss"]  # whose value each pass brings
+            return {p: phases.count(p) for p in ("made", "bring home")}
+
+        layers = 3
+        self.assertEqual(homecomings("alone"), {"made": layers * ITERATIONS, "bring home": 0})
+        self.assertEqual(homecomings("clipped", more="clip_gradients: 1000"), {"made": 0, "bring home": layers * ITERATIONS})
+
     def test_a_cpu_and_a_gpu_train_together(self):
         cpu = self.train("cpu", ["--devices", "cpu:1"], ["--devices", "cpu:1"])
         self.assert_close(cpu, self.train("mixed", ["--devices", "cpu:1"], gpu()))
