@@ -37,7 +37,7 @@ gpu_updates::gpu_updates(std::vector<std::shared_ptr<replica>> replicas,
 
 gpu_updates::~gpu_updates() {
   try {
-    finish(on_);
+    gpu::finish(on_);
   } catch (const error&) {
     // The device is lost, and says so to whoever uses it next.
   }
@@ -125,9 +125,14 @@ void gpu_updates::rebuild(const factor_update& f) {
 device_memory& gpu_updates::room(device_memory& m, std::size_t values, const std::string& what) {
   const auto bytes = values * sizeof(float);
   if (m.size() >= bytes) return m;
-  finish(on_);
+  gpu::finish(on_);
   m = device_memory();
   return m = claim(on_, bytes, what + " of layers that broadcast factors", larger_device);
+}
+
+void gpu_updates::finish() {
+  const std::lock_guard lock(mutex_);
+  gpu::finish(on_);
 }
 
 // -- what the host wants to know -------------------------------------------------------------------------
@@ -143,7 +148,7 @@ bool gpu_updates::read_values(std::size_t parameter, std::uint64_t version, std:
                            std::to_string(version) + " is wanted");
   copy_to_host(on_, to.data(), older ? h.before.floats() : h.values->values(),
                h.count * sizeof(float));
-  finish(on_);
+  gpu::finish(on_);
   return true;
 }
 
@@ -154,14 +159,14 @@ float* gpu_updates::at(const parameter_part& of, std::size_t slot) {
 void gpu_updates::read_history(const parameter_part& of, std::size_t slot, std::span<float> to) {
   const std::lock_guard lock(mutex_);
   copy_to_host(on_, to.data(), at(of, slot), of.count * sizeof(float));
-  finish(on_);
+  gpu::finish(on_);
 }
 
 void gpu_updates::write_history(const parameter_part& of, std::size_t slot,
                                 std::span<const float> from) {
   const std::lock_guard lock(mutex_);
   copy_to_device(on_, at(of, slot), from.data(), of.count * sizeof(float));
-  finish(on_);
+  gpu::finish(on_);
 }
 
 }  // namespace poseidon::gpu

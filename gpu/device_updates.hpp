@@ -42,6 +42,7 @@ class gpu_updates final : public device_updates {
   void update(const parameter_part& of, const rule_step& step, std::uint64_t version) override;
   void keep(const parameter_part& of, float keeps, std::uint64_t version) override;
   void update_by_factors(const factor_update& f, std::uint64_t version) override;
+  void finish() override;
   bool read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) override;
   void read_history(const parameter_part& of, std::size_t slot, std::span<float> to) override;
   void write_history(const parameter_part& of, std::size_t slot,

@@ -72,6 +72,7 @@ void gpu_replica::take_parameters() {
   }
   state_.gradients.resize(n.parameters.size());
   state_.shared.resize(n.parameters.size());
+  state_.sums.resize(n.parameters.size());
   if (!state_.has_backward()) return;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     const auto values = state_.by_factors(n.parameters[p].layer)

@@ -59,6 +59,8 @@ class device_updates {
   /// Of whole parameters. Not both this and update() of one parameter.
   virtual void update_by_factors(const factor_update& f, std::uint64_t version) = 0;
 
+  /// Waits until all updates issued so far are over. Outside of training.
+  virtual void finish() = 0;
   /// Waits for the device. False, and nothing written, where there has been no update: the host's values count.
   /// Errors   std::logic_error for a version that is not kept.
   virtual bool read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) = 0;

@@ -90,7 +90,9 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
                    const task_display& display)
     : spec_(run), node_(node) {
   spec_.workers = 1;
-  node_.joins_gradients = false;
+  // A device that a training alone would leave its updates to does them here, too. Several replicas are added by the host.
+  node_.joins_gradients = run.solver.train_state.phase == ::caffe::TRAIN &&
+                          (node.replicas != 0 ? node.replicas : node.compute->replicas()) == 1;
   spec_.solver.spec.set_iter_size(1);
   run_ = compile_run(spec_, node_, display);
   rule_ = rule_of(spec_.solver.spec);
@@ -244,6 +246,10 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
   const std::size_t lanes = run_->replicas;
   for (std::size_t p = 0; p < net.graph.parameters.size(); ++p) {
     if (!is_updated(net.graph, p)) continue;
+    if (run_->updates != nullptr && run_->updates->holds(p)) {
+      update_there(p, iteration);
+      continue;
+    }
     const auto values = store.current(p);
     const auto from = values.size() * replica / lanes;
     const auto length = values.size() * (replica + 1) / lanes - from;
@@ -263,6 +269,17 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
                                   1.0f / static_cast<float>(lanes)),
                           sum, values.subspan(from, length), fresh.subspan(from, length), history);
   }
+  if (run_->updates != nullptr && timed) run_->updates->finish();
+}
+
+/// On the device of the only replica.
+void bare_run::update_there(std::size_t p, std::uint64_t iteration) {
+  const net_parameter& of = run_->train.graph.parameters[p];
+  const parameter_part all{p, 0, static_cast<std::size_t>(count(of.shape))};
+  if (of.keeps)
+    run_->updates->keep(all, kept_over(*of.keeps, 1), iteration + 1);
+  else
+    run_->updates->update(all, step_of(spec_.solver.spec, of, iteration, 1), iteration + 1);
 }
 
 }  // namespace poseidon::app

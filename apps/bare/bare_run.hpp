@@ -44,8 +44,8 @@ class bare_run {
   [[nodiscard]] const compiled_run& compiled() const { return *run_; }
   [[nodiscard]] const device& compute() const { return *node_.compute; }
   [[nodiscard]] const std::vector<layer_seconds>& times() const { return times_; }
-  /// CPU seconds of the first replica's thread; on a device that goes on by itself the seconds in which gradients came
-  /// home and parameters were updated.
+  /// CPU seconds of the first replica's thread; on a device that goes on by itself the seconds in which parameters were
+  /// updated, with the gradients' way home where the host does that.
   [[nodiscard]] double update_seconds() const { return update_seconds_; }
   void reset_times();
 
@@ -60,6 +60,7 @@ class bare_run {
   void forward(std::uint32_t replica, const pass& p);
   void backward(std::uint32_t replica, const pass& p);
   void update(std::uint32_t replica, std::uint64_t iteration);
+  void update_there(std::size_t parameter, std::uint64_t iteration);
 
   run_spec spec_;
   node_spec node_;

@@ -30,6 +30,7 @@ class counting_updates : public device_updates {
     kept = keeps;
     versions = version;
   }
+  void finish() override {}
   void update_by_factors(const factor_update&, std::uint64_t) override {
     FAIL("not on this route");
   }

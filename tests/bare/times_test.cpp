@@ -58,10 +58,7 @@ std::vector<float> trained(bare_run run) {
   }
   std::vector<float> values;
   const auto& c = run.compiled();
-  for (std::size_t p = 0; p < c.train.graph.parameters.size(); ++p) {
-    const auto of = c.store->current(p);
-    values.insert(values.end(), of.begin(), of.end());
-  }
+  for (const auto& of : c.store->copy(4)) values.insert(values.end(), of.begin(), of.end());
   return values;
 }
 
@@ -92,8 +89,11 @@ TEST_CASE("times: a timed layer is waited for in either direction, others only a
   {
     auto run = small_run(gpu);
     run.iterate(1);
-    CHECK(waits(run, false) == with_parameters + 1);        // gradients, and the last layer
-    CHECK(waits(run, true) == layers + with_backward + 3);  // and gradients with what went wrong
+    CHECK(waits(run, false) == with_parameters + 1);  // gradients, and the last layer
+    // And for the end of the pass with what went wrong, and for the update.
+    CHECK(waits(run, true) == layers + with_backward + 4);
+    REQUIRE(run.compiled().updates != nullptr);
+    CHECK(run.compiled().updates->holds(0));
     for (const auto& t : run.times()) CHECK(t.forward > 0);
     CHECK(run.times()[1].backward > 0);
     CHECK(run.times()[0].backward == 0);
