@@ -25,37 +25,7 @@ void enter(int device) {
   entered = device;
 }
 
-error_kind kind_of(cudaError_t answer) {
-  switch (answer) {
-    case cudaErrorMemoryAllocation:
-      return error_kind::memory;
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice:
-    case cudaErrorStubLibrary:
-    case cudaErrorInitializationError:
-    case cudaErrorSystemDriverMismatch:
-    case cudaErrorSystemNotReady:
-      return error_kind::absent;
-    case cudaErrorInvalidValue:
-    case cudaErrorInvalidDevice:
-    case cudaErrorInvalidResourceHandle:
-    case cudaErrorInvalidConfiguration:
-    case cudaErrorNotReady:
-      return error_kind::misused;
-    default:
-      return error_kind::lost;
-  }
-}
-
 }  // namespace
-
-void cuda::check(cudaError_t answer, const char* what, int device) {
-  if (answer == cudaSuccess) return;
-  (void)cudaGetLastError();  // answered: what is not sticky is not to be answered again
-  throw error(kind_of(answer), static_cast<int>(answer),
-              "GPU " + std::to_string(device) + ": " + what + ": " + cudaGetErrorString(answer) +
-                  " (" + cudaGetErrorName(answer) + ")");
-}
 
 std::string describe_runtime() {
   int driver = 0;
