@@ -248,38 +248,24 @@ TEST_CASE("network_link: when both ends close at once nothing that waited is los
   CHECK(t.b.lost->wait_for(1)[0].on_purpose);
 }
 
-TEST_CASE("network_link: a peer that has said goodbye still gets all that waited before our own") {
-  end_options o;
-  o.values = (2 << 20) / 4;
-  o.chunks = 16;
-  link_and_puppet t(o);
-  for (unsigned i = 0; i < o.chunks; ++i)
-    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 1);
-  t.end.tell(close_link{"done"});
-  t.puppet->write(piece_with_header(frames::goodbye{"done too"}, {}, 0));
-  t.puppet->shutdown_writing();
-  while (t.end.counters->frames_in == 0) std::this_thread::yield();
-  CHECK(bytes_before(*t.puppet, "goodbye") > o.chunks * 4 * o.values);
-  const auto l = t.lost();
-  CHECK(l.on_purpose);
-  CHECK(l.why == "worker 1 (10.0.0.8:7600) said goodbye: done too");
-}
-
-TEST_CASE(
-    "network_link: a peer's goodbye drops nothing that we had not closed, only not yet sent") {
-  end_options o;
-  o.values = (2 << 20) / 4;
-  o.chunks = 16;
-  link_and_puppet t(o);
-  for (unsigned i = 0; i < o.chunks; ++i)
-    t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 1);
-  t.puppet->write(piece_with_header(frames::goodbye{"done first"}, {}, 0));
-  t.puppet->shutdown_writing();
-  while (t.end.counters->frames_in == 0) std::this_thread::yield();
-  CHECK(bytes_before(*t.puppet, "goodbye") > o.chunks * 4 * o.values);
-  const auto l = t.lost();
-  CHECK(l.on_purpose);
-  CHECK(l.why == "worker 1 (10.0.0.8:7600) said goodbye: done first");
+TEST_CASE("network_link: a peer that has said goodbye still gets all that waited, closed or not") {
+  for (const bool closed : {true, false}) {
+    CAPTURE(closed);
+    end_options o;
+    o.values = (2 << 20) / 4;
+    o.chunks = 16;
+    link_and_puppet t(o);
+    for (unsigned i = 0; i < o.chunks; ++i)
+      t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 1);
+    if (closed) t.end.tell(close_link{"done"});
+    t.puppet->write(piece_with_header(frames::goodbye{"done too"}, {}, 0));
+    t.puppet->shutdown_writing();
+    while (t.end.counters->frames_in == 0) std::this_thread::yield();
+    CHECK(bytes_before(*t.puppet, "goodbye") > o.chunks * 4 * o.values);
+    const auto l = t.lost();
+    CHECK(l.on_purpose);
+    CHECK(l.why == "worker 1 (10.0.0.8:7600) said goodbye: done too");
+  }
 }
 
 TEST_CASE("network_link: two idle links keep each other alive") {
