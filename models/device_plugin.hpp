@@ -40,7 +40,7 @@ struct device_plugin {
 };
 
 /// Raised with every change of models/device.hpp or of what it uses.
-inline constexpr std::uint32_t device_contract = 4;
+inline constexpr std::uint32_t device_contract = 5;
 
 using device_plugin_entry = const device_plugin*();
 inline constexpr const char* device_plugin_symbol = "poseidon_gpu_plugin";
