@@ -87,12 +87,14 @@ class Timeline(small_run.Trained):
         b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
         # Every backward pass of ip2 in sight, as someone who points at it reads it.
         shown = []
-        for x, y in b.value("""(() => {
-              const t = poseidon.timeline, lane = t.rows[0], box = t.canvas.getBoundingClientRect(), out = [];
-              for (let i = 0; i < lane.begin.length; ++i)
-                if (lane.name[i] === 'ip2' && lane.phase[i] === 'backward' && lane.begin[i] > t.window[0] && lane.end[i] < t.window[1])
-                  out.push([box.x + t.X((lane.begin[i] + lane.end[i]) / 2), box.y + 38 + t.row / 2]);
-              return out; })()"""):
+        middles = b.value("""(() => {
+            const t = poseidon.timeline, lane = t.rows[0];
+            return lane.begin.flatMap((begin, i) => lane.name[i] === 'ip2' && lane.phase[i] === 'backward' && begin > t.window[0] &&
+              lane.end[i] < t.window[1] ? [(begin + lane.end[i]) / 2] : []); })()""")
+        for middle in middles:
+            # Asked for each: the page goes on while somebody points.
+            x, y = b.value(f"""(() => {{ const t = poseidon.timeline, box = t.canvas.getBoundingClientRect();
+                return [box.x + t.X({middle}), box.y + 38 + t.row / 2]; }})()""")
             b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="none")
             b.wait_for("!document.getElementById('tip').hidden", "the span is described")
             shown.append(b.value("document.getElementById('tip').textContent"))
