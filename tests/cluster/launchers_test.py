@@ -52,7 +52,7 @@ class Starts(unittest.TestCase):
 class Slurm(Starts):
     def batch(self, tasks, *node):
         self.program("srun", SRUN)
-        self.program("scontrol", "#!/bin/sh\necho \"$*\" > \"${0%/*}/asked\"\necho 127.0.0.1\necho other\n")
+        self.program("scontrol", "#!/bin/sh\necho \"$*\" > \"${0%/*}/asked\"\necho 127.0.0.1\nseq -f n%g 20000\n")
         self.cluster.env.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_ID="7",
                                 SLURM_NTASKS=str(tasks), POSEIDON_PROGRAM=str(cluster.BIN / "poseidon-node"),
                                 POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PORT=self.free_port())
