@@ -1,5 +1,6 @@
 // actors/compiled_facts.cpp - what a compiled run says of itself: part of compiled_run.hpp.
 #include "actors/compiled_run.hpp"
+#include "data/batch_filler.hpp"
 #include "models/solver_file.hpp"
 
 #include <algorithm>
@@ -41,6 +42,12 @@ std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
   if (node.replicas != 0) return node.replicas;
   if (const auto of_device = node.compute->replicas(); of_device != 0) return of_device;
   return default_replicas(batch, std::thread::hardware_concurrency());
+}
+
+std::size_t readers_of(const node_spec& node, std::size_t replicas) {
+  return node.readers != 0 ? node.readers
+                           : default_readers(node.compute->goes_on(), replicas,
+                                             std::thread::hardware_concurrency());
 }
 
 std::uint64_t batch_of(const net& n) {

@@ -324,6 +324,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
   out->whole_batch = out->train.batch;
   out->replicas = run.shares.empty() ? replicas_of(node, out->whole_batch)
                                      : run.shares.at(node.worker).replicas;
+  out->readers = readers_of(node, out->replicas);
   if (uneven(run.shares)) {
     take_share(run, node, train_sources, *out);
   } else if (out->train.batch % out->replicas != 0) {

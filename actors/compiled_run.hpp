@@ -56,6 +56,7 @@ struct compiled_net {
 
 struct compiled_run {
   std::uint32_t replicas = 1;
+  std::size_t readers = 1;  ///< threads that fill each replica's batches
   std::uint32_t micro_batches = 1;
   std::size_t joined = 1;          ///< leading replicas whose gradients the device adds
   std::uint32_t passes_added = 1;  ///< micro-batches of a clock whose gradients the device adds
@@ -117,6 +118,9 @@ struct compiled_run {
 
 /// Replicas that this node would split that batch over.
 [[nodiscard]] std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch);
+
+/// Threads that fill the batches of each of `replicas`.
+[[nodiscard]] std::size_t readers_of(const node_spec& node, std::size_t replicas);
 
 /// Replicas for a batch on this many cores: as many as divide it and leave each at least 8 samples.
 [[nodiscard]] std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores);

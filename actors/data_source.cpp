@@ -11,11 +11,16 @@ constexpr std::size_t batches_in_use = 3;
 data_source::data_source(actor_context context, data_source_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      pool_(setup_.ahead + batches_in_use, teller_of_self<prefetch>(), setup_.memory) {}
+      asked_(std::make_shared<std::atomic<bool>>(false)),
+      ask_([asked = asked_, tell = teller_of_self<prefetch>()] {
+        if (!asked->exchange(true)) tell();
+      }),
+      pool_(setup_.ahead + batches_in_use, ask_, setup_.memory),
+      filler_(setup_.readers) {}
 
 void data_source::on(const connect_data_source& m) {
   layer_ = m.layer;
-  tell_self(prefetch{});
+  ask_();
 }
 
 void data_source::on(const start_pass& m) {
@@ -25,26 +30,30 @@ void data_source::on(const start_pass& m) {
 }
 
 void data_source::on(const prefetch&) {
+  *asked_ = false;
   if (ready_.size() >= setup_.ahead) return;
-  read_one();
+  const bool goes_on = read_one();
   serve();
-  if (!ready_.empty() && ready_.size() < setup_.ahead) tell_self(prefetch{});
+  if (goes_on && !ready_.empty() && ready_.size() < setup_.ahead) ask_();
 }
 
-void data_source::read_one() {
+bool data_source::read_one() {
+  if (broken_) return false;
   auto values = pool_.try_take();
-  if (values == nullptr) return;  // the pool tells prefetch when one comes back
+  if (values == nullptr) return false;
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   try {
-    fill_batch(*setup_.source, setup_.first_sample(read_), static_cast<std::int64_t>(setup_.batch),
-               *values);
+    filler_.fill(*setup_.source, setup_.first_sample(read_),
+                 static_cast<std::int64_t>(setup_.batch), *values);
   } catch (const std::exception& e) {
+    broken_ = true;
     tell(setup_.node, training_failed{e.what(), 2});
-    return;
+    return false;
   }
   if (setup_.trace != nullptr) setup_.trace->record({setup_.name, "read", begin, now_ns(), read_});
   ++read_;
   ready_.push_back(std::move(values));
+  return true;
 }
 
 void data_source::serve() {
@@ -54,7 +63,7 @@ void data_source::serve() {
     tell(layer_, batch_ready{wanted_.front(), std::move(ready_.front())}, bytes);
     wanted_.pop_front();
     ready_.pop_front();
-    tell_self(prefetch{});
+    ask_();
   }
 }
 

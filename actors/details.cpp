@@ -15,20 +15,21 @@ std::string source_of(const ::caffe::LayerParameter& l) {
   return l.has_data_param() ? " of " + l.data_param().source() : "";
 }
 
-void describe_net(const compiled_net& c, const std::string& what, std::uint32_t replicas,
+void describe_net(const compiled_net& c, const std::string& what, const compiled_run& run,
                   std::vector<std::string>& lines) {
   lines.push_back("net: " + what + " \"" + c.graph.name + "\", " +
                   plural(c.graph.layers.size(), "layer") + ", " +
                   plural(c.graph.parameters.size(), "parameter") + ", " +
-                  plural(replicas, "replica") + " of batch " + std::to_string(c.batch));
+                  plural(run.replicas, "replica") + " of batch " + std::to_string(c.batch));
   for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
     const auto& layer = c.graph.layers[c.data_layers[d]];
     std::string shapes;
     for (const auto& s : c.sources[d]->sample_shapes())
       shapes += (shapes.empty() ? "" : " and ") + (s.empty() ? "one value" : to_string(s));
-    lines.push_back("data_source " + layer.name + ": " + std::to_string(c.sources[d]->size()) +
-                    " samples" + source_of(layer.spec) +
-                    (shapes.empty() ? ", not looked at" : ", each " + shapes));
+    lines.push_back(
+        "data_source " + layer.name + ": " + std::to_string(c.sources[d]->size()) + " samples" +
+        source_of(layer.spec) + (shapes.empty() ? ", not looked at" : ", each " + shapes) +
+        (run.readers > 1 ? ", read by " + std::to_string(run.readers) + " threads" : ""));
   }
 }
 
@@ -45,9 +46,9 @@ std::string megabytes(std::uint64_t bytes) {
 
 std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec) {
   std::vector<std::string> lines;
-  describe_net(run.train, "train", run.replicas, lines);
+  describe_net(run.train, "train", run, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)
-    describe_net(run.tests[t], "test " + std::to_string(t), run.replicas, lines);
+    describe_net(run.tests[t], "test " + std::to_string(t), run, lines);
   lines.push_back("solver: rule " + spec.solver.spec.type() + ", clocks " +
                   std::to_string(spec.first_clock) + " to " +
                   std::to_string(spec.solver.spec.max_iter()) + ", " +

@@ -39,7 +39,8 @@ struct run_spec {
 /// This node's own.
 struct node_spec {
   std::shared_ptr<device> compute;
-  std::uint32_t replicas = 0;       ///< 0: as many as the cores and the batch allow
+  std::uint32_t replicas = 0;  ///< 0: as many as the cores and the batch allow
+  std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: default_readers()
   std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
   bool own_data = false;   ///< the train net's data here are a part of the whole, this node's own
   std::size_t worker = 0;  ///< which of the run's workers this node is, once there is a view

@@ -1,7 +1,7 @@
 #include "actors/speed_probe.hpp"
 
 #include "actors/show_opening.hpp"
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "models/sample_mean.hpp"
 
 #include <algorithm>

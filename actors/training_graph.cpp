@@ -289,6 +289,7 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.source = c.sources[d];
       s.memory = node_.compute->host_memory();
       s.batch = c.batch_of(r);
+      s.readers = run_.readers;
       s.name = context_.trace.keep(name);
       s.node = context_.node_failed;
       s.trace = lane(prefix + indexed("data_source " + name, r));

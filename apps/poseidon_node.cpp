@@ -78,10 +78,20 @@ std::shared_ptr<device> compute_of(const node_options& o) {
   return make_replay_device(read_profile(o.replay), std::move(cpu));
 }
 
+node_spec node_of(const node_options& o) {
+  node_spec n;
+  n.compute = compute_of(o);
+  n.replicas = o.replicas;
+  n.readers = o.readers;
+  n.data_root = o.data_root;
+  n.own_data = o.own_data;
+  return n;
+}
+
 int explain_routes(const node_options& o) {
   protocol_selector_setup s;
   s.run = read_run(o);
-  s.node = {compute_of(o), o.replicas, o.data_root};
+  s.node = node_of(o);
   s.wish = parse_routes(o.routes);
   s.wire = parse_wire(o.wire);
   s.link_mbit_s = node_mbit_s(o);
@@ -111,10 +121,7 @@ node_setup setup_of(const node_options& o) {
     if (!head.learned_net.empty()) s.weights = {weights_beside(o.snapshot, head.learned_net)};
     s.resume = o.snapshot;
   }
-  s.node.compute = compute_of(o);
-  s.node.replicas = o.replicas;
-  s.node.data_root = o.data_root;
-  s.node.own_data = o.own_data;
+  s.node = node_of(o);
   s.listen = o.listen;
   s.join = o.join;
   s.token = o.token;

@@ -1,7 +1,5 @@
 #include "data/batch_pool.hpp"
 
-#include "data/source.hpp"
-
 #include <mutex>
 #include <utility>
 
@@ -55,26 +53,6 @@ std::size_t batch_pool::buffers() const {
 std::size_t batch_pool::free() const {
   const std::lock_guard guard(state_->lock);
   return state_->home.size();
-}
-
-void fill_batch(const sample_source& source, std::uint64_t first_sample, std::int64_t batch_size,
-                batch& into) {
-  const auto& shapes = source.sample_shapes();
-  const auto samples = static_cast<std::size_t>(batch_size);
-  into.first_sample = first_sample;
-  while (into.tops.size() > shapes.size()) into.tops.pop_back();
-  while (into.tops.size() < shapes.size()) into.tops.emplace_back(into.memory);
-  std::vector<std::span<float>> tops(shapes.size());
-  std::vector<std::size_t> values(shapes.size());
-  for (std::size_t t = 0; t < shapes.size(); ++t) {
-    values[t] = static_cast<std::size_t>(count(shapes[t]));
-    into.tops[t].resize(samples * values[t]);
-  }
-  for (std::size_t i = 0; i < samples; ++i) {
-    for (std::size_t t = 0; t < shapes.size(); ++t)
-      tops[t] = std::span(into.tops[t]).subspan(i * values[t], values[t]);
-    source.fill(first_sample + i, tops);
-  }
 }
 
 }  // namespace poseidon

@@ -11,8 +11,6 @@
 
 namespace poseidon {
 
-class sample_source;
-
 /// Thread-safe. Buffers may outlive the pool.
 class batch_pool {
  public:
@@ -32,12 +30,5 @@ class batch_pool {
   struct state;
   std::shared_ptr<state> state_;
 };
-
-/// Samples first_sample ... first_sample + batch_size - 1, in this order.
-///
-/// Writes   into.first_sample and into.tops, whose memory is reused; new tops are made where into.memory says.
-/// Errors   sample_source::fill's; into is then unspecified.
-void fill_batch(const sample_source& source, std::uint64_t first_sample, std::int64_t batch_size,
-                batch& into);
 
 }  // namespace poseidon

@@ -116,7 +116,7 @@ bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesy
           [r, replicas = run_->replicas, batch = run_->train.batch](std::uint64_t pass) {
             return (pass * replicas + r) * batch;
           },
-          run_->train.batch, node_.compute->host_memory()));
+          run_->train.batch, node_.compute->host_memory(), run_->readers));
   }
   fed_.resize(run_->replicas);
   for (auto& f : fed_) f.resize(run_->train.sources.size());

@@ -4,7 +4,8 @@ namespace poseidon::app {
 
 batch_reader::batch_reader(std::shared_ptr<const sample_source> source,
                            std::function<std::uint64_t(std::uint64_t)> first_sample,
-                           std::uint64_t batch, std::shared_ptr<std::pmr::memory_resource> memory)
+                           std::uint64_t batch, std::shared_ptr<std::pmr::memory_resource> memory,
+                           std::size_t readers)
     : source_(std::move(source)),
       first_sample_(std::move(first_sample)),
       batch_(batch),
@@ -16,6 +17,7 @@ batch_reader::batch_reader(std::shared_ptr<const sample_source> source,
             changed_.notify_all();
           },
           std::move(memory)),
+      filler_(readers),
       thread_([this] { read(); }) {}
 
 batch_reader::~batch_reader() {
@@ -49,7 +51,7 @@ void batch_reader::read() {
       if (stop_) break;
     }
     try {
-      fill_batch(*source_, first_sample_(n), static_cast<std::int64_t>(batch_), *values);
+      filler_.fill(*source_, first_sample_(n), static_cast<std::int64_t>(batch_), *values);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       broken_ = std::current_exception();

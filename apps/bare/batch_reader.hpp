@@ -1,5 +1,6 @@
-// apps/bare/batch_reader.hpp - reads batches ahead in a thread of its own, as a data_source does.
+// apps/bare/batch_reader.hpp - reads batches ahead in threads of its own, as a data_source does.
 #pragma once
+#include "data/batch_filler.hpp"
 #include "data/batch_pool.hpp"
 #include "data/source.hpp"
 
@@ -14,10 +15,10 @@ namespace poseidon::app {
 
 class batch_reader {
  public:
-  /// Batch n begins with sample `first_sample(n)`, and lies in `memory`.
+  /// Batch n begins with sample `first_sample(n)`, lies in `memory`, and is filled by `readers` threads.
   batch_reader(std::shared_ptr<const sample_source> source,
                std::function<std::uint64_t(std::uint64_t)> first_sample, std::uint64_t batch,
-               std::shared_ptr<std::pmr::memory_resource> memory);
+               std::shared_ptr<std::pmr::memory_resource> memory, std::size_t readers);
   ~batch_reader();
   batch_reader(const batch_reader&) = delete;
   batch_reader& operator=(const batch_reader&) = delete;
@@ -39,6 +40,7 @@ class batch_reader {
   std::exception_ptr broken_;
   bool stop_ = false;
   batch_pool pool_;
+  batch_filler filler_;
   std::thread thread_;  // last: reads what stands above
 };
 

@@ -1,7 +1,7 @@
 #include "apps/bare/feature_run.hpp"
 
 #include "cpu/cpu_device.hpp"
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "data/image_store.hpp"
 #include "models/fillers.hpp"
 #include "models/words.hpp"

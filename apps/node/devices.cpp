@@ -48,6 +48,10 @@ std::optional<std::vector<int>> parse_gpus(const std::string& text) {
 
 void add_device_options(CLI::App& app, device_words& words, const std::string& also) {
   app.add_option("--devices", words.devices, devices_help + also);
+  app.add_option("--readers", words.readers,
+                 "threads that read, decode and transform each replica's samples (default: 1, and "
+                 "with GPUs what the cores leave free, at most 16)")
+      ->check(CLI::Range(1, 256));
   app.add_option("--logical-devices", words.gpus.logical,
                  "with GPUs: how many devices they are to look like, for tests")
       ->check(CLI::Range(1, 64));

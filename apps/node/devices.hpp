@@ -30,9 +30,10 @@ struct gpu_request {
   std::string text;  ///< as the user wrote it
 };
 
-/// --devices and the options that belong to GPUs.
+/// --devices, the options that belong to GPUs, and who feeds them.
 struct device_words {
   std::string devices = "cpu";
+  std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
 /// Adds them to `app`; `also` goes on where the help of --devices ends.

@@ -55,6 +55,7 @@ bare_run make_model_run(const model_options& o, ::caffe::Phase phase, const task
   node.compute = make_cpu_device();
   if (o.gpus) node.compute = make_gpu_device(*o.gpus, node.compute);
   node.replicas = o.replicas;
+  node.readers = o.readers;
   node.data_root = o.data_root;
   return {model_spec(o, phase), node, o.weights, display};
 }

@@ -220,6 +220,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!join.empty()) o.join = parse_host_port(join);
   if (app.count("--web") > 0) o.web = parse_host_port(web.empty() ? default_page : web);
   o.gpus = gpus_of(app, devices);
+  o.readers = devices.readers;
   if (const auto profile = replay_profile(devices.devices)) {
     o.replay = *profile;
     o.replicas = 1;

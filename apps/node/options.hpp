@@ -15,6 +15,7 @@ struct node_options {
   std::optional<host_port> listen, join, web;
   std::size_t nodes = 1;
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
+  std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: chosen
   std::optional<gpu_request> gpus;
   std::string weights;  ///< one path or several, separated by commas
   std::filesystem::path snapshot, data_root, token_file, trace, graph;

@@ -107,6 +107,7 @@ int test_verb(int argc, char** argv) {
   if (!parsed(app, argc, argv)) return 0;
   reporter out(words);
   o.gpus = gpus_of(app, devices);
+  o.readers = devices.readers;
   if (!o.gpus) o.replicas = parse_devices(devices.devices);
   out.until_end([&] { test(o, iterations, out); }, exit_code_of);
   return 0;

@@ -62,6 +62,7 @@ bool read(time_options& o, int argc, char** argv) {
   if (!parsed(app, argc, argv)) return false;
   if (app.count("--synthetic") > 0) o.model.synthetic = synthetic;
   o.model.gpus = gpus_of(app, o.devices);
+  o.model.readers = o.devices.readers;
   if (!o.model.gpus) o.model.replicas = parse_devices(o.devices.devices);
   if (o.profile_out.empty() && (o.images_per_s > 0 || !o.profile_note.empty()))
     throw spec_error(

@@ -21,6 +21,7 @@ struct model_options {
   std::optional<std::string> synthetic;
   int level = 0;
   std::uint32_t replicas = 0;       ///< 0: chosen for the net and the cores
+  std::uint32_t readers = 0;        ///< threads that fill each replica's batches; 0: chosen
   std::optional<gpu_request> gpus;  ///< instead of CPUs
 };
 [[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase,

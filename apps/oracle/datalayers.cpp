@@ -1,7 +1,7 @@
 // Data layers: the batches that Caffe delivered from the same LMDBs.
 #include "apps/oracle/cases.hpp"
 #include "apps/oracle/manifest.hpp"
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "data/source.hpp"
 #include "models/net_file.hpp"
 
@@ -39,7 +39,7 @@ std::optional<std::string> compare_batch(const json& one, int k, const sample_so
 }
 
 /// Runs in the case's folder.
-std::optional<std::string> check(const json& one) {
+std::optional<std::string> check_data_layer(const json& one) {
   const auto file = read_net("net.prototxt");
   if (file.spec.layer_size() != 1)
     return "net.prototxt has " + std::to_string(file.spec.layer_size()) + " layers, expected one";
@@ -60,7 +60,7 @@ std::optional<std::string> check(const json& one) {
 std::vector<result> run_data_cases(const std::filesystem::path& directory) {
   std::vector<result> results;
   for (const auto& one : cases_of(directory, "datalayers"))
-    results.push_back(run_case(directory, one, check));
+    results.push_back(run_case(directory, one, check_data_layer));
   return results;
 }
 

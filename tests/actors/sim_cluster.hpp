@@ -205,7 +205,8 @@ class sim_cluster {
     n.spec.solver = resolve_solver(solver, {"test", 0});
     n.spec.workers = o.workers;
     n.device = std::make_shared<watched_device>(make_cpu_device());
-    n.own = {n.device, o.replicas, {}};
+    n.own.compute = n.device;
+    n.own.replicas = o.replicas;
     if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
     n.run = compile_run(n.spec, n.own);
     const auto self = worker_id{static_cast<std::uint32_t>(worker)};

@@ -13,12 +13,12 @@ class Exactness(unittest.TestCase):
         self.cluster = cluster.Cluster()
         self.addCleanup(self.cluster.__exit__, None, None, None)
 
-    def train(self, name, nodes=1, devices="cpu:1", **solver):
+    def train(self, name, nodes=1, devices="cpu:1", options=(), **solver):
         """Trains to the end; returns the last snapshot."""
         path = small_run.solver(self.cluster.folder, name, iterations=ITERATIONS, **solver)
         before = len(self.cluster.nodes)
         if nodes == 1:
-            self.cluster.node("--solver", path, "--devices", devices)
+            self.cluster.node("--solver", path, "--devices", devices, *options)
         else:
             self.cluster.first_and_others(path, nodes, "--devices", devices, first=["--routes", "ps"])
         for node in self.cluster.nodes[before:]:
@@ -27,6 +27,12 @@ class Exactness(unittest.TestCase):
 
     def test_two_runs_with_one_seed_give_the_same_bits(self):
         cluster.assert_same_weights(self.train("one"), self.train("again"))
+
+    def test_several_threads_read_what_one_reads(self):
+        several = self.train("several", options=["--readers", "3", "--log-level", "debug"])
+        cluster.assert_same_weights(several, self.train("one"))
+        self.assertIn("each 1x28x28 and one value, read by 3 threads", self.cluster.nodes[0].output)
+        self.assertNotIn("read by", self.cluster.nodes[1].output)
 
     def test_two_nodes_equal_one_with_two_micro_batches(self):
         cluster.assert_same_weights(self.train("two", nodes=2), self.train("one", iter_size=2))

@@ -60,21 +60,3 @@ TEST_CASE("batch_pool: from several threads at once, no buffer is ever in two ha
   CHECK(torn == 0);
   CHECK(pool.free() == 3);
 }
-
-TEST_CASE("fill_batch: samples follow each other, wrap in mid-batch, and memory is reused") {
-  temporary_folder folder;
-  make_image_lmdb(folder / "db", 5, {1, 3, 3});
-  const auto source = open_source(data_layer((folder / "db").string()), here(), {});
-  batch b;
-  fill_batch(*source, 3, 4, b);
-  CHECK(b.first_sample == 3);
-  REQUIRE(b.tops.size() == 2);
-  REQUIRE(b.tops[0].size() == 36);
-  CHECK(b.tops[1] == host_values{3, 4, 0, 1});
-  for (std::size_t i = 0; i < 36; ++i)
-    CHECK(b.tops[0][i] == static_cast<float>(pixel((3 + i / 9) % 5, i % 9)));
-  const auto* memory = b.tops[0].data();
-  fill_batch(*source, 5'000'000'007, 4, b);  // beyond 32 bits; 5 000 000 007 % 5 == 2
-  CHECK(b.tops[0].data() == memory);
-  CHECK(b.tops[1] == host_values{2, 3, 4, 0});
-}

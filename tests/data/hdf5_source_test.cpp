@@ -1,5 +1,5 @@
 // HDF5Data: files in a list, one dataset per top, whole epochs, and orders that everybody agrees on.
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "data/source.hpp"
 #include "models/atomic_file.hpp"
 #include "models/hdf5_file.hpp"

@@ -1,6 +1,6 @@
 #include "data/source.hpp"
 
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "data/image_store.hpp"
 #include "data/mean_file.hpp"
 #include "tests/data/made_files.hpp"

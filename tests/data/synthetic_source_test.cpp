@@ -1,7 +1,7 @@
 // Synthetic samples have the shape that the real ones would have, and depend on nothing but their number.
 #include "data/synthetic_source.hpp"
 
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "tests/data/made_files.hpp"
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 // Run     fill_batch_bench LMDB [MEAN.binaryproto]
 // Read    microseconds of this thread's CPU time per batch: median and MAD of 9 repetitions of 500
 //         batches, for scale alone, crop + mirror, and (if given) the mean image.
-#include "data/batch_pool.hpp"
+#include "data/batch_filler.hpp"
 #include "data/source.hpp"
 
 #include <algorithm>
@@ -56,6 +56,7 @@ int main(int argc, char** argv) try {
   layer.add_top("data");
   layer.add_top("label");
   layer.mutable_data_param()->set_source(argv[1]);
+  layer.mutable_data_param()->set_batch_size(samples);
   auto* transform = layer.mutable_transform_param();
   transform->set_scale(0.00390625f);
   measure("scale", layer);
