@@ -70,7 +70,7 @@ std::string html(std::string_view text) {
 }
 
 /// A string of DOT, which is written as JSON writes one.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return json_text(text);
 }
 
@@ -108,7 +108,7 @@ class dot_writer {
   }
 
   std::string write() {
-    out_ += "digraph " + quoted(name()) + " {\n";
+    out_ += "digraph " + in_quotes(name()) + " {\n";
     out_ +=
         "  graph [rankdir=TB, nodesep=0.3, ranksep=0.7, fontname=\"Helvetica\", fontsize=13, "
         "newrank=true, splines=spline, pad=0.3, bgcolor=\"white\", labelloc=t, label=<" +
@@ -118,7 +118,7 @@ class dot_writer {
     for (const auto& group : g_.groups) write_module(group);
     if (in_a_row()) {
       out_ += "  {rank=same;";
-      for (const auto& card : cards_) out_ += " " + quoted("card " + card) + ";";
+      for (const auto& card : cards_) out_ += " " + in_quotes("card " + card) + ";";
       out_ += "}\n";
     }
     card_edges();
@@ -161,14 +161,15 @@ class dot_writer {
     for (const auto& a : g_.actors)
       if (a.group == group.id && cards_.count(a.card) != 0 && !is_test(a) &&
           drawn.insert(a.card).second)
-        inner += "  " + quoted("card " + a.card) + " [label=" + card(a.card) +
-                 ", tooltip=" + quoted(a.card) + "];\n";
+        inner += "  " + in_quotes("card " + a.card) + " [label=" + card(a.card) +
+                 ", tooltip=" + in_quotes(a.card) + "];\n";
     if (inner.empty()) return;
     if (group.id == "net") {
       out_ += inner;
       return;
     }
-    out_ += "  subgraph " + quoted("cluster_" + group.id) + " {\n  label=" + quoted(group.label) +
+    out_ += "  subgraph " + in_quotes("cluster_" + group.id) +
+            " {\n  label=" + in_quotes(group.label) +
             "; labeljust=l; style=\"rounded,filled\"; color=\"#d9dee4\"; fillcolor=\"#f5f7fa\"; "
             "fontcolor=\"" +
             faint + "\"; fontsize=10; margin=10;\n" + inner + "  }\n";
@@ -212,21 +213,21 @@ class dot_writer {
       const auto& to = g_.actors[e.dst];
       if (is_test(from) || from.card.empty() || from.card == to.card) continue;
       if (!drawn.emplace(from.card, to.card, e.kind).second) continue;
-      out_ += "  " + quoted("card " + from.card) + " -> " + quoted("card " + to.card) +
+      out_ += "  " + in_quotes("card " + from.card) + " -> " + in_quotes("card " + to.card) +
               " [color=\"" + (e.kind == kind::data ? data_colour : grad_colour) + "\", " +
               (e.kind == kind::data ? "weight=50" : "constraint=false") + "];\n";
     }
   }
 
   void bus() {
-    out_ += "  " + quoted("bus") + " [label=" +
+    out_ += "  " + in_quotes("bus") + " [label=" +
             table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>" +
                       (broadcasts_ == 0 ? ""
                                         : "<tr><td>" + std::to_string(broadcasts_) +
                                               " &times; factor_broadcast</td></tr>"),
                   "#fdecc8") +
             "];\n";
-    out_ += "  " + quoted("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
+    out_ += "  " + in_quotes("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
   }
 
   [[nodiscard]] std::string last_card() const {
@@ -257,12 +258,12 @@ class dot_writer {
         text = std::to_string(links_) + " &times; network_link";
         note = "one to each other worker and its shard";
       }
-      out_ += "  " + quoted(box_of(a)) + " [label=" +
+      out_ += "  " + in_quotes(box_of(a)) + " [label=" +
               table("<tr><td width=\"230\">" + text + "</td></tr><tr><td>" + font(faint, 9, note) +
                         "</td></tr>",
                     link ? "#ece4f6" : "#e3f4e9") +
               "];\n";
-      row += " " + quoted(box_of(a)) + ";";
+      row += " " + in_quotes(box_of(a)) + ";";
     }
     out_ += "  {rank=same;" + row + "}\n";
   }
@@ -291,8 +292,8 @@ class dot_writer {
 
   void line(const std::string& from, const std::string& to, const std::string& colours,
             const std::string& tooltip, const char* more) {
-    out_ += "  " + quoted(from) + " -> " + quoted(to) + " [dir=both, color=\"" + colours +
-            "\", tooltip=" + quoted(tooltip) + more + "];\n";
+    out_ += "  " + in_quotes(from) + " -> " + in_quotes(to) + " [dir=both, color=\"" + colours +
+            "\", tooltip=" + in_quotes(tooltip) + more + "];\n";
   }
 
   /// Whatever serves all layers, in one row, and what the colours mean.
@@ -329,7 +330,7 @@ class dot_writer {
         cells + "</tr></table></td></tr><tr><td>" + legend + "</td></tr></table>>];\n";
     for (const auto& a : g_.actors)
       if (a.kind == "server_shard" || (a.kind == "network_link" && !is_half(a) && !links_in_one()))
-        out_ += "  " + quoted(a.name) + " -> \"strip\" [style=invis];\n";
+        out_ += "  " + in_quotes(a.name) + " -> \"strip\" [style=invis];\n";
   }
 
   const actor_graph& g_;
@@ -345,23 +346,24 @@ std::string to_dot(const actor_graph& g) {
 }
 
 std::string to_json(const actor_graph& g) {
-  std::string out = "{\"schema\":1,\"run\":{\"model\":" + quoted(g.model) +
+  std::string out = "{\"schema\":1,\"run\":{\"model\":" + in_quotes(g.model) +
                     ",\"node\":" + std::to_string(g.worker) +
                     ",\"nodes\":" + std::to_string(g.nodes) +
                     ",\"replicas\":" + std::to_string(g.replicas) + "},\"groups\":[";
   const char* comma = "";
   for (const auto& group : g.groups) {
-    out += std::string(comma) + "\n{\"id\":" + quoted(group.id) +
-           ",\"label\":" + quoted(group.label) + ",\"order\":" + std::to_string(group.order) + "}";
+    out += std::string(comma) + "\n{\"id\":" + in_quotes(group.id) +
+           ",\"label\":" + in_quotes(group.label) + ",\"order\":" + std::to_string(group.order) +
+           "}";
     comma = ",";
   }
   out += "],\"nodes\":[";
   comma = "";
   for (const auto& a : g.actors) {
     out += std::string(comma) + "\n{\"id\":" + std::to_string(a.id) +
-           ",\"name\":" + quoted(a.name) + ",\"kind\":" + quoted(a.kind) +
-           ",\"type\":" + quoted(a.type) + ",\"group\":" + quoted(a.group) +
-           ",\"card\":" + quoted(a.card) + ",\"params\":" + std::to_string(a.params) + "}";
+           ",\"name\":" + in_quotes(a.name) + ",\"kind\":" + in_quotes(a.kind) +
+           ",\"type\":" + in_quotes(a.type) + ",\"group\":" + in_quotes(a.group) +
+           ",\"card\":" + in_quotes(a.card) + ",\"params\":" + std::to_string(a.params) + "}";
     comma = ",";
   }
   out += "],\"edges\":[";
@@ -369,7 +371,7 @@ std::string to_json(const actor_graph& g) {
   for (const auto& e : g.edges) {
     out += std::string(comma) + "\n{\"id\":" + std::to_string(e.id) +
            ",\"src\":" + std::to_string(e.src) + ",\"dst\":" + std::to_string(e.dst) +
-           ",\"kind\":" + quoted(to_string(e.kind)) + ",\"message\":" + quoted(e.message) +
+           ",\"kind\":" + in_quotes(to_string(e.kind)) + ",\"message\":" + in_quotes(e.message) +
            ",\"bytes\":" + std::to_string(e.bytes) + "}";
     comma = ",";
   }

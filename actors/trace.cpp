@@ -1,5 +1,7 @@
 #include "actors/trace.hpp"
 
+#include "actors/json_text.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -54,15 +56,6 @@ std::string_view trace_log::keep(std::string text) {
 }
 
 namespace {
-
-std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + '"';
-}
 
 struct file_closer {
   void operator()(std::FILE* f) const { std::fclose(f); }

@@ -14,7 +14,8 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 
 // Field numbers of caffe.Datum (models/caffe.proto; datum_test compares).
-enum field : int {
+namespace field {
+enum : int {
   channels = 1,
   height = 2,
   width = 3,
@@ -23,6 +24,7 @@ enum field : int {
   float_data = 6,
   encoded = 7
 };
+}  // namespace field
 
 struct raw_datum {
   std::int64_t extents[3] = {0, 0, 0};
@@ -78,18 +80,18 @@ bool read_field(google::protobuf::io::CodedInputStream& in, std::span<const std:
   const int number = WireFormatLite::GetTagFieldNumber(tag);
   const bool is_varint = type == WireFormatLite::WIRETYPE_VARINT;
   const bool is_bytes = type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-  if (number >= channels && number <= width && is_varint) {
+  if (number >= field::channels && number <= field::width && is_varint) {
     std::int32_t value = 0;
     if (!read_int(in, value)) return false;
-    to.extents[number - channels] = value;
+    to.extents[number - field::channels] = value;
     return true;
   }
-  if (number == data && is_bytes) return read_bytes(in, record, to.bytes);
-  if (number == label && is_varint) return read_int(in, to.label);
-  if (number == float_data && is_bytes) return read_packed(in, record, floats);
-  if (number == float_data && type == WireFormatLite::WIRETYPE_FIXED32)
+  if (number == field::data && is_bytes) return read_bytes(in, record, to.bytes);
+  if (number == field::label && is_varint) return read_int(in, to.label);
+  if (number == field::float_data && is_bytes) return read_packed(in, record, floats);
+  if (number == field::float_data && type == WireFormatLite::WIRETYPE_FIXED32)
     return read_float(in, floats);
-  if (number == encoded && is_varint) {
+  if (number == field::encoded && is_varint) {
     std::uint64_t value = 0;
     if (!in.ReadVarint64(&value)) return false;
     to.encoded = value != 0;

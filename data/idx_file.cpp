@@ -2,6 +2,7 @@
 // extents, values.
 #include "data/idx_file.hpp"
 
+#include "data/fail.hpp"
 #include "data/mapped_file.hpp"
 
 #include <algorithm>
@@ -13,10 +14,6 @@
 namespace poseidon {
 namespace {
 constexpr std::uint32_t unsigned_bytes = 0x08;
-
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& text) {
-  throw std::runtime_error(path.string() + ": " + text);
-}
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes) {
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 |

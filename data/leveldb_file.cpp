@@ -1,5 +1,7 @@
 #include "data/leveldb_file.hpp"
 
+#include "data/fail.hpp"
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -10,10 +12,6 @@
 namespace poseidon {
 namespace {
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(const fs::path& path, const std::string& text) {
-  throw std::runtime_error(path.string() + ": " + text);
-}
 
 bool is_table(const fs::path& file) {
   return file.extension() == ".ldb" || file.extension() == ".sst";

@@ -12,26 +12,26 @@
 
 namespace poseidon {
 namespace {
-[[noreturn]] void fail(const std::filesystem::path& path, const char* doing, int error) {
+[[noreturn]] void cannot(const std::filesystem::path& path, const char* doing, int error) {
   throw std::runtime_error(path.string() + ": cannot " + doing + ": " + std::strerror(error));
 }
 }  // namespace
 
 mapped_file::mapped_file(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail(path, "open it", errno);
+  if (file < 0) cannot(path, "open it", errno);
   struct stat about {};
   const bool known = ::fstat(file, &about) == 0;
   const int stat_error = errno;
   if (!known || !S_ISREG(about.st_mode)) {
     ::close(file);
-    fail(path, "read it as a file", known ? EISDIR : stat_error);
+    cannot(path, "read it as a file", known ? EISDIR : stat_error);
   }
   size_ = static_cast<std::size_t>(about.st_size);
   void* at = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
   const int map_error = errno;
   ::close(file);
-  if (at == MAP_FAILED) fail(path, "map it", map_error);
+  if (at == MAP_FAILED) cannot(path, "map it", map_error);
   data_ = static_cast<const std::uint8_t*>(at);
 }
 

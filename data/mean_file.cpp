@@ -1,5 +1,6 @@
 #include "data/mean_file.hpp"
 
+#include "data/fail.hpp"
 #include "data/image_store.hpp"
 #include "models/snapshot.hpp"
 
@@ -13,10 +14,6 @@
 
 namespace poseidon {
 namespace {
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& text) {
-  throw std::runtime_error(path.string() + ": " + text);
-}
-
 /// {channels, height, width} of a blob of one image, by its 4-D fields or its shape.
 shape image_shape(const std::filesystem::path& path, const ::caffe::BlobProto& blob) {
   shape s{blob.num(), blob.channels(), blob.height(), blob.width()};

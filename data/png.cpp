@@ -13,7 +13,7 @@ struct unread {
   std::span<const std::uint8_t> bytes;
 };
 
-[[noreturn]] void fail(png_structp, png_const_charp text) {
+[[noreturn]] void throw_text(png_structp, png_const_charp text) {
   throw std::runtime_error("is a damaged PNG: " + std::string(text));
 }
 void ignore(png_structp, png_const_charp) {}
@@ -31,7 +31,7 @@ void put(png_structp png, png_bytep from, std::size_t bytes) {
 }
 
 struct reader {
-  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, fail, ignore);
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, throw_text, ignore);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   reader() {
     if (info == nullptr) throw std::runtime_error("cannot start libpng");
@@ -42,7 +42,7 @@ struct reader {
 };
 
 struct writer {
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, fail, ignore);
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, throw_text, ignore);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   writer() {
     if (info == nullptr) throw std::runtime_error("cannot start libpng");

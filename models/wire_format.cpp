@@ -148,12 +148,12 @@ const std::uint16_t* words(std::span<const std::byte> bytes) {
 }
 
 // What lies between two conversions stays in the first-level cache.
-constexpr std::size_t block = 1024;
-using block_of_values = std::array<float, block>;
+constexpr std::size_t block_size = 1024;
+using block_of_values = std::array<float, block_size>;
 
 template <class F>
 void in_blocks(std::size_t n, F&& f) {
-  for (std::size_t at = 0; at < n; at += block) f(at, std::min(block, n - at));
+  for (std::size_t at = 0; at < n; at += block_size) f(at, std::min(block_size, n - at));
 }
 
 void encode_as(const conversion& c, wire_format f, std::span<const float> values,

@@ -248,7 +248,7 @@ failure mean(const json&) {
   return std::nullopt;
 }
 
-failure check(const json& one) {
+failure check_format(const json& one) {
   static constexpr std::pair<const char*, failure (*)(const json&)> kinds[] = {
       {"upgrade", upgrade}, {"solver_upgrade", solver_upgrade},
       {"parser", parser},   {"weights", weights},
@@ -264,7 +264,7 @@ failure check(const json& one) {
 std::vector<result> run_format_cases(const fs::path& directory) {
   std::vector<result> results;
   for (const auto& one : cases_of(directory, "formats"))
-    results.push_back(run_case(directory, one, check));
+    results.push_back(run_case(directory, one, check_format));
   return results;
 }
 

@@ -17,7 +17,6 @@ using clock = std::chrono::steady_clock;
 constexpr std::size_t most_bytes = 512u << 20;
 constexpr auto connect_patience = 5000ms, answer_patience = 10000ms, stream_patience = 5000ms;
 constexpr auto glance = 200ms;
-constexpr std::string_view end_of_head = "\r\n\r\n";
 
 /// Appends to `all` what comes within `limit`; `closed` says that nothing more will. Waits no longer once `stop` is set.
 /// Returns  whether anything has come, or the other side has closed. Errors   socket_error.

@@ -14,6 +14,7 @@
 namespace poseidon::web {
 
 inline constexpr std::size_t max_head_bytes = 8192;
+inline constexpr std::string_view end_of_head = "\r\n\r\n";
 
 struct request {
   std::string path;   ///< decoded, "/api/graph"

@@ -18,7 +18,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::string_view end_of_head = "\r\n\r\n";
 /// A stream's client that has so much untaken is skipped.
 constexpr std::size_t slow_bytes = 1;
 

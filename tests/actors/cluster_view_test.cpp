@@ -11,7 +11,7 @@ using namespace poseidon;
 namespace {
 
 /// A node that measures itself, without actors.
-struct rig {
+struct view_rig {
   std::shared_ptr<edge_book> edges = std::make_shared<edge_book>();
   std::shared_ptr<trace_log> trace = std::make_shared<trace_log>(false, true);
   std::shared_ptr<run_history> history = std::make_shared<run_history>(nullptr, 2);
@@ -41,7 +41,7 @@ constexpr const char* message = "bottom_ready";
 }  // namespace
 
 TEST_CASE("cluster_view: shows actors, edges and what waits in mailboxes") {
-  rig r;
+  view_rig r;
   const auto a = r.actor("layer conv1 [0]", 11), b = r.actor("stream compute [0]", 12);
   r.view.begin(two_workers(0));
   for (int i = 0; i < 5; ++i) a->count(12, message, 100);
@@ -68,7 +68,7 @@ TEST_CASE("cluster_view: shows actors, edges and what waits in mailboxes") {
 }
 
 TEST_CASE("cluster_view: an edge to an actor that is registered later is not forgotten") {
-  rig r;
+  view_rig r;
   const auto a = r.actor("node", 1);
   a->count(2, message, 7);
   r.view.sample();
@@ -82,7 +82,7 @@ TEST_CASE("cluster_view: an edge to an actor that is registered later is not for
 }
 
 TEST_CASE("cluster_view: what one node tells in pieces is what the other knows of it") {
-  rig there, here;
+  view_rig there, here;
   here.view.begin(two_workers(0));
   const auto a = there.actor("layer a [0]", 1), b = there.actor("solver", 2);
   report_place told;
@@ -125,7 +125,7 @@ TEST_CASE("cluster_view: what one node tells in pieces is what the other knows o
 }
 
 TEST_CASE("cluster_view: an actor that has ended is shown no more, and what it sent still counts") {
-  rig there, here;
+  view_rig there, here;
   here.view.begin(two_workers(0));
   there.view.begin(two_workers(1));
   report_place told;
@@ -170,7 +170,7 @@ TEST_CASE("cluster_view: an actor that has ended is shown no more, and what it s
 }
 
 TEST_CASE("edge_book: actors that bore one name are one in what is measured of a run") {
-  rig r;
+  view_rig r;
   (void)r.actor("solver", 9);
   for (const std::uint64_t id : {1, 2}) r.actor("layer ip1 [0]", id)->count(9, message, 5 * id);
   const auto rows = r.edges->rows();
@@ -194,7 +194,7 @@ TEST_CASE(
 TEST_CASE(
     "cluster_view: keeps by layer what has been handed over and what is fresh, and how long "
     "kernels took") {
-  rig r;
+  view_rig r;
   r.view.begin(two_workers(0));
   auto* stream = r.trace->lane("stream compute [0]");
   auto* push = r.trace->lane("gradient_push conv1");
@@ -218,7 +218,7 @@ TEST_CASE(
 }
 
 TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
-  rig there, here;
+  view_rig there, here;
   here.view.begin(two_workers(0));
   (void)there.actor("solver", 1);
   report_place told;
@@ -245,7 +245,7 @@ TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
 }
 
 TEST_CASE("cluster_view: spans of a far node are shown in this node's clock") {
-  rig here;
+  view_rig here;
   here.view.begin(two_workers(0));
   const auto now = now_ns();
   constexpr std::int64_t ahead = 5'000'000'000;
@@ -312,7 +312,7 @@ TEST_CASE("run_history: a late reader finds the whole run, the next one what is 
 }
 
 TEST_CASE("prometheus_text: every line is a comment or a sample with a number") {
-  rig r;
+  view_rig r;
   const auto a = r.actor("layer \"odd\\name\" [0]", 1);
   (void)r.actor("solver", 2);
   a->count(2, message, 10);

@@ -8,7 +8,7 @@ using namespace poseidon;
 
 namespace {
 
-struct rig {
+struct coordinator_rig {
   test::sim sim;
   test::probe<everyone_ready> ready = sim.listen<everyone_ready>();
   test::probe<hold_everyone> hold = sim.listen<hold_everyone>();
@@ -16,7 +16,7 @@ struct rig {
   test::probe<everyone_drained> drained = sim.listen<everyone_drained>();
   handle<coordinator> it = sim.spawn<coordinator>("coordinator", coordinator_setup{3, "a:1"});
 
-  rig() {
+  coordinator_rig() {
     connect_coordinator m;
     m.ready = ready.in;
     m.hold = hold.in;
@@ -41,7 +41,7 @@ struct rig {
 }  // namespace
 
 TEST_CASE("coordinator: routes change at the latest clock that anybody has not begun") {
-  rig t;
+  coordinator_rig t;
   REQUIRE(t.ready.got->size() == 1);
   t.tell(change_wanted{{0, 1}, std::nullopt, "links are fast"});
   REQUIRE(t.hold.got->size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE("coordinator: routes change at the latest clock that anybody has not b
 }
 
 TEST_CASE("coordinator: of a change whose clock all know only the end is waited for") {
-  rig t;
+  coordinator_rig t;
   t.tell(change_wanted{{0, 1}, clock_id{20}, ""});
   CHECK(t.hold.got->empty());
   for (std::uint32_t w = 0; w < 3; ++w) t.stands(w, 20, true);

@@ -9,14 +9,14 @@ using namespace poseidon;
 namespace {
 
 /// A stream that feeds a device of the test's.
-struct rig {
+struct stream_rig {
   test::sim sim;
   std::shared_ptr<overlap_meter> overlap = std::make_shared<overlap_meter>(1);
   std::shared_ptr<homecoming> home = std::make_shared<homecoming>();
   test::probe<bring_home> copies = sim.listen<bring_home>();
   handle<stream> it;
 
-  explicit rig(bool goes_on) {
+  explicit stream_rig(bool goes_on) {
     stream_setup s;
     s.enter_thread = [] {};
     s.overlap = overlap;
@@ -40,7 +40,7 @@ struct rig {
 }  // namespace
 
 TEST_CASE("stream: work that waited for parameters has stood still since the work before it") {
-  rig t(false);
+  stream_rig t(false);
   t.issue(false, true);
   const auto once = t.stood_still();
   CHECK(once > 0);
@@ -53,7 +53,7 @@ TEST_CASE("stream: work that waited for parameters has stood still since the wor
 
 TEST_CASE(
     "stream: a device that still computes what the host has handed over does not stand still") {
-  rig t(true);
+  stream_rig t(true);
   t.issue(true, false);  // a backward kernel, of which the gradient comes home
   CHECK(t.copies.got->size() == 1);
   t.issue(false, true);

@@ -6,7 +6,7 @@ using namespace poseidon::test;
 
 namespace {
 
-hand_net net_of(const shape& s, ::caffe::Phase phase = ::caffe::TRAIN) {
+hand_net dropout_net(const shape& s, ::caffe::Phase phase = ::caffe::TRAIN) {
   hand_net h(phase);
   h.all_diffs = true;
   h.input("x", s);
@@ -19,7 +19,7 @@ hand_net net_of(const shape& s, ::caffe::Phase phase = ::caffe::TRAIN) {
 
 TEST_CASE("dropout: every factor is the scalar Philox word's, forward and backward") {
   for (const shape& s : {shape{1, 1}, shape{3, 7}, shape{2, 5, 3, 3}, shape{2, 100}}) {
-    const hand_net h = net_of(s);
+    const hand_net h = dropout_net(s);
     running_net r(h.n, {1, true});
     r.now = {9, (std::uint64_t{1} << 33) + 5, 0xABCDEF0123456789u};
     r.set("x", std::vector<float>(r.size(0), 1.0f));
@@ -40,7 +40,7 @@ TEST_CASE("dropout: every factor is the scalar Philox word's, forward and backwa
 }
 
 TEST_CASE("dropout: a sample's mask is the same whichever batch it is in") {
-  const hand_net whole = net_of({4, 50}), half = net_of({2, 50});
+  const hand_net whole = dropout_net({4, 50}), half = dropout_net({2, 50});
   running_net a(whole.n), b(half.n);
   a.set("x", std::vector<float>(200, 1.0f));
   b.set("x", std::vector<float>(100, 1.0f));
@@ -53,12 +53,12 @@ TEST_CASE("dropout: a sample's mask is the same whichever batch it is in") {
 }
 
 TEST_CASE("dropout: TEST is the identity, and a ratio of 1 is refused") {
-  const hand_net h = net_of({2, 3}, ::caffe::TEST);
+  const hand_net h = dropout_net({2, 3}, ::caffe::TEST);
   running_net r(h.n);
   r.set("x", noise(6, 1));
   r.forward();
   CHECK(r.data("y") == noise(6, 1));
-  hand_net wrong = net_of({2, 3});
+  hand_net wrong = dropout_net({2, 3});
   wrong.n.layers[1].spec.mutable_dropout_param()->set_dropout_ratio(1);
   CHECK_THROWS_WITH(running_net(wrong.n), doctest::Contains("[0, 1)"));
 }

@@ -23,7 +23,7 @@ const std::vector<shape_case> cases = {
 };
 
 /// The pooling alone (plain layout), or behind a 1x1 convolution that brings the blocked layouts.
-hand_net net_of(const shape_case& s, const std::string& how, bool blocked) {
+hand_net pooling_net(const shape_case& s, const std::string& how, bool blocked) {
   hand_net h;
   h.all_diffs = true;
   h.input("x", {s.n, s.c, s.h, s.w});
@@ -52,7 +52,7 @@ TEST_CASE("pooling: MAX and AVE equal the naive windows, in plain and in blocked
         CAPTURE(blocked);
         CAPTURE(s.c);
         CAPTURE(s.kernel);
-        const hand_net h = net_of(s, how, blocked);
+        const hand_net h = pooling_net(s, how, blocked);
         running_net r(h.n, {1, true});
         r.set("x", noise(r.size(0), 1));
         r.forward();

@@ -21,7 +21,7 @@ std::string text_of(const ref::conv& c, const std::string& more = "") {
          " group: " + std::to_string(c.groups) + " " + more + " }";
 }
 
-hand_net net_of(const ref::conv& c, const std::string& more = "") {
+hand_net winograd_net(const ref::conv& c, const std::string& more = "") {
   hand_net h;
   h.all_diffs = true;
   h.input("x", {c.n, c.ic, c.h, c.w});
@@ -32,7 +32,7 @@ hand_net net_of(const ref::conv& c, const std::string& more = "") {
 }
 
 bool suits(const ref::conv& c, const std::string& more = "") {
-  const hand_net h = net_of(c, more);
+  const hand_net h = winograd_net(c, more);
   return cpu::suits_winograd(h.n, h.n.layers[1], {c.n, c.ic, c.h, c.w},
                              {c.n, c.oc, c.oh(), c.ow()});
 }
@@ -138,7 +138,7 @@ TEST_CASE("Winograd: layers' forward and backward equal the naive loops for ever
   for (const ref::conv& c : shapes) {
     CAPTURE(text_of(c));
     CHECK(suits(c) == (c.kh == 5 || !cpu::has_wide_vectors()));
-    const hand_net h = net_of(c);
+    const hand_net h = winograd_net(c);
     running_net r(h.n, {1, true});
     const auto x = noise(r.size(0), 1), dy = noise(r.size(1), 2);
     r.set("x", x);
@@ -158,7 +158,7 @@ TEST_CASE("Winograd: a ReLU behind it, no bias, and weights that stay as they ar
   const ref::conv c{3, 32, 9, 16, 32, 5, 5, 1, 2};
   const ref::values zero(32);
   for (const bool learns : {true, false}) {
-    hand_net h = net_of(c, "bias_term: false");
+    hand_net h = winograd_net(c, "bias_term: false");
     h.layer("name: 'relu' type: 'ReLU' bottom: 'y' top: 'y' relu_param { negative_slope: 0.25 }",
             {});
     h.n.layers[1].learn[0] = learns;
@@ -181,7 +181,7 @@ TEST_CASE("Winograd: a ReLU behind it, no bias, and weights that stay as they ar
 TEST_CASE("Winograd: what a pass left in the scratch memory changes no bit of the next") {
   for (const ref::conv& c : shapes) {
     CAPTURE(text_of(c));
-    const hand_net h = net_of(c);
+    const hand_net h = winograd_net(c);
     running_net r(h.n);
     r.set("x", noise(r.size(0), 1));
     r.set_diff("y", noise(r.size(1), 2));

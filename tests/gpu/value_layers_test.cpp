@@ -6,17 +6,17 @@ using namespace poseidon::test;
 
 namespace {
 
-const shape image{3, 4, 5, 6};
+const shape blob_shape{3, 4, 5, 6};
 
 /// The layer alone, and in place behind a layer that keeps its own values.
 void check_both_ways(const std::string& text, const std::vector<shape>& parameters = {}) {
   CAPTURE(text);
-  check_both(one_layer(text, {image}, {image}, parameters).h.n);
+  check_both(one_layer(text, {blob_shape}, {blob_shape}, parameters).h.n);
   hand_net h;
   h.all_diffs = true;
-  h.input("x", image);
+  h.input("x", blob_shape);
   h.layer("name: 'before' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 shift: 0.1 }",
-          {image});
+          {blob_shape});
   h.layer("name: 'layer' " + text + " bottom: 'y' top: 'y'", {}, parameters);
   check_both(h.n);
 }
@@ -58,8 +58,8 @@ TEST_CASE("gpu: Dropout has the CPU's masks, bit for bit, in odd sizes too") {
   }
   check_both_ways("type: 'Dropout'");
   hand_net test_phase(::caffe::TEST);
-  test_phase.input("x", image);
-  test_phase.layer("name: 'd' type: 'Dropout' bottom: 'x' top: 'y'", {image});
+  test_phase.input("x", blob_shape);
+  test_phase.layer("name: 'd' type: 'Dropout' bottom: 'x' top: 'y'", {blob_shape});
   check_both(test_phase.n);
 }
 
@@ -73,8 +73,9 @@ TEST_CASE("gpu: Scale, Bias and PReLU equal the CPU's along every axis, in place
   check_both_ways("type: 'Bias'", {{4}});
   check_both_ways("type: 'PReLU'", {{4}});
   check_both_ways("type: 'PReLU' prelu_param { channel_shared: true }", {{}});
-  check_both(one_layer("type: 'Scale' scale_param { axis: 0 }", {image, {3, 4}}, {image}).h.n);
-  check_both(one_layer("type: 'Bias' bias_param { axis: 2 }", {image, {5}}, {image}).h.n);
+  check_both(
+      one_layer("type: 'Scale' scale_param { axis: 0 }", {blob_shape, {3, 4}}, {blob_shape}).h.n);
+  check_both(one_layer("type: 'Bias' bias_param { axis: 2 }", {blob_shape, {5}}, {blob_shape}).h.n);
 }
 
 TEST_CASE("gpu: BatchNorm equals the CPU's with statistics of the batch and with running ones") {
@@ -83,7 +84,7 @@ TEST_CASE("gpu: BatchNorm equals the CPU's with statistics of the batch and with
         std::string("type: 'BatchNorm' batch_norm_param { use_global_stats: ") +
         (global ? "true" : "false") + " }";
     CAPTURE(global);
-    for (const shape& s : {image, shape{6, 3}, shape{1, 2, 1, 1}}) {
+    for (const shape& s : {blob_shape, shape{6, 3}, shape{1, 2, 1, 1}}) {
       hand_net h = one_layer(text, {s}, {s}, {{s[1]}, {s[1]}, {1}}).h;
       net_layer& l = h.n.layers.back();
       l.learn.assign(3, false);
