@@ -40,6 +40,20 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(len(rates), 2)
         self.assertTrue(all(rate > 0 for rate in rates), rates)
 
+    def test_settings_are_measured_as_asked_for_and_others_refused(self):
+        tool, common = cluster.ROOT / "tools/gpu-check", ("--simulated", "--no-torch", "--bin", cluster.BIN)
+        code, output, report = self.check(tool, *common, "--only", "fast", "--nets", "lenet", "--settings",
+                                          "tf32 autotune,bf16 nchw")
+        self.assertEqual(code, 0, output)
+        self.assertEqual([s["setting"] for s in report["steps"] if "images_per_s" in s], ["tf32 autotune", "bf16 nchw"])
+        log = (self.cluster.folder / "out/gpu-check.log").read_text()
+        self.assertRegex(log, r"--math tf32 --autotune --gpu-plugin")
+        self.assertRegex(log, r"--math bf16 --layout nchw --gpu-plugin")
+        self.assertRegex(output, r"(?m)^lenet +4  tf32 autotune ")
+        done = subprocess.run([sys.executable, "-B", tool, *map(str, common), "--settings", "fp8"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--settings: fp8; a setting is tf32 or bf16", done.stderr)
+
     def test_without_time_steps_are_left_out_and_named(self):
         code, output, report = self.check(cluster.ROOT / "tools/gpu-check", "--simulated", "--no-torch", "--bin", cluster.BIN,
                                           "--minutes", 0.001, POSEIDON_REQUIRE_GPU="")
