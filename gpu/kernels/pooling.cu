@@ -1,8 +1,11 @@
+#include "gpu/divisor.hpp"
 #include "gpu/kernels/pooling.hpp"
 #include "gpu/map.hpp"
 #include "models/random.hpp"
 
 #include <cfloat>
+#include <initializer_list>
+#include <type_traits>
 
 namespace poseidon::gpu {
 namespace {
@@ -37,116 +40,210 @@ struct plane_values {
     return first + std::size_t{static_cast<index>(place)} * step;
   }
 };
-/// A place of a plane, in which planes lie as pool_planes says.
-struct place_of_plane {
-  index outer, inner, count;  // planes before it, beside it, and how many are side by side
-  int place;
-  [[nodiscard]] POSEIDON_HOST_DEVICE plane_values plane(int area) const {
-    return {std::size_t{outer} * static_cast<index>(area) * count + inner, count};
+
+/// Where the values lie that one thread computes: the same place in `side` planes that lie side by side.
+struct spot {
+  std::size_t first;  ///< of these values among all
+  index outer, inner;
+  int row, column;
+};
+
+/// How threads share out the places of planes of width times height, each thread `side` of those side by side.
+class grid {
+ public:
+  grid(const pool_planes& planes, int height, int width, index side)
+      : side_(side),
+        groups_(to_index(planes.inner) / side),
+        area_(static_cast<index>(height * width)),
+        width_(static_cast<index>(width)),
+        threads_(planes.values(static_cast<std::size_t>(height) * static_cast<std::size_t>(width)) /
+                 side) {
+    (void)to_index(threads_ * side);
   }
+
+  [[nodiscard]] std::size_t threads() const { return threads_; }
+  [[nodiscard]] POSEIDON_HOST_DEVICE spot of(index thread) const {
+    const index all = groups_.quotient(thread), outer = area_.quotient(all);
+    const index place = all - outer * area_.by(), row = width_.quotient(place);
+    return {std::size_t{thread} * side_, outer, (thread - all * groups_.by()) * side_,
+            static_cast<int>(row), static_cast<int>(place - row * width_.by())};
+  }
+  /// The plane of `area` values that belongs to a spot in another grid of the same planes.
+  [[nodiscard]] POSEIDON_HOST_DEVICE plane_values plane(const spot& at, int area) const {
+    const index step = groups_.by() * side_;
+    return {std::size_t{at.outer} * static_cast<index>(area) * step + at.inner, step};
+  }
+
+ private:
+  index side_;
+  divisor groups_, area_, width_;
+  std::size_t threads_;
 };
-POSEIDON_HOST_DEVICE inline place_of_plane place_of(index i, index area, index inner) {
-  const index q = i / inner;
-  return {q / area, i % inner, inner, static_cast<int>(q % area)};
+
+/// The windows that hold a pixel: rows [top, bottom), columns [left, right).
+struct holders {
+  int top, bottom, left, right;
+};
+class strides {
+ public:
+  explicit strides(const pool_shape& p)
+      : down_(static_cast<index>(p.stride_h)), right_(static_cast<index>(p.stride_w)) {}
+  /// Window k covers [k stride, k stride + kernel) of the padded image.
+  [[nodiscard]] POSEIDON_HOST_DEVICE holders of(const pool_shape& p, const spot& at) const {
+    const int r = at.row + p.pad_h, c = at.column + p.pad_w;
+    return {r < p.kernel_h ? 0 : steps(down_, r - p.kernel_h) + 1,
+            smaller(steps(down_, r) + 1, p.out_height),
+            c < p.kernel_w ? 0 : steps(right_, c - p.kernel_w) + 1,
+            smaller(steps(right_, c) + 1, p.out_width)};
+  }
+
+ private:
+  [[nodiscard]] POSEIDON_HOST_DEVICE static int steps(const divisor& by, int way) {
+    return static_cast<int>(by.quotient(static_cast<index>(way)));
+  }
+  divisor down_, right_;
+};
+
+/// N neighbours as floats.
+template <index N>
+struct floats {
+  float v[N];
+};
+template <index N, class T>
+POSEIDON_DEVICE floats<N> load(const T* from) {
+  floats<N> out;
+  if constexpr (N == 1) {
+    out.v[0] = to_float(*from);
+  } else {
+    static_assert(N == pack<T>::width);
+    const auto in = *reinterpret_cast<const pack<T>*>(from);
+    for (index k = 0; k < N; ++k) out.v[k] = to_float(in.v[k]);
+  }
+  return out;
+}
+template <index N, class T>
+POSEIDON_DEVICE void store(T* to, const floats<N>& values) {
+  if constexpr (N == 1) {
+    *to = round_to<T>(values.v[0]);
+  } else {
+    pack<T> out;
+    for (index k = 0; k < N; ++k) out.v[k] = round_to<T>(values.v[k]);
+    *reinterpret_cast<pack<T>*>(to) = out;
+  }
 }
 
-/// An output: its plane of inputs, and its window there.
-struct output {
-  plane_values plane;
-  window over;
+/// Places in a plane, of N neighbours.
+template <index N>
+struct alignas(N == 1 ? 4 : 16) places {
+  std::int32_t v[N];
 };
-POSEIDON_HOST_DEVICE inline output output_of(const pool_shape& p, index inner, index i) {
-  const place_of_plane o = place_of(i, static_cast<index>(p.out_height * p.out_width), inner);
-  return {o.plane(p.height * p.width), window_of(p, o.place / p.out_width, o.place % p.out_width)};
+
+/// run(T{}, width) for values of x's type, with as many side by side as one thread is to take: a pack of them where the
+/// planes and all of the memory allow that, else one.
+template <class Run>
+void in_packs(const pool_planes& planes, const const_values& x,
+              std::initializer_list<const void*> memory, const Run& run) {
+  with_type_of(x, [&](auto one) {
+    using T = decltype(one);
+    constexpr index width = pack<T>::width;
+    if (planes.inner % width == 0 && are_aligned({x.at()}) && are_aligned(memory))
+      run(one, std::integral_constant<index, width>{});
+    else
+      run(one, std::integral_constant<index, 1>{});
+  });
 }
 
-/// A pixel: its plane of outputs, itself, and those whose windows hold it, rows [top, bottom), columns [left, right).
-struct pixel {
-  plane_values plane;
-  int row, column, top, bottom, left, right;
-};
-POSEIDON_HOST_DEVICE inline pixel pixel_of(const pool_shape& p, index inner, index i) {
-  const place_of_plane at = place_of(i, static_cast<index>(p.height * p.width), inner);
-  const int row = at.place / p.width, column = at.place % p.width;
-  const int r = row + p.pad_h,
-            c = column + p.pad_w;  // window k covers [k stride, k stride + kernel)
-  return {at.plane(p.out_height * p.out_width),
-          row,
-          column,
-          r < p.kernel_h ? 0 : (r - p.kernel_h) / p.stride_h + 1,
-          smaller(r / p.stride_h + 1, p.out_height),
-          c < p.kernel_w ? 0 : (c - p.kernel_w) / p.stride_w + 1,
-          smaller(c / p.stride_w + 1, p.out_width)};
-}
-
-template <class T>
+template <index N, class T>
 void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x, T* y,
                  std::int32_t* choice) {
   const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, inner, i);
-    float best = -FLT_MAX;
-    std::int32_t at = -1;
-    for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = to_float(x[o.plane.at(h * p.width + w)]);
-        if (v > best) best = v, at = h * p.width + w;
+  const grid g(planes, p.out_height, p.out_width, N);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
+    const spot o = g.of(thread);
+    const plane_values in = g.plane(o, p.height * p.width);
+    const window over = window_of(p, o.row, o.column);
+    floats<N> best;
+    places<N> at;
+    for (index k = 0; k < N; ++k) best.v[k] = -FLT_MAX, at.v[k] = -1;
+    for (int h = over.top; h < over.bottom; ++h) {
+      for (int w = over.left; w < over.right; ++w) {
+        const int place = h * p.width + w;
+        const auto v = load<N>(x + in.at(place));
+        for (index k = 0; k < N; ++k) {
+          if (v.v[k] > best.v[k]) best.v[k] = v.v[k], at.v[k] = place;
+        }
       }
     }
-    y[i] = round_to<T>(best);
-    choice[i] = at;
+    store(y + o.first, best);
+    *reinterpret_cast<places<N>*>(choice + o.first) = at;
   });
 }
 
-template <class T>
+template <index N, class T>
 void spread_to_choice_of(stream& s, const pool_shape& shape, const pool_planes& planes,
                          const std::int32_t* choice, const T* dy, T* dx) {
   const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
-    const pixel at = pixel_of(p, inner, i);
+  const grid g(planes, p.height, p.width, N);
+  const strides by(p);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
+    const spot at = g.of(thread);
+    const plane_values out = g.plane(at, p.out_height * p.out_width);
+    const holders in = by.of(p, at);
     const std::int32_t own = at.row * p.width + at.column;
-    float sum = 0;
-    for (int h = at.top; h < at.bottom; ++h) {
-      for (int w = at.left; w < at.right; ++w) {
-        const std::size_t o = at.plane.at(h * p.out_width + w);
-        if (choice[o] == own) sum += to_float(dy[o]);
+    floats<N> sum{};
+    for (int h = in.top; h < in.bottom; ++h) {
+      for (int w = in.left; w < in.right; ++w) {
+        const std::size_t o = out.at(h * p.out_width + w);
+        const auto chosen = *reinterpret_cast<const places<N>*>(choice + o);
+        const auto v = load<N>(dy + o);
+        for (index k = 0; k < N; ++k) {
+          if (chosen.v[k] == own) sum.v[k] += v.v[k];
+        }
       }
     }
-    dx[i] = round_to<T>(sum);
+    store(dx + at.first, sum);
   });
 }
 
-template <class T>
+template <index N, class T>
 void ave_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x, T* y) {
   const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, inner, i);
-    float sum = 0;
-    for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w)
-        sum += to_float(x[o.plane.at(h * p.width + w)]);
+  const grid g(planes, p.out_height, p.out_width, N);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
+    const spot o = g.of(thread);
+    const plane_values in = g.plane(o, p.height * p.width);
+    const window over = window_of(p, o.row, o.column);
+    floats<N> sum{};
+    for (int h = over.top; h < over.bottom; ++h) {
+      for (int w = over.left; w < over.right; ++w) {
+        const auto v = load<N>(x + in.at(h * p.width + w));
+        for (index k = 0; k < N; ++k) sum.v[k] += v.v[k];
+      }
     }
-    y[i] = round_to<T>(sum / o.over.area);
+    for (index k = 0; k < N; ++k) sum.v[k] /= over.area;
+    store(y + o.first, sum);
   });
 }
 
-template <class T>
+template <index N, class T>
 void ave_pool_backward_of(stream& s, const pool_shape& shape, const pool_planes& planes,
                           const T* dy, T* dx) {
   const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.in_plane()), [=] POSEIDON_DEVICE(index i) {
-    const pixel at = pixel_of(p, inner, i);
-    float sum = 0;
-    for (int h = at.top; h < at.bottom; ++h) {
-      for (int w = at.left; w < at.right; ++w) {
-        sum += to_float(dy[at.plane.at(h * p.out_width + w)]) / window_of(p, h, w).area;
+  const grid g(planes, p.height, p.width, N);
+  const strides by(p);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
+    const spot at = g.of(thread);
+    const plane_values out = g.plane(at, p.out_height * p.out_width);
+    const holders in = by.of(p, at);
+    floats<N> sum{};
+    for (int h = in.top; h < in.bottom; ++h) {
+      for (int w = in.left; w < in.right; ++w) {
+        const float area = window_of(p, h, w).area;
+        const auto v = load<N>(dy + out.at(h * p.out_width + w));
+        for (index k = 0; k < N; ++k) sum.v[k] += v.v[k] / area;
       }
     }
-    dx[i] = round_to<T>(sum);
+    store(dx + at.first, sum);
   });
 }
 
@@ -154,18 +251,20 @@ template <class T>
 void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x,
                       T* y) {
   const pool_shape p = shape;
-  const index inner = to_index(planes.inner);
-  for_each(s, planes.values(p.out_plane()), [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, inner, i);
+  const grid g(planes, p.out_height, p.out_width, 1);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
+    const spot o = g.of(thread);
+    const plane_values in = g.plane(o, p.height * p.width);
+    const window over = window_of(p, o.row, o.column);
     float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
-    for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) {
-        const float v = to_float(x[o.plane.at(h * p.width + w)]);
+    for (int h = over.top; h < over.bottom; ++h) {
+      for (int w = over.left; w < over.right; ++w) {
+        const float v = to_float(x[in.at(h * p.width + w)]);
         weights += v;
         sum += v * v;
       }
     }
-    y[i] = round_to<T>(sum / weights);
+    y[thread] = round_to<T>(sum / weights);
   });
 }
 
@@ -173,22 +272,28 @@ void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& pla
 
 void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y,
               std::int32_t* choice) {
-  with_type_of(x, [&](auto one) { max_pool_of<decltype(one)>(s, p, planes, x, y, choice); });
+  in_packs(planes, x, {y.at(), choice}, [&](auto one, auto side) {
+    max_pool_of<side, decltype(one)>(s, p, planes, x, y, choice);
+  });
 }
 
 void spread_to_choice(stream& s, const pool_shape& p, const pool_planes& planes,
                       const std::int32_t* choice, const_values dy, values dx) {
-  with_type_of(dy,
-               [&](auto one) { spread_to_choice_of<decltype(one)>(s, p, planes, choice, dy, dx); });
+  in_packs(planes, dy, {choice, dx.at()}, [&](auto one, auto side) {
+    spread_to_choice_of<side, decltype(one)>(s, p, planes, choice, dy, dx);
+  });
 }
 
 void ave_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y) {
-  with_type_of(x, [&](auto one) { ave_pool_of<decltype(one)>(s, p, planes, x, y); });
+  in_packs(planes, x, {y.at()},
+           [&](auto one, auto side) { ave_pool_of<side, decltype(one)>(s, p, planes, x, y); });
 }
 
 void ave_pool_backward(stream& s, const pool_shape& p, const pool_planes& planes, const_values dy,
                        values dx) {
-  with_type_of(dy, [&](auto one) { ave_pool_backward_of<decltype(one)>(s, p, planes, dy, dx); });
+  in_packs(planes, dy, {dx.at()}, [&](auto one, auto side) {
+    ave_pool_backward_of<side, decltype(one)>(s, p, planes, dy, dx);
+  });
 }
 
 void weighted_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x,
@@ -201,27 +306,30 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
   const pool_shape p = shape;
   const pool_draw d = draw;
   const index per_sample = to_index(channels * p.out_plane());
-  for_each(s, samples * per_sample, [=] POSEIDON_DEVICE(index i) {
-    const output o = output_of(p, 1, i);
+  const grid g({samples * channels, 1}, p.out_height, p.out_width, 1);
+  for_each(s, g.threads(), [=] POSEIDON_DEVICE(index i) {
+    const spot o = g.of(i);
+    const plane_values in = g.plane(o, p.height * p.width);
+    const window over = window_of(p, o.row, o.column);
     const index within = i % per_sample;
     const auto words = random_words(d.seed, random_use::pooling, d.layer,
                                     d.first_sample + i / per_sample, within / 4);
     float whole = 0, sum = 0;
-    for (int h = o.over.top; h < o.over.bottom; ++h) {
-      for (int w = o.over.left; w < o.over.right; ++w) whole += x[o.plane.at(h * p.width + w)];
+    for (int h = over.top; h < over.bottom; ++h) {
+      for (int w = over.left; w < over.right; ++w) whole += x[in.at(h * p.width + w)];
     }
     // The first place where the running sum reaches the drawn part of the whole, or the last of all.
     const float goal = unit_float(words[within % 4]) * whole;
     std::int32_t at = 0;
     bool found = false;
-    for (int h = o.over.top; h < o.over.bottom && !found; ++h) {
-      for (int w = o.over.left; w < o.over.right && !found; ++w) {
+    for (int h = over.top; h < over.bottom && !found; ++h) {
+      for (int w = over.left; w < over.right && !found; ++w) {
         at = h * p.width + w;
-        sum += x[o.plane.at(at)];
+        sum += x[in.at(at)];
         found = sum >= goal;
       }
     }
-    y[i] = x[o.plane.at(at)];
+    y[i] = x[in.at(at)];
     choice[i] = at;
   });
 }

@@ -181,19 +181,66 @@ TEST_CASE("typed kernels: pooling") {
   p.out_height = p.out_width = 3;
   p.kernel_h = p.kernel_w = 3;
   p.stride_h = p.stride_w = 2;
-  const pool_planes planes{2, 5};
-  const std::size_t in = planes.values(36), out = planes.values(9);
-  check_types_agree("max_pool", [&](trial& t) {
-    const auto choice = t.integers(out);
-    max_pool(t.s, p, planes, t.in(in), t.out(out), choice);
-    spread_to_choice(t.s, p, planes, choice, t.in(out), t.out(in));
-  });
-  check_types_agree("ave_pool", [&](trial& t) {
-    ave_pool(t.s, p, planes, t.in(in), t.out(out));
-    ave_pool_backward(t.s, p, planes, t.in(out), t.out(in));
-  });
-  check_types_agree("weighted_pool",
-                    [&](trial& t) { weighted_pool(t.s, p, planes, t.in(in), t.out(out)); });
+  for (const std::size_t channels : {5, 16}) {
+    const pool_planes planes{2, channels};
+    const std::size_t in = planes.values(36), out = planes.values(9);
+    check_types_agree("max_pool", [&](trial& t) {
+      const auto choice = t.integers(out);
+      max_pool(t.s, p, planes, t.in(in), t.out(out), choice);
+      spread_to_choice(t.s, p, planes, choice, t.in(out), t.out(in));
+    });
+    check_types_agree("ave_pool", [&](trial& t) {
+      ave_pool(t.s, p, planes, t.in(in), t.out(out));
+      ave_pool_backward(t.s, p, planes, t.in(out), t.out(in));
+    });
+    check_types_agree("weighted_pool",
+                      [&](trial& t) { weighted_pool(t.s, p, planes, t.in(in), t.out(out)); });
+  }
+}
+
+/// Of `numbers`, behind as many values as say whether packs can be read.
+struct shifted {
+  shifted(value_type t, std::size_t by, std::vector<float> numbers)
+      : shift(by), memory(t, (numbers.insert(numbers.begin(), by, 0.0f), numbers)) {}
+  [[nodiscard]] values at() const { return memory.at() + shift; }
+  [[nodiscard]] std::vector<float> read() const {
+    const auto all = memory.read();
+    return {all.begin() + static_cast<long>(shift), all.end()};
+  }
+  std::size_t shift;
+  typed_memory memory;
+};
+
+TEST_CASE("pooling: several planes at once give what each alone gives") {
+  simulated::configure({});
+  pool_shape p;
+  p.height = 5, p.width = 4;
+  p.out_height = 3, p.out_width = 2;
+  p.kernel_h = p.kernel_w = 3;
+  p.stride_h = p.stride_w = 2;
+  p.pad_h = 1;
+  const pool_planes planes{3, 16};
+  const std::size_t in = planes.values(20), out = planes.values(6);
+  for (const auto type : {value_type::float32, value_type::bfloat16}) {
+    std::vector<std::vector<float>> results[2];
+    for (const std::size_t shift : {0, 1}) {
+      stream s{0, stream_use::compute};
+      const shifted x(type, shift, exact_noise(in, 1)), dy(type, shift, exact_noise(out, 2));
+      const shifted chosen(value_type::float32, 0, std::vector<float>(out));
+      const auto choice = reinterpret_cast<std::int32_t*>(static_cast<float*>(chosen.at()));
+      const shifted y(type, shift, std::vector<float>(out)),
+          mean(type, shift, std::vector<float>(out));
+      const shifted dx(type, shift, std::vector<float>(in)),
+          spread(type, shift, std::vector<float>(in));
+      max_pool(s, p, planes, x.at(), y.at(), choice);
+      spread_to_choice(s, p, planes, choice, dy.at(), dx.at());
+      ave_pool(s, p, planes, x.at(), mean.at());
+      ave_pool_backward(s, p, planes, dy.at(), spread.at());
+      finish(s);
+      for (const auto* each : {&y, &dx, &mean, &spread}) results[shift].push_back(each->read());
+    }
+    CHECK(results[0] == results[1]);
+  }
 }
 
 TEST_CASE("typed kernels: copies, in packs and one by one") {
