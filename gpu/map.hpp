@@ -1,7 +1,7 @@
 // gpu/map.hpp
 //
 // Launches over values of either type (gpu/values.hpp). What a kernel computes is a lambda from floats to floats; here
-// it is fed from memory 16 bytes at a time, for a GPU has too few threads to fill its memory's bandwidth by twos or fours.
+// it is fed from memory 16 bytes at a time (gpu/packs.hpp).
 //
 //   map(s, n, y, f, x...)            y[i] = f(i, x[i]...) for i in [0, n)
 //   map_to_two(s, n, y, z, f, x...)  f gives two_floats, the second for z, or for nobody where z is null
@@ -14,6 +14,7 @@
 // Errors   gpu::error (misused): values of different types; and as for_each().
 #pragma once
 #include "gpu/launch.hpp"
+#include "gpu/packs.hpp"
 
 #include <utility>
 
@@ -27,20 +28,6 @@ struct changed {
   S sum;
   float value;
 };
-
-/// Neighbours that one thread reads and writes at once.
-template <class T>
-struct alignas(16) pack {
-  static constexpr index width = 16 / sizeof(T);
-  T v[width];
-};
-
-/// Do all of these begin where packs do, or are null?
-[[nodiscard]] inline bool are_aligned(std::initializer_list<const void*> all) {
-  for (const void* p : all)
-    if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) return false;
-  return true;
-}
 
 namespace mapping {
 

@@ -104,34 +104,6 @@ class strides {
   divisor down_, right_;
 };
 
-/// N neighbours as floats.
-template <index N>
-struct floats {
-  float v[N];
-};
-template <index N, class T>
-POSEIDON_DEVICE floats<N> load(const T* from) {
-  floats<N> out;
-  if constexpr (N == 1) {
-    out.v[0] = to_float(*from);
-  } else {
-    static_assert(N == pack<T>::width);
-    const auto in = *reinterpret_cast<const pack<T>*>(from);
-    for (index k = 0; k < N; ++k) out.v[k] = to_float(in.v[k]);
-  }
-  return out;
-}
-template <index N, class T>
-POSEIDON_DEVICE void store(T* to, const floats<N>& values) {
-  if constexpr (N == 1) {
-    *to = round_to<T>(values.v[0]);
-  } else {
-    pack<T> out;
-    for (index k = 0; k < N; ++k) out.v[k] = round_to<T>(values.v[k]);
-    *reinterpret_cast<pack<T>*>(to) = out;
-  }
-}
-
 /// Places in a plane, of N neighbours.
 template <index N>
 struct alignas(N == 1 ? 4 : 16) places {

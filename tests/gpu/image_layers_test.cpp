@@ -127,6 +127,10 @@ TEST_CASE("gpu: LRN equals the CPU's across and within channels") {
         one_layer("type: 'LRN' lrn_param { " + options + " }", {{2, 7, 5, 6}}, {{2, 7, 5, 6}}).h.n);
     check_both(
         one_layer("type: 'LRN' lrn_param { " + options + " }", {{1, 1, 3, 3}}, {{1, 1, 3, 3}}).h.n);
+    for (const std::int64_t channels : {8, 24})  // of which a thread takes several
+      check_both(one_layer("type: 'LRN' lrn_param { " + options + " }", {{2, channels, 3, 4}},
+                           {{2, channels, 3, 4}})
+                     .h.n);
   }
 }
 

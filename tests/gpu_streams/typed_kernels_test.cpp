@@ -243,6 +243,31 @@ TEST_CASE("pooling: several planes at once give what each alone gives") {
   }
 }
 
+TEST_CASE("lrn: several channels at once give what each alone gives") {
+  simulated::configure({});
+  for (const std::size_t channels : {8, 24}) {
+    lrn_shape l;
+    l.over = {5, channels, 1};
+    const std::size_t size = l.over.values();
+    for (const auto type : {value_type::float32, value_type::bfloat16}) {
+      CAPTURE(channels);
+      std::vector<std::vector<float>> results[2];
+      for (const std::size_t shift : {0, 1}) {
+        stream s{0, stream_use::compute};
+        const shifted x(type, shift, exact_noise(size, 1)), dy(type, shift, exact_noise(size, 2));
+        const shifted y(type, shift, std::vector<float>(size)),
+            dx(type, shift, std::vector<float>(size));
+        const shifted sums(value_type::float32, shift, std::vector<float>(size));
+        lrn_forward(s, l, x.at(), y.at(), sums.at());
+        lrn_backward(s, l, x.at(), y.at(), sums.at(), dy.at(), dx.at());
+        finish(s);
+        for (const auto* each : {&y, &sums, &dx}) results[shift].push_back(each->read());
+      }
+      CHECK(results[0] == results[1]);
+    }
+  }
+}
+
 TEST_CASE("typed kernels: copies, in packs and one by one") {
   for (const std::size_t length : {8, 5}) {
     check_types_agree("copy_runs", [&](trial& t) {
