@@ -39,15 +39,14 @@ std::optional<double> replanner::rate_now() const {
 std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, bool probed,
                                                    time_point now) {
   auto& of_node = told_[from];
-  if (std::exchange(of_node.probed, probed) != probed) of_node.last = 0;  // they do not compare
-  if (std::max(of_node.last, mbit_s) <= alike * std::min(of_node.last, mbit_s)) {
+  const auto last = std::exchange(probed ? of_node.last_probed : of_node.last_read, mbit_s);
+  if (std::max(last, mbit_s) <= alike * std::min(last, mbit_s)) {
     if (!probed && of_node.reads_as == 0) {
       const auto reads = chosen_at_mbit_s_ / mbit_s;
       of_node.reads_as = reads < same_line && reads > 1 / same_line ? reads : 1;
     }
     of_node.counts = mbit_s * (probed ? 1 : of_node.reads_as);
   }
-  of_node.last = mbit_s;
   if (changing_ || (not_before_ && now < *not_before_)) return std::nullopt;
   const auto rate = rate_now();
   if (!rate || std::abs(*rate / chosen_at_mbit_s_ - 1) < noticed) return std::nullopt;

@@ -53,10 +53,9 @@ class replanner {
   bool changing_ = false;
   std::optional<time_point> not_before_;
   struct told_rate {
-    double last = 0;
-    bool probed = false;
-    std::optional<double> counts;  ///< in the probe's terms
-    double reads_as = 0;           ///< that for each of its own; 0: not known yet
+    double last_read = 0, last_probed = 0;  ///< they do not compare
+    std::optional<double> counts;           ///< in the probe's terms
+    double reads_as = 0;                    ///< that for each of its own; 0: not known yet
   };
   std::map<worker_id, told_rate> told_;
 };

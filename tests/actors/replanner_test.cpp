@@ -115,10 +115,9 @@ TEST_CASE("replanner: what a probe says is taken as it is, whatever traffic read
 
 TEST_CASE("replanner: a probe and what is read off traffic do not confirm each other") {
   watched t(slow);
-  for (int i = 0; i < 4; ++i) {
-    CHECK_FALSE(t.told(fast, 0, 1, true));
-    CHECK_FALSE(t.told(fast, 0, 1, false));
-  }
+  CHECK_FALSE(t.told(fast, 0, 1, true));
+  CHECK_FALSE(t.told(fast, 0, 1, false));
+  CHECK(t.told(fast, 0, 1, true));  // a second probe the first, whatever was read between
 }
 
 TEST_CASE("replanner: a first reading that is far from the probe's rate is believed") {

@@ -20,6 +20,7 @@ import time
 TO_FIRST, FROM_FIRST = 0, 1
 BLOCK = 16384
 BUFFER = 64 << 10     # of the kernel at each end here: what lies there has left its sender, who would not see that a wire is slow
+SEGMENT = 1460        # bytes, as on Ethernet: those of loopback do not fit into BUFFER, and a kernel waits long before it splits one
 LEAST_FLIPPED = 4096  # a block as long as this holds a chunk's values, or a part of them
 
 
@@ -35,7 +36,7 @@ class FaultyWire:
         self._sockets = []
         self.carried = [0, 0]  # bytes
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)  # inherited by what it accepts
+        self._limit(self._listener)  # inherited by what it accepts
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -77,12 +78,17 @@ class FaultyWire:
             with contextlib.suppress(OSError):
                 end.close()
 
+    @staticmethod
+    def _limit(end):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
+
     def _accept(self):
         while True:
             try:
                 near, _ = self._listener.accept()
                 far = socket.socket()
-                far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+                self._limit(far)
                 far.connect(self._target)
             except OSError:
                 return
