@@ -14,7 +14,7 @@
 //       store(row, combination of start and load(row, column) over the columns); always in the same order, which is
 //       the same under CUDA and simulated: `block_threads` partial results, taken in turns, then a tree.
 //   reduce_columns<T>(stream, rows, columns, start, load, combine, store, scratch)
-//       store(column, combination of start and load(row, column) over the rows), for values whose columns lie side by
+//       store(column, combination of start and load.of(column)(row) over the rows), for values whose columns lie side by
 //       side; also always in the same order. `scratch` is device memory for column_parts(rows, columns) * columns of T.
 //
 // On top of these, for values of either type: gpu/map.hpp.
@@ -52,9 +52,9 @@ struct column_cut {
   [[nodiscard]] POSEIDON_HOST_DEVICE index lanes() const { return block_threads / across; }
 };
 
-/// Parts so many that there are some blocks for every multiprocessor.
+/// Parts so many that there are some blocks for every multiprocessor, and room for all of them at once.
 [[nodiscard]] inline column_cut cut_columns(std::size_t rows, std::size_t columns) {
-  constexpr std::size_t blocks = 1024;
+  constexpr std::size_t blocks = 512;
   column_cut p{to_index(rows), to_index(columns)};
   while (p.across < 32 && p.across < columns) p.across *= 2;
   const std::size_t wide = (columns + p.across - 1) / p.across, least_rows = 8 * p.lanes();

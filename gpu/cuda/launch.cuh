@@ -2,6 +2,7 @@
 #pragma once
 #include "gpu/launch.hpp"
 
+#include <cstring>
 #include <cuda_runtime.h>
 
 namespace poseidon::gpu {
@@ -19,48 +20,74 @@ __global__ void each(index n, F f) {
   if (i < n) f(static_cast<index>(i));
 }
 
+/// A T of each thread in shared memory, word by word: side by side in its banks for threads side by side, which whole Ts
+/// of 128 bytes would not be, and a warp would take turns for each of their words.
+template <class T>
+struct shared_results {
+  static constexpr index words = sizeof(T) / 4;
+  static_assert(sizeof(T) % 4 == 0);
+  std::uint32_t word[words][block_threads];
+
+  __device__ void put(index thread, const T& v) {
+    std::uint32_t of_v[words];
+    memcpy(of_v, &v, sizeof v);
+    for (index w = 0; w < words; ++w) word[w][thread] = of_v[w];
+  }
+  __device__ T get(index thread) const {
+    std::uint32_t of_v[words];
+    for (index w = 0; w < words; ++w) of_v[w] = word[w][thread];
+    T v;
+    memcpy(&v, of_v, sizeof v);
+    return v;
+  }
+};
+
 /// A block per row. Each thread combines every block_threads-th value, then halves combine with halves.
 template <class T, class Load, class Combine, class Store>
 __global__ void reduce(index columns, T start, Load load, Combine combine, Store store) {
-  __shared__ T partial[block_threads];
+  __shared__ shared_results<T> partial;
   const index row = blockIdx.x;
   T mine = start;
   for (std::uint64_t c = threadIdx.x; c < columns; c += block_threads)
     mine = combine(mine, load(row, static_cast<index>(c)));
-  partial[threadIdx.x] = mine;
+  partial.put(threadIdx.x, mine);
   __syncthreads();
   for (index half = block_threads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half)
-      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half]);
+    if (threadIdx.x < half) {
+      mine = combine(mine, partial.get(threadIdx.x + half));
+      partial.put(threadIdx.x, mine);
+    }
     __syncthreads();
   }
-  if (threadIdx.x == 0) store(row, partial[0]);
+  if (threadIdx.x == 0) store(row, mine);
 }
 
 /// A block per `across` columns, a power of 2, and part of the rows. Of the threads that share a column each combines its
 /// turn of the rows, then halves combine with halves.
 template <class T, class Load, class Combine>
 __global__ void reduce_parts(column_cut p, T start, Load load, Combine combine, T* parts) {
-  __shared__ T partial[block_threads];
+  __shared__ shared_results<T> partial;
   const index lanes = p.lanes(), lane = threadIdx.x / p.across;
   const std::uint64_t column = std::uint64_t{blockIdx.x} * p.across + threadIdx.x % p.across;
   const std::uint64_t first = std::uint64_t{blockIdx.y} * p.part_rows, past = first + p.part_rows;
   const std::uint64_t end = past < p.rows ? past : p.rows;
   T mine = start;
   if (column < p.columns) {
+    const auto of_row = load.of(static_cast<index>(column));
 #pragma unroll 4
     for (std::uint64_t r = first + lane; r < end; r += lanes)
-      mine = combine(mine, load(static_cast<index>(r), static_cast<index>(column)));
+      mine = combine(mine, of_row(static_cast<index>(r)));
   }
-  partial[threadIdx.x] = mine;
+  partial.put(threadIdx.x, mine);
   __syncthreads();
   for (index half = lanes / 2; half > 0; half /= 2) {
-    if (lane < half)
-      partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half * p.across]);
+    if (lane < half) {
+      mine = combine(mine, partial.get(threadIdx.x + half * p.across));
+      partial.put(threadIdx.x, mine);
+    }
     __syncthreads();
   }
-  if (lane == 0 && column < p.columns)
-    parts[std::size_t{blockIdx.y} * p.columns + column] = partial[threadIdx.x];
+  if (lane == 0 && column < p.columns) parts[std::size_t{blockIdx.y} * p.columns + column] = mine;
 }
 
 }  // namespace cuda

@@ -1,27 +1,9 @@
-#include "gpu/divisor.hpp"
-#include "gpu/kernels/channels.hpp"
-#include "gpu/map.hpp"
+#include "gpu/kernels/channel_sums.hpp"
 
 #include <cmath>
 
 namespace poseidon::gpu {
 namespace {
-
-/// Channels of places, and places of (channel, number in the channel).
-struct places {
-  divisor plane, channels;
-
-  POSEIDON_HOST_DEVICE index channel_of(index i) const {
-    return channels.remainder(plane.quotient(i));
-  }
-  POSEIDON_HOST_DEVICE index at(index channel, index k) const {
-    return (plane.quotient(k) * channels.by() + channel) * plane.by() + plane.remainder(k);
-  }
-};
-
-places places_of(const channel_shape& c) {
-  return {divisor(to_index(c.plane)), divisor(to_index(c.channels))};
-}
 
 /// Two sums in one pass. In double: the squares of a mean far from 0 would not fit into a float beside the variance.
 struct two_sums {
@@ -30,62 +12,24 @@ struct two_sums {
 POSEIDON_HOST_DEVICE inline two_sums operator+(two_sums a, two_sums b) {
   return {a.first + b.first, a.second + b.second};
 }
-struct add {
-  template <class S>
-  POSEIDON_HOST_DEVICE S operator()(S a, S b) const {
-    return a + b;
-  }
-};
 
 /// The same bits wherever it is asked for, so that all agree about where a ReLU lets through.
 POSEIDON_HOST_DEVICE inline float scaled(float v, float factor, float bias) {
   return v * factor + bias;
 }
 
-/// What f says of (channel, number in the channel).
-template <class S, class T, class F, std::size_t N>
-struct by_channel {
-  places p;
-  F f;
-  mapping::inputs<T, N> x;
-  POSEIDON_DEVICE S operator()(index channel, index k) const {
-    const index i = p.at(channel, k);
-    T in[N];
-    for (std::size_t o = 0; o < N; ++o) in[o] = x.at[o][i];
-    return mapping::call(f, i, in, std::make_index_sequence<N>{});
-  }
-};
-
-/// store(channel, sum of f(place, values there...) over its places)
-template <class S, class F, class Store, class X, class... More>
-void sum_over_channels(stream& s, const channel_shape& c, const F& f, const Store& store,
-                       std::byte* scratch, const X& x, const More&... more) {
-  if (scratch != nullptr && c.plane == 1)
-    return sum_columns<S>(s, c.outer, c.channels, scratch, f, store, x, more...);
-  with_type_of(x, [&](auto one) {
-    using T = decltype(one);
-    const mapping::inputs<T, 1 + sizeof...(More)> in{
-        {static_cast<const T*>(x), static_cast<const T*>(more)...}};
-    reduce_rows<S>(s, c.channels, c.per_channel(), S{},
-                   by_channel<S, T, F, 1 + sizeof...(More)>{places_of(c), f, in}, add{}, store);
-  });
-}
-
 }  // namespace
 
 std::size_t sum_scratch_bytes(const channel_shape& c) {
-  return c.plane == 1 ? column_scratch_bytes<two_sums>(c.outer, c.channels) : 0;
+  return sum_scratch_bytes_of<two_sums>(c);
 }
 
 void scale_channels(stream& s, const channel_shape& c, const_values x, const float* factor,
                     const float* bias, values y, float slope) {
-  const places p = places_of(c);
-  map(
-      s, c.values(), y,
-      [=] POSEIDON_DEVICE(index i, float of_x) {
-        const index channel = p.channel_of(i);
-        const float scaled = factor == nullptr ? of_x : of_x * factor[channel];
-        const float v = bias == nullptr ? scaled : scaled + bias[channel];
+  map_by_channel(
+      s, c, numbers(channel_number(factor, 1), bias), y,
+      [=] POSEIDON_DEVICE(index, float of_factor, float of_bias, float of_x) {
+        const float v = scaled(of_x, of_factor, of_bias);
         return v > 0 ? v : v * slope;
       },
       x);
@@ -93,10 +37,10 @@ void scale_channels(stream& s, const channel_shape& c, const_values x, const flo
 
 void sum_channels(stream& s, const channel_shape& c, const_values x, float* sums,
                   std::byte* scratch) {
-  sum_over_channels<double>(
-      s, c, [=] POSEIDON_DEVICE(index, float v) { return double{v}; },
+  sum_by_channel<double>(
+      s, c, numbers(), scratch, [=] POSEIDON_DEVICE(index, float v) { return double{v}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
-      scratch, x);
+      x);
 }
 
 void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, float slope, values dy,
@@ -108,8 +52,8 @@ void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, flo
         dy);
     return sum_channels(s, c, dy, sums, scratch);
   }
-  sum_and_change_columns<double>(
-      s, c.outer, c.channels, scratch, dy,
+  sum_and_change_by_channel<double>(
+      s, c, numbers(), scratch, dy,
       [=] POSEIDON_DEVICE(index, float of_y, float d) {
         const float g = of_y > 0 ? d : d * slope;
         return changed<double>{double{g}, g};
@@ -120,15 +64,16 @@ void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, flo
 
 void dot_channels(stream& s, const channel_shape& c, const_values x, const_values y, float* sums,
                   std::byte* scratch) {
-  sum_over_channels<double>(
-      s, c, [=] POSEIDON_DEVICE(index, float a, float b) { return double{a} * double{b}; },
+  sum_by_channel<double>(
+      s, c, numbers(), scratch,
+      [=] POSEIDON_DEVICE(index, float a, float b) { return double{a} * double{b}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { sums[channel] = static_cast<float>(sum); },
-      scratch, x, y);
+      x, y);
 }
 
 void prelu_forward(stream& s, const channel_shape& c, const_values x, const float* slope,
                    bool shared, values y) {
-  const places p = places_of(c);
+  const by_channel::places p(c);
   map(
       s, c.values(), y,
       [=] POSEIDON_DEVICE(index i, float v) {
@@ -139,7 +84,7 @@ void prelu_forward(stream& s, const channel_shape& c, const_values x, const floa
 
 void prelu_backward(stream& s, const channel_shape& c, const_values x, const float* slope,
                     bool shared, const_values dy, values dx) {
-  const places p = places_of(c);
+  const by_channel::places p(c);
   map(
       s, c.values(), dx,
       [=] POSEIDON_DEVICE(index i, float v, float d) {
@@ -151,19 +96,19 @@ void prelu_backward(stream& s, const channel_shape& c, const_values x, const flo
 void prelu_gradient(stream& s, const channel_shape& c, const_values x, bool shared, const_values dy,
                     float* dslope, std::byte* scratch) {
   // Shared: one channel that is everything.
-  sum_over_channels<double>(
-      s, shared ? channel_shape{1, 1, c.values()} : c,
+  sum_by_channel<double>(
+      s, shared ? channel_shape{1, 1, c.values()} : c, numbers(), scratch,
       [=] POSEIDON_DEVICE(index, float v, float d) { return v > 0 ? 0.0 : double{v} * double{d}; },
       [=] POSEIDON_DEVICE(index channel, double sum) { dslope[channel] = static_cast<float>(sum); },
-      scratch, x, dy);
+      x, dy);
 }
 
 void find_statistics(stream& s, const channel_shape& c, float eps, const_values x,
                      const channel_statistics& to, std::byte* scratch) {
   const channel_statistics t = to;
   const auto count = static_cast<double>(c.per_channel());
-  sum_over_channels<two_sums>(
-      s, c,
+  sum_by_channel<two_sums>(
+      s, c, numbers(), scratch,
       [=] POSEIDON_DEVICE(index, float of_x) {
         const double v = of_x;
         return two_sums{v, v * v};
@@ -175,7 +120,7 @@ void find_statistics(stream& s, const channel_shape& c, float eps, const_values 
         t.variance[channel] = variance;
         t.scale[channel] = 1 / std::sqrt(variance + eps);
       },
-      scratch, x);
+      x);
 }
 
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
@@ -204,13 +149,10 @@ void write_change(stream& s, const channel_shape& c, float weight, const channel
 
 void normalize(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
                values y, values copy) {
-  const places p = places_of(c);
-  const channel_statistics w = with;
-  map_to_two(
-      s, c.values(), y, copy,
-      [=] POSEIDON_DEVICE(index i, float of_x) {
-        const index channel = p.channel_of(i);
-        const float v = (of_x - w.mean[channel]) * w.scale[channel];
+  map_to_two_by_channel(
+      s, c, numbers(with.mean, with.scale), y, copy,
+      [=] POSEIDON_DEVICE(index, float mean, float scale, float of_x) {
+        const float v = (of_x - mean) * scale;
         return two_floats{v, v};
       },
       x);
@@ -218,11 +160,10 @@ void normalize(stream& s, const channel_shape& c, const_values x, const channel_
 
 void normalize_backward(stream& s, const channel_shape& c, const_values y, const_values dy,
                         const float* scale, float* means, values dx, std::byte* scratch) {
-  const places p = places_of(c);
   const index channels = to_index(c.channels);
   const auto count = static_cast<double>(c.per_channel());
-  sum_over_channels<two_sums>(
-      s, c,
+  sum_by_channel<two_sums>(
+      s, c, numbers(), scratch,
       [=] POSEIDON_DEVICE(index, float of_y, float d) {
         return two_sums{double{d}, double{d} * double{of_y}};
       },
@@ -230,27 +171,23 @@ void normalize_backward(stream& s, const channel_shape& c, const_values y, const
         means[channel] = static_cast<float>(sum.first / count);
         means[channels + channel] = static_cast<float>(sum.second / count);
       },
-      scratch, y, dy);
-  map(
-      s, c.values(), dx,
-      [=] POSEIDON_DEVICE(index i, float of_y, float d) {
-        const index channel = p.channel_of(i);
-        return (d - means[channel] - of_y * means[channels + channel]) * scale[channel];
-      },
+      y, dy);
+  map_by_channel(
+      s, c, numbers(means, means + channels, scale), dx,
+      [=] POSEIDON_DEVICE(index, float mean, float mean_with_y, float of_scale, float of_y,
+                          float d) { return (d - mean - of_y * mean_with_y) * of_scale; },
       y, dy);
 }
 
 void normalize_scaled(stream& s, const channel_shape& c, const_values x,
                       const channel_statistics& with, const float* factor, const float* bias,
                       float slope, values copy, values y) {
-  const places p = places_of(c);
-  const channel_statistics w = with;
-  map_to_two(
-      s, c.values(), y, copy,
-      [=] POSEIDON_DEVICE(index i, float of_x) {
-        const index channel = p.channel_of(i);
-        const float v = (of_x - w.mean[channel]) * w.scale[channel];
-        const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
+  map_to_two_by_channel(
+      s, c, numbers(with.mean, with.scale, factor, bias), y, copy,
+      [=] POSEIDON_DEVICE(index, float mean, float scale, float of_factor, float of_bias,
+                          float of_x) {
+        const float v = (of_x - mean) * scale;
+        const float z = scaled(v, of_factor, of_bias);
         return two_floats{z > 0 ? z : z * slope, v};
       },
       x);
@@ -259,15 +196,13 @@ void normalize_scaled(stream& s, const channel_shape& c, const_values x,
 void sum_scaled(stream& s, const channel_shape& c, const_values normalized, const_values dy,
                 const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
                 float* dbias, float* means, std::byte* scratch) {
-  const places p = places_of(c);
   const scaled_relu a = after;
   const index channels = to_index(c.channels);
   const auto count = static_cast<double>(c.per_channel());
-  sum_over_channels<two_sums>(
-      s, c,
-      [=] POSEIDON_DEVICE(index i, float v, float of_dy) {
-        const index channel = p.channel_of(i);
-        const float z = scaled(v, factor[channel], bias == nullptr ? 0.0f : bias[channel]);
+  sum_by_channel<two_sums>(
+      s, c, numbers(factor, bias), scratch,
+      [=] POSEIDON_DEVICE(index, float of_factor, float of_bias, float v, float of_dy) {
+        const float z = scaled(v, of_factor, of_bias);
         const double d = z > 0 ? of_dy : of_dy * a.slope;
         return two_sums{d, d * double{v}};
       },
@@ -280,22 +215,20 @@ void sum_scaled(stream& s, const channel_shape& c, const_values normalized, cons
         means[channel] = static_cast<float>(f * sum.first / count);
         means[channels + channel] = static_cast<float>(f * sum.second / count);
       },
-      scratch, normalized, dy);
+      normalized, dy);
 }
 
 void normalize_scaled_backward(stream& s, const channel_shape& c, const_values normalized,
                                const_values dy, const scaled_relu& after, const float* scale,
                                const float* means, values dx) {
-  const places p = places_of(c);
-  const scaled_relu a = after;
-  const index channels = to_index(c.channels);
-  map(
-      s, c.values(), dx,
-      [=] POSEIDON_DEVICE(index i, float v, float d) {
-        const index channel = p.channel_of(i);
-        const float z = scaled(v, a.factor[channel], a.bias[channel]);
-        const float g = (z > 0 ? d : d * a.slope) * a.factor[channel];
-        return (g - means[channel] - v * means[channels + channel]) * scale[channel];
+  const float slope = after.slope;
+  map_by_channel(
+      s, c, numbers(after.factor, after.bias, means, means + c.channels, scale), dx,
+      [=] POSEIDON_DEVICE(index, float factor, float bias, float mean, float mean_with_v,
+                          float of_scale, float v, float d) {
+        const float z = scaled(v, factor, bias);
+        const float g = (z > 0 ? d : d * slope) * factor;
+        return (g - mean - v * mean_with_v) * of_scale;
       },
       normalized, dy);
 }

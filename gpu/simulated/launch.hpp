@@ -49,9 +49,10 @@ void reduce_parts(stream& s, const column_cut& p, T start, Load load, Combine co
       const index first = part * p.part_rows, end = std::min(p.rows, first + p.part_rows);
       for (index column = 0; column < p.columns; ++column) {
         std::fill_n(partial.begin(), lanes, start);
+        const auto of_row = load.of(column);
         for (index r = first; r < end; ++r) {
           T& mine = partial[(r - first) % lanes];
-          mine = combine(mine, load(r, column));
+          mine = combine(mine, of_row(r));
         }
         for (index half = lanes / 2; half > 0; half /= 2)
           for (index t = 0; t < half; ++t) partial[t] = combine(partial[t], partial[t + half]);

@@ -1,6 +1,6 @@
 // Types of values, and the launches over them: what is read 16 bytes at a time is what is read one by one.
 #include "gpu/divisor.hpp"
-#include "gpu/map.hpp"
+#include "gpu/kernels/channel_sums.hpp"
 #include "gpu/simulated/control.hpp"
 #include "tests/gpu_streams/typed_memory.hpp"
 
@@ -21,7 +21,7 @@ struct sums {
   friend sums operator+(sums a, sums b) { return {a.first + b.first, a.second + b.second}; }
 };
 
-std::vector<float> numbers(std::size_t n) {
+std::vector<float> whole_numbers(std::size_t n) {
   std::vector<float> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<float>(i % 97) - 40;
   return v;
@@ -84,7 +84,8 @@ TEST_CASE("map: every value once, wherever it begins, in either type") {
         CAPTURE(static_cast<int>(type));
         CAPTURE(n);
         CAPTURE(shift);
-        typed_memory x(type, numbers(n + shift)), y(type, std::vector<float>(n + shift + 8, -7)),
+        typed_memory x(type, whole_numbers(n + shift)),
+            y(type, std::vector<float>(n + shift + 8, -7)),
             z(type, std::vector<float>(n + shift + 8, -7));
         map_to_two(
             s, n, y.at() + shift, z.at() + shift,
@@ -95,7 +96,7 @@ TEST_CASE("map: every value once, wherever it begins, in either type") {
         finish(s);
         for (std::size_t i = 0; i < n + shift + 8; ++i) {
           const bool inside = i >= shift && i < shift + n;
-          if (y.read()[i] != (inside ? numbers(n + shift)[i] + 1 : -7)) FAIL(i);
+          if (y.read()[i] != (inside ? whole_numbers(n + shift)[i] + 1 : -7)) FAIL(i);
           if (z.read()[i] != (inside ? static_cast<float>((i - shift) % 128) : -7)) FAIL(i);
         }
       }
@@ -107,7 +108,7 @@ TEST_CASE("map: in place, from several, and without a second output") {
   simulated::configure({});
   stream s(0, stream_use::compute);
   for (const value_type type : both_types) {
-    typed_memory x(type, numbers(100)), y(type, numbers(100));
+    typed_memory x(type, whole_numbers(100)), y(type, whole_numbers(100));
     map(
         s, 100, x.at(), [](index, float a, float b) { return a - 2 * b; }, x.at(), y.at());
     map_to_two(
@@ -118,21 +119,61 @@ TEST_CASE("map: in place, from several, and without a second output") {
         y.at());
     finish(s);
     for (std::size_t i = 0; i < 100; ++i) {
-      if (x.read()[i] != -numbers(100)[i]) FAIL(i);
-      if (y.read()[i] != -numbers(100)[i]) FAIL(i);
+      if (x.read()[i] != -whole_numbers(100)[i]) FAIL(i);
+      if (y.read()[i] != -whole_numbers(100)[i]) FAIL(i);
     }
   }
-  typed_memory x(value_type::float32, numbers(8)), y(value_type::bfloat16, numbers(8));
+  typed_memory x(value_type::float32, whole_numbers(8)), y(value_type::bfloat16, whole_numbers(8));
   CHECK_THROWS_AS(map(
                       s, 8, y.at(), [](index, float v) { return v; }, x.at()),
                   const error&);
   map(
       s, 0, y.at(), [](index, float) { return 5.0f; }, y.at());
   finish(s);
-  CHECK(y.read() == numbers(8));
+  CHECK(y.read() == whole_numbers(8));
 }
 
-TEST_CASE("sum_columns: columns that packs fill, and others, of few rows and of many") {
+TEST_CASE(
+    "by channel: each value with the numbers of its channel, however many rows a thread takes") {
+  simulated::configure({});
+  stream s(0, stream_use::compute);
+  for (const value_type type : both_types) {
+    for (const channel_shape& c : {channel_shape{3, 5, 1},
+                                   {2, 8, 3},
+                                   {1, 16, 1},
+                                   {7, 16, 1},
+                                   {70001, 32, 1},
+                                   {40003, 64, 1}}) {
+      CAPTURE(static_cast<int>(type));
+      CAPTURE(c.outer);
+      CAPTURE(c.channels);
+      const std::size_t n = c.values();
+      const auto of = whole_numbers(n);
+      for (const std::size_t shift : {0, 1}) {  // 1 is aligned for nobody
+        typed_memory x(type, whole_numbers(n + shift)), y(type, std::vector<float>(n + 8, -7)),
+            z(type, std::vector<float>(n + 8, -7));
+        const auto factor = whole_numbers(c.channels);
+        typed_memory on_device(value_type::float32, factor);
+        map_to_two_by_channel(
+            s, c, gpu::numbers(channel_number(nullptr, 3), on_device.at()), y.at(), z.at(),
+            [](index i, float three, float f, float v) {
+              return two_floats{v + f + three, static_cast<float>(i % 128)};
+            },
+            x.at() + shift);
+        finish(s);
+        for (std::size_t i = 0; i < n; ++i) {
+          const float v = static_cast<float>((i + shift) % 97) - 40;
+          if (y.read_one(i) != v + factor[i / c.plane % c.channels] + 3) FAIL(i);
+          if (z.read_one(i) != static_cast<float>(i % 128)) FAIL(i);
+        }
+        for (std::size_t i = n; i < n + 8; ++i)
+          if (y.read_one(i) != -7 || z.read_one(i) != -7) FAIL(i);
+      }
+    }
+  }
+}
+
+TEST_CASE("sum_by_channel: columns that packs fill, and others, of few rows and of many") {
   simulated::configure({});
   stream s(0, stream_use::compute);
   for (const value_type type : both_types) {
@@ -141,23 +182,24 @@ TEST_CASE("sum_columns: columns that packs fill, and others, of few rows and of 
         CAPTURE(static_cast<int>(type));
         CAPTURE(rows);
         CAPTURE(columns);
-        const auto of = numbers(rows * columns);
+        const auto of = whole_numbers(rows * columns);
         typed_memory x(type, of), y(type, of);
-        device_memory scratch(0, column_scratch_bytes<sums>(rows, columns));
+        const channel_shape c{rows, columns, 1};
+        device_memory scratch(0, sum_scratch_bytes_of<sums>(c));
         std::vector<sums> found(columns, sums{-1, -1}), wanted(columns),
             again(columns, sums{-1, -1});
         for (std::size_t i = 0; i < of.size(); ++i)
           wanted[i % columns] = wanted[i % columns] + sums{double{of[i]}, static_cast<double>(i)};
         sums* const to = found.data();
-        sum_columns<sums>(
-            s, rows, columns, scratch.bytes(),
+        sum_by_channel<sums>(
+            s, c, gpu::numbers(), scratch.bytes(),
             [](index i, float v) {
               return sums{double{v}, static_cast<double>(i)};
             },
             [to](index column, sums sum) { to[column] = sum; }, x.at());
         sums* const to_again = again.data();
-        sum_and_change_columns<sums>(
-            s, rows, columns, scratch.bytes(), y.at(),
+        sum_and_change_by_channel<sums>(
+            s, c, gpu::numbers(), scratch.bytes(), y.at(),
             [](index i, float v) {
               return changed<sums>{sums{double{v}, static_cast<double>(i)}, v / 2};
             },

@@ -1,0 +1,226 @@
+// gpu/kernels/by_channel.hpp
+//
+// Launches over blobs whose channels have numbers of their own (channels.hpp). What a kernel computes is a lambda of a
+// value's place, the numbers of its channel and the values there.
+//
+//   map_by_channel(s, c, q, y, f, x...)  y[i] = f(i, q of i's channel..., x[i]...)
+//   map_to_two_by_channel(s, c, q, y, z, f, x...)
+//       f gives two_floats, the second for z, or for nobody where z is null
+//   sums: channel_sums.hpp
+//
+// Where channels lie side by side a thread keeps to a pack of them: it reads their numbers once and goes down the rows.
+// Read anew for each value, the numbers would keep a multiprocessor's reads three times as busy as the values do.
+//
+// Errors   as map()
+#pragma once
+#include "gpu/divisor.hpp"
+#include "gpu/kernels/channels.hpp"
+#include "gpu/map.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace poseidon::gpu {
+
+/// A float of each channel; where `at` is null, `otherwise` of all.
+struct channel_number {
+  const float* at;
+  float otherwise = 0;
+
+  channel_number(const float* at, float otherwise = 0) : at(at), otherwise(otherwise) {}
+};
+
+/// M of them, as q above.
+template <std::size_t M>
+struct channel_numbers {
+  channel_number of[M];
+};
+template <>
+struct channel_numbers<0> {};
+
+template <class... Number>
+[[nodiscard]] channel_numbers<sizeof...(Number)> numbers(const Number&... n) {
+  return {{channel_number(n)...}};
+}
+[[nodiscard]] inline channel_numbers<0> numbers() {
+  return {};
+}
+
+namespace by_channel {
+
+/// What M channel_numbers say of W channels side by side.
+template <std::size_t M, index W>
+struct read_numbers {
+  floats<W> of[M];
+};
+template <index W>
+struct read_numbers<0, W> {};
+
+template <index W, std::size_t M>
+POSEIDON_DEVICE read_numbers<M, W> read(const channel_numbers<M>& q, index first) {
+  read_numbers<M, W> out;
+  if constexpr (M > 0) {
+    for (std::size_t m = 0; m < M; ++m) {
+      if (q.of[m].at != nullptr)
+        out.of[m] = load<W>(q.of[m].at + first);
+      else
+        for (index k = 0; k < W; ++k) out.of[m].v[k] = q.of[m].otherwise;
+    }
+  }
+  return out;
+}
+
+template <std::size_t M>
+[[nodiscard]] bool are_aligned(const channel_numbers<M>& q) {
+  if constexpr (M > 0)
+    for (const channel_number& n : q.of)
+      if (!gpu::are_aligned({n.at})) return false;
+  return true;
+}
+
+/// f(i, the k-th numbers..., x...)
+template <class F, std::size_t M, index W, std::size_t... I, class... X>
+POSEIDON_DEVICE auto call(const F& f, index i, [[maybe_unused]] const read_numbers<M, W>& q,
+                          [[maybe_unused]] index k, std::index_sequence<I...>, X... x) {
+  return f(i, q.of[I].v[k]..., x...);
+}
+
+/// Channels of places, and places of (channel, number in the channel).
+struct places {
+  divisor plane, channels;
+
+  explicit places(const channel_shape& c)
+      : plane(to_index(c.plane)), channels(to_index(c.channels)) {}
+  [[nodiscard]] POSEIDON_HOST_DEVICE index channel_of(index i) const {
+    return channels.remainder(plane.quotient(i));
+  }
+  [[nodiscard]] POSEIDON_HOST_DEVICE index at(index channel, index k) const {
+    return (plane.quotient(k) * channels.by() + channel) * plane.by() + plane.remainder(k);
+  }
+};
+
+// -- wherever channels lie -------------------------------------------------------------------------------
+
+/// For map(): finds each value's channel.
+template <class F, std::size_t M>
+struct anywhere {
+  places p;
+  channel_numbers<M> q;
+  F f;
+  template <class... X>
+  POSEIDON_DEVICE auto operator()(index i, X... x) const {
+    return call(f, i, read<1>(q, p.channel_of(i)), 0, std::make_index_sequence<M>{}, x...);
+  }
+};
+
+// -- where they lie side by side, and packs fill them ----------------------------------------------------
+
+template <class F, std::size_t M, index W>
+struct with_numbers {
+  const F& f;
+  const read_numbers<M, W>& q;
+  index k;
+  template <class... X>
+  POSEIDON_DEVICE auto operator()(index i, X... x) const {
+    return call(f, i, q, k, std::make_index_sequence<M>{}, x...);
+  }
+};
+
+/// A thread's rows are `step` apart; it reads two of them before it writes.
+template <class T, class F, std::size_t M, std::size_t N, bool Two>
+struct mapped_rows {
+  static constexpr index width = pack<T>::width;
+  index rows, step;
+  divisor groups;
+  F f;
+  T *y, *z;
+  channel_numbers<M> q;
+  mapping::inputs<T, N> x;
+
+  POSEIDON_DEVICE void operator()(index thread) const {
+    index row = groups.quotient(thread);
+    const index first = (thread - row * groups.by()) * width, columns = groups.by() * width;
+    const auto own = read<width>(q, first);
+    while (rows - row > step) {
+      const index i = row * columns + first, j = i + step * columns;
+      pack<T> one[N], other[N];
+      read_packs(one, i);
+      read_packs(other, j);
+      write(one, i, own);
+      write(other, j, own);
+      if (rows - row <= 2 * step) return;
+      row += 2 * step;
+    }
+    pack<T> last[N];
+    read_packs(last, row * columns + first);
+    write(last, row * columns + first, own);
+  }
+
+ private:
+  POSEIDON_DEVICE void read_packs(pack<T> (&in)[N], index i) const {
+    for (std::size_t n = 0; n < N; ++n) in[n] = *reinterpret_cast<const pack<T>*>(x.at[n] + i);
+  }
+  POSEIDON_DEVICE void write(const pack<T> (&in)[N], index i,
+                             const read_numbers<M, width>& own) const {
+    pack<T> to_y, to_z;
+    for (index k = 0; k < width; ++k) {
+      const auto out = mapping::call(with_numbers<F, M, width>{f, own, k}, i + k, k, in,
+                                     std::make_index_sequence<N>{});
+      if constexpr (Two) {
+        to_y.v[k] = round_to<T>(out.first);
+        to_z.v[k] = round_to<T>(out.second);
+      } else {
+        to_y.v[k] = round_to<T>(out);
+      }
+    }
+    *reinterpret_cast<pack<T>*>(y + i) = to_y;
+    if constexpr (Two) {
+      if (z != nullptr) *reinterpret_cast<pack<T>*>(z + i) = to_z;
+    }
+  }
+};
+
+/// How far a thread's rows are apart: as many threads as a big GPU has room for, as long as there are so many packs, and
+/// no more than 16 rows for each, so that none is left alone at the end.
+[[nodiscard]] inline std::size_t step_of(std::size_t rows, std::size_t groups) {
+  constexpr std::size_t room = std::size_t{1} << 17, most_rows = 16;
+  const std::size_t each = std::clamp<std::size_t>(rows * groups / room, 1, most_rows);
+  return (rows + each - 1) / each;
+}
+
+template <bool Two, class T, class F, std::size_t M, class... X>
+void map(stream& s, const channel_shape& c, const channel_numbers<M>& q, T* y, T* z, const F& f,
+         X... x) {
+  constexpr index width = pack<T>::width;
+  const mapping::inputs<T, sizeof...(X)> in{{x...}};
+  if (c.plane != 1 || c.channels % width != 0 || !gpu::are_aligned({y, z}) || !in.are_aligned() ||
+      !are_aligned(q))
+    return mapping::run<Two, T>(s, c.values(), y, z, anywhere<F, M>{places(c), q, f}, x...);
+  (void)to_index(c.values());
+  const std::size_t groups = c.channels / width, step = step_of(c.outer, groups);
+  for_each(s, step * groups,
+           mapped_rows<T, F, M, sizeof...(X), Two>{to_index(c.outer), to_index(step),
+                                                   divisor(to_index(groups)), f, y, z, q, in});
+}
+
+}  // namespace by_channel
+
+template <class F, std::size_t M, class... X>
+void map_by_channel(stream& s, const channel_shape& c, const channel_numbers<M>& q, values y,
+                    const F& f, const X&... x) {
+  with_type_of(y, [&](auto one) {
+    using T = decltype(one);
+    by_channel::map<false, T>(s, c, q, y, nullptr, f, static_cast<const T*>(const_values(x))...);
+  });
+}
+
+template <class F, std::size_t M, class... X>
+void map_to_two_by_channel(stream& s, const channel_shape& c, const channel_numbers<M>& q, values y,
+                           values z, const F& f, const X&... x) {
+  with_type_of(y, [&](auto one) {
+    using T = decltype(one);
+    by_channel::map<true, T>(s, c, q, y, z, f, static_cast<const T*>(const_values(x))...);
+  });
+}
+
+}  // namespace poseidon::gpu
