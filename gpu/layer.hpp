@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +81,11 @@ struct replica_state {
   /// By layer: kernels before it do its forward(), and its backward().
   std::vector<bool> forward_done = std::vector<bool>(graph.layers.size());
   std::vector<bool> backward_done = std::vector<bool>(graph.layers.size());
+  /// By layer: its first bottom or top, where that does not lie in the blob (gpu/normalization.hpp).
+  std::vector<std::optional<gpu_blob>> first_bottoms =
+      std::vector<std::optional<gpu_blob>>(graph.layers.size());
+  std::vector<std::optional<gpu_blob>> first_tops =
+      std::vector<std::optional<gpu_blob>>(graph.layers.size());
   /// By layer: of a Scale that does the second half of the BatchNorm before it.
   std::vector<std::shared_ptr<scaled_normalization>> normalizations =
       std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());
@@ -100,8 +106,14 @@ struct layer_context {
   const converted_blobs* converted = nullptr;  ///< those that it has in another layout than the net
 
   [[nodiscard]] stream& compute() const { return state.compute; }
-  [[nodiscard]] const gpu_blob& bottom(std::size_t i) const { return blob(layer.bottoms.at(i)); }
-  [[nodiscard]] const gpu_blob& top(std::size_t i) const { return blob(layer.tops.at(i)); }
+  [[nodiscard]] const gpu_blob& bottom(std::size_t i) const {
+    const auto& beside = state.first_bottoms[index];
+    return i == 0 && beside ? *beside : blob(layer.bottoms.at(i));
+  }
+  [[nodiscard]] const gpu_blob& top(std::size_t i) const {
+    const auto& beside = state.first_tops[index];
+    return i == 0 && beside ? *beside : blob(layer.tops.at(i));
+  }
   [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
   /// How the layer has its images.

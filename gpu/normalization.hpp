@@ -1,23 +1,42 @@
 // gpu/normalization.hpp - what a BatchNorm and the Scale in place behind it share, with the ReLU in place behind that: of
-// ten times that their kernels would read or write a blob's values in forward() four are left, of thirteen in backward() five.
+// ten times that their kernels would read or write a blob's values in forward() three are left, of thirteen in backward()
+// five.
 //
-//   forward   BatchNorm finds the statistics; Scale normalises, keeps that, and writes y = relu(factor * it + bias)
+//   forward   BatchNorm finds the statistics; Scale normalises, and writes y = relu(factor * that + bias)
 //   backward  Scale sums over dy, which is the gradient of y; BatchNorm makes dx of the same dy
+//
+// Both passes backwards want x. Where BatchNorm works in place on the results of a convolution, those are written
+// beside the blob, where they last; else Scale copies them, and it is four times forward.
 #pragma once
-#include "gpu/kernels/channels.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/layer.hpp"
+
+#include <optional>
 
 namespace poseidon::gpu {
 
 struct scaled_normalization {
-  const_values x;  ///< BatchNorm's bottom
+  values x;  ///< BatchNorm's bottom
   channel_statistics statistics{};
-  device_memory normalized;  ///< (x - mean) * scale, for backward(); none in a net without one
-  device_memory own;         ///< what `after` and `means` are in
+  bool goes_back = false;
+  device_memory copy;  ///< of x, for backward(); none where x itself lasts
+  device_memory own;   ///< what `after` and `means` are in
   /// What Scale does, [channels] each: copies, for by BatchNorm's backward() the parameters may be fresh ones.
   scaled_relu after{};
   float* means =
       nullptr;  ///< [2, channels]: of the gradient of the normalised values, and of its product with them
+
+  /// x, as long as backward() wants it.
+  [[nodiscard]] values kept() const {
+    return copy.size() != 0 ? values(copy.bytes(), x.type()) : x;
+  }
 };
+
+/// The Scale with which the BatchNorm of `c` is to share its work, if there is one.
+[[nodiscard]] std::optional<std::size_t> scale_to_share_with(const layer_context& c);
+
+/// Before there are kernels: gives the results of convolutions that BatchNorms normalise in place, and will want again, memory of
+/// their own, state.first_tops of the convolution and state.first_bottoms of the BatchNorm.
+/// Errors   gpu::error (memory) as layer_context::allocate().
+void keep_inputs_of_normalizations(replica_state& state);
 
 }  // namespace poseidon::gpu

@@ -1,6 +1,7 @@
 #include "gpu/blob_memory.hpp"
 #include "gpu/gpu_replica.hpp"
 #include "gpu/host_layer.hpp"
+#include "gpu/normalization.hpp"
 #include "gpu/resizing.hpp"
 #include "gpu/shared_gradient.hpp"
 #include "gpu/source.hpp"
@@ -98,6 +99,7 @@ void gpu_replica::make_kernels() {
   const net& n = state_.graph;
   const std::vector<bool> resized = resized_blobs(n);
   find_shared_gradients();
+  keep_inputs_of_normalizations(state_);
   state_.faults = std::make_unique<fault_board>(with_->compute, n.layers.size());
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const net_layer& layer = n.layers[l];

@@ -13,7 +13,10 @@ POSEIDON_HOST_DEVICE inline two_sums operator+(two_sums a, two_sums b) {
   return {a.first + b.first, a.second + b.second};
 }
 
-/// The same bits wherever it is asked for, so that all agree about where a ReLU lets through.
+/// The same bits wherever they are asked for, so that all agree about where a ReLU lets through.
+POSEIDON_HOST_DEVICE inline float normalized(float x, float mean, float scale) {
+  return (x - mean) * scale;
+}
 POSEIDON_HOST_DEVICE inline float scaled(float v, float factor, float bias) {
   return v * factor + bias;
 }
@@ -152,7 +155,7 @@ void normalize(stream& s, const channel_shape& c, const_values x, const channel_
   map_to_two_by_channel(
       s, c, numbers(with.mean, with.scale), y, copy,
       [=] POSEIDON_DEVICE(index, float mean, float scale, float of_x) {
-        const float v = (of_x - mean) * scale;
+        const float v = normalized(of_x, mean, scale);
         return two_floats{v, v};
       },
       x);
@@ -186,23 +189,23 @@ void normalize_scaled(stream& s, const channel_shape& c, const_values x,
       s, c, numbers(with.mean, with.scale, factor, bias), y, copy,
       [=] POSEIDON_DEVICE(index, float mean, float scale, float of_factor, float of_bias,
                           float of_x) {
-        const float v = (of_x - mean) * scale;
-        const float z = scaled(v, of_factor, of_bias);
-        return two_floats{z > 0 ? z : z * slope, v};
+        const float z = scaled(normalized(of_x, mean, scale), of_factor, of_bias);
+        return two_floats{z > 0 ? z : z * slope, of_x};
       },
       x);
 }
 
-void sum_scaled(stream& s, const channel_shape& c, const_values normalized, const_values dy,
-                const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
-                float* dbias, float* means, std::byte* scratch) {
+void sum_scaled(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
+                const_values dy, const float* factor, const float* bias, const scaled_relu& after,
+                float* dfactor, float* dbias, float* means, std::byte* scratch) {
   const scaled_relu a = after;
   const index channels = to_index(c.channels);
   const auto count = static_cast<double>(c.per_channel());
   sum_by_channel<two_sums>(
-      s, c, numbers(factor, bias), scratch,
-      [=] POSEIDON_DEVICE(index, float of_factor, float of_bias, float v, float of_dy) {
-        const float z = scaled(v, of_factor, of_bias);
+      s, c, numbers(with.mean, with.scale, factor, bias), scratch,
+      [=] POSEIDON_DEVICE(index, float mean, float scale, float of_factor, float of_bias,
+                          float of_x, float of_dy) {
+        const float v = normalized(of_x, mean, scale), z = scaled(v, of_factor, of_bias);
         const double d = z > 0 ? of_dy : of_dy * a.slope;
         return two_sums{d, d * double{v}};
       },
@@ -215,22 +218,22 @@ void sum_scaled(stream& s, const channel_shape& c, const_values normalized, cons
         means[channel] = static_cast<float>(f * sum.first / count);
         means[channels + channel] = static_cast<float>(f * sum.second / count);
       },
-      normalized, dy);
+      x, dy);
 }
 
-void normalize_scaled_backward(stream& s, const channel_shape& c, const_values normalized,
-                               const_values dy, const scaled_relu& after, const float* scale,
-                               const float* means, values dx) {
+void normalize_scaled_backward(stream& s, const channel_shape& c, const_values x,
+                               const channel_statistics& with, const_values dy,
+                               const scaled_relu& after, const float* means, values dx) {
   const float slope = after.slope;
   map_by_channel(
-      s, c, numbers(after.factor, after.bias, means, means + c.channels, scale), dx,
-      [=] POSEIDON_DEVICE(index, float factor, float bias, float mean, float mean_with_v,
-                          float of_scale, float v, float d) {
-        const float z = scaled(v, factor, bias);
+      s, c, numbers(with.mean, with.scale, after.factor, after.bias, means, means + c.channels), dx,
+      [=] POSEIDON_DEVICE(index, float mean, float scale, float factor, float bias, float mean_g,
+                          float mean_gv, float of_x, float d) {
+        const float v = normalized(of_x, mean, scale), z = scaled(v, factor, bias);
         const float g = (z > 0 ? d : d * slope) * factor;
-        return (g - mean - v * mean_with_v) * of_scale;
+        return (g - mean_g - v * mean_gv) * scale;
       },
-      normalized, dy);
+      x, dy);
 }
 
 }  // namespace poseidon::gpu

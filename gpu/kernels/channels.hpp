@@ -67,24 +67,24 @@ void normalize(stream& s, const channel_shape& c, const_values x, const channel_
 void normalize_backward(stream& s, const channel_shape& c, const_values y, const_values dy,
                         const float* scale, float* means, values dx, std::byte* scratch = nullptr);
 
-/// y = v * factor + bias of a normalised v, and the ReLU behind it, by channel. A null bias is 0. The slope is not
-/// negative, so that v alone says where y is above 0; a v that was kept in bfloat16 says it for what it was rounded to.
+/// y = v * factor + bias of a normalised v = (x - mean) * scale, and the ReLU behind it, by channel. A null bias is 0. The
+/// slope is not negative, so that x alone says where y is above 0.
 struct scaled_relu {
   float *factor, *bias;
   float slope;
 };
-/// normalize(), scale and ReLU: normalised values go to `copy` unless that is null, y = relu(...) to y.
+/// normalize(), scale and ReLU, and x to `copy` unless that is null, for y may be x's own memory.
 void normalize_scaled(stream& s, const channel_shape& c, const_values x,
                       const channel_statistics& with, const float* factor, const float* bias,
                       float slope, values copy, values y);
-/// From dy, the gradient of y, and the normalised values: gradients of factor and bias, where they are not null, the means that
+/// From dy, the gradient of y, and x: gradients of factor and bias, where they are not null, the means that
 /// normalize_scaled_backward() wants, and copies of factor and bias in `after`, whose slope holds.
-void sum_scaled(stream& s, const channel_shape& c, const_values normalized, const_values dy,
-                const float* factor, const float* bias, const scaled_relu& after, float* dfactor,
-                float* dbias, float* means, std::byte* scratch = nullptr);
+void sum_scaled(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
+                const_values dy, const float* factor, const float* bias, const scaled_relu& after,
+                float* dfactor, float* dbias, float* means, std::byte* scratch = nullptr);
 /// dx = (g - mean of g - v * mean of (g v)) * scale, where g is the gradient of the normalised values v.
-void normalize_scaled_backward(stream& s, const channel_shape& c, const_values normalized,
-                               const_values dy, const scaled_relu& after, const float* scale,
-                               const float* means, values dx);
+void normalize_scaled_backward(stream& s, const channel_shape& c, const_values x,
+                               const channel_statistics& with, const_values dy,
+                               const scaled_relu& after, const float* means, values dx);
 
 }  // namespace poseidon::gpu

@@ -4,7 +4,6 @@
 #include "gpu/kernels/channels.hpp"
 #include "gpu/kernels/lrn.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/fusion.hpp"
 #include "models/solver_rule.hpp"
 
 #include <cmath>
@@ -99,8 +98,8 @@ class batch_norm_kernel final : public kernel {
                    change_[1], change_[2]);
     if (!backward_wanted_) return;
     if (pair_ != nullptr) {
-      normalize_scaled_backward(compute_, channels_, values_in(pair_->normalized, top_), top_.diff,
-                                pair_->after, statistics_.scale, pair_->means, bottom_.diff);
+      normalize_scaled_backward(compute_, channels_, pair_->kept(), statistics_, top_.diff,
+                                pair_->after, pair_->means, bottom_.diff);
     } else if (uses_batch_) {
       normalize_backward(compute_, channels_, kept_.size() != 0 ? kept() : top_.data, top_.diff,
                          statistics_.scale, means_, bottom_.diff, scratch_.bytes());
@@ -111,18 +110,14 @@ class batch_norm_kernel final : public kernel {
 
  private:
   void pair_with_scale(const layer_context& c) {
-    if (c.state.options.keep_all_diffs) return;
-    const auto next = scale_in_place_after(c.state.graph, c.index);
-    if (!next || c.state.orders[*next] != c.order()) return;
-    // With other layers between the two, a bottom that is not the top may be gone by the time that Scale reads it.
-    if (!c.in_place() && *next != c.index + 1) return;
-    const bool goes_back = c.state.has_backward() && c.state.graph.layers[*next].needs_backward;
-    if (goes_back && !uses_batch_) return;  // fixed statistics have another gradient
+    const auto next = scale_to_share_with(c);
+    if (!next) return;
     pair_ = std::make_shared<scaled_normalization>();
     pair_->x = bottom_.data;
     pair_->statistics = statistics_;
-    if (goes_back) {
-      pair_->normalized = c.allocate(top_.bytes());
+    pair_->goes_back = c.state.has_backward() && c.state.graph.layers[*next].needs_backward;
+    if (pair_->goes_back) {
+      if (!c.state.first_bottoms[c.index]) pair_->copy = c.allocate(top_.bytes());
       pair_->own = c.allocate(4 * channels_.channels * sizeof(float));
     }
     c.state.normalizations[*next] = pair_;

@@ -64,8 +64,8 @@ class scale_kernel final : public kernel {
   void forward(const pass&) override {
     if (pair_ != nullptr)
       return normalize_scaled(compute_, channels_, pair_->x, pair_->statistics, factor_.values,
-                              bias_.values, relu_slope_, values_in(pair_->normalized, top_),
-                              top_.data);
+                              bias_.values, relu_slope_,
+                              values(pair_->copy.bytes(), top_.data.type()), top_.data);
     if (kept_.size() != 0)
       copy_values(compute_, top_.values(), bottom_.data, values_in(kept_, bottom_));
     scale_channels(compute_, channels_, bottom_.data, factor_.values, bias_.values, top_.data);
@@ -94,7 +94,7 @@ class scale_kernel final : public kernel {
     if (pair_ == nullptr) return;
     const auto relu = relu_in_place_after(c.state.graph, c.index);
     if (relu && relu->slope >= 0) relu_slope_ = c.take_relu(c.layer.needs_backward);
-    if (pair_->normalized.size() == 0) return;
+    if (!pair_->goes_back) return;
     const std::size_t n = channels_.channels;
     pair_->after = {pair_->own.floats(), pair_->own.floats() + n, relu_slope_};
     pair_->means = pair_->own.floats() + 2 * n;
@@ -104,7 +104,7 @@ class scale_kernel final : public kernel {
   void sum_for_both() {
     const auto begin = [](operand& o) { return o.wanted() ? o.begin() : nullptr; };
     float *const dfactor = begin(factor_), *const dbias = begin(bias_);
-    sum_scaled(compute_, channels_, values_in(pair_->normalized, top_), top_.diff, factor_.values,
+    sum_scaled(compute_, channels_, pair_->kept(), pair_->statistics, top_.diff, factor_.values,
                bias_.values, pair_->after, dfactor, dbias, pair_->means, scratch_.bytes());
     if (dfactor != nullptr) factor_.end();
     if (dbias != nullptr) bias_.end();

@@ -158,11 +158,11 @@ TEST_CASE("typed kernels: by channel") {
       const auto factor = t.floats_in(channels), bias = t.floats_in(channels),
                  means = t.floats_out(2 * channels);
       const scaled_relu after{t.floats_out(channels), t.floats_out(channels), 0};
-      const values x = t.in(size), v = t.in(size), dy = t.in(size);
+      const values x = t.in(size), dy = t.in(size);
       normalize_scaled(t.s, c, x, with, factor, bias, 0, t.out(size), t.out(size));
-      sum_scaled(t.s, c, v, dy, factor, bias, after, t.floats_out(channels), t.floats_out(channels),
-                 means, t.scratch(c));
-      normalize_scaled_backward(t.s, c, v, dy, after, with.scale, means, t.out(size));
+      sum_scaled(t.s, c, x, with, dy, factor, bias, after, t.floats_out(channels),
+                 t.floats_out(channels), means, t.scratch(c));
+      normalize_scaled_backward(t.s, c, x, with, dy, after, means, t.out(size));
     });
     check_types_agree("lrn", [&](trial& t) {
       lrn_shape l;

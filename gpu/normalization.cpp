@@ -1,0 +1,45 @@
+#include "gpu/normalization.hpp"
+
+#include "models/fusion.hpp"
+#include "models/solver_rule.hpp"
+
+namespace poseidon::gpu {
+
+std::optional<std::size_t> scale_to_share_with(const layer_context& c) {
+  const net& n = c.state.graph;
+  if (c.state.options.keep_all_diffs) return std::nullopt;
+  const auto next = scale_in_place_after(n, c.index);
+  if (!next || c.state.orders[*next] != c.order()) return std::nullopt;
+  // With other layers between the two, a bottom that is not the top may be gone by the time that Scale reads it.
+  if (!c.in_place() && *next != c.index + 1) return std::nullopt;
+  const bool goes_back = c.state.has_backward() && n.layers[*next].needs_backward;
+  if (goes_back && !uses_batch_statistics(n, c.layer))
+    return std::nullopt;  // fixed statistics have another gradient
+  return next;
+}
+
+void keep_inputs_of_normalizations(replica_state& state) {
+  const net& n = state.graph;
+  const std::vector<bool> resized = resized_blobs(n);
+  for (std::size_t l = 0; l < n.layers.size(); ++l) {
+    const layer_context c{state, n.layers[l], l};
+    if (c.layer.type != "BatchNorm" || !c.in_place()) continue;
+    const auto scale = scale_to_share_with(c);
+    if (!scale || !state.has_backward() || !n.layers[*scale].needs_backward) continue;
+    const std::size_t b = c.layer.bottoms[0];
+    const auto from = producer(n, b, l);
+    if (!from || resized[b] || consumer(n, b, *from) != l) continue;
+    const net_layer& convolution = n.layers[*from];
+    const gpu_blob& blob = state.blobs[b];
+    // Layers that have the blob in another layout have copies of it (gpu/converted_blobs.hpp).
+    if (convolution.type != "Convolution" || convolution.tops.size() != 1 ||
+        state.orders[*from] != blob.order || c.order() != blob.order)
+      continue;
+    state.memory.push_back(c.allocate(blob.bytes()));
+    gpu_blob beside = blob;
+    beside.data = values_in(state.memory.back(), blob);
+    state.first_tops[*from] = state.first_bottoms[l] = beside;
+  }
+}
+
+}  // namespace poseidon::gpu
