@@ -1,6 +1,7 @@
 #include "gpu/blob_memory.hpp"
 
 #include "gpu/kernels/elementwise.hpp"
+#include "gpu/residual.hpp"
 #include "models/blob_needs.hpp"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ std::string amount(std::size_t bytes) {
 struct blob_wish : blob_needs {
   bool lasting = false;  ///< the data is looked at after the pass, or comes before it
   std::optional<std::size_t> same_data;  ///< as the blob that a Split makes it of
+  std::optional<std::size_t>
+      same_diff;  ///< as that of the sum that it is a bottom of (gpu/residual.hpp)
 };
 
 class blob_planner {
@@ -40,6 +43,7 @@ class blob_planner {
       if (is_source(layer))
         for (const std::size_t t : layer.tops) wishes_[t].lasting = true;
     find_splits();
+    find_shared_gradients();
   }
 
   void allocate() {
@@ -56,7 +60,7 @@ class blob_planner {
         else
           buffers[2 * b] = {floats, w.data_uses};
       }
-      if (w.has_diff) {
+      if (w.has_diff && !w.same_diff) {
         if (!w.diff_written || all)
           own[2 * b + 1] = floats;
         else
@@ -77,6 +81,8 @@ class blob_planner {
     }
     for (std::size_t b = 0; b < blobs; ++b)
       if (wishes_[b].same_data) state_.blobs[b].data = state_.blobs[source_of(b)].data;
+    for (std::size_t b = 0; b < blobs; ++b)
+      if (wishes_[b].same_diff) state_.blobs[b].diff = state_.blobs[*wishes_[b].same_diff].diff;
   }
 
  private:
@@ -126,6 +132,24 @@ class blob_planner {
         top.same_data = layer.bottoms[0];
         bottom.data_uses.insert(bottom.data_uses.end(), top.data_uses.begin(), top.data_uses.end());
         bottom.lasting |= top.lasting;
+      }
+    }
+  }
+
+  /// What sums at the ends of residual blocks read and write beside what their blobs say.
+  void find_shared_gradients() {
+    for (std::size_t l = 0; l < net_.layers.size(); ++l)
+      if (const auto& r = state_.residuals[l]; r && r->split)
+        for (const std::size_t b : r->gradients) wishes_[b].diff_uses.push_back({l, true});
+    for (std::size_t l = 0; l < net_.layers.size(); ++l) {
+      const auto& r = state_.residuals[l];
+      if (!r || !r->one_gradient) continue;
+      blob_wish& top = wishes_[net_.layers[l].tops[0]];
+      for (const std::size_t of : r->normalizing) top.diff_uses.push_back({of, true});
+      for (const std::size_t b : r->split_tops) {
+        wishes_[b].same_diff = net_.layers[l].tops[0];
+        const auto& uses = wishes_[b].diff_uses;
+        top.diff_uses.insert(top.diff_uses.end(), uses.begin(), uses.end());
       }
     }
   }

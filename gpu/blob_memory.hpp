@@ -6,7 +6,8 @@
 namespace poseidon::gpu {
 
 /// Writes   data and diff of every blob, and the memory they lie in; zeros, but the diff of a loss is its weight. The
-///          tops of a Split are other names for its bottom's data where nothing works in place on them.
+///          tops of a Split are other names for its bottom's data where nothing works in place on them, and for the
+///          diff of a sum that gives one gradient to all (gpu/residual.hpp).
 ///          With options.keep_all_diffs every blob has data and diff of its own.
 /// Errors   gpu::error (memory): how much the net wants, its largest blob, what there is, what to try.
 void allocate_blobs(replica_state& state);

@@ -10,6 +10,7 @@
 #include "gpu/kernels/channels.hpp"
 #include "gpu/layout.hpp"
 #include "gpu/library.hpp"
+#include "gpu/residual.hpp"
 #include "models/device.hpp"
 
 #include <algorithm>
@@ -81,11 +82,13 @@ struct replica_state {
   /// By layer: kernels before it do its forward(), and its backward().
   std::vector<bool> forward_done = std::vector<bool>(graph.layers.size());
   std::vector<bool> backward_done = std::vector<bool>(graph.layers.size());
-  /// By layer: its first bottom or top, where that does not lie in the blob (gpu/normalization.hpp).
+  /// By layer: its first bottom or top, where data or diff do not lie in the blob (gpu/normalization.hpp,
+  /// gpu/residual.hpp).
   std::vector<std::optional<gpu_blob>> first_bottoms =
       std::vector<std::optional<gpu_blob>>(graph.layers.size());
   std::vector<std::optional<gpu_blob>> first_tops =
       std::vector<std::optional<gpu_blob>>(graph.layers.size());
+  std::vector<std::optional<residual>> residuals = {};  ///< by layer
   /// By layer: of a Scale that does the second half of the BatchNorm before it.
   std::vector<std::shared_ptr<scaled_normalization>> normalizations =
       std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());

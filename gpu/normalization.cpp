@@ -5,15 +5,16 @@
 
 namespace poseidon::gpu {
 
-std::optional<std::size_t> scale_to_share_with(const layer_context& c) {
-  const net& n = c.state.graph;
-  if (c.state.options.keep_all_diffs) return std::nullopt;
-  const auto next = scale_in_place_after(n, c.index);
-  if (!next || c.state.orders[*next] != c.order()) return std::nullopt;
+std::optional<std::size_t> scale_to_share_with(const replica_state& state, std::size_t batch_norm) {
+  const net& n = state.graph;
+  const net_layer& l = n.layers[batch_norm];
+  if (state.options.keep_all_diffs) return std::nullopt;
+  const auto next = scale_in_place_after(n, batch_norm);
+  if (!next || state.orders[*next] != state.orders[batch_norm]) return std::nullopt;
   // With other layers between the two, a bottom that is not the top may be gone by the time that Scale reads it.
-  if (!c.in_place() && *next != c.index + 1) return std::nullopt;
-  const bool goes_back = c.state.has_backward() && n.layers[*next].needs_backward;
-  if (goes_back && !uses_batch_statistics(n, c.layer))
+  if (l.tops[0] != l.bottoms[0] && *next != batch_norm + 1) return std::nullopt;
+  const bool goes_back = state.has_backward() && n.layers[*next].needs_backward;
+  if (goes_back && !uses_batch_statistics(n, l))
     return std::nullopt;  // fixed statistics have another gradient
   return next;
 }
@@ -24,7 +25,7 @@ void keep_inputs_of_normalizations(replica_state& state) {
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const layer_context c{state, n.layers[l], l};
     if (c.layer.type != "BatchNorm" || !c.in_place()) continue;
-    const auto scale = scale_to_share_with(c);
+    const auto scale = scale_to_share_with(state, l);
     if (!scale || !state.has_backward() || !n.layers[*scale].needs_backward) continue;
     const std::size_t b = c.layer.bottoms[0];
     const auto from = producer(n, b, l);

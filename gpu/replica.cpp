@@ -2,6 +2,7 @@
 #include "gpu/gpu_replica.hpp"
 #include "gpu/host_layer.hpp"
 #include "gpu/normalization.hpp"
+#include "gpu/residual.hpp"
 #include "gpu/resizing.hpp"
 #include "gpu/shared_gradient.hpp"
 #include "gpu/source.hpp"
@@ -40,6 +41,7 @@ gpu_replica::gpu_replica(std::shared_ptr<context> with,
     state_.blobs[b].order = chosen.blobs[b];
   }
   check_types();
+  state_.residuals = find_residuals(state_);
   allocate_blobs(state_);
   take_parameters();
   make_kernels();
@@ -100,6 +102,7 @@ void gpu_replica::make_kernels() {
   const std::vector<bool> resized = resized_blobs(n);
   find_shared_gradients();
   keep_inputs_of_normalizations(state_);
+  share_gradients(state_);
   state_.faults = std::make_unique<fault_board>(with_->compute, n.layers.size());
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const net_layer& layer = n.layers[l];

@@ -125,7 +125,15 @@ void add_scaled(stream& s, std::size_t n, float a, const_values x, float b, cons
 }
 
 void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, const_values dy,
-                         float a, values dx, float b, values dz) {
+                         const_values more, float a, values dx, float b, values dz) {
+  if (more.at() != nullptr)
+    return map_to_two(
+        s, n, dx, dz,
+        [=] POSEIDON_DEVICE(index, float of_y, float one, float other) {
+          const float d = one + other, g = of_y > 0 ? d : d * slope;
+          return two_floats{a * g, b * g};
+        },
+        y, dy, more);
   map_to_two(
       s, n, dx, dz,
       [=] POSEIDON_DEVICE(index, float of_y, float d) {
@@ -133,6 +141,21 @@ void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, 
         return two_floats{a * g, b * g};
       },
       y, dy);
+}
+
+void add_up(stream& s, std::size_t n, std::span<const const_values> b, values z) {
+  if (b.size() == 2) {
+    add_scaled(s, n, 1, b[0], 1, b[1], z);
+  } else if (b.size() == 3) {
+    map(
+        s, n, z, [=] POSEIDON_DEVICE(index, float v, float w, float x) { return v + w + x; }, b[0],
+        b[1], b[2]);
+  } else {
+    map(
+        s, n, z,
+        [=] POSEIDON_DEVICE(index, float v, float w, float x, float y) { return v + w + x + y; },
+        b[0], b[1], b[2], b[3]);
+  }
 }
 
 void multiply(stream& s, std::size_t n, const_values x, const_values y, values z) {

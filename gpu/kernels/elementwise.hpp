@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace poseidon::gpu {
 
@@ -55,9 +56,11 @@ void scale(stream& s, std::size_t n, float a, const_values x, values y);
 /// z = a x + b y; where that is not above 0 it is multiplied by `slope`.
 void add_scaled(stream& s, std::size_t n, float a, const_values x, float b, const_values y,
                 values z, float slope = 1);
-/// Its gradients: dx = a g, dz = b g, where g is dy, times `slope` where y is not above 0.
+/// Its gradients: dx = a g, dz = b g, where g is dy, or dy + more, times `slope` where y is not above 0. `more` and dz may be null.
 void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, const_values dy,
-                         float a, values dx, float b, values dz);
+                         const_values more, float a, values dx, float b, values dz);
+/// z = the sum of 2 to 4 blobs, added in their order.
+void add_up(stream& s, std::size_t n, std::span<const const_values> blobs, values z);
 /// z = x y
 void multiply(stream& s, std::size_t n, const_values x, const_values y, values z);
 /// z = x - y

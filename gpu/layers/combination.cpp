@@ -3,7 +3,11 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
+#include "gpu/residual.hpp"
 #include "models/joined_axis.hpp"
+
+#include <algorithm>
+#include <array>
 
 namespace poseidon::gpu {
 namespace {
@@ -26,6 +30,13 @@ class eltwise_kernel final : public kernel {
       c.refuse("only SUM can work in place: the others need their bottoms for backward.");
     if (how_ == operation::SUM && bottoms_.size() == 2 && !c.in_place())
       relu_slope_ = c.take_relu(both_wanted());
+    if (const auto& r = c.state.residuals[c.index]) {
+      one_gradient_ = r->one_gradient;
+      if (r->split) {
+        c.state.backward_done[*r->split] = true;
+        gradients_ = {&c.state.blobs[r->gradients[0]], &c.state.blobs[r->gradients[1]]};
+      }
+    }
     if (how_ == operation::MAX) winner_ = c.allocate(size_ * sizeof(std::int32_t));
   }
 
@@ -57,9 +68,11 @@ class eltwise_kernel final : public kernel {
 
   void backward(const pass&) override {
     if (relu_slope_ != 1 && both_wanted())
-      return add_scaled_backward(compute_, size_, relu_slope_, top_.data, top_.diff,
-                                 bottoms_[0].coefficient, bottoms_[0].blob.diff,
-                                 bottoms_[1].coefficient, bottoms_[1].blob.diff);
+      return add_scaled_backward(
+          compute_, size_, relu_slope_, top_.data, gradients_[0]->diff,
+          gradients_[1] == nullptr ? const_values() : const_values(gradients_[1]->diff),
+          bottoms_[0].coefficient, one_gradient_ ? top_.diff : bottoms_[0].blob.diff,
+          bottoms_[1].coefficient, one_gradient_ ? values() : bottoms_[1].blob.diff);
     // In place (SUM only) the first bottom's diff is the top's own and goes last.
     for (std::size_t b = bottoms_.size(); b-- > 0;) {
       if (bottoms_[b].backward_wanted) write_diff(b);
@@ -101,6 +114,9 @@ class eltwise_kernel final : public kernel {
   const gpu_blob& top_;
   std::vector<operand> bottoms_;
   float relu_slope_ = 1;  // of the ReLU in place behind a sum of two
+  // See gpu/residual.hpp. The gradients to be summed: the top's own, or those of the Split behind it.
+  std::array<const gpu_blob*, 2> gradients_{&top_, nullptr};
+  bool one_gradient_ = false;
   device_memory winner_;
 };
 
@@ -109,7 +125,9 @@ class eltwise_kernel final : public kernel {
 class split_kernel final : public kernel {
  public:
   explicit split_kernel(const layer_context& c)
-      : compute_(c.compute()), bottom_(c.bottom(0)), backward_wanted_(c.wants_diff(0)) {
+      : compute_(c.compute()),
+        bottom_(c.bottom(0)),
+        backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
       tops_.push_back(&c.top(i));
       if (c.top(i).diff != nullptr && has_gradient(c, c.layer.tops[i])) diffs_.push_back(&c.top(i));
@@ -130,23 +148,25 @@ class split_kernel final : public kernel {
     } else if (diffs_.size() == 1) {
       if (diffs_[0]->diff != bottom_.diff) copy_values(compute_, n, diffs_[0]->diff, bottom_.diff);
     } else {
-      add_scaled(compute_, n, 1, diffs_[0]->diff, 1, diffs_[1]->diff, bottom_.diff);
-      for (std::size_t t = 2; t < diffs_.size(); ++t)
-        add_scaled(compute_, n, 1, bottom_.diff, 1, diffs_[t]->diff, bottom_.diff);
+      std::vector<const_values> some;
+      for (const gpu_blob* top : diffs_) {
+        some.push_back(top->diff);
+        if (some.size() < most_at_once && top != diffs_.back()) continue;
+        add_up(compute_, n, some, bottom_.diff);
+        some = {bottom_.diff};
+      }
     }
   }
 
  private:
+  static constexpr std::size_t most_at_once = 4;
+
   /// Does some layer write this top's diff? (Accuracy, for one, does not.) Where somebody looks at every diff, all
   /// count.
   static bool has_gradient(const layer_context& c, std::size_t blob) {
     if (c.state.options.keep_all_diffs) return true;
-    const auto next = consumer(c.state.graph, blob, c.index);
-    if (!next) return false;
-    const net_layer& l = c.state.graph.layers[*next];
-    for (std::size_t b = 0; b < l.bottoms.size() && b < l.propagate_down.size(); ++b)
-      if (l.bottoms[b] == blob && l.propagate_down[b]) return true;
-    return false;
+    const auto all = gradients_of_split(c.state, c.index);
+    return std::find(all.begin(), all.end(), blob) != all.end();
   }
 
   stream& compute_;

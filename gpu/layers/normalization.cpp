@@ -110,7 +110,7 @@ class batch_norm_kernel final : public kernel {
 
  private:
   void pair_with_scale(const layer_context& c) {
-    const auto next = scale_to_share_with(c);
+    const auto next = scale_to_share_with(c.state, c.index);
     if (!next) return;
     pair_ = std::make_shared<scaled_normalization>();
     pair_->x = bottom_.data;

@@ -150,6 +150,74 @@ TEST_CASE("gpu: a sum of two does the ReLU in place behind it, and both gradient
     }
 }
 
+namespace {
+
+/// Residual blocks: of each the first bottom is normalised; the other one is what went in, or a convolution of that.
+struct blocks : chain {
+  std::string last = "a";
+  int number = 0;
+
+  blocks() {
+    convolve("x", "a", false);
+    normalized("a");
+    h.layer("name: 'relu_a' type: 'ReLU' bottom: 'a' top: 'a'", {});
+  }
+  void normalized(const std::string& blob) {
+    h.layer(
+        "name: 'norm_" + blob + "' type: 'BatchNorm' bottom: '" + blob + "' top: '" + blob + "'",
+        {}, {{6}, {6}, {1}});
+    h.layer("name: 'scale_" + blob + "' type: 'Scale' bottom: '" + blob + "' top: '" + blob +
+                "' scale_param { bias_term: true }",
+            {}, {{6}, {6}});
+  }
+  void block(bool project, const std::string& options = "", const std::string& slope = "0",
+             bool in_place_last = true) {
+    const std::string n = std::to_string(++number), one = "one" + n, two = "two" + n;
+    h.layer("name: 'split" + n + "' type: 'Split' bottom: '" + last + "' top: '" + one +
+                "' top: '" + two + "'",
+            {image6, image6});
+    convolve(one, "left" + n, false);
+    if (in_place_last) normalized("left" + n);
+    if (project) {
+      convolve(two, "right" + n, false);
+      normalized("right" + n);
+    }
+    const std::string other = project ? "right" + n : two;
+    h.layer("name: 'sum" + n + "' type: 'Eltwise' bottom: 'left" + n + "' bottom: '" + other +
+                "' top: 'sum" + n + "' " + options,
+            {image6});
+    h.layer("name: 'relu_sum" + n + "' type: 'ReLU' bottom: 'sum" + n + "' top: 'sum" + n +
+                "' relu_param { negative_slope: " + slope + " }",
+            {});
+    last = "sum" + n;
+  }
+  static inline const shape image6{3, 6, 5, 4};
+};
+
+}  // namespace
+
+TEST_CASE(
+    "gpu: sums that end residual blocks add their Split's gradients, and give both bottoms one") {
+  for (const bool first_projects : {true, false})
+    for (const bool second_projects : {true, false})
+      for (const std::string options : {"", "eltwise_param { coeff: 0.5 coeff: 0.5 }",
+                                        "eltwise_param { coeff: 1 coeff: -0.5 }"})
+        for (const std::string slope : {"0", "0.2", "1"})
+          for (const bool normalized : {true, false}) {
+            CAPTURE(first_projects);
+            CAPTURE(second_projects);
+            CAPTURE(options);
+            CAPTURE(slope);
+            CAPTURE(normalized);
+            blocks b;
+            b.block(first_projects);
+            b.block(second_projects, options, slope, normalized);
+            b.block(false);
+            b.end(b.last);
+            check_fused(b.h.n);
+          }
+}
+
 TEST_CASE("gpu: what follows a ReLU in place may also work in place") {
   chain c;
   c.convolve("x", "y");

@@ -121,3 +121,25 @@ TEST_CASE("gpu: a residual block with BatchNorm, Scale and ReLU in place equals 
   h.layer("name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'y'", {s});
   check_both(h.n);
 }
+
+TEST_CASE("gpu: however many tops a Split has, all their gradients count") {
+  const shape s{2, 3, 5, 3};
+  for (int tops = 2; tops <= 8; ++tops) {
+    CAPTURE(tops);
+    hand_net h;
+    h.all_diffs = true;
+    h.input("x", s);
+    std::string split, sum, factors;
+    for (int t = 0; t < tops; ++t) {
+      const std::string name = "t" + std::to_string(t);
+      split += " top: '" + name + "'";
+      sum += " bottom: '" + name + "'";
+      factors += " coeff: " + std::to_string(t + 1);
+    }
+    h.layer("name: 'split' type: 'Split' bottom: 'x'" + split,
+            std::vector<shape>(static_cast<std::size_t>(tops), s));
+    h.layer("name: 'sum' type: 'Eltwise'" + sum + " top: 'y' eltwise_param {" + factors + " }",
+            {s});
+    check_both(h.n);
+  }
+}

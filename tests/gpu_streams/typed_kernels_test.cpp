@@ -106,8 +106,13 @@ TEST_CASE("typed kernels: value by value") {
   check_types_agree("add_scaled", [](trial& t) {
     add_scaled(t.s, n, 0.3f, t.in(n), -1.7f, t.in(n), t.out(n), 0.1f);
   });
+  check_types_agree("add_up", [](trial& t) {
+    const const_values all[] = {t.in(n), t.in(n), t.in(n), t.in(n)};
+    for (const std::size_t blobs : {2, 3, 4}) add_up(t.s, n, std::span(all).first(blobs), t.out(n));
+  });
   check_types_agree("add_scaled_backward", [](trial& t) {
-    add_scaled_backward(t.s, n, 0.1f, t.in(n), t.in(n), 0.3f, t.out(n), 2, t.out(n));
+    add_scaled_backward(t.s, n, 0.1f, t.in(n), t.in(n), nullptr, 0.3f, t.out(n), 2, t.out(n));
+    add_scaled_backward(t.s, n, 0.1f, t.in(n), t.in(n), t.in(n), 0.3f, t.out(n), 2, nullptr);
   });
   check_types_agree("take_larger", [](trial& t) {
     const auto winner = t.integers(n);
