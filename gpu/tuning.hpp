@@ -7,6 +7,7 @@
 #include "gpu/library.hpp"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -43,7 +44,9 @@ class tuning {
 
 /// The device's milliseconds for what `enqueue` enqueues to `s`: once to warm up, then the least of `repetitions`, since
 /// whatever disturbs only adds. Waits for the device; not for the training loop.
-[[nodiscard]] double least_ms(stream& s, int repetitions, const std::function<void()>& enqueue);
+/// What takes much longer than `to_beat` is not repeated.
+[[nodiscard]] double least_ms(stream& s, int repetitions, const std::function<void()>& enqueue,
+                              double to_beat = std::numeric_limits<double>::infinity());
 
 /// Enqueues one product in one of its ways. Images, weights and results as gpu::convolution takes them.
 using product_run = std::function<void(std::size_t way, values x, values w, values y)>;

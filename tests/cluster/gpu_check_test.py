@@ -8,7 +8,7 @@ import unittest
 import cluster
 
 STEPS = ["libraries", "device-query", "layers", "oracle layers", "oracle solvers", "cluster", "sanitizer", "overlap",
-         "lenet poseidon tf32", "cifar10_quick poseidon tf32"]
+         "lenet poseidon tf32", "lenet layers", "cifar10_quick poseidon tf32", "cifar10_quick layers"]
 
 
 class GpuCheck(unittest.TestCase):
@@ -27,6 +27,10 @@ class GpuCheck(unittest.TestCase):
         bundle = self.cluster.folder / "any where" / "poseidon"
         subprocess.run([sys.executable, "-B", cluster.ROOT / "tools/bundle", "--folder", bundle, "--tests", "--build",
                         cluster.BIN.parent], check=True)
+        for name in ("libposeidon_gpu.so", "libposeidon_gpu_simulated.so"):  # of the machine that built them nothing is known
+            if (bundle / "bin" / name).exists():
+                found = subprocess.run(["readelf", "-d", bundle / "bin" / name], capture_output=True, text=True, check=True).stdout
+                self.assertRegex(found, r"(RPATH|RUNPATH).*\[\$ORIGIN/\.\./lib\]")
         # Of the programs' libraries none comes from outside.
         subprocess.run([sys.executable, "-B", cluster.ROOT / "tools/bundle", "--check", bundle], check=True)
         code, output, report = self.check(bundle / "tools/gpu-check", "--simulated", "--no-torch", "--oracle",

@@ -135,6 +135,25 @@ TEST_CASE(
   CHECK_THROWS_AS((void)milliseconds_between(timed, never), const gpu::error&);
 }
 
+TEST_CASE("tuning: a way that fails when it runs is none, and one that is far behind runs once") {
+  gpu::simulated::configure(machine({7}));
+  gpu::stream s(1, gpu::stream_use::compute);
+  gpu::library plain(s, {});
+  gpu::library_options options;
+  options.autotune = std::make_shared<tuning>();
+  gpu::library with(s, options);
+  const auto p = product(1);
+  gpu::convolution one(plain, p.first);
+  std::vector<int> runs(4);
+  const auto run = [&](std::size_t way, gpu::values x, gpu::values w, gpu::values y) {
+    ++runs[way];
+    if (way == 0) throw gpu::error(gpu::error_kind::misused, 2000, "CUDNN_STATUS_BAD_PARAM");
+    for (std::size_t times = way == 2 ? 4 : way == 3 ? 2 : 1; times-- > 0;) one.forward(x, w, y);
+  };
+  CHECK(gpu::fastest_way(with, p, 4, run) == 1);
+  CHECK(runs == std::vector<int>{1, 1 + 5, 1 + 1, 1 + 5});
+}
+
 TEST_CASE(
     "tuning: a replica's passes take the time of the fastest way, and one line says the gain") {
   gpu::simulated::configure(machine({3, 5, 1, 2}));

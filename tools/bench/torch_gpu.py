@@ -2,14 +2,15 @@
 # tools/bench/torch_gpu.py - PyTorch's training step of a net of the zoo on a GPU, for tools/gpu-check to compare with.
 """Asks   How many images per second does PyTorch train on this GPU: forward, loss, backward, SGD with momentum?
 Shapes  any net of models/zoo, made of PyTorch's own modules from its train_val.prototxt; a BatchNorm and the Scale after it
-        are one BatchNorm2d. Every step copies one batch of random images from pinned memory; no data is read.
+        are one BatchNorm2d. Every step copies one batch of random images from pinned memory, on a GPU beside the step
+        before it, as loaders do; no data is read.
 Checks  nothing.
 
 usage: tools/bench/torch_gpu.py --net NET [--batch B] [--seconds S] [--settings LIST] [--device cuda|cpu]
 
 Settings, in this order unless LIST (with commas) says otherwise: channels_last, compile (torch.compile of channels_last)
 and eager, each in tf32 and in bf16 (autocast). Reads: a line of JSON for each as soon as it is known; images_per_s
-is the median step's, each timed by itself after 5 that warm up, or has "error" in its place.
+is the median of groups of 5 steps, nothing waiting within a group, after 5 steps that warm up; or "error" in its place.
 """
 import argparse
 import json
@@ -18,6 +19,7 @@ import re
 import statistics
 import sys
 import time
+import traceback
 import warnings
 
 import torch
@@ -26,7 +28,7 @@ from torch.nn import functional
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SETTINGS = ("channels_last tf32", "channels_last bf16", "compile tf32", "compile bf16", "eager tf32", "eager bf16")
-WARM_UP = 5
+GROUP = 5  # steps
 
 
 def parse(text):
@@ -153,26 +155,51 @@ def timed(options, layers, setting):
         net(host[:2].to(options.device), host_labels[:2].to(options.device))  # the lazy modules get their shapes
     net = net.to(memory_format=layout).train()
     run = torch.compile(net) if mode == "compile" else net
-    rule = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-4)
+    rule = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-4, **({"fused": True} if gpu else {}))
+    beside = torch.cuda.Stream() if gpu else None
+
+    def fetch():
+        if not gpu:
+            return host, host_labels
+        with torch.cuda.stream(beside):
+            return host.to(options.device, non_blocking=True), host_labels.to(options.device, non_blocking=True)
+
+    batches = [fetch()]
 
     def step():
-        images, labels = host.to(options.device, non_blocking=True), host_labels.to(options.device, non_blocking=True)
+        images, labels = batches.pop()
+        if gpu:
+            compute = torch.cuda.current_stream()
+            compute.wait_stream(beside)
+            images.record_stream(compute)
+            labels.record_stream(compute)
+        batches.append(fetch())
         rule.zero_grad(set_to_none=True)
         with torch.autocast(options.device, dtype=torch.bfloat16, enabled=precision == "bf16"):
             loss = run(images, labels)
         loss.backward()
         rule.step()
+
+    def group():
+        start = time.perf_counter()
+        for _ in range(GROUP):
+            step()
         if gpu:
             torch.cuda.synchronize()
+        return (time.perf_counter() - start) / GROUP
 
-    times, began = [], None
-    while began is None or len(times) < 5 or time.perf_counter() - began < options.seconds:
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-        if began is None and len(times) == WARM_UP:
-            times, began = [], time.perf_counter()
+    group()  # warms up, and compiles
+    times, began = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - began < options.seconds:
+        times.append(group())
     return options.batch / statistics.median(times), sum(p.numel() for p in net.parameters())
+
+
+def cause(why):
+    """A compiler's errors begin with the wrapper's name and end with advice; the line between that names a cause."""
+    lines = [line.strip() for line in f"{type(why).__name__}: {why}".splitlines() if line.strip()]
+    named = [line for line in lines[1:] if re.search(r"error|not found|No such|missing", line, re.I)]
+    return " / ".join([lines[0], *named[:1]])[:400]
 
 
 def main():
@@ -192,7 +219,8 @@ def main():
             rate, parameters = timed(options, layers, setting)
             line |= {"images_per_s": round(rate, 2), "parameters": parameters}
         except Exception as why:  # out of memory, a compiler that is missing: the next setting may do
-            line["error"] = f"{type(why).__name__}: {why}".splitlines()[0][:300]
+            traceback.print_exc()
+            line["error"] = cause(why)
         print(json.dumps(line), flush=True)
 
 
