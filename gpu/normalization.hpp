@@ -17,7 +17,10 @@ namespace poseidon::gpu {
 struct scaled_normalization {
   values x;  ///< BatchNorm's bottom
   channel_statistics statistics{};
+  const float *factor = nullptr, *bias = nullptr;  ///< Scale's, [channels]; bias may be null
+  channel_shape channels;
   bool goes_back = false;
+  bool added = false;  ///< the sum behind Scale does its forward() (gpu/residual.hpp)
   device_memory copy;  ///< of x, for backward(); none where x itself lasts
   device_memory own;   ///< what `after` and `means` are in
   /// What Scale does, [channels] each: copies, for by BatchNorm's backward() the parameters may be fresh ones.

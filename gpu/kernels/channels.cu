@@ -195,6 +195,20 @@ void normalize_scaled(stream& s, const channel_shape& c, const_values x,
       x);
 }
 
+void normalize_scale_and_add(stream& s, const channel_shape& c, const_values x,
+                             const channel_statistics& with, const float* factor, const float* bias,
+                             float a, float b, const_values other, float slope, values y) {
+  map_by_channel(
+      s, c, numbers(with.mean, with.scale, factor, bias), y,
+      [=] POSEIDON_DEVICE(index, float mean, float scale, float of_factor, float of_bias,
+                          float of_x, float of_other) {
+        const float z = scaled(normalized(of_x, mean, scale), of_factor, of_bias);
+        const float sum = a * z + b * of_other;
+        return sum > 0 ? sum : sum * slope;
+      },
+      x, other);
+}
+
 void sum_scaled(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
                 const_values dy, const float* factor, const float* bias, const scaled_relu& after,
                 float* dfactor, float* dbias, float* means, std::byte* scratch) {

@@ -77,6 +77,10 @@ struct scaled_relu {
 void normalize_scaled(stream& s, const channel_shape& c, const_values x,
                       const channel_statistics& with, const float* factor, const float* bias,
                       float slope, values copy, values y);
+/// y = relu(a (normalised x * factor + bias) + b other), with a ReLU of this slope.
+void normalize_scale_and_add(stream& s, const channel_shape& c, const_values x,
+                             const channel_statistics& with, const float* factor, const float* bias,
+                             float a, float b, const_values other, float slope, values y);
 /// From dy, the gradient of y, and x: gradients of factor and bias, where they are not null, the means that
 /// normalize_scaled_backward() wants, and copies of factor and bias in `after`, whose slope holds.
 void sum_scaled(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,

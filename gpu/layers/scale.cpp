@@ -62,6 +62,7 @@ class scale_kernel final : public kernel {
   }
 
   void forward(const pass&) override {
+    if (pair_ != nullptr && pair_->added) return;
     if (pair_ != nullptr)
       return normalize_scaled(compute_, channels_, pair_->x, pair_->statistics, factor_.values,
                               bias_.values, relu_slope_,
@@ -94,6 +95,9 @@ class scale_kernel final : public kernel {
     if (pair_ == nullptr) return;
     const auto relu = relu_in_place_after(c.state.graph, c.index);
     if (relu && relu->slope >= 0) relu_slope_ = c.take_relu(c.layer.needs_backward);
+    pair_->factor = factor_.values;
+    pair_->bias = bias_.values;
+    pair_->channels = channels_;
     if (!pair_->goes_back) return;
     const std::size_t n = channels_.channels;
     pair_->after = {pair_->own.floats(), pair_->own.floats() + n, relu_slope_};

@@ -165,6 +165,7 @@ TEST_CASE("typed kernels: by channel") {
       const scaled_relu after{t.floats_out(channels), t.floats_out(channels), 0};
       const values x = t.in(size), dy = t.in(size);
       normalize_scaled(t.s, c, x, with, factor, bias, 0, t.out(size), t.out(size));
+      normalize_scale_and_add(t.s, c, x, with, factor, bias, 2, -0.5f, dy, 0.1f, t.out(size));
       sum_scaled(t.s, c, x, with, dy, factor, bias, after, t.floats_out(channels),
                  t.floats_out(channels), means, t.scratch(c));
       normalize_scaled_backward(t.s, c, x, with, dy, after, means, t.out(size));
