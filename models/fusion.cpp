@@ -18,6 +18,16 @@ std::optional<std::size_t> scale_in_place_after(const net& n, std::size_t layer)
   return next;
 }
 
+bool is_max_pooling_of_relu(const net& n, std::size_t layer) {
+  const net_layer& l = n.layers[layer];
+  if (l.type != "Pooling" || l.tops.size() != 1 ||
+      l.spec.pooling_param().pool() != ::caffe::PoolingParameter::MAX)
+    return false;
+  const auto before = producer(n, l.bottoms[0], layer);
+  return before && n.layers[*before].type == "ReLU" &&
+         n.layers[*before].spec.relu_param().negative_slope() == 0;
+}
+
 bool scales_channels(const net& n, const net_layer& l) {
   const shape& x = n.blobs[l.bottoms[0]].shape;
   const int axis = l.type == "Scale" ? l.spec.scale_param().axis() : l.spec.bias_param().axis();

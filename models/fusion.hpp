@@ -17,6 +17,10 @@ struct following_relu {
 /// The Scale that works in place on the first top of `layer`, next after it, with learned factors, one for each channel.
 [[nodiscard]] std::optional<std::size_t> scale_in_place_after(const net& n, std::size_t layer);
 
+/// Is this a max pooling, without a mask, of what a ReLU of slope 0 leaves? Then the gradient of both is the pooling's, as long as that
+/// gives nothing to a value that is 0.
+[[nodiscard]] bool is_max_pooling_of_relu(const net& n, std::size_t layer);
+
 /// Does a Scale or Bias have one factor for each channel (axis 1)?
 [[nodiscard]] bool scales_channels(const net& n, const net_layer& layer);
 

@@ -127,7 +127,7 @@ void in_packs(const pool_planes& planes, const const_values& x,
 
 template <index N, class T>
 void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, const T* x, T* y,
-                 std::int32_t* choice) {
+                 std::int32_t* choice, bool only_positive) {
   const pool_shape p = shape;
   const grid g(planes, p.out_height, p.out_width, N);
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
@@ -147,6 +147,9 @@ void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, 
       }
     }
     store(y + o.first, best);
+    for (index k = 0; k < N; ++k) {
+      if (only_positive && !(best.v[k] > 0)) at.v[k] = -1;
+    }
     *reinterpret_cast<places<N>*>(choice + o.first) = at;
   });
 }
@@ -243,9 +246,9 @@ void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& pla
 }  // namespace
 
 void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y,
-              std::int32_t* choice) {
+              std::int32_t* choice, bool only_positive) {
   in_packs(planes, x, {y.at(), choice}, [&](auto one, auto side) {
-    max_pool_of<side, decltype(one)>(s, p, planes, x, y, choice);
+    max_pool_of<side, decltype(one)>(s, p, planes, x, y, choice, only_positive);
   });
 }
 

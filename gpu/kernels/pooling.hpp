@@ -21,9 +21,10 @@ struct pool_planes {
   [[nodiscard]] std::size_t values(std::size_t area) const { return outer * area * inner; }
 };
 
-/// `choice` receives where in its plane each maximum is, -1 if nothing compared as larger than nothing (NaN).
+/// `choice` receives where in its plane each maximum is, -1 if nothing compared as larger than nothing (NaN), with
+/// `only_positive` also where the maximum is not above 0.
 void max_pool(stream& s, const pool_shape& p, const pool_planes& planes, const_values x, values y,
-              std::int32_t* choice);
+              std::int32_t* choice, bool only_positive = false);
 /// The gradient of max_pool() and draw_pool().
 void spread_to_choice(stream& s, const pool_shape& p, const pool_planes& planes,
                       const std::int32_t* choice, const_values dy, values dx);

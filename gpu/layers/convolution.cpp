@@ -10,6 +10,7 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/fusion.hpp"
 
 #include <stdexcept>
 
@@ -85,7 +86,7 @@ class convolution_kernel final : public kernel {
       pairs_.push_back({c.bottom(i), c.top(i), c.wants_diff(i)});
     channels_ = c.channels_of(c.top_shape(0));
     // With the bias, which passes over the results anyway.
-    if (bias_ != nullptr && pairs_.size() == 1) relu_slope_ = c.take_relu(bias_gradient_.wanted());
+    if (bias_ != nullptr && pairs_.size() == 1) take_relu(c);
     if (bias_gradient_.wanted()) scratch_ = c.allocate(sum_scratch_bytes(channels_));
     // Several pairs add up their gradients, each of which a product overwrites.
     if (pairs_.size() > 1 && (weight_gradient_.wanted() || bias_gradient_.wanted()))
@@ -109,7 +110,7 @@ class convolution_kernel final : public kernel {
   void backward(const pass&) override {
     // First, for it also makes the ReLU's gradient.
     add_up(bias_gradient_, [this](const pair& p, float* db) {
-      if (relu_slope_ == 1)
+      if (!masks_)
         sum_channels(compute_, channels_, p.top.diff, db, scratch_.bytes());
       else
         sum_channels_of_relu(compute_, channels_, p.top.data, relu_slope_, p.top.diff, db,
@@ -140,6 +141,14 @@ class convolution_kernel final : public kernel {
     bool backward_wanted;
   };
 
+  void take_relu(const layer_context& c) {
+    relu_slope_ = c.take_relu(bias_gradient_.wanted());
+    if (relu_slope_ == 1) return;
+    const auto relu = relu_in_place_after(c.state.graph, c.index)->layer;
+    const auto next = consumer(c.state.graph, c.layer.tops[0], relu);
+    masks_ = !next || !is_max_pooling_of_relu(c.state.graph, *next);
+  }
+
   convolution make_products(const layer_context& c) const {
     bool down = false;
     for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i) down = down || c.wants_diff(i);
@@ -166,6 +175,7 @@ class convolution_kernel final : public kernel {
   bool transposed_;
   const float *parameter_, *bias_ = nullptr;
   float relu_slope_ = 1;
+  bool masks_ = false;  // backward() is also the ReLU's
   gradient_slot weight_gradient_, bias_gradient_;
   convolution_shape shape_;
   convolution products_;

@@ -3,6 +3,7 @@
 
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/fusion.hpp"
 
 namespace poseidon::gpu {
 namespace {
@@ -24,7 +25,9 @@ class pooling_kernel final : public kernel {
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         mask_(c.layer.tops.size() > 1 ? &c.top(1) : nullptr),
-        backward_wanted_(c.wants_diff(0)) {
+        backward_wanted_(c.wants_diff(0)),
+        behind_relu_(!c.state.options.keep_all_diffs &&
+                     is_max_pooling_of_relu(c.state.graph, c.index)) {
     if (how_ == pooling::STOCHASTIC && !draws_ && backward_wanted_)
       c.refuse("STOCHASTIC pooling has a gradient in TRAIN only.");
     if (how_ == pooling::MAX || draws_) choice_ = c.allocate(top_.values() * sizeof(std::int32_t));
@@ -34,7 +37,7 @@ class pooling_kernel final : public kernel {
     if (how_ == pooling::AVE) {
       ave_pool(compute_, shape_, planes_, bottom_.data, top_.data);
     } else if (how_ == pooling::MAX) {
-      max_pool(compute_, shape_, planes_, bottom_.data, top_.data, choice());
+      max_pool(compute_, shape_, planes_, bottom_.data, top_.data, choice(), behind_relu_);
       if (mask_ != nullptr) to_floats(compute_, top_.values(), choice(), mask_->data);
     } else if (draws_) {
       draw_pool(compute_, {p.seed, p.first_sample, layer_}, shape_, samples_, channels_,
@@ -68,6 +71,7 @@ class pooling_kernel final : public kernel {
   const gpu_blob &bottom_, &top_;
   const gpu_blob* mask_;
   bool backward_wanted_;
+  bool behind_relu_;  // its gradient is this one's, where that goes to positive values only
   device_memory choice_;
 };
 

@@ -97,6 +97,38 @@ TEST_CASE("gpu: a convolution does the ReLU in place behind it, and that of its 
     }
 }
 
+TEST_CASE("gpu: a max pooling behind a convolution's ReLU makes that one's gradient, too") {
+  for (const std::string slope : {"0", "0.3"})
+    for (const std::string pool :
+         {"pool: MAX kernel_size: 2 stride: 2", "pool: MAX kernel_size: 3 stride: 1 pad: 1",
+          "pool: AVE kernel_size: 2 stride: 2"})
+      for (const bool mask : {false, true}) {
+        if (mask && pool.find("AVE") != std::string::npos) continue;
+        CAPTURE(slope);
+        CAPTURE(pool);
+        CAPTURE(mask);
+        chain c;
+        c.convolve("x", "y");
+        c.relu("y", slope);
+        const bool same = pool.find("stride: 1") != std::string::npos;
+        const shape pooled = same ? shape{3, 6, 5, 4} : shape{3, 6, 3, 2};
+        std::vector<shape> tops{pooled};
+        if (mask) tops.push_back(pooled);
+        c.h.layer("name: 'pool' type: 'Pooling' bottom: 'y' top: 'p' " +
+                      std::string(mask ? "top: 'mask' " : "") + "pooling_param { " + pool + " }",
+                  tops);
+        if (mask) c.h.layer("name: 'silence' type: 'Silence' bottom: 'mask'", {});
+        c.h.layer(
+            "name: 'ip' type: 'InnerProduct' bottom: 'p' top: 'ip' inner_product_param { "
+            "num_output: 4 }",
+            {{3, 4}}, {{4, 6 * pooled[2] * pooled[3]}, {4}});
+        c.h.layer("name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss'",
+                  {{}});
+        c.h.n.outputs = {c.h.blob("loss")};
+        check_fused(c.h.n);
+      }
+}
+
 TEST_CASE("gpu: BatchNorm, Scale and ReLU in place are one, backwards too") {
   for (const auto phase : {::caffe::TRAIN, ::caffe::TEST})
     for (const std::string slope : {"none", "0", "0.2", "-0.2"})

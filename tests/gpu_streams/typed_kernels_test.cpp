@@ -194,6 +194,10 @@ TEST_CASE("typed kernels: pooling") {
       const auto choice = t.integers(out);
       max_pool(t.s, p, planes, t.in(in), t.out(out), choice);
       spread_to_choice(t.s, p, planes, choice, t.in(out), t.out(in));
+      // -1, as a float, is not equal to itself, so these are compared by what they lead to.
+      auto* const positive = reinterpret_cast<std::int32_t*>(t.floats_in(out));
+      max_pool(t.s, p, planes, t.in(in), t.out(out), positive, true);
+      spread_to_choice(t.s, p, planes, positive, t.in(out), t.out(in));
     });
     check_types_agree("ave_pool", [&](trial& t) {
       ave_pool(t.s, p, planes, t.in(in), t.out(out));
