@@ -44,6 +44,25 @@ POSEIDON_DEVICE auto call(const F& f, index i, index k, const pack<T> (&x)[N],
   return f(i, to_float(x[I].v[k])...);
 }
 
+/// Packs of what each(k) gives for the k-th value of one: a float for y, or two_floats, the second for z unless that is null.
+template <bool Two, class T, class Each>
+POSEIDON_DEVICE void write_packs(T* y, T* z, index first, const Each& each) {
+  pack<T> to_y, to_z;
+  for (index k = 0; k < pack<T>::width; ++k) {
+    const auto out = each(k);
+    if constexpr (Two) {
+      to_y.v[k] = round_to<T>(out.first);
+      to_z.v[k] = round_to<T>(out.second);
+    } else {
+      to_y.v[k] = round_to<T>(out);
+    }
+  }
+  *reinterpret_cast<pack<T>*>(y + first) = to_y;
+  if constexpr (Two) {
+    if (z != nullptr) *reinterpret_cast<pack<T>*>(z + first) = to_z;
+  }
+}
+
 template <class T, class F, std::size_t N, bool Two>
 struct mapped_pack {
   static constexpr index width = pack<T>::width;
@@ -71,21 +90,11 @@ struct mapped_pack {
 
  private:
   POSEIDON_DEVICE void at_once(index first) const {
-    pack<T> in[N], to_y, to_z;
+    pack<T> in[N];
     for (std::size_t k = 0; k < N; ++k) in[k] = *reinterpret_cast<const pack<T>*>(x.at[k] + first);
-    for (index k = 0; k < width; ++k) {
-      const auto out = call(f, first + k, k, in, std::make_index_sequence<N>{});
-      if constexpr (Two) {
-        to_y.v[k] = round_to<T>(out.first);
-        to_z.v[k] = round_to<T>(out.second);
-      } else {
-        to_y.v[k] = round_to<T>(out);
-      }
-    }
-    *reinterpret_cast<pack<T>*>(y + first) = to_y;
-    if constexpr (Two) {
-      if (z != nullptr) *reinterpret_cast<pack<T>*>(z + first) = to_z;
-    }
+    write_packs<Two>(y, z, first, [&](index k) {
+      return call(f, first + k, k, in, std::make_index_sequence<N>{});
+    });
   }
 };
 

@@ -26,7 +26,8 @@ struct residual {
   std::vector<std::size_t> gradients;  ///< the blobs that bring them
   /// Both bottoms' gradient is that of the top: the bottoms that are a Split's tops, and the layers that normalise the others.
   bool one_gradient = false;
-  std::vector<std::size_t> split_tops, normalizing;  ///< of the latter each BatchNorm before its Scale
+  std::vector<std::size_t> split_tops,
+      normalizing;  ///< of the latter each BatchNorm before its Scale
 };
 
 /// By layer: of an Eltwise that has a neighbour to do something for. Before there is memory; state.orders and those of

@@ -162,21 +162,10 @@ struct mapped_rows {
   }
   POSEIDON_DEVICE void write(const pack<T> (&in)[N], index i,
                              const read_numbers<M, width>& own) const {
-    pack<T> to_y, to_z;
-    for (index k = 0; k < width; ++k) {
-      const auto out = mapping::call(with_numbers<F, M, width>{f, own, k}, i + k, k, in,
-                                     std::make_index_sequence<N>{});
-      if constexpr (Two) {
-        to_y.v[k] = round_to<T>(out.first);
-        to_z.v[k] = round_to<T>(out.second);
-      } else {
-        to_y.v[k] = round_to<T>(out);
-      }
-    }
-    *reinterpret_cast<pack<T>*>(y + i) = to_y;
-    if constexpr (Two) {
-      if (z != nullptr) *reinterpret_cast<pack<T>*>(z + i) = to_z;
-    }
+    mapping::write_packs<Two>(y, z, i, [&](index k) {
+      return mapping::call(with_numbers<F, M, width>{f, own, k}, i + k, k, in,
+                           std::make_index_sequence<N>{});
+    });
   }
 };
 
