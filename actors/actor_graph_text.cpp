@@ -69,11 +69,6 @@ std::string html(std::string_view text) {
   return out;
 }
 
-/// A string of DOT, which is written as JSON writes one.
-std::string in_quotes(std::string_view text) {
-  return json_text(text);
-}
-
 std::string font(const char* colour, int points, const std::string& inner) {
   return std::string("<font color=\"") + colour + "\" point-size=\"" + std::to_string(points) +
          "\">" + inner + "</font>";
@@ -95,6 +90,7 @@ bool is_test(const actor_graph::node& a) {
   return a.group.rfind("test", 0) == 0;
 }
 
+/// Strings of DOT are written as JSON writes them.
 class dot_writer {
  public:
   explicit dot_writer(const actor_graph& g) : g_(g) {
@@ -108,7 +104,7 @@ class dot_writer {
   }
 
   std::string write() {
-    out_ += "digraph " + in_quotes(name()) + " {\n";
+    out_ += "digraph " + json_text(name()) + " {\n";
     out_ +=
         "  graph [rankdir=TB, nodesep=0.3, ranksep=0.7, fontname=\"Helvetica\", fontsize=13, "
         "newrank=true, splines=spline, pad=0.3, bgcolor=\"white\", labelloc=t, label=<" +
@@ -118,7 +114,7 @@ class dot_writer {
     for (const auto& group : g_.groups) write_module(group);
     if (in_a_row()) {
       out_ += "  {rank=same;";
-      for (const auto& card : cards_) out_ += " " + in_quotes("card " + card) + ";";
+      for (const auto& card : cards_) out_ += " " + json_text("card " + card) + ";";
       out_ += "}\n";
     }
     card_edges();
@@ -161,15 +157,15 @@ class dot_writer {
     for (const auto& a : g_.actors)
       if (a.group == group.id && cards_.count(a.card) != 0 && !is_test(a) &&
           drawn.insert(a.card).second)
-        inner += "  " + in_quotes("card " + a.card) + " [label=" + card(a.card) +
-                 ", tooltip=" + in_quotes(a.card) + "];\n";
+        inner += "  " + json_text("card " + a.card) + " [label=" + card(a.card) +
+                 ", tooltip=" + json_text(a.card) + "];\n";
     if (inner.empty()) return;
     if (group.id == "net") {
       out_ += inner;
       return;
     }
-    out_ += "  subgraph " + in_quotes("cluster_" + group.id) +
-            " {\n  label=" + in_quotes(group.label) +
+    out_ += "  subgraph " + json_text("cluster_" + group.id) +
+            " {\n  label=" + json_text(group.label) +
             "; labeljust=l; style=\"rounded,filled\"; color=\"#d9dee4\"; fillcolor=\"#f5f7fa\"; "
             "fontcolor=\"" +
             faint + "\"; fontsize=10; margin=10;\n" + inner + "  }\n";
@@ -213,21 +209,21 @@ class dot_writer {
       const auto& to = g_.actors[e.dst];
       if (is_test(from) || from.card.empty() || from.card == to.card) continue;
       if (!drawn.emplace(from.card, to.card, e.kind).second) continue;
-      out_ += "  " + in_quotes("card " + from.card) + " -> " + in_quotes("card " + to.card) +
+      out_ += "  " + json_text("card " + from.card) + " -> " + json_text("card " + to.card) +
               " [color=\"" + (e.kind == kind::data ? data_colour : grad_colour) + "\", " +
               (e.kind == kind::data ? "weight=50" : "constraint=false") + "];\n";
     }
   }
 
   void bus() {
-    out_ += "  " + in_quotes("bus") + " [label=" +
+    out_ += "  " + json_text("bus") + " [label=" +
             table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>" +
                       (broadcasts_ == 0 ? ""
                                         : "<tr><td>" + std::to_string(broadcasts_) +
                                               " &times; factor_broadcast</td></tr>"),
                   "#fdecc8") +
             "];\n";
-    out_ += "  " + in_quotes("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
+    out_ += "  " + json_text("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
   }
 
   [[nodiscard]] std::string last_card() const {
@@ -258,12 +254,12 @@ class dot_writer {
         text = std::to_string(links_) + " &times; network_link";
         note = "one to each other worker and its shard";
       }
-      out_ += "  " + in_quotes(box_of(a)) + " [label=" +
+      out_ += "  " + json_text(box_of(a)) + " [label=" +
               table("<tr><td width=\"230\">" + text + "</td></tr><tr><td>" + font(faint, 9, note) +
                         "</td></tr>",
                     link ? "#ece4f6" : "#e3f4e9") +
               "];\n";
-      row += " " + in_quotes(box_of(a)) + ";";
+      row += " " + json_text(box_of(a)) + ";";
     }
     out_ += "  {rank=same;" + row + "}\n";
   }
@@ -292,8 +288,8 @@ class dot_writer {
 
   void line(const std::string& from, const std::string& to, const std::string& colours,
             const std::string& tooltip, const char* more) {
-    out_ += "  " + in_quotes(from) + " -> " + in_quotes(to) + " [dir=both, color=\"" + colours +
-            "\", tooltip=" + in_quotes(tooltip) + more + "];\n";
+    out_ += "  " + json_text(from) + " -> " + json_text(to) + " [dir=both, color=\"" + colours +
+            "\", tooltip=" + json_text(tooltip) + more + "];\n";
   }
 
   /// Whatever serves all layers, in one row, and what the colours mean.
@@ -330,7 +326,7 @@ class dot_writer {
         cells + "</tr></table></td></tr><tr><td>" + legend + "</td></tr></table>>];\n";
     for (const auto& a : g_.actors)
       if (a.kind == "server_shard" || (a.kind == "network_link" && !is_half(a) && !links_in_one()))
-        out_ += "  " + in_quotes(a.name) + " -> \"strip\" [style=invis];\n";
+        out_ += "  " + json_text(a.name) + " -> \"strip\" [style=invis];\n";
   }
 
   const actor_graph& g_;
@@ -346,14 +342,14 @@ std::string to_dot(const actor_graph& g) {
 }
 
 std::string to_json(const actor_graph& g) {
-  std::string out = "{\"schema\":1,\"run\":{\"model\":" + in_quotes(g.model) +
+  std::string out = "{\"schema\":1,\"run\":{\"model\":" + json_text(g.model) +
                     ",\"node\":" + std::to_string(g.worker) +
                     ",\"nodes\":" + std::to_string(g.nodes) +
                     ",\"replicas\":" + std::to_string(g.replicas) + "},\"groups\":[";
   const char* comma = "";
   for (const auto& group : g.groups) {
-    out += std::string(comma) + "\n{\"id\":" + in_quotes(group.id) +
-           ",\"label\":" + in_quotes(group.label) + ",\"order\":" + std::to_string(group.order) +
+    out += std::string(comma) + "\n{\"id\":" + json_text(group.id) +
+           ",\"label\":" + json_text(group.label) + ",\"order\":" + std::to_string(group.order) +
            "}";
     comma = ",";
   }
@@ -361,9 +357,9 @@ std::string to_json(const actor_graph& g) {
   comma = "";
   for (const auto& a : g.actors) {
     out += std::string(comma) + "\n{\"id\":" + std::to_string(a.id) +
-           ",\"name\":" + in_quotes(a.name) + ",\"kind\":" + in_quotes(a.kind) +
-           ",\"type\":" + in_quotes(a.type) + ",\"group\":" + in_quotes(a.group) +
-           ",\"card\":" + in_quotes(a.card) + ",\"params\":" + std::to_string(a.params) + "}";
+           ",\"name\":" + json_text(a.name) + ",\"kind\":" + json_text(a.kind) +
+           ",\"type\":" + json_text(a.type) + ",\"group\":" + json_text(a.group) +
+           ",\"card\":" + json_text(a.card) + ",\"params\":" + std::to_string(a.params) + "}";
     comma = ",";
   }
   out += "],\"edges\":[";
@@ -371,7 +367,7 @@ std::string to_json(const actor_graph& g) {
   for (const auto& e : g.edges) {
     out += std::string(comma) + "\n{\"id\":" + std::to_string(e.id) +
            ",\"src\":" + std::to_string(e.src) + ",\"dst\":" + std::to_string(e.dst) +
-           ",\"kind\":" + in_quotes(to_string(e.kind)) + ",\"message\":" + in_quotes(e.message) +
+           ",\"kind\":" + json_text(to_string(e.kind)) + ",\"message\":" + json_text(e.message) +
            ",\"bytes\":" + std::to_string(e.bytes) + "}";
     comma = ",";
   }

@@ -16,7 +16,7 @@ namespace poseidon {
 
 namespace {
 
-// A line that training leaves idle is timed for some 25 ms of each interval; one that it fills for most of a window is
+// A line that training leaves idle is timed for some 50 ms of each interval; one that it fills for most of a window is
 // read off what it sends.
 constexpr auto timing_interval = std::chrono::milliseconds{1200};
 constexpr double full_line = 0.5;

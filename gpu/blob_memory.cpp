@@ -43,7 +43,7 @@ class blob_planner {
       if (is_source(layer))
         for (const std::size_t t : layer.tops) wishes_[t].lasting = true;
     find_splits();
-    find_shared_gradients();
+    find_gradients_of_residuals();
   }
 
   void allocate() {
@@ -128,7 +128,7 @@ class blob_planner {
       blob_wish& bottom = wishes_[layer.bottoms[0]];
       for (const std::size_t t : layer.tops) {
         blob_wish& top = wishes_[t];
-        if (writers_of(t) > 1) continue;
+        if (writers_of(net_, t) > 1) continue;
         top.same_data = layer.bottoms[0];
         bottom.data_uses.insert(bottom.data_uses.end(), top.data_uses.begin(), top.data_uses.end());
         bottom.lasting |= top.lasting;
@@ -137,7 +137,7 @@ class blob_planner {
   }
 
   /// What sums at the ends of residual blocks read and write beside what their blobs say.
-  void find_shared_gradients() {
+  void find_gradients_of_residuals() {
     for (std::size_t l = 0; l < net_.layers.size(); ++l)
       if (const auto& r = state_.residuals[l]; r && r->split)
         for (const std::size_t b : r->gradients) wishes_[b].diff_uses.push_back({l, true});
@@ -152,13 +152,6 @@ class blob_planner {
         top.diff_uses.insert(top.diff_uses.end(), uses.begin(), uses.end());
       }
     }
-  }
-
-  [[nodiscard]] std::ptrdiff_t writers_of(std::size_t blob) const {
-    std::ptrdiff_t writers = 0;
-    for (const net_layer& l : net_.layers)
-      writers += std::count(l.tops.begin(), l.tops.end(), blob);
-    return writers;
   }
 
   replica_state& state_;

@@ -30,6 +30,12 @@ struct inputs {
       if (!gpu::are_aligned({p})) return false;
     return true;
   }
+  POSEIDON_DEVICE void read(T (&in)[N], index i) const {
+    for (std::size_t n = 0; n < N; ++n) in[n] = at[n][i];
+  }
+  POSEIDON_DEVICE void read(pack<T> (&in)[N], index i) const {
+    for (std::size_t n = 0; n < N; ++n) in[n] = *reinterpret_cast<const pack<T>*>(at[n] + i);
+  }
 };
 
 /// f(i, the values...)
@@ -77,7 +83,7 @@ struct mapped_pack {
     if (whole && n - first >= width) return at_once(first);
     for (index i = first; i < n && i - first < width; ++i) {
       T in[N];
-      for (std::size_t k = 0; k < N; ++k) in[k] = x.at[k][i];
+      x.read(in, i);
       const auto out = call(f, i, in, std::make_index_sequence<N>{});
       if constexpr (Two) {
         y[i] = round_to<T>(out.first);
@@ -91,7 +97,7 @@ struct mapped_pack {
  private:
   POSEIDON_DEVICE void at_once(index first) const {
     pack<T> in[N];
-    for (std::size_t k = 0; k < N; ++k) in[k] = *reinterpret_cast<const pack<T>*>(x.at[k] + first);
+    x.read(in, first);
     write_packs<Two>(y, z, first, [&](index k) {
       return call(f, first + k, k, in, std::make_index_sequence<N>{});
     });

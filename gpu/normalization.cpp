@@ -5,7 +5,8 @@
 
 namespace poseidon::gpu {
 
-std::optional<std::size_t> scale_to_share_with(const replica_state& state, std::size_t batch_norm) {
+std::optional<sharing_scale> scale_to_share_with(const replica_state& state,
+                                                 std::size_t batch_norm) {
   const net& n = state.graph;
   const net_layer& l = n.layers[batch_norm];
   if (state.options.keep_all_diffs) return std::nullopt;
@@ -16,7 +17,7 @@ std::optional<std::size_t> scale_to_share_with(const replica_state& state, std::
   const bool goes_back = state.has_backward() && n.layers[*next].needs_backward;
   if (goes_back && !uses_batch_statistics(n, l))
     return std::nullopt;  // fixed statistics have another gradient
-  return next;
+  return sharing_scale{*next, goes_back};
 }
 
 void keep_inputs_of_normalizations(replica_state& state) {
@@ -26,7 +27,7 @@ void keep_inputs_of_normalizations(replica_state& state) {
     const layer_context c{state, n.layers[l], l};
     if (c.layer.type != "BatchNorm" || !c.in_place()) continue;
     const auto scale = scale_to_share_with(state, l);
-    if (!scale || !state.has_backward() || !n.layers[*scale].needs_backward) continue;
+    if (!scale || !scale->goes_back) continue;
     const std::size_t b = c.layer.bottoms[0];
     const auto from = producer(n, b, l);
     if (!from || resized[b] || consumer(n, b, *from) != l) continue;

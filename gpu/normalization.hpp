@@ -34,9 +34,13 @@ struct scaled_normalization {
   }
 };
 
+struct sharing_scale {
+  std::size_t layer;
+  bool goes_back;
+};
 /// The Scale with which a BatchNorm is to share its work, if there is one.
-[[nodiscard]] std::optional<std::size_t> scale_to_share_with(const replica_state& state,
-                                                             std::size_t batch_norm);
+[[nodiscard]] std::optional<sharing_scale> scale_to_share_with(const replica_state& state,
+                                                               std::size_t batch_norm);
 
 /// Before there are kernels: gives the results of convolutions that BatchNorms normalise in place, and will want again, memory of
 /// their own, state.first_tops of the convolution and state.first_bottoms of the BatchNorm.

@@ -9,16 +9,6 @@
 namespace poseidon::gpu {
 namespace {
 
-bool writes_one_of(const net_layer& l, std::size_t blob) {
-  return std::find(l.tops.begin(), l.tops.end(), blob) != l.tops.end();
-}
-
-std::size_t writers_of(const net& n, std::size_t blob) {
-  return static_cast<std::size_t>(
-      std::count_if(n.layers.begin(), n.layers.end(),
-                    [&](const net_layer& l) { return writes_one_of(l, blob); }));
-}
-
 class finder {
  public:
   explicit finder(const replica_state& state)
@@ -56,7 +46,7 @@ class finder {
     const auto next = consumer(net_, net_.layers[relu].tops[0], relu);
     if (!next || net_.layers[*next].type != "Split" || !as_they_are(sum, net_.layers[*next].tops))
       return;
-    r.gradients = gradients_of_split(state_, *next);
+    r.gradients = gradients_of_split(net_, *next);
     if (r.gradients.size() == 2) r.split = next;
   }
 
@@ -79,7 +69,8 @@ class finder {
     const auto before = producer(net_, blob, *from);
     if (!before || net_.layers[*before].type != "BatchNorm") return false;
     if (!as_they_are(*before, {blob})) return false;
-    if (scale_to_share_with(state_, *before) != from) return false;
+    const auto scale = scale_to_share_with(state_, *before);
+    if (!scale || scale->layer != *from) return false;
     r.normalizing.insert(r.normalizing.end(), {*before, *from});
     return true;
   }
@@ -91,8 +82,7 @@ class finder {
 
 }  // namespace
 
-std::vector<std::size_t> gradients_of_split(const replica_state& state, std::size_t layer) {
-  const net& n = state.graph;
+std::vector<std::size_t> gradients_of_split(const net& n, std::size_t layer) {
   std::vector<std::size_t> found;
   for (const std::size_t blob : n.layers[layer].tops) {
     const auto next = consumer(n, blob, layer);

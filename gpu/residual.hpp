@@ -8,6 +8,8 @@
 //   Both bottoms have the same gradient. Where nobody changes it in place it is written once, to the diff of the sum's
 //   top, which the bottoms' producers read: a Split, or the BatchNorm and Scale of gpu/normalization.hpp.
 #pragma once
+#include "models/net.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -17,8 +19,7 @@ namespace poseidon::gpu {
 struct replica_state;
 
 /// The blobs of a Split that bring it gradients. (Those of Accuracy, for one, do not.)
-[[nodiscard]] std::vector<std::size_t> gradients_of_split(const replica_state& state,
-                                                          std::size_t layer);
+[[nodiscard]] std::vector<std::size_t> gradients_of_split(const net& n, std::size_t layer);
 
 struct residual {
   /// Whose backward() the sum does, of two gradients.

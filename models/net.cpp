@@ -19,6 +19,11 @@ std::optional<std::size_t> producer(const net& n, std::size_t blob, std::size_t 
   return std::nullopt;
 }
 
+std::size_t writers_of(const net& n, std::size_t blob) {
+  return static_cast<std::size_t>(std::count_if(
+      n.layers.begin(), n.layers.end(), [&](const net_layer& l) { return has(l.tops, blob); }));
+}
+
 std::optional<std::size_t> consumer(const net& n, std::size_t blob, std::size_t after) {
   for (auto layer = after + 1; layer < n.layers.size(); ++layer) {
     if (has(n.layers[layer].bottoms, blob)) return layer;

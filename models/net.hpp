@@ -74,6 +74,9 @@ struct net {
 [[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
                                                   std::size_t after);
 
+/// Layers that have `blob` as a top: more than one where some work in place.
+[[nodiscard]] std::size_t writers_of(const net& n, std::size_t blob);
+
 /// Whose pass begins that of a layer without bottoms which is no source itself (Parameter): the net's
 /// first source. Nothing for all other layers.
 [[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);

@@ -144,22 +144,19 @@ struct mapped_rows {
     while (rows - row > step) {
       const index i = row * columns + first, j = i + step * columns;
       pack<T> one[N], other[N];
-      read_packs(one, i);
-      read_packs(other, j);
+      x.read(one, i);
+      x.read(other, j);
       write(one, i, own);
       write(other, j, own);
       if (rows - row <= 2 * step) return;
       row += 2 * step;
     }
     pack<T> last[N];
-    read_packs(last, row * columns + first);
+    x.read(last, row * columns + first);
     write(last, row * columns + first, own);
   }
 
  private:
-  POSEIDON_DEVICE void read_packs(pack<T> (&in)[N], index i) const {
-    for (std::size_t n = 0; n < N; ++n) in[n] = *reinterpret_cast<const pack<T>*>(x.at[n] + i);
-  }
   POSEIDON_DEVICE void write(const pack<T> (&in)[N], index i,
                              const read_numbers<M, width>& own) const {
     mapping::write_packs<Two>(y, z, i, [&](index k) {

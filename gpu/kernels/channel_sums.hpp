@@ -31,7 +31,7 @@ struct summand {
   POSEIDON_DEVICE S operator()(index channel, index k) const {
     const index i = p.at(channel, k);
     T in[N];
-    for (std::size_t o = 0; o < N; ++o) in[o] = x.at[o][i];
+    x.read(in, i);
     return mapping::call(f, i, in, std::make_index_sequence<N>{});
   }
 };
@@ -81,12 +81,10 @@ struct summed_columns {
     POSEIDON_DEVICE sums_of<S, W> operator()(index row) const {
       const index at = row * all.columns + first;
       pack<T> in[N], to_y;
-      for (std::size_t n = 0; n < N; ++n) {
-        if constexpr (W == 1)
-          in[n].v[0] = all.x.at[n][at];
-        else
-          in[n] = *reinterpret_cast<const pack<T>*>(all.x.at[n] + at);
-      }
+      if constexpr (W == 1)
+        for (std::size_t n = 0; n < N; ++n) in[n].v[0] = all.x.at[n][at];
+      else
+        all.x.read(in, at);
       sums_of<S, W> sums;
       for (index k = 0; k < W; ++k) {
         const auto out = mapping::call(with_numbers<F, M, W>{all.f, own, k}, at + k, k, in,

@@ -10,9 +10,19 @@
 namespace poseidon::gpu {
 namespace {
 
+struct rectangle {
+  int top, bottom, left, right;  ///< rows [top, bottom), columns [left, right)
+};
+/// f(row, column) for each place in it, row by row.
+template <class F>
+POSEIDON_HOST_DEVICE inline void visit(const rectangle& r, const F& f) {
+  for (int h = r.top; h < r.bottom; ++h) {
+    for (int w = r.left; w < r.right; ++w) f(h, w);
+  }
+}
+
 /// The part of a window that lies inside the image, and the size that AVE divides by.
-struct window {
-  int top, bottom, left, right;  // rows [top, bottom), columns [left, right)
+struct window : rectangle {
   float area;
 };
 
@@ -27,8 +37,8 @@ POSEIDON_HOST_DEVICE inline window window_of(const pool_shape& p, int row, int c
   const int first_row = row * p.stride_h - p.pad_h, first_column = column * p.stride_w - p.pad_w;
   const int end_row = smaller(first_row + p.kernel_h, p.height + p.pad_h);
   const int end_column = smaller(first_column + p.kernel_w, p.width + p.pad_w);
-  return {larger(first_row, 0), smaller(end_row, p.height), larger(first_column, 0),
-          smaller(end_column, p.width),
+  return {{larger(first_row, 0), smaller(end_row, p.height), larger(first_column, 0),
+           smaller(end_column, p.width)},
           static_cast<float>((end_row - first_row) * (end_column - first_column))};
 }
 
@@ -80,16 +90,12 @@ class grid {
   std::size_t threads_;
 };
 
-/// The windows that hold a pixel: rows [top, bottom), columns [left, right).
-struct holders {
-  int top, bottom, left, right;
-};
 class strides {
  public:
   explicit strides(const pool_shape& p)
       : down_(static_cast<index>(p.stride_h)), right_(static_cast<index>(p.stride_w)) {}
-  /// Window k covers [k stride, k stride + kernel) of the padded image.
-  [[nodiscard]] POSEIDON_HOST_DEVICE holders of(const pool_shape& p, const spot& at) const {
+  /// The windows that hold a pixel: window k covers [k stride, k stride + kernel) of the padded image.
+  [[nodiscard]] POSEIDON_HOST_DEVICE rectangle of(const pool_shape& p, const spot& at) const {
     const int r = at.row + p.pad_h, c = at.column + p.pad_w;
     return {r < p.kernel_h ? 0 : steps(down_, r - p.kernel_h) + 1,
             smaller(steps(down_, r) + 1, p.out_height),
@@ -137,15 +143,13 @@ void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, 
     floats<N> best;
     places<N> at;
     for (index k = 0; k < N; ++k) best.v[k] = -FLT_MAX, at.v[k] = -1;
-    for (int h = over.top; h < over.bottom; ++h) {
-      for (int w = over.left; w < over.right; ++w) {
-        const int place = h * p.width + w;
-        const auto v = load<N>(x + in.at(place));
-        for (index k = 0; k < N; ++k) {
-          if (v.v[k] > best.v[k]) best.v[k] = v.v[k], at.v[k] = place;
-        }
+    visit(over, [&](int h, int w) {
+      const int place = h * p.width + w;
+      const auto v = load<N>(x + in.at(place));
+      for (index k = 0; k < N; ++k) {
+        if (v.v[k] > best.v[k]) best.v[k] = v.v[k], at.v[k] = place;
       }
-    }
+    });
     store(y + o.first, best);
     for (index k = 0; k < N; ++k) {
       if (only_positive && !(best.v[k] > 0)) at.v[k] = -1;
@@ -163,19 +167,17 @@ void spread_to_choice_of(stream& s, const pool_shape& shape, const pool_planes& 
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
     const spot at = g.of(thread);
     const plane_values out = g.plane(at, p.out_height * p.out_width);
-    const holders in = by.of(p, at);
+    const rectangle in = by.of(p, at);
     const std::int32_t own = at.row * p.width + at.column;
     floats<N> sum{};
-    for (int h = in.top; h < in.bottom; ++h) {
-      for (int w = in.left; w < in.right; ++w) {
-        const std::size_t o = out.at(h * p.out_width + w);
-        const auto chosen = *reinterpret_cast<const places<N>*>(choice + o);
-        const auto v = load<N>(dy + o);
-        for (index k = 0; k < N; ++k) {
-          if (chosen.v[k] == own) sum.v[k] += v.v[k];
-        }
+    visit(in, [&](int h, int w) {
+      const std::size_t o = out.at(h * p.out_width + w);
+      const auto chosen = *reinterpret_cast<const places<N>*>(choice + o);
+      const auto v = load<N>(dy + o);
+      for (index k = 0; k < N; ++k) {
+        if (chosen.v[k] == own) sum.v[k] += v.v[k];
       }
-    }
+    });
     store(dx + at.first, sum);
   });
 }
@@ -189,12 +191,10 @@ void ave_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, 
     const plane_values in = g.plane(o, p.height * p.width);
     const window over = window_of(p, o.row, o.column);
     floats<N> sum{};
-    for (int h = over.top; h < over.bottom; ++h) {
-      for (int w = over.left; w < over.right; ++w) {
-        const auto v = load<N>(x + in.at(h * p.width + w));
-        for (index k = 0; k < N; ++k) sum.v[k] += v.v[k];
-      }
-    }
+    visit(over, [&](int h, int w) {
+      const auto v = load<N>(x + in.at(h * p.width + w));
+      for (index k = 0; k < N; ++k) sum.v[k] += v.v[k];
+    });
     for (index k = 0; k < N; ++k) sum.v[k] /= over.area;
     store(y + o.first, sum);
   });
@@ -209,15 +209,13 @@ void ave_pool_backward_of(stream& s, const pool_shape& shape, const pool_planes&
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
     const spot at = g.of(thread);
     const plane_values out = g.plane(at, p.out_height * p.out_width);
-    const holders in = by.of(p, at);
+    const rectangle in = by.of(p, at);
     floats<N> sum{};
-    for (int h = in.top; h < in.bottom; ++h) {
-      for (int w = in.left; w < in.right; ++w) {
-        const float area = window_of(p, h, w).area;
-        const auto v = load<N>(dy + out.at(h * p.out_width + w));
-        for (index k = 0; k < N; ++k) sum.v[k] += v.v[k] / area;
-      }
-    }
+    visit(in, [&](int h, int w) {
+      const float area = window_of(p, h, w).area;
+      const auto v = load<N>(dy + out.at(h * p.out_width + w));
+      for (index k = 0; k < N; ++k) sum.v[k] += v.v[k] / area;
+    });
     store(dx + at.first, sum);
   });
 }
@@ -232,13 +230,11 @@ void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& pla
     const plane_values in = g.plane(o, p.height * p.width);
     const window over = window_of(p, o.row, o.column);
     float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
-    for (int h = over.top; h < over.bottom; ++h) {
-      for (int w = over.left; w < over.right; ++w) {
-        const float v = to_float(x[in.at(h * p.width + w)]);
-        weights += v;
-        sum += v * v;
-      }
-    }
+    visit(over, [&](int h, int w) {
+      const float v = to_float(x[in.at(h * p.width + w)]);
+      weights += v;
+      sum += v * v;
+    });
     y[thread] = round_to<T>(sum / weights);
   });
 }
@@ -290,9 +286,7 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
     const auto words = random_words(d.seed, random_use::pooling, d.layer,
                                     d.first_sample + i / per_sample, within / 4);
     float whole = 0, sum = 0;
-    for (int h = over.top; h < over.bottom; ++h) {
-      for (int w = over.left; w < over.right; ++w) whole += x[in.at(h * p.width + w)];
-    }
+    visit(over, [&](int h, int w) { whole += x[in.at(h * p.width + w)]; });
     // The first place where the running sum reaches the drawn part of the whole, or the last of all.
     const float goal = unit_float(words[within % 4]) * whole;
     std::int32_t at = 0;

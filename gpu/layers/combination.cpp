@@ -19,9 +19,13 @@ class split_kernel final : public kernel {
       : compute_(c.compute()),
         bottom_(c.bottom(0)),
         backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
+    // Where somebody looks at every diff, all count.
+    const auto bring =
+        c.state.options.keep_all_diffs ? c.layer.tops : gradients_of_split(c.state.graph, c.index);
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
       tops_.push_back(&c.top(i));
-      if (c.top(i).diff != nullptr && has_gradient(c, c.layer.tops[i])) diffs_.push_back(&c.top(i));
+      if (c.top(i).diff != nullptr && std::count(bring.begin(), bring.end(), c.layer.tops[i]) > 0)
+        diffs_.push_back(&c.top(i));
     }
   }
 
@@ -51,14 +55,6 @@ class split_kernel final : public kernel {
 
  private:
   static constexpr std::size_t most_at_once = 4;
-
-  /// Does some layer write this top's diff? (Accuracy, for one, does not.) Where somebody looks at every diff, all
-  /// count.
-  static bool has_gradient(const layer_context& c, std::size_t blob) {
-    if (c.state.options.keep_all_diffs) return true;
-    const auto all = gradients_of_split(c.state, c.index);
-    return std::find(all.begin(), all.end(), blob) != all.end();
-  }
 
   stream& compute_;
   const gpu_blob& bottom_;

@@ -115,12 +115,12 @@ class batch_norm_kernel final : public kernel {
     pair_ = std::make_shared<scaled_normalization>();
     pair_->x = bottom_.data;
     pair_->statistics = statistics_;
-    pair_->goes_back = c.state.has_backward() && c.state.graph.layers[*next].needs_backward;
+    pair_->goes_back = next->goes_back;
     if (pair_->goes_back) {
       if (!c.state.first_bottoms[c.index]) pair_->copy = c.allocate(top_.bytes());
       pair_->own = c.allocate(4 * channels_.channels * sizeof(float));
     }
-    c.state.normalizations[*next] = pair_;
+    c.state.normalizations[next->layer] = pair_;
   }
   [[nodiscard]] values kept() const {
     return kept_.size() == 0 ? values() : values_in(kept_, top_);

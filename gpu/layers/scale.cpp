@@ -65,8 +65,7 @@ class scale_kernel final : public kernel {
     if (pair_ != nullptr && pair_->added) return;
     if (pair_ != nullptr)
       return normalize_scaled(compute_, channels_, pair_->x, pair_->statistics, factor_.values,
-                              bias_.values, relu_slope_,
-                              values(pair_->copy.bytes(), top_.data.type()), top_.data);
+                              bias_.values, relu_slope_, values_in(pair_->copy, top_), top_.data);
     if (kept_.size() != 0)
       copy_values(compute_, top_.values(), bottom_.data, values_in(kept_, bottom_));
     scale_channels(compute_, channels_, bottom_.data, factor_.values, bias_.values, top_.data);

@@ -8,11 +8,13 @@
 #include "data/batch_filler.hpp"
 #include "data/source.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <string>
 #include <vector>
+
+#include "tools/bench/lib/lmdb_layer.hpp"
+#include "tools/bench/lib/median.hpp"
 
 namespace {
 using namespace poseidon;
@@ -22,11 +24,6 @@ double cpu_us() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return 1e6 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_nsec);
-}
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<long>(x.size() / 2), x.end());
-  return x[x.size() / 2];
 }
 
 void measure(const char* name, const ::caffe::LayerParameter& layer) {
@@ -42,21 +39,13 @@ void measure(const char* name, const ::caffe::LayerParameter& layer) {
     for (int i = 0; i < 500; ++i, next += samples) fill_batch(*source, next, samples, b);
     us.push_back((cpu_us() - start) / 500);
   }
-  const double m = median(us);
-  std::vector<double> off;
-  for (const double u : us) off.push_back(std::abs(u - m));
-  std::printf("%-16s %7.1f us per batch (MAD %.1f, n 9)\n", name, m, median(off));
+  std::printf("%-16s %7.1f us per batch (MAD %.1f, n 9)\n", name, median(us), median_deviation(us));
 }
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc < 2) throw std::runtime_error("usage: fill_batch_bench LMDB [MEAN.binaryproto]");
-  ::caffe::LayerParameter layer;
-  layer.set_type("Data");
-  layer.add_top("data");
-  layer.add_top("label");
-  layer.mutable_data_param()->set_source(argv[1]);
-  layer.mutable_data_param()->set_batch_size(samples);
+  auto layer = lmdb_layer(argv[1], samples);
   auto* transform = layer.mutable_transform_param();
   transform->set_scale(0.00390625f);
   measure("scale", layer);

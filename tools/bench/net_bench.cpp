@@ -21,6 +21,8 @@
 #include <fstream>
 #include <unistd.h>
 
+#include "tools/bench/lib/median.hpp"
+
 namespace {
 
 using namespace poseidon;
@@ -81,12 +83,6 @@ run_spec read_run(const settings& s) {
   run.solver.test_nets.clear();
   if (s.batch > 0) set_batch(run.solver.train_net, s.batch);
   return run;
-}
-
-double median(std::vector<double> v) {
-  if (v.empty()) return -1;
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
 }
 
 std::string listed(const std::vector<double>& values) {

@@ -15,15 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "tools/bench/lib/lmdb_layer.hpp"
+#include "tools/bench/lib/median.hpp"
+
 namespace {
 using namespace poseidon;
 constexpr std::int64_t samples = 64;
 constexpr int rounds = 9;
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<long>(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
 
 struct contender {
   std::size_t threads = 1;
@@ -46,12 +44,7 @@ double samples_s(contender& c, const sample_source& source, std::uint64_t& next)
 
 int main(int argc, char** argv) try {
   if (argc < 2) throw std::runtime_error("usage: readers_bench LMDB [READERS ...]");
-  ::caffe::LayerParameter layer;
-  layer.set_type("Data");
-  layer.add_top("data");
-  layer.add_top("label");
-  layer.mutable_data_param()->set_source(argv[1]);
-  layer.mutable_data_param()->set_batch_size(samples);
+  auto layer = lmdb_layer(argv[1], samples);
   layer.mutable_transform_param()->set_crop_size(224);
   layer.mutable_transform_param()->set_mirror(true);
   const auto source = open_source(layer, {}, {});
@@ -72,10 +65,8 @@ int main(int argc, char** argv) try {
     for (auto& c : all) c.rates.push_back(samples_s(c, *source, next));
   for (const auto& c : all) {
     const double m = median(c.rates);
-    std::vector<double> off;
-    for (const double r : c.rates) off.push_back(std::abs(r - m));
-    std::printf("%3zu threads %9.0f samples/s (MAD %.0f, n %d)  %.2f\n", c.threads, m, median(off),
-                rounds, m / median(all.front().rates));
+    std::printf("%3zu threads %9.0f samples/s (MAD %.0f, n %d)  %.2f\n", c.threads, m,
+                median_deviation(c.rates), rounds, m / median(all.front().rates));
   }
   return 0;
 } catch (const std::exception& e) {

@@ -26,11 +26,14 @@ class Fast:
                         f'snapshot_prefix: "{self.folder}/{net}" snapshot_after_train: false {more}\n')
         return path
 
-    def train(self, net, solver, setting, *more):
+    def words(self, net, setting):
+        """What the net is computed on, and how."""
         math, *also = setting.split()
-        sample = [SAMPLES[net]] if net in SAMPLES else []
-        return [self.options.bin / "poseidon-node", "--solver", solver, "--synthetic", *sample, "--devices", "0",
-                "--math", math, *(w for a in also for w in WORDS[a]), "--gpu-plugin", self.plugin, *more]
+        return ["--synthetic", *([SAMPLES[net]] if net in SAMPLES else []), "--devices", "0", "--math", math,
+                *(w for a in also for w in WORDS[a]), "--gpu-plugin", self.plugin]
+
+    def train(self, net, solver, setting, *more):
+        return [self.options.bin / "poseidon-node", "--solver", solver, *self.words(net, setting), *more]
 
     def overlap(self, limit):
         net, batch, iterations = ("lenet", 4, 4) if self.options.simulated else ("googlenet", 64, 20)
@@ -96,12 +99,9 @@ class Fast:
     def layer_times(self, net, batch, setting):
         """For the log: what each layer takes, with a wait behind it."""
         def work(limit):
-            math, *also = setting.split()
-            sample = [SAMPLES[net]] if net in SAMPLES else []
-            self.solver(net, batch, 1, 1)
+            self.solver(net, batch, 1, 1)  # writes the net
             code, output = self.run([self.options.bin / "poseidon-node", "time", "--model", self.folder / f"{net}.net.prototxt",
-                                     "--synthetic", *sample, "--devices", "0", "--iterations", 5, "--math", math,
-                                     *(w for a in also for w in WORDS[a]), "--gpu-plugin", self.plugin], limit)
+                                     "--iterations", 5, *self.words(net, setting)], limit)
             self.demand(code, output, limit)
             return {"text": tail(output), "net": net, "batch": batch, "setting": setting}
         return work
