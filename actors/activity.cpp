@@ -12,7 +12,7 @@ void activity::opened(std::uint32_t peer, std::shared_ptr<const link_counters> c
   links_.emplace_back(peer, std::move(counters));
 }
 
-activity::traffic activity::carried() const {
+traffic activity::carried() const {
   const std::lock_guard lock(links_mutex_);
   traffic sum;
   for (const auto& [peer, c] : links_) {

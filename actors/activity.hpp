@@ -5,7 +5,8 @@
 // writer each), sends no message and needs no actor's turn, so it works while the actor system is stuck.
 #pragma once
 #include "actors/edges.hpp"
-#include "actors/network_link.hpp"
+#include "actors/link_counters.hpp"
+#include "actors/progress.hpp"
 #include "actors/trace.hpp"
 #include "messages/node_report.hpp"
 
@@ -28,9 +29,6 @@ class activity {
   /// A link of this node was opened. Any thread.
   void opened(std::uint32_t peer, std::shared_ptr<const link_counters> counters);
 
-  struct traffic {
-    std::uint64_t bytes_out = 0, bytes_in = 0;
-  };
   /// On all links until now, headers included. Any thread.
   [[nodiscard]] traffic carried() const;
 

@@ -6,7 +6,7 @@
 #include "actors/long_task.hpp"
 #include "actors/parameter_store.hpp"
 #include "actors/pinned_parameters.hpp"
-#include "actors/reports.hpp"
+#include "actors/progress.hpp"
 #include "actors/run_spec.hpp"
 #include "data/sample_schedule.hpp"
 #include "data/source.hpp"

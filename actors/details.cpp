@@ -4,8 +4,6 @@
 #include "models/solver_rule.hpp"
 #include "models/words.hpp"
 
-#include <cstdio>
-
 namespace poseidon {
 
 namespace {
@@ -34,15 +32,6 @@ void describe_net(const compiled_net& c, const std::string& what, const compiled
 }
 
 }  // namespace
-
-std::string megabytes(std::uint64_t bytes) {
-  char text[32];
-  if (bytes < 1'000'000)
-    std::snprintf(text, sizeof text, "%.1f kB", static_cast<double>(bytes) / 1e3);
-  else
-    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
-}
 
 std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec) {
   std::vector<std::string> lines;
@@ -99,12 +88,6 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
                     std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
   }
   return lines;
-}
-
-std::string describe_traffic(const std::string& peer, const link_counters& c) {
-  return "link to " + peer + ": " + megabytes(c.bytes_out) + " in " + std::to_string(c.frames_out) +
-         " frames out, " + megabytes(c.bytes_in) + " in " + std::to_string(c.frames_in) +
-         " frames in";
 }
 
 }  // namespace poseidon

@@ -4,7 +4,6 @@
 // carried. Pure text, one line each; node decides when it is said.
 #pragma once
 #include "actors/compiled_run.hpp"
-#include "actors/network_link.hpp"
 #include "actors/run_spec.hpp"
 
 #include <string>
@@ -18,11 +17,5 @@ namespace poseidon {
 /// By parameter its shape, route and chunks; by worker what its shard owns.
 [[nodiscard]] std::vector<std::string> describe_partition(const compiled_run& run,
                                                           std::size_t workers);
-
-/// "link to worker 1 (10.0.0.7:7600): 12.5 MB in 310 frames out, 12.4 MB in 305 frames in"
-[[nodiscard]] std::string describe_traffic(const std::string& peer, const link_counters& counters);
-
-/// 1.5 kB, 2.0 MB: powers of 1000, as network people count.
-[[nodiscard]] std::string megabytes(std::uint64_t bytes);
 
 }  // namespace poseidon

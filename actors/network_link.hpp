@@ -22,13 +22,13 @@
 #include "actors/actor.hpp"
 #include "actors/buffer_pool.hpp"
 #include "actors/frame_queue.hpp"
+#include "actors/link_counters.hpp"
 #include "actors/socket.hpp"
 #include "actors/stall_watch.hpp"
 #include "messages/link.hpp"
 #include "models/factors.hpp"
 #include "models/wire_format.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -126,12 +126,6 @@ struct link_event {
 };
 /// Called by the link's two threads, also at the same time.
 using link_trace = std::function<void(const link_event&)>;
-
-/// Read by anybody at any time.
-struct link_counters {
-  std::atomic<std::uint64_t> bytes_out{0}, bytes_in{0};  ///< on the socket, headers included
-  std::atomic<std::uint64_t> frames_out{0}, frames_in{0};
-};
 
 struct link_options {
   std::shared_ptr<tcp_socket> socket;  ///< hands have been shaken

@@ -86,6 +86,8 @@ struct node_setup {
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
+  /// What the trace file holds besides its spans, as members of a JSON object; empty: nothing.
+  std::function<std::string(const cluster_view&)> recording;
   bool shows =
       false;  ///< somebody looks at `view` (--web): spans are recorded, worker 0 asks the others for theirs
   std::shared_ptr<progress> display;

@@ -231,7 +231,7 @@ void node::build() {
       system(), *setup_.edges, thread_kind::own, "telemetry",
       telemetry_setup{self_, setup_.trace, setup_.edges, setup_.view,
                       setup_.shows && value(self_) == 0 && setup_.run->workers > 1, watched_,
-                      setup_.trace_file, setup_.graph_file});
+                      setup_.trace_file, setup_.graph_file, setup_.recording});
   show_facts();
   bind_if_complete();
 }

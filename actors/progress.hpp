@@ -1,7 +1,6 @@
 // actors/progress.hpp - what a run tells its user; implemented by the app (a terminal, a plain log, a test).
 #pragma once
 #include "actors/long_task.hpp"
-#include "actors/reports.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -9,6 +8,17 @@
 #include <vector>
 
 namespace poseidon {
+
+/// One value that a net puts out, as the solver names it: "loss", or "prob[3]" of a larger blob.
+struct output_value {
+  std::string name;
+  float loss_weight = 0;
+};
+
+/// Bytes that this node's links have carried until now, headers included.
+struct traffic {
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+};
 
 /// Called by the solver of worker 0 (values, averaged over all workers), by that of every node (steps), by node,
 /// checkpointer and links' handshakes (lines, tasks), from several threads at the same time. None of them may be made

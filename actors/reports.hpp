@@ -3,6 +3,7 @@
 // Values of net outputs on their way to the user: gathered over replicas, micro-batches and test passes on
 // each node, then over the workers on worker 0. No mailbox here: solver owns one of each.
 #pragma once
+#include "actors/progress.hpp"
 #include "messages/frames.hpp"
 
 #include <cstdint>
@@ -14,12 +15,6 @@
 #include <vector>
 
 namespace poseidon {
-
-/// One value that a net puts out, as the solver names it: "loss", or "prob[3]" of a larger blob.
-struct output_value {
-  std::string name;
-  float loss_weight = 0;
-};
 
 /// The objective: outputs times their weights.
 [[nodiscard]] double weighted_loss(const std::vector<double>& values,

@@ -30,7 +30,7 @@ void solver::on(const begin_training& m) {
 
 void solver::show_step(std::uint64_t done) const {
   if (!setup_.display) return;
-  const auto carried = setup_.carried ? setup_.carried() : activity::traffic{};
+  const auto carried = setup_.carried ? setup_.carried() : traffic{};
   setup_.display->stepped({done, end_version_, (done - first_clock_) * setup_.images_of_all,
                            carried.bytes_out, carried.bytes_in});
 }

@@ -32,7 +32,6 @@
 //          A snapshot that cannot be written does not end training; if the last one cannot, training_done
 //          says so.
 #pragma once
-#include "actors/activity.hpp"
 #include "actors/actor.hpp"
 #include "actors/overlap_meter.hpp"
 #include "actors/progress.hpp"
@@ -79,7 +78,7 @@ struct solver_setup {
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
   std::shared_ptr<progress>
       display;  ///< hears of steps and tests; of values and snapshots on worker 0. May be empty
-  std::function<activity::traffic()> carried;  ///< by this node's links; may be empty
+  std::function<traffic()> carried;  ///< by this node's links; may be empty
   std::shared_ptr<const overlap_meter> overlap;
 };
 

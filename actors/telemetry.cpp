@@ -1,7 +1,6 @@
 #include "actors/telemetry.hpp"
 
 #include "actors/json_text.hpp"
-#include "actors/view_json.hpp"
 #include "messages/codec.hpp"
 
 #include <cstdio>
@@ -94,7 +93,7 @@ void telemetry::on(const shut_down&) {
     if (!setup_.trace_file.empty()) {
       setup_.view->sample();
       setup_.trace->write(setup_.trace_file, setup_.self,
-                          "\"poseidon\":" + recording_json(*setup_.view));
+                          setup_.recording ? setup_.recording(*setup_.view) : "");
     }
     if (!setup_.graph_file.empty()) {
       std::ofstream file(setup_.graph_file);

@@ -25,7 +25,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace poseidon {
@@ -45,6 +47,8 @@ struct telemetry_setup {
   bool watched = false;              ///< another node, and the first one shows the run
   std::filesystem::path trace_file;  ///< empty: not written
   std::filesystem::path graph_file;  ///< empty: not written
+  /// What the trace file holds besides its spans, as members of a JSON object; empty: nothing.
+  std::function<std::string(const cluster_view&)> recording;
 };
 
 class telemetry : public actor<telemetry> {

@@ -46,8 +46,8 @@ struct graph_context {
   port<training_failed> node_failed;
   port<clocks_held> node_held = {};
   port<training_paused> node_paused = {};
-  lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
-  std::function<activity::traffic()> carried = {};  ///< by this node's links
+  lasting_actors lasting = {};            ///< of the graph before this one; empty at the start
+  std::function<traffic()> carried = {};  ///< by this node's links
 };
 
 class training_graph {

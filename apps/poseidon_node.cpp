@@ -1,5 +1,6 @@
 // apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. What it does: actors/node.hpp.
 #include "actors/run_node.hpp"
+#include "actors/view_json.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
@@ -132,6 +133,7 @@ node_setup setup_of(const node_options& o) {
   s.shares = parse_shares(o.batch_share, o.nodes);
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
+  s.recording = [](const cluster_view& view) { return "\"poseidon\":" + recording_json(view); };
   s.graph_file = o.graph;
   s.shows = o.web.has_value();
   return s;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <numeric>
 
 namespace poseidon {
@@ -68,6 +69,15 @@ std::string plain_number(float value) {
 
 std::string plural(std::size_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+std::string megabytes(std::uint64_t bytes) {
+  char text[32];
+  if (bytes < 1'000'000)
+    std::snprintf(text, sizeof text, "%.1f kB", static_cast<double>(bytes) / 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
 }
 
 }  // namespace poseidon

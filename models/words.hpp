@@ -1,5 +1,6 @@
 // models/words.hpp - the word that somebody probably meant.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,5 +28,8 @@ namespace poseidon {
 
 /// "1 bottom", "2 bottoms"
 [[nodiscard]] std::string plural(std::size_t n, const std::string& noun);
+
+/// "1.5 kB", "2.0 MB": powers of 1000, as for the rates of networks.
+[[nodiscard]] std::string megabytes(std::uint64_t bytes);
 
 }  // namespace poseidon

@@ -94,7 +94,7 @@ std::string gflop_s(std::uint64_t flops, double seconds) {
   return text;
 }
 
-std::string megabytes(std::uint64_t bytes) {
+std::string reordered_megabytes(std::uint64_t bytes) {
   if (bytes == 0) return "";
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", 1e-6 * static_cast<double>(bytes));
@@ -108,7 +108,7 @@ void print(reporter& out, const row& r, double all) {
                      r.type.c_str(), 1e3 * r.seconds.forward,
                      gflop_s(r.flops.forward, r.seconds.forward).c_str(), 1e3 * r.seconds.backward,
                      gflop_s(r.flops.backward, r.seconds.backward).c_str(),
-                     megabytes(r.seconds.reorders.bytes).c_str(), 100 * share));
+                     reordered_megabytes(r.seconds.reorders.bytes).c_str(), 100 * share));
   json_event e(r.kind);
   e.text("name", r.name).text("type", r.type);
   e.number("forward_ms", 1e3 * r.seconds.forward).number("backward_ms", 1e3 * r.seconds.backward);
