@@ -1,6 +1,6 @@
 // apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; shows
 // here the page of a node that runs elsewhere, and of a run that is over.
-#include "actors/actor_graph.hpp"
+#include "actors/telemetry/actor_graph.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
 #include "apps/run_app.hpp"

@@ -1,6 +1,5 @@
-// apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. What it does: actors/node.hpp.
-#include "actors/run_node.hpp"
-#include "actors/view_json.hpp"
+// apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. What it does: actors/node/node.hpp.
+#include "actors/node/run_node.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
@@ -8,9 +7,10 @@
 #include "apps/terminal/console.hpp"
 #include "apps/terminal/json_console.hpp"
 #include "apps/web/live_site.hpp"
+#include "apps/web/view_json.hpp"
 #include "cpu/cpu_device.hpp"
-#include "models/snapshot.hpp"
-#include "models/solver_file.hpp"
+#include "models/files/snapshot.hpp"
+#include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 #include "replay/replay_device.hpp"
 

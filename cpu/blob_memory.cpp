@@ -1,7 +1,7 @@
 #include "cpu/blob_memory.hpp"
 
 #include "cpu/split.hpp"
-#include "models/blob_needs.hpp"
+#include "models/device/blob_needs.hpp"
 
 #include <algorithm>
 #include <utility>

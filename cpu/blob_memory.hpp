@@ -1,5 +1,5 @@
 // cpu/blob_memory.hpp - where the blobs of a replica lie: one arena, in which blobs that are never in use at the
-// same time share places (models/memory_plan.hpp), and memory of their own for those that outlive a pass.
+// same time share places (models/device/memory_plan.hpp), and memory of their own for those that outlive a pass.
 #pragma once
 #include "cpu/layer.hpp"
 

@@ -1,6 +1,6 @@
 // cpu/convolution_shape.hpp - what a convolution's specification says, resolved for its blobs.
 #pragma once
-#include "models/net.hpp"
+#include "models/net/net.hpp"
 
 #include <dnnl.hpp>
 

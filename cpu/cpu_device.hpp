@@ -1,7 +1,7 @@
 // cpu/cpu_device.hpp - the CPU backend: oneDNN where it has the primitive, our own AVX2 kernels
 // elsewhere.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <memory>
 

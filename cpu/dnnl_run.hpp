@@ -7,7 +7,7 @@
 #pragma once
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <dnnl.hpp>
 

@@ -1,6 +1,6 @@
 // cpu/factors.hpp - the gradient of an inner product from its sufficient factors.
 #pragma once
-#include "models/factors.hpp"
+#include "models/device/factors.hpp"
 
 #include <span>
 

@@ -1,7 +1,7 @@
 // cpu/fusion.hpp - what a kernel may do for its neighbours.
 #pragma once
 #include "cpu/layer.hpp"
-#include "models/fusion.hpp"
+#include "models/net/fusion.hpp"
 
 #include <optional>
 

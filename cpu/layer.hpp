@@ -7,7 +7,7 @@
 #include "cpu/blob.hpp"
 #include "cpu/dnnl_run.hpp"
 #include "cpu/gradient_slot.hpp"
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <cstdint>
 #include <memory>

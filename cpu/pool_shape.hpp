@@ -1,6 +1,6 @@
 // cpu/pool_shape.hpp - one window of a pooling layer, cut at the edges of its image.
 #pragma once
-#include "models/pool_shape.hpp"
+#include "models/net/pool_shape.hpp"
 
 #include <algorithm>
 

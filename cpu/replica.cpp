@@ -3,9 +3,9 @@
 #include "cpu/blob_memory.hpp"
 #include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
-#include "models/fusion.hpp"
-#include "models/joined_axis.hpp"
-#include "models/refusal.hpp"
+#include "models/device/refusal.hpp"
+#include "models/net/fusion.hpp"
+#include "models/net/joined_axis.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 #include "cpu/solver_update.hpp"
 
-#include "models/solver_arithmetic.hpp"
+#include "models/solver/solver_arithmetic.hpp"
 
 #include <bit>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // cpu/solver_update.hpp - sums and solver rules over chunks of parameters. Any thread, no state.
 #pragma once
-#include "models/solver_rule.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <span>
 
@@ -11,7 +11,7 @@ void add(std::span<float> into, std::span<const float> x);
 
 [[nodiscard]] bool all_finite(std::span<const float> x);
 
-/// One update of one chunk as models/solver_rule.hpp says it, in one pass over memory.
+/// One update of one chunk as models/solver/solver_rule.hpp says it, in one pass over memory.
 ///
 /// Shapes   all spans of one size; `history` has history_count(rule.kind) of them.
 /// Writes   fresh (which may be `values` itself) and history. Element i depends on elements i alone

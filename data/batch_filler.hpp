@@ -3,7 +3,7 @@
 // Fills batches with several threads: decoding pictures for a fast device is more than one thread's work. Which thread
 // makes a sample does not show in it, for a sample is its position's alone (data/source.hpp).
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,7 @@
 // A fixed number of batch buffers that go round between a data_source and the layers that read
 // them. No free buffer, no reading ahead: the pool is the back-pressure.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "data/dummy_source.hpp"
 
-#include "models/fillers.hpp"
+#include "models/net/fillers.hpp"
 #include "models/random.hpp"
 
 #include <algorithm>

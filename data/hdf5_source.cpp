@@ -3,7 +3,7 @@
 #include "data/dummy_source.hpp"
 #include "data/epoch_order.hpp"
 #include "data/source_path.hpp"
-#include "models/hdf5_file.hpp"
+#include "models/files/hdf5_file.hpp"
 
 #include <algorithm>
 #include <array>

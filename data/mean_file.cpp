@@ -2,7 +2,7 @@
 
 #include "data/fail.hpp"
 #include "data/image_store.hpp"
-#include "models/snapshot.hpp"
+#include "models/files/snapshot.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -19,7 +19,7 @@ struct mean_image {
 /// for.
 [[nodiscard]] mean_image read_mean(const std::filesystem::path& path);
 
-/// Written aside and renamed. Errors   as models/atomic_file.hpp's.
+/// Written aside and renamed. Errors   as models/files/atomic_file.hpp's.
 void write_mean(const std::filesystem::path& path, const mean_image& mean);
 
 /// The mean of each channel, for mean_value.

@@ -4,8 +4,8 @@
 // that turns one into values. No state that depends on order: sample n is sample n on any node.
 #pragma once
 #include "data/sample_schedule.hpp"
-#include "models/device.hpp"
-#include "models/net_builder.hpp"
+#include "models/device/device.hpp"
+#include "models/net/net_builder.hpp"
 
 #include <cstdint>
 #include <filesystem>

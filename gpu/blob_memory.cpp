@@ -2,7 +2,7 @@
 
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/residual.hpp"
-#include "models/blob_needs.hpp"
+#include "models/device/blob_needs.hpp"
 
 #include <algorithm>
 #include <cstdio>

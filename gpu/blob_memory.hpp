@@ -1,5 +1,5 @@
 // gpu/blob_memory.hpp - where the blobs of a replica lie in device memory: one arena, in which blobs that are never in
-// use at the same time share places (models/memory_plan.hpp), and memory of their own for those that outlive a pass.
+// use at the same time share places (models/device/memory_plan.hpp), and memory of their own for those that outlive a pass.
 #pragma once
 #include "gpu/layer.hpp"
 

@@ -4,8 +4,8 @@
 // parameters in device memory, which the nets for training and for tests read alike.
 #pragma once
 #include "gpu/device_parameter.hpp"
-#include "gpu/library.hpp"
 #include "gpu/reaper.hpp"
+#include "gpu/runtime/library.hpp"
 
 #include <map>
 #include <memory>

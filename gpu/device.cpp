@@ -5,7 +5,7 @@
 #include "gpu/product_speed.hpp"
 #include "gpu/replica.hpp"
 #include "gpu/tuning.hpp"
-#include "models/layer_rules.hpp"
+#include "models/net/layer_rules.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // gpu/device.hpp - the GPUs of a node as one device, and what the plug-in exports.
 #pragma once
-#include "gpu/library.hpp"
-#include "models/device_plugin.hpp"
+#include "gpu/runtime/library.hpp"
+#include "models/device/device_plugin.hpp"
 
 namespace poseidon::gpu {
 

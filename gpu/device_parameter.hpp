@@ -1,7 +1,7 @@
 // gpu/device_parameter.hpp - the values of one parameter in the memory of one device.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "models/device.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "models/device/device.hpp"
 
 #include <cstdint>
 #include <memory>

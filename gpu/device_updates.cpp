@@ -26,7 +26,7 @@ gpu_updates::gpu_updates(std::vector<std::shared_ptr<replica>> replicas,
     if (wanted.keeps_before)
       h.before = claim(on_, bytes, "the version before of " + h.name, larger_device);
     if (h.gradient == nullptr && !bench_) {
-      // In float32, whatever the layers do: see models/device_updates.hpp.
+      // In float32, whatever the layers do: see models/device/device_updates.hpp.
       library_options exact;
       exact.precision = math::fp32;
       exact.deterministic = true;

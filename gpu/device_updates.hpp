@@ -11,7 +11,7 @@
 // the first one's copy_out stream was given.
 #pragma once
 #include "gpu/context.hpp"
-#include "models/device_updates.hpp"
+#include "models/device/device_updates.hpp"
 
 #include <mutex>
 #include <optional>

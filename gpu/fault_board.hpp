@@ -4,7 +4,7 @@
 // cannot throw: it writes here and goes on, and the host, which copies the board out with a pass's results, speaks.
 #pragma once
 #include "gpu/kernels/labels.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <functional>
 #include <mutex>

@@ -14,7 +14,7 @@
 // to be recorded holds nobody up. So whoever comes last enqueues all of it, to everybody's copy_out streams.
 #pragma once
 #include "gpu/context.hpp"
-#include "models/net.hpp"
+#include "models/net/net.hpp"
 
 #include <array>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "gpu/host_layer.hpp"
 
-#include "models/layer_rules.hpp"
+#include "models/net/layer_rules.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // gpu/host_memory.hpp - pinned memory, taken in big pieces and handed out again.
 #pragma once
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -3,8 +3,8 @@
 #include "gpu/blob_memory.hpp"
 #include "gpu/converted_blobs.hpp"
 #include "gpu/shared_gradient.hpp"
-#include "models/fusion.hpp"
-#include "models/refusal.hpp"
+#include "models/device/refusal.hpp"
+#include "models/net/fusion.hpp"
 
 namespace poseidon::gpu {
 

@@ -9,9 +9,9 @@
 #include "gpu/fault_board.hpp"
 #include "gpu/kernels/channels.hpp"
 #include "gpu/layout.hpp"
-#include "gpu/library.hpp"
 #include "gpu/residual.hpp"
-#include "models/device.hpp"
+#include "gpu/runtime/library.hpp"
+#include "models/device/device.hpp"
 
 #include <algorithm>
 #include <cstdint>

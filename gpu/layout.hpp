@@ -9,8 +9,8 @@
 // A blob has one layout for good, and so has a layer: that of the images its kernels take. Where the two differ the
 // layer gets copies (gpu/converted_blobs.hpp).
 #pragma once
-#include "gpu/values.hpp"
-#include "models/net.hpp"
+#include "gpu/runtime/values.hpp"
+#include "models/net/net.hpp"
 
 #include <cstddef>
 #include <span>
@@ -40,7 +40,7 @@ struct layouts {
   std::vector<layout> layers;  ///< by net layer
 };
 
-/// `images`: what layers that wish for it have, as have those behind them that take what comes. Blobs of data layers, and those that change their size (models/net.hpp, resized_blobs), are NCHW.
+/// `images`: what layers that wish for it have, as have those behind them that take what comes. Blobs of data layers, and those that change their size (models/net/net.hpp, resized_blobs), are NCHW.
 [[nodiscard]] layouts choose_layouts(const net& n, layout images);
 
 /// On the host: values of shape `s` from `of` to NCHW and back. `nchw` has as many, `there` as many bytes as they take.

@@ -1,7 +1,7 @@
 #include "gpu/normalization.hpp"
 
-#include "models/fusion.hpp"
-#include "models/solver_rule.hpp"
+#include "models/net/fusion.hpp"
+#include "models/solver/solver_rule.hpp"
 
 namespace poseidon::gpu {
 

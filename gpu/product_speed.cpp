@@ -1,7 +1,7 @@
 #include "gpu/product_speed.hpp"
 
 #include "gpu/kernels/elementwise.hpp"
-#include "gpu/library.hpp"
+#include "gpu/runtime/library.hpp"
 #include "gpu/tuning.hpp"
 
 namespace poseidon::gpu {

@@ -1,7 +1,7 @@
 // gpu/reaper.hpp - the thread that waits for the device so that nobody else has to.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "models/device.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "models/device/device.hpp"
 
 #include <condition_variable>
 #include <deque>

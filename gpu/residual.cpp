@@ -2,7 +2,7 @@
 
 #include "gpu/layer.hpp"
 #include "gpu/normalization.hpp"
-#include "models/fusion.hpp"
+#include "models/net/fusion.hpp"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 //   Both bottoms have the same gradient. Where nobody changes it in place it is written once, to the diff of the sum's
 //   top, which the bottoms' producers read: a Split, or the BatchNorm and Scale of gpu/normalization.hpp.
 #pragma once
-#include "models/net.hpp"
+#include "models/net/net.hpp"
 
 #include <cstddef>
 #include <optional>

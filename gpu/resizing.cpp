@@ -1,6 +1,6 @@
 #include "gpu/resizing.hpp"
 
-#include "models/layer_rules.hpp"
+#include "models/net/layer_rules.hpp"
 
 #include <algorithm>
 #include <utility>

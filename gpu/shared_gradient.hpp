@@ -1,6 +1,6 @@
 // gpu/shared_gradient.hpp - the gradient of one parameter that several layers share.
 #pragma once
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 // trying. Which ways there are and how one is run is the library's business (gpu/cuda/, gpu/simulated/); the time is the
 // device's own, between two events.
 #pragma once
-#include "gpu/library.hpp"
+#include "gpu/runtime/library.hpp"
 
 #include <functional>
 #include <limits>

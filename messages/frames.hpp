@@ -89,13 +89,13 @@ struct push_gradient {
 };
 
 /// A shard to every other one, with clip_gradients only, once per clock: the squares of all values of its
-/// summed gradients. Payload: models/square_sum.hpp, 4096 bytes.
+/// summed gradients. Payload: models/device/square_sum.hpp, 4096 bytes.
 struct gradient_squares {
   clock_id clock{};
 };
 
 /// factor_broadcast to that of every other node. Payload: values `first` and following of u, then v, of this clock
-/// (models/factors.hpp), float32.
+/// (models/device/factors.hpp), float32.
 struct factors {
   layer_id layer{};
   clock_id clock{};

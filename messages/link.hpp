@@ -7,7 +7,7 @@
 namespace poseidon {
 
 /// To a network_link: send this. Smaller `priority` first; equal ones in order of arrival.
-/// Control frames use 0, chunks what actors/send_order.hpp says.
+/// Control frames use 0, chunks what actors/parameters/send_order.hpp says.
 struct send_frame {
   frame_header header;
   payload data;
@@ -78,7 +78,7 @@ struct link_bound {
   worker_id peer{};
 };
 
-/// From a network_link, a few times a second: what its socket has sent so far (actors/tcp_flow.hpp).
+/// From a network_link, a few times a second: what its socket has sent so far (messages/wire/tcp_flow.hpp).
 struct link_flow {
   worker_id peer{};
   std::uint64_t acked_bytes = 0, busy_us = 0, hindered_us = 0;

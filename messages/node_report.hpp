@@ -1,7 +1,7 @@
 // messages/node_report.hpp
 //
 // What a node has done since it last said so: the payload of a `report` frame (wire.capnp, Report), and inside a
-// process the way from the one who measures (actors/activity.hpp) to the one who shows (actors/cluster_view.hpp).
+// process the way from the one who measures (actors/telemetry/activity.hpp) to the one who shows (actors/telemetry/cluster_view.hpp).
 // Names are told once and then meant by their place in the order of telling.
 #pragma once
 #include <cstddef>
@@ -62,7 +62,7 @@ struct node_report {
 [[nodiscard]] std::shared_ptr<const std::vector<std::byte>> encode_report(const node_report& r);
 
 /// Nothing in it has been held against what was told before: cluster_view does.
-/// Errors   bad_frame (messages/codec.hpp) for anything that encode_report would not have written.
+/// Errors   bad_frame (messages/wire/codec.hpp) for anything that encode_report would not have written.
 [[nodiscard]] node_report decode_report(std::span<const std::byte> bytes);
 
 }  // namespace poseidon

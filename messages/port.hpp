@@ -9,7 +9,7 @@ namespace poseidon {
 template <class D>
 class handle;
 
-/// Copyable, empty by default; made only from the handle of an actor that accepts M (actors/actor.hpp),
+/// Copyable, empty by default; made only from the handle of an actor that accepts M (actors/core/actor.hpp),
 /// so holding a port is the right to send that message and no other. Messages may carry ports.
 template <class M>
 class port {

@@ -20,7 +20,7 @@
 
 namespace poseidon {
 
-struct batch;  // models/device.hpp; here only handed on
+struct batch;  // models/device/device.hpp; here only handed on
 
 /// Which pass. Within one replica and net, passes follow each other and never overlap in a layer.
 struct pass_id {

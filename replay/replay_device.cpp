@@ -1,6 +1,6 @@
 #include "replay/replay_device.hpp"
 
-#include "models/cost.hpp"
+#include "models/plan/cost.hpp"
 
 #include <algorithm>
 #include <atomic>

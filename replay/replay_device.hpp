@@ -11,8 +11,8 @@
 // updates are another device's, really computed. Factors have no values and no updates: a gradient that is made of them
 // takes the time of its product, one after the other, beside the stream as a second stream of the GPU would.
 #pragma once
-#include "models/device.hpp"
-#include "models/profile.hpp"
+#include "models/device/device.hpp"
+#include "models/plan/profile.hpp"
 #include "replay/sleep_clock.hpp"
 
 #include <memory>

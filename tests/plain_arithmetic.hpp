@@ -1,6 +1,6 @@
 // tests/plain_arithmetic.hpp - a device without layers, whose sums and updates can be done in one's head.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <memory>
 

@@ -14,7 +14,7 @@
 // Detached actors have a thread of their own and do not fit in here: test what they decide as
 // functions.
 #pragma once
-#include "actors/actor.hpp"
+#include "actors/core/actor.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>

@@ -1,6 +1,6 @@
 #include "apps/bare/bare_run.hpp"
 
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,8 +4,8 @@
 // one after the other, one thread per replica. What `poseidon-node time` and `test` do, and what actors are
 // measured against.
 #pragma once
-#include "actors/compiled_run.hpp"
-#include "actors/run_spec.hpp"
+#include "actors/run/compiled_run.hpp"
+#include "actors/run/run_definition.hpp"
 #include "apps/bare/batch_reader.hpp"
 
 #include <atomic>

@@ -3,7 +3,7 @@
 #include "cpu/cpu_device.hpp"
 #include "data/batch_filler.hpp"
 #include "data/image_store.hpp"
-#include "models/fillers.hpp"
+#include "models/net/fillers.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // many lanes there are, nor on which batches are asked for.
 #pragma once
 #include "data/source.hpp"
-#include "models/device.hpp"
-#include "models/snapshot.hpp"
+#include "models/device/device.hpp"
+#include "models/files/snapshot.hpp"
 
 #include <cstdint>
 #include <filesystem>

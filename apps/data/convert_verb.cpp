@@ -1,5 +1,5 @@
 // apps/data/convert_verb.cpp - poseidon-data convert: images and labels of all kinds to databases of Datum.
-#include "actors/show_opening.hpp"
+#include "actors/run/opening_task.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
 #include "data/convert.hpp"

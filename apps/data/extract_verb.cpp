@@ -4,7 +4,7 @@
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
 #include "data/parts.hpp"
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 #include "apps/data/facts.hpp"
 
-#include "actors/json_text.hpp"
+#include "models/json.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

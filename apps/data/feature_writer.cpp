@@ -3,7 +3,7 @@
 #include "apps/data/npy_file.hpp"
 #include "data/database.hpp"
 #include "data/new_file.hpp"
-#include "models/hdf5_append.hpp"
+#include "models/files/hdf5_append.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

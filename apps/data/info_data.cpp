@@ -5,7 +5,7 @@
 #include "data/idx_file.hpp"
 #include "data/image_list.hpp"
 #include "data/image_store.hpp"
-#include "models/hdf5_file.hpp"
+#include "models/files/hdf5_file.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

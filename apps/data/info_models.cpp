@@ -1,8 +1,8 @@
 #include "apps/data/info.hpp"
-#include "models/hdf5_file.hpp"
-#include "models/snapshot.hpp"
-#include "models/snapshot_hdf5.hpp"
-#include "models/snapshot_io.hpp"
+#include "models/files/hdf5_file.hpp"
+#include "models/files/snapshot.hpp"
+#include "models/files/snapshot_hdf5.hpp"
+#include "models/files/snapshot_io.hpp"
 #include "models/words.hpp"
 
 #include <google/protobuf/io/coded_stream.h>

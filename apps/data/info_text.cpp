@@ -1,10 +1,10 @@
 #include "apps/data/info.hpp"
 #include "data/image_list.hpp"
 #include "data/source.hpp"
-#include "models/profile.hpp"
-#include "models/routes.hpp"
-#include "models/solver_file.hpp"
-#include "models/text_format.hpp"
+#include "models/plan/profile.hpp"
+#include "models/plan/routes.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/text_format.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // apps/data/info_verb.cpp - poseidon-data info: what any file is, by its content.
-#include "actors/show_opening.hpp"
+#include "actors/run/opening_task.hpp"
 #include "apps/data/info.hpp"
 #include "apps/data/npy_file.hpp"
 #include "apps/data/progress.hpp"
@@ -8,7 +8,7 @@
 #include "data/idx_file.hpp"
 #include "data/picture.hpp"
 #include "data/synthetic_source.hpp"
-#include "models/hdf5_file.hpp"
+#include "models/files/hdf5_file.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
 // apps/data/mean_verb.cpp - poseidon-data mean: Caffe's compute_image_mean.
-#include "actors/show_opening.hpp"
+#include "actors/run/opening_task.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
 #include "data/image_store.hpp"

@@ -1,5 +1,5 @@
 // apps/data/parts_verbs.cpp - poseidon-data partition and merge: parts for nodes, and parts together again.
-#include "actors/show_opening.hpp"
+#include "actors/run/opening_task.hpp"
 #include "apps/data/feature_writer.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"

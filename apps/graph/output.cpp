@@ -1,6 +1,6 @@
 #include "apps/graph/output.hpp"
 
-#include "models/spec_file.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,9 +1,9 @@
 #include "apps/graph/plan.hpp"
 
 #include "data/source.hpp"
-#include "models/net_builder.hpp"
-#include "models/partition.hpp"
-#include "models/solver_file.hpp"
+#include "models/net/net_builder.hpp"
+#include "models/plan/partition.hpp"
+#include "models/solver/solver_file.hpp"
 
 #include <fstream>
 #include <iostream>

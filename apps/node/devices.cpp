@@ -1,7 +1,7 @@
 #include "apps/node/devices.hpp"
 
 #include "apps/plugin/open_plugin.hpp"
-#include "models/spec_file.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
 

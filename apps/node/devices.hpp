@@ -1,6 +1,6 @@
 // apps/node/devices.hpp - what poseidon-node's verbs share in reading their command lines.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <cstdint>
 #include <filesystem>

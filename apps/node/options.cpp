@@ -4,8 +4,8 @@
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
 #include "data/batch_shares.hpp"
-#include "models/solver_file.hpp"
-#include "models/spec_file.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
 

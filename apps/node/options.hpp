@@ -1,7 +1,7 @@
 // apps/node/options.hpp - poseidon-node's command line.
 #pragma once
-#include "actors/socket.hpp"
 #include "apps/node/devices.hpp"
+#include "messages/wire/socket.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -3,9 +3,9 @@
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
-#include "models/atomic_file.hpp"
-#include "models/cost.hpp"
-#include "models/profile.hpp"
+#include "models/files/atomic_file.hpp"
+#include "models/plan/cost.hpp"
+#include "models/plan/profile.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,7 @@
 // apps/oracle/cases.hpp - what poseidon-oracle's runners share: a case folder and what became of
 // it.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <filesystem>
 #include <functional>

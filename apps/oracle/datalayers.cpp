@@ -3,7 +3,7 @@
 #include "apps/oracle/manifest.hpp"
 #include "data/batch_filler.hpp"
 #include "data/source.hpp"
-#include "models/net_file.hpp"
+#include "models/spec/net_file.hpp"
 
 #include <cstdint>
 #include <optional>

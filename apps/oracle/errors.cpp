@@ -2,8 +2,8 @@
 // crash.
 #include "apps/oracle/manifest.hpp"
 #include "apps/oracle/one_pass.hpp"
-#include "models/net_file.hpp"
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/net_file.hpp"
 
 #include <stdexcept>
 

@@ -2,12 +2,12 @@
 // backward.
 #include "apps/oracle/manifest.hpp"
 #include "apps/oracle/one_pass.hpp"
-#include "models/net_file.hpp"
-#include "models/snapshot.hpp"
-#include "models/snapshot_io.hpp"
-#include "models/solver_file.hpp"
-#include "models/text_format.hpp"
-#include "models/upgrade.hpp"
+#include "models/files/snapshot.hpp"
+#include "models/files/snapshot_io.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/net_file.hpp"
+#include "models/spec/text_format.hpp"
+#include "models/spec/upgrade.hpp"
 
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>

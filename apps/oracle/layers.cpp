@@ -1,8 +1,8 @@
 // apps/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference
 // values.
 #include "apps/oracle/cases.hpp"
-#include "models/net_builder.hpp"
-#include "models/net_file.hpp"
+#include "models/net/net_builder.hpp"
+#include "models/spec/net_file.hpp"
 
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>

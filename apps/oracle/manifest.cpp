@@ -1,7 +1,7 @@
 #include "apps/oracle/manifest.hpp"
 
-#include "models/snapshot_io.hpp"
-#include "models/spec_file.hpp"
+#include "models/files/snapshot_io.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <google/protobuf/util/json_util.h>
 

@@ -1,7 +1,7 @@
 #include "apps/oracle/one_pass.hpp"
 
 #include "cpu/cpu_device.hpp"
-#include "models/fillers.hpp"
+#include "models/net/fillers.hpp"
 
 #include <algorithm>
 #include <span>

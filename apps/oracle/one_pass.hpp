@@ -1,8 +1,8 @@
 // apps/oracle/one_pass.hpp - a whole net forward once on the CPU, fed by its own data layers.
 #pragma once
 #include "data/source.hpp"
-#include "models/device.hpp"
-#include "models/snapshot.hpp"
+#include "models/device/device.hpp"
+#include "models/files/snapshot.hpp"
 
 #include <map>
 #include <memory>

@@ -1,11 +1,11 @@
 // Training runs: the product's own node, in this process, from Caffe's first weights; its losses, learning
 // rates, test outputs and weights beside Caffe's.
-#include "actors/run_node.hpp"
+#include "actors/node/run_node.hpp"
 #include "apps/oracle/manifest.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/files/snapshot.hpp"
 #include "models/random.hpp"
-#include "models/snapshot.hpp"
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 // apps/plugin/open_plugin.hpp - finds and opens the shared library that brings GPUs.
 #pragma once
-#include "models/device_plugin.hpp"
+#include "models/device/device_plugin.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "apps/terminal/json_event.hpp"
 
-#include "actors/json_text.hpp"
 #include "apps/terminal/text.hpp"
+#include "models/json.hpp"
 
 #include <chrono>
 #include <cstdio>

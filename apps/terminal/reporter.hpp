@@ -3,7 +3,7 @@
 // How a command that is not a training speaks: lines for people, a bar for what takes long, or with --json an object a
 // line for programs. poseidon-data's commands, and poseidon-node's test and time.
 #pragma once
-#include "actors/long_task.hpp"
+#include "actors/core/long_task.hpp"
 #include "apps/terminal/json_event.hpp"
 #include "apps/terminal/screen.hpp"
 #include "apps/terminal/task_list.hpp"

@@ -1,7 +1,7 @@
 // apps/terminal/run_display.hpp - a training as its user sees it: the live lines, and what the two ways of writing it down
 // (console.hpp, json_console.hpp) share.
 #pragma once
-#include "actors/progress.hpp"
+#include "actors/core/progress.hpp"
 #include "apps/terminal/run_lines.hpp"
 #include "apps/terminal/screen.hpp"
 #include "apps/terminal/task_list.hpp"

@@ -1,6 +1,6 @@
 // apps/terminal/run_meter.hpp - what a run's reports say about its speed: rates, the share that is hidden, the time left.
 #pragma once
-#include "actors/progress.hpp"
+#include "actors/core/progress.hpp"
 #include "apps/terminal/pace.hpp"
 
 #include <chrono>

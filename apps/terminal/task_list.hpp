@@ -1,6 +1,6 @@
 // apps/terminal/task_list.hpp - what is being done that takes long: a bar each for those that have lasted two seconds.
 #pragma once
-#include "actors/long_task.hpp"
+#include "actors/core/long_task.hpp"
 #include "apps/terminal/pace.hpp"
 #include "apps/terminal/text.hpp"
 

@@ -1,7 +1,7 @@
 #include "apps/web/attached_site.hpp"
 
-#include "actors/json_text.hpp"
 #include "apps/web/live_site.hpp"
+#include "models/json.hpp"
 
 #include <algorithm>
 #include <atomic>

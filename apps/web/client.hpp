@@ -1,7 +1,7 @@
 // apps/web/client.hpp - asks a node's page, from another program. Each call says in words what went wrong.
 #pragma once
-#include "actors/socket.hpp"
 #include "apps/web/http.hpp"
+#include "messages/wire/socket.hpp"
 
 #include <chrono>
 #include <memory>

@@ -1,8 +1,8 @@
 #include "apps/web/live_site.hpp"
 
-#include "actors/living_graph.hpp"
-#include "actors/view_json.hpp"
+#include "actors/telemetry/living_graph.hpp"
 #include "apps/web/assets.hpp"
+#include "apps/web/view_json.hpp"
 
 #include <unistd.h>
 

@@ -3,13 +3,13 @@
 // What a page can ask of a node while it trains. All of it can only be looked at.
 //
 //   /               the page (apps/web/page/)
-//   /events?node=W  server-sent events: tick, spans, history (actors/view_json.hpp), several a second
+//   /events?node=W  server-sent events: tick, spans, history (apps/web/view_json.hpp), several a second
 //   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv  /metrics  /healthz
 //
 // With a token every path wants it: as ?token=T once, which a cookie then remembers, or as "Authorization: Bearer T".
 #pragma once
-#include "actors/cluster_view.hpp"
-#include "actors/diagnosis.hpp"
+#include "actors/telemetry/cluster_view.hpp"
+#include "apps/web/diagnosis.hpp"
 #include "apps/web/server.hpp"
 #include "apps/web/token.hpp"
 

@@ -11,8 +11,8 @@
 //
 // Why its own: docs/decisions/018-web-server.md.
 #pragma once
-#include "actors/socket.hpp"
 #include "apps/web/http.hpp"
+#include "messages/wire/socket.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "apps/web/token.hpp"
 
-#include "models/spec_file.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <fstream>
 

@@ -1,7 +1,7 @@
 #include "cpu/winograd/layer.hpp"
 
 #include "cpu/fusion.hpp"
-#include "cpu/gather.hpp"
+#include "cpu/kernels/gather.hpp"
 #include "cpu/winograd/convolution.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // gpu/cuda/check.hpp - CUDA's error codes become gpu::error.
 #pragma once
-#include "gpu/error.hpp"
+#include "gpu/runtime/error.hpp"
 
 #include <cuda_runtime_api.h>
 #include <string>

@@ -1,4 +1,4 @@
-// gpu/cuda/convolution.cpp - gpu/library.hpp's convolutions: cuDNN's plans, run on the library's stream.
+// gpu/cuda/convolution.cpp - gpu/runtime/library.hpp's convolutions: cuDNN's plans, run on the library's stream.
 #include "gpu/cuda/library.hpp"
 #include "gpu/tuning.hpp"
 

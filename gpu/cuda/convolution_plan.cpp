@@ -1,6 +1,6 @@
 #include "gpu/cuda/convolution_plan.hpp"
 
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <algorithm>
 

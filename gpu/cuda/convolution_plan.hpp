@@ -6,7 +6,7 @@
 #pragma once
 #include "gpu/convolution_shape.hpp"
 #include "gpu/cuda/cudnn_descriptor.hpp"
-#include "gpu/library.hpp"
+#include "gpu/runtime/library.hpp"
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 #include "gpu/cuda/cudnn_descriptor.hpp"
 
-#include "gpu/error.hpp"
+#include "gpu/runtime/error.hpp"
 
 namespace poseidon::gpu::cuda {
 namespace {

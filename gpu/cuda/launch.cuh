@@ -1,6 +1,6 @@
-// gpu/cuda/launch.cuh - gpu/launch.hpp for nvcc. Included by that only.
+// gpu/cuda/launch.cuh - gpu/runtime/launch.hpp for nvcc. Included by that only.
 #pragma once
-#include "gpu/launch.hpp"
+#include "gpu/runtime/launch.hpp"
 
 #include <cstring>
 #include <cuda_runtime.h>

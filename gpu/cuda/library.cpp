@@ -1,4 +1,4 @@
-// gpu/cuda/library.cpp - gpu/library.hpp with cuBLAS, and what its cuDNN half (convolution.cpp) shares with it.
+// gpu/cuda/library.cpp - gpu/runtime/library.hpp with cuBLAS, and what its cuDNN half (convolution.cpp) shares with it.
 #include "gpu/cuda/library.hpp"
 
 #include "gpu/cuda/check.hpp"

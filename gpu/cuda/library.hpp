@@ -1,7 +1,7 @@
 // gpu/cuda/library.hpp - what one stream has of cuBLAS and cuDNN.
 #pragma once
 #include "gpu/cuda/convolution_plan.hpp"
-#include "gpu/library.hpp"
+#include "gpu/runtime/library.hpp"
 
 #include <cublas_v2.h>
 #include <cudnn.h>

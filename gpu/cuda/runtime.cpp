@@ -1,5 +1,5 @@
-// gpu/cuda/runtime.cpp - gpu/runtime.hpp with CUDA's runtime.
-#include "gpu/runtime.hpp"
+// gpu/cuda/runtime.cpp - gpu/runtime/runtime.hpp with CUDA's runtime.
+#include "gpu/runtime/runtime.hpp"
 
 #include "gpu/cuda/check.hpp"
 

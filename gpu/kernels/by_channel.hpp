@@ -13,9 +13,9 @@
 //
 // Errors   as map()
 #pragma once
-#include "gpu/divisor.hpp"
 #include "gpu/kernels/channels.hpp"
-#include "gpu/map.hpp"
+#include "gpu/runtime/divisor.hpp"
+#include "gpu/runtime/map.hpp"
 
 #include <algorithm>
 #include <utility>

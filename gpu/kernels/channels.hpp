@@ -7,8 +7,8 @@
 // Sums     where channels lie side by side, as in NHWC, kernels that sum over a channel read memory in its order only
 //          with `scratch` of sum_scratch_bytes(), which they overwrite; with null they are right, and slow.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "gpu/values.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "gpu/runtime/values.hpp"
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // gpu/kernels/copies.hpp - kernels that move values, or repeat them, without changing any but to another type.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "gpu/values.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "gpu/runtime/values.hpp"
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
 #include "gpu/kernels/elementwise.hpp"
-#include "gpu/map.hpp"
+#include "gpu/runtime/map.hpp"
 #include "models/random.hpp"
 
 #include <cmath>

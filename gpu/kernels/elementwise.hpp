@@ -1,8 +1,8 @@
 // gpu/kernels/elementwise.hpp - kernels that treat each value by itself. All are enqueued to `s` and return at
 // once; n is a number of values, of one type in each call; outputs are overwritten and may be an input's own memory.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "gpu/values.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "gpu/runtime/values.hpp"
 
 #include <cstddef>
 #include <cstdint>

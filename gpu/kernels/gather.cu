@@ -1,5 +1,5 @@
 #include "gpu/kernels/gather.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/runtime/launch.hpp"
 
 namespace poseidon::gpu {
 namespace {

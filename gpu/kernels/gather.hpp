@@ -1,7 +1,7 @@
 // gpu/kernels/gather.hpp - kernels that pick values: rows by their number, or a box out of a blob.
 #pragma once
 #include "gpu/kernels/labels.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
 #include "gpu/kernels/losses.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/runtime/launch.hpp"
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 // Writes   outputs are overwritten; `loss` and `dloss` are one value each
 #pragma once
 #include "gpu/kernels/labels.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
-#include "gpu/divisor.hpp"
 #include "gpu/kernels/pooling.hpp"
-#include "gpu/map.hpp"
+#include "gpu/runtime/divisor.hpp"
+#include "gpu/runtime/map.hpp"
 #include "models/random.hpp"
 
 #include <cfloat>

@@ -5,9 +5,9 @@
 // Writes   outputs are overwritten; a gradient gathers from all windows of a pixel in their order, so it is the same
 //          in every run.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "gpu/values.hpp"
-#include "models/pool_shape.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "gpu/runtime/values.hpp"
+#include "models/net/pool_shape.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // Shapes   x and blobs like it [rows, size]; outputs are overwritten
 #pragma once
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
 #include "gpu/kernels/softmax.hpp"
-#include "gpu/launch.hpp"
+#include "gpu/runtime/launch.hpp"
 
 #include <cfloat>
 #include <cmath>

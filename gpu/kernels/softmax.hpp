@@ -5,7 +5,7 @@
 // Writes   outputs are overwritten
 #pragma once
 #include "gpu/kernels/labels.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 #include <cstddef>
 

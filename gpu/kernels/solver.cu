@@ -1,6 +1,6 @@
 #include "gpu/kernels/solver.hpp"
-#include "gpu/launch.hpp"
-#include "models/solver_arithmetic.hpp"
+#include "gpu/runtime/launch.hpp"
+#include "models/solver/solver_arithmetic.hpp"
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
-// gpu/kernels/solver.hpp - solver rules as kernels (models/solver_arithmetic.hpp), with the bits of the CPU's.
+// gpu/kernels/solver.hpp - solver rules as kernels (models/solver/solver_arithmetic.hpp), with the bits of the CPU's.
 #pragma once
-#include "gpu/runtime.hpp"
-#include "models/solver_rule.hpp"
+#include "gpu/runtime/runtime.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <cstddef>
 

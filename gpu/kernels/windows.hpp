@@ -1,7 +1,7 @@
 // gpu/kernels/windows.hpp - kernels of Im2col and LSTMUnit.
 #pragma once
 #include "gpu/convolution_shape.hpp"
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 
 namespace poseidon::gpu {
 

@@ -2,7 +2,7 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/snapshot_io.hpp"
+#include "models/files/snapshot_io.hpp"
 
 #include <filesystem>
 

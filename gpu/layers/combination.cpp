@@ -4,7 +4,7 @@
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
 #include "gpu/residual.hpp"
-#include "models/joined_axis.hpp"
+#include "models/net/joined_axis.hpp"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/fusion.hpp"
+#include "models/net/fusion.hpp"
 
 #include <stdexcept>
 

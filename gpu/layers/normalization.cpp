@@ -4,7 +4,7 @@
 #include "gpu/kernels/channels.hpp"
 #include "gpu/kernels/lrn.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/solver_rule.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <cmath>
 

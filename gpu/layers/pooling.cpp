@@ -3,7 +3,7 @@
 
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/fusion.hpp"
+#include "models/net/fusion.hpp"
 
 namespace poseidon::gpu {
 namespace {

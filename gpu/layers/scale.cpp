@@ -3,8 +3,8 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/layers/layers.hpp"
 #include "gpu/normalization.hpp"
-#include "models/factor_axes.hpp"
-#include "models/fusion.hpp"
+#include "models/net/factor_axes.hpp"
+#include "models/net/fusion.hpp"
 
 namespace poseidon::gpu {
 namespace {

@@ -5,7 +5,7 @@
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/kernels/pooling.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/pyramid.hpp"
+#include "models/net/pyramid.hpp"
 
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
-// gpu/simulated/convolution.cpp - convolutions of gpu/library.hpp as sums over windows, in the stream's thread.
-#include "gpu/library.hpp"
+// gpu/simulated/convolution.cpp - convolutions of gpu/runtime/library.hpp as sums over windows, in the stream's thread.
+#include "gpu/runtime/library.hpp"
 #include "gpu/simulated/launch.hpp"
 #include "gpu/simulated/machine.hpp"
 #include "gpu/tuning.hpp"

@@ -1,6 +1,6 @@
-// gpu/simulated/launch.hpp - gpu/launch.hpp for g++: kernels are loops in the stream's thread. Included by that only.
+// gpu/simulated/launch.hpp - gpu/runtime/launch.hpp for g++: kernels are loops in the stream's thread. Included by that only.
 #pragma once
-#include "gpu/launch.hpp"
+#include "gpu/runtime/launch.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// gpu/simulated/library.cpp - gpu/library.hpp as plain loops in the stream's thread.
-#include "gpu/library.hpp"
+// gpu/simulated/library.cpp - gpu/runtime/library.hpp as plain loops in the stream's thread.
+#include "gpu/runtime/library.hpp"
 
 #include "gpu/simulated/launch.hpp"
 #include "gpu/simulated/machine.hpp"

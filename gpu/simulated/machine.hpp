@@ -1,6 +1,6 @@
 // gpu/simulated/machine.hpp - the simulated machine: who owns which memory, what has failed, what is counted.
 #pragma once
-#include "gpu/runtime.hpp"
+#include "gpu/runtime/runtime.hpp"
 #include "gpu/simulated/control.hpp"
 
 #include <atomic>

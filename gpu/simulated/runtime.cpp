@@ -1,5 +1,5 @@
-// gpu/simulated/runtime.cpp - gpu/runtime.hpp with a thread per stream.
-#include "gpu/runtime.hpp"
+// gpu/simulated/runtime.cpp - gpu/runtime/runtime.hpp with a thread per stream.
+#include "gpu/runtime/runtime.hpp"
 
 #include "gpu/simulated/launch.hpp"
 #include "gpu/simulated/machine.hpp"

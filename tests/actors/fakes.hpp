@@ -1,6 +1,6 @@
 // tests/actors/fakes.hpp - a net of one parameter, and what payloads hold, for actor tests.
 #pragma once
-#include "actors/parameter_store.hpp"
+#include "actors/parameters/parameter_store.hpp"
 #include "messages/float_payload.hpp"
 #include "tests/plain_arithmetic.hpp"
 

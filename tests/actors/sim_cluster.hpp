@@ -4,11 +4,11 @@
 // frames back. Whose turn it is, and which link delivers, a seeded generator draws, so that each seed is another
 // order of everything that can happen in another order.
 #pragma once
-#include "actors/peer_window.hpp"
-#include "actors/run_spec.hpp"
-#include "actors/training_graph.hpp"
+#include "actors/node/training_graph.hpp"
+#include "actors/parameters/peer_window.hpp"
+#include "actors/run/run_definition.hpp"
 #include "cpu/cpu_device.hpp"
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
 #include "tests/actors/watched_device.hpp"
 #include "tests/sim.hpp"
 

@@ -3,7 +3,7 @@
 // A device that computes as another one does, and looks at what its kernels read: which version of each parameter a
 // forward pass finds, and whether the backward pass of it finds the same bits.
 #pragma once
-#include "models/device.hpp"
+#include "models/device/device.hpp"
 
 #include <algorithm>
 #include <memory>

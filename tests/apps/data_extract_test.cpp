@@ -1,6 +1,6 @@
 // Features against a net that is computed by hand, and in parts against the whole.
 #include "apps/data/npy_file.hpp"
-#include "models/hdf5_file.hpp"
+#include "models/files/hdf5_file.hpp"
 #include "tests/apps/data_program.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "apps/data/facts.hpp"
-#include "models/hdf5_file.hpp"
-#include "models/snapshot.hpp"
+#include "models/files/hdf5_file.hpp"
+#include "models/files/snapshot.hpp"
 #include "tests/apps/data_program.hpp"
 
 using namespace poseidon;

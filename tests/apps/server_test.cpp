@@ -1,6 +1,6 @@
-#include "actors/actor.hpp"
-#include "actors/view_json.hpp"
+#include "actors/core/actor.hpp"
 #include "apps/web/live_site.hpp"
+#include "apps/web/view_json.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 #include "cpu/cpu_device.hpp"
 #include "gpu/device.hpp"
 #include "gpu/simulated/control.hpp"
-#include "models/spec_file.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@ import cluster
 import small_run
 
 
-HELLO_BYTES = 80  # actors/handshake.hpp: "POSEIDON", version, token set, zeros, build, random bytes
+HELLO_BYTES = 80  # messages/wire/handshake.hpp: "POSEIDON", version, token set, zeros, build, random bytes
 
 
 def hello_from(peer):

@@ -1,7 +1,7 @@
 // tests/cpu/factors_test.cpp - factors are packed as the layer computed them, and the product of them is its gradient.
 #include "cpu/factors.hpp"
 
-#include "models/routes.hpp"
+#include "models/plan/routes.hpp"
 #include "tests/cpu/hand_net.hpp"
 
 #include <doctest/doctest.h>

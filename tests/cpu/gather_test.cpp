@@ -1,4 +1,4 @@
-#include "cpu/gather.hpp"
+#include "cpu/kernels/gather.hpp"
 
 #include "tests/cpu/hand_net.hpp"
 

@@ -2,7 +2,7 @@
 // a diff for every blob if the test wants it.
 #pragma once
 #include "cpu/cpu_device.hpp"
-#include "models/net.hpp"
+#include "models/net/net.hpp"
 
 #include <doctest/doctest.h>
 #include <google/protobuf/text_format.h>

@@ -1,7 +1,7 @@
 // HDF5Output: what Caffe's layer writes in its one pass, and every further pass behind it.
 #include "cpu/cpu_device.hpp"
-#include "models/hdf5_file.hpp"
-#include "models/net_builder.hpp"
+#include "models/files/hdf5_file.hpp"
+#include "models/net/net_builder.hpp"
 #include "tests/models/folder.hpp"
 #include "tests/models/nets.hpp"
 

@@ -1,5 +1,5 @@
 // LRN across channels by itself: every layout, planes that are no whole vectors, rows of any length.
-#include "cpu/lrn_across.hpp"
+#include "cpu/kernels/lrn_across.hpp"
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"
 

@@ -1,7 +1,7 @@
 // Winograd's way of 3x3 and 5x5 windows: the passes on vectors of eight and of sixteen channels, and as the layers take
 // them. With AVX-512 oneDNN computes the 3x3 windows of the same nets.
 #include "cpu/buffer.hpp"
-#include "cpu/gather.hpp"
+#include "cpu/kernels/gather.hpp"
 #include "cpu/winograd/convolution.hpp"
 #include "cpu/winograd/layer.hpp"
 #include "tests/cpu/hand_net.hpp"

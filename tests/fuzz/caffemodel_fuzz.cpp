@@ -1,6 +1,6 @@
 // Weights that a user gives: protobuf of V1 or V2, upgraded, then copied into a net by name.
-#include "models/hdf5_file.hpp"
-#include "models/snapshot.hpp"
+#include "models/files/hdf5_file.hpp"
+#include "models/files/snapshot.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/models/nets.hpp"
 

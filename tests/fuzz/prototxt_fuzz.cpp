@@ -1,6 +1,6 @@
 // Specifications: text, upgrade, phase rules, splits, shapes; as a net, and as a solver around one.
-#include "models/solver_file.hpp"
-#include "models/text_format.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/text_format.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/models/nets.hpp"
 

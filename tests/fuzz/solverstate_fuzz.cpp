@@ -1,6 +1,6 @@
 // Solver states that a user gives.
-#include "models/hdf5_file.hpp"
-#include "models/snapshot.hpp"
+#include "models/files/hdf5_file.hpp"
+#include "models/files/snapshot.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/models/nets.hpp"
 

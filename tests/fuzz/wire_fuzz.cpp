@@ -1,6 +1,6 @@
 // What a peer sends: a preamble and a header, as link_receiver decodes them. What is accepted must
 // be written again as something that is accepted.
-#include "messages/codec.hpp"
+#include "messages/wire/codec.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "messages/checksum.hpp"
+#include "messages/wire/checksum.hpp"
 
 #include <doctest/doctest.h>
 

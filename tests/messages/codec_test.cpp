@@ -1,4 +1,4 @@
-#include "messages/codec.hpp"
+#include "messages/wire/codec.hpp"
 
 #include <capnp/any.h>
 #include <capnp/message.h>

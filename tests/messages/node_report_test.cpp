@@ -1,6 +1,6 @@
 #include "messages/node_report.hpp"
 
-#include "messages/codec.hpp"
+#include "messages/wire/codec.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // tests/models/nets.hpp - small nets as text, and where the reference values are.
 #pragma once
-#include "models/net_builder.hpp"
+#include "models/net/net_builder.hpp"
 
 #include <cstdlib>
 #include <filesystem>

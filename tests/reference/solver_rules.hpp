@@ -1,6 +1,6 @@
 // tests/reference/solver_rules.hpp - Caffe's solver rules for one value, in double precision.
 #pragma once
-#include "models/solver_rule.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <cmath>
 

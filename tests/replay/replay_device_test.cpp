@@ -1,7 +1,7 @@
 // The replay device's deadlines, on a clock of the test's own; and that sums and updates are really computed.
 #include "replay/replay_device.hpp"
 
-#include "models/byte_scale.hpp"
+#include "models/plan/byte_scale.hpp"
 #include "tests/models/nets.hpp"
 #include "tests/plain_arithmetic.hpp"
 

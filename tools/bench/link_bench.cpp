@@ -8,7 +8,7 @@
 //         --listen 10.0.0.1 --peer-network /run/netns/x: the second process is in another network namespace
 // Read    one line of JSON: bytes_per_s is one direction's; cpu_s_per_gb counts both processes and
 //         all bytes.
-#include "actors/network_link.hpp"
+#include "actors/links/network_link.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>

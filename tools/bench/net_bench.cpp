@@ -11,7 +11,7 @@
 //         a busy machine disturbs least.
 #include "apps/bare/bare_run.hpp"
 #include "cpu/cpu_device.hpp"
-#include "models/solver_file.hpp"
+#include "models/solver/solver_file.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,0 +1,213 @@
+// actors/core/actor.hpp
+//
+// The one place that knows CAF: what an actor is, how it is spawned, how it sends. An actor is a class
+//
+//   class gradient_push : public actor<gradient_push> {
+//    public:
+//     static constexpr const char* type_name = "gradient_push";
+//     using accepts = messages<backward_done, chunk_fresh>;
+//     using sends   = messages<push_gradient, parameters_fresh>;
+//     gradient_push(actor_context context, ...);
+//     void on(const backward_done& m);     // one per accepted message: a missing one does not compile
+//     void on(const chunk_fresh& m);
+//   };
+//
+// and it reaches others only through `port<M>`, a handle that takes one kind of message, with tell(), which
+// refuses to compile a message that `sends` does not list and counts what it sent by (receiver, message).
+// So the graph drawn from accepts/sends is enforced and the graph drawn from the counters is measured.
+#pragma once
+#include "actors/core/edges.hpp"
+#include "messages/port.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
+#include <caf/behavior.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/sec.hpp>
+#include <caf/send.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace poseidon {
+
+/// A list of message types.
+template <class... Ms>
+struct messages {
+  template <class M>
+  static constexpr bool has = (std::is_same_v<M, Ms> || ...);
+};
+
+/// A handle to an actor of type D; converts to a port for each message that D accepts.
+template <class D>
+class handle {
+ public:
+  handle() = default;
+  explicit handle(caf::actor a) : to_(caf::actor_cast<caf::strong_actor_ptr>(std::move(a))) {}
+  explicit handle(D* self) : to_(caf::actor_cast<caf::strong_actor_ptr>(self)) {}
+  explicit operator bool() const noexcept { return to_ != nullptr; }
+
+  template <class M>
+  operator port<M>() const {
+    static_assert(D::accepts::template has<M>,
+                  "this actor does not list that message in `accepts`");
+    return port<M>{to_};
+  }
+  [[nodiscard]] caf::actor untyped() const { return caf::actor_cast<caf::actor>(to_); }
+
+ private:
+  caf::strong_actor_ptr to_;
+};
+
+/// Handed to every actor's constructor by spawn(): its name and where it counts.
+struct actor_context {
+  caf::actor_config& config;
+  std::string name;                   ///< unique in the node: "layer conv1 [0]"
+  std::shared_ptr<edge_table> edges;  ///< where tell() counts; shared with telemetry
+};
+
+namespace detail {
+template <class D, class... Ms>
+caf::behavior behavior_of(D* self, messages<Ms...>) {
+  return {[self](const Ms& m) {
+    self->count_handled();
+    self->on(m);
+  }...};
+}
+}  // namespace detail
+
+template <class D>
+class actor : public caf::event_based_actor {
+ public:
+  explicit actor(actor_context& context)
+      : caf::event_based_actor(context.config),
+        name_(std::move(context.name)),
+        edges_(std::move(context.edges)) {
+    this->attach_functor([counted = edges_] { counted->end(); });
+    // CAF would print what() and no more; whoever monitors us gets the whole sentence instead.
+    this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& e) {
+        return caf::make_error(caf::sec::runtime_error, name_ + ": " + e.what());
+      } catch (...) {
+        return caf::make_error(caf::sec::runtime_error, name_ + ": unknown exception");
+      }
+    });
+  }
+
+  const char* name() const override { return name_.c_str(); }
+  caf::behavior make_behavior() override {
+    auto* self = static_cast<D*>(this);
+    self->started();
+    return detail::behavior_of(self, typename D::accepts{});
+  }
+  /// Runs in the actor itself before its first message.
+  void started() {}
+  /// Before each message is handled; counts those that tell() of another actor has counted.
+  void count_handled() {
+    const auto& from = this->current_sender();
+    if (from != nullptr && from != this->ctrl()) edges_->handle_one();
+  }
+
+ protected:
+  /// Sends `m`, counted. High priority overtakes what waits in the receiver's mailbox.
+  template <class M>
+  void tell(const port<M>& to, M m, std::size_t payload_bytes = 0) {
+    static_assert(D::sends::template has<M>, "add this message to the actor's `sends` list");
+    if (!to) return;
+    count(to, payload_bytes);
+    send_as(to.target(), caf::make_message_id(), std::move(m));
+  }
+  template <class M>
+  void tell_urgent(const port<M>& to, M m, std::size_t payload_bytes = 0) {
+    static_assert(D::sends::template has<M>, "add this message to the actor's `sends` list");
+    if (!to) return;
+    count(to, payload_bytes);
+    send_as(to.target(), caf::make_message_id(caf::message_priority::high), std::move(m));
+  }
+  /// To itself, after `delay`; needs no declaration in `sends`, but the message must be accepted.
+  template <class M>
+  void tell_self(M m, std::chrono::milliseconds delay = std::chrono::milliseconds{0}) {
+    static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
+    if (delay.count() == 0)
+      this->send(this, std::move(m));
+    else
+      this->delayed_send(this, delay, std::move(m));
+  }
+
+  /// A function that any thread may call, also after this actor's end, to tell it M{}.
+  template <class M>
+  [[nodiscard]] std::function<void()> teller_of_self() {
+    static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
+    return [weak = caf::weak_actor_ptr(this->ctrl())] {
+      if (const auto strong = weak.lock())
+        strong->enqueue(caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, M{}),
+                        nullptr);
+    };
+  }
+
+  /// The same with a message of the caller's.
+  template <class M>
+  [[nodiscard]] std::function<void(M)> sender_to_self() {
+    static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
+    return [weak = caf::weak_actor_ptr(this->ctrl())](M m) {
+      if (const auto strong = weak.lock())
+        strong->enqueue(
+            caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, std::move(m)), nullptr);
+    };
+  }
+
+ private:
+  template <class M>
+  void count(const port<M>& to, std::size_t payload_bytes) {
+    edges_->count(to.target()->id(), message_name<M>(), payload_bytes);
+  }
+  template <class M>
+  void send_as(const caf::strong_actor_ptr& to, caf::message_id id, M&& m) {
+    to->enqueue(caf::make_mailbox_element(ctrl(), id, {}, std::forward<M>(m)), context());
+  }
+
+  std::string name_;
+  std::shared_ptr<edge_table> edges_;
+};
+
+enum class thread_kind { shared, own };  ///< own: a detached actor, which may block and compute
+
+/// Starts an actor named `name` in `system`. Its edges are registered with `book`.
+template <class D, class... Args>
+handle<D> spawn(caf::actor_system& system, edge_book& book, thread_kind threads, std::string name,
+                Args&&... args) {
+  auto start = [&]<caf::spawn_options Options>() {
+    // CAF hands the config to the constructor; the adapter turns it into our context.
+    struct adapter : D {
+      adapter(caf::actor_config& config, std::string name, std::shared_ptr<edge_table> edges,
+              std::decay_t<Args>... rest)
+          : D(actor_context{config, std::move(name), std::move(edges)}, std::move(rest)...) {}
+    };
+    auto edges = book.open(name, D::type_name);
+    auto a = system.spawn<adapter, Options>(name, edges, std::forward<Args>(args)...);
+    book.bind(edges, a.id());
+    return handle<D>{std::move(a)};
+  };
+  // In a simulation (tests/sim.hpp) nobody has a thread: each actor runs when the test says so.
+  const bool simulated = caf::get_or(system.config(), "scheduler.policy", caf::atom("sharing")) ==
+                         caf::atom("testing");
+  return threads == thread_kind::own && !simulated
+             ? start.template operator()<caf::detached>()
+             : start.template operator()<caf::no_spawn_options>();
+}
+
+/// Sends from outside the actor system (main, a signal thread, a test).
+template <class D, class M>
+void tell_from_outside(const handle<D>& to, M m) {
+  static_assert(D::accepts::template has<M>, "this actor does not accept that message");
+  caf::anon_send(to.untyped(), std::move(m));
+}
+
+}  // namespace poseidon

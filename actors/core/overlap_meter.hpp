@@ -1,0 +1,37 @@
+// actors/core/overlap_meter.hpp
+//
+// How much of a node's communication hides behind its computing: the time in which some layer's update was under way
+// (from its gradient handed over until its parameters fresh), and of that the time in which a stream stood still for
+// it. One per node; several threads write, the solver reads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace poseidon {
+
+class overlap_meter {
+ public:
+  explicit overlap_meter(std::size_t streams) : streams_(streams) {}
+
+  /// A layer's gradient or factors leave; its parameters are fresh. Times are now_ns().
+  void began(std::int64_t now);
+  void ended(std::int64_t now);
+  /// A stream had nothing to do for so long but work that waited for parameters.
+  void stood_still(std::int64_t ns);
+
+  struct totals {
+    std::uint64_t communication_ns = 0;
+    std::uint64_t exposed_ns = 0;  ///< the streams' mean
+  };
+  [[nodiscard]] totals read(std::int64_t now) const;
+
+ private:
+  std::size_t streams_;
+  mutable std::mutex mutex_;
+  std::size_t under_way_ = 0;  // layers
+  std::int64_t since_ = 0;     // when the first of them began
+  std::int64_t communication_ns_ = 0, stood_still_ns_ = 0;
+};
+
+}  // namespace poseidon

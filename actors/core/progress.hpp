@@ -1,0 +1,64 @@
+// actors/core/progress.hpp - what a run tells its user; implemented by the app (a terminal, a plain log, a test).
+#pragma once
+#include "actors/core/long_task.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// One value that a net puts out, as the solver names it: "loss", or "prob[3]" of a larger blob.
+struct output_value {
+  std::string name;
+  float loss_weight = 0;
+};
+
+/// Bytes that this node's links have carried until now, headers included.
+struct traffic {
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+};
+
+/// Called by the solver of worker 0 (values, averaged over all workers), by that of every node (steps), by node,
+/// checkpointer and links' handshakes (lines, tasks), from several threads at the same time. None of them may be made
+/// to wait for long.
+class progress {
+ public:
+  virtual ~progress() = default;
+
+  struct iteration {
+    std::uint64_t clock = 0, last_clock = 0;
+    double loss = 0;              ///< smoothed over average_loss iterations
+    std::vector<double> outputs;  ///< by output value of the train net
+    double learning_rate = 0;
+    std::uint64_t images = 0;  ///< trained by all workers since the run began
+    /// Summed over workers, since the run began: some layer's update was under way; for that streams stood still.
+    std::uint64_t communication_ns = 0, exposed_ns = 0;
+  };
+  virtual void trained(const iteration& i, const std::vector<output_value>& outputs) = 0;
+
+  /// How far this node is, at every iteration whether it is displayed or not.
+  struct step {
+    std::uint64_t done = 0, total = 0;          ///< iterations, those before a resumed run included
+    std::uint64_t images = 0;                   ///< trained by all workers since the run began
+    std::uint64_t bytes_out = 0, bytes_in = 0;  ///< on this node's links since the run began
+  };
+  /// When the first iteration begins, and when an iteration's values have come.
+  virtual void stepped(const step& s) { (void)s; }
+  virtual void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
+                      const std::vector<output_value>& outputs) = 0;
+  virtual void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) = 0;
+  virtual void note(const std::string& line) = 0;
+  /// What is wrong although the run goes on. At every level.
+  virtual void warning(const std::string& line) { note(line); }
+  /// What only somebody who looks for a fault in a cluster wants to read (--log-level debug).
+  virtual void detail(const std::string& line) { (void)line; }
+  /// Something that may take long, shown while the result lives. The result may outlive this object.
+  [[nodiscard]] virtual std::shared_ptr<void> working(long_task task) {
+    (void)task;
+    return nullptr;
+  }
+};
+
+}  // namespace poseidon

@@ -1,0 +1,133 @@
+// actors/core/trace.hpp
+//
+// What happened when: spans of one node, kept in memory, written as Chrome trace JSON (Perfetto opens it), and
+// handed on to whoever watches the run (actors/telemetry/activity.hpp). Every lane has one writer at a time, so recording
+// takes no lock: two clock readings and a store.
+#pragma once
+#include "messages/ids.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+/// Monotonic, the same for all processes of a machine.
+[[nodiscard]] std::int64_t now_ns();
+
+struct trace_span {
+  std::string_view name;   ///< a layer; lives as long as the log (trace_log::keep)
+  std::string_view phase;  ///< forward backward push apply pull stall ...
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint64_t clock = 0;
+  std::int64_t chunk = -1;  ///< -1: not about a chunk
+  std::uint64_t bytes = 0;
+};
+
+/// One row of the trace. Readers may look while the writer writes.
+class trace_lane {
+ public:
+  /// `kept`: all spans until the end, for for_each(). Otherwise those that take_new() has handed out are forgotten.
+  trace_lane(std::string name, bool kept);
+  ~trace_lane();
+  trace_lane(const trace_lane&) = delete;
+  trace_lane& operator=(const trace_lane&) = delete;
+
+  void record(const trace_span& span);
+  [[nodiscard]] const std::string& name() const { return name_; }
+  template <class F>
+  void for_each(F&& f) const {
+    for (const auto* b = first_; b != nullptr; b = b->next.load(std::memory_order_acquire)) {
+      const auto n = b->used.load(std::memory_order_acquire);
+      for (std::size_t i = 0; i < n; ++i) f(b->spans[i]);
+    }
+  }
+  /// What has come since the last call. One reader at a time.
+  template <class F>
+  void take_new(F&& f) {
+    for (;;) {
+      const auto n = reading_->used.load(std::memory_order_acquire);
+      for (; taken_ < n; ++taken_) f(reading_->spans[taken_]);
+      auto* next = reading_->next.load(std::memory_order_acquire);
+      // The writer has left a block that has a next one. Full it was, or it would have none.
+      if (taken_ < block_spans || next == nullptr) return;
+      if (!kept_) {
+        delete reading_;
+        first_ = next;
+      }
+      reading_ = next;
+      taken_ = 0;
+    }
+  }
+
+ private:
+  static constexpr std::size_t block_spans = 512;
+  struct block {
+    std::atomic<std::size_t> used{0};
+    std::atomic<block*> next{nullptr};
+    trace_span spans[block_spans];
+  };
+  std::string name_;
+  bool kept_;
+  block* first_;
+  block* last_;     // of the writer
+  block* reading_;  // of take_new
+  std::size_t taken_ = 0;
+};
+
+/// All lanes of a node. Where nobody wants them nothing is recorded: lane() answers null and callers skip.
+class trace_log {
+ public:
+  /// `kept`: all spans stay for write(). `watched`: somebody calls take_new() again and again.
+  explicit trace_log(bool kept, bool watched = false) : kept_(kept), enabled_(kept || watched) {}
+  [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  /// From now on take_new() is called again and again. Before the actors that record are spawned.
+  void watch() { enabled_.store(true, std::memory_order_relaxed); }
+
+  /// The lane of that name, or null when tracing is off. Lives as long as the log. Whoever had it before has ended.
+  [[nodiscard]] trace_lane* lane(std::string name);
+  /// One for a writer that is there before it is known whether tracing is on: it asks enabled() before it records.
+  [[nodiscard]] trace_lane* early_lane(std::string name);
+
+  /// f(lane's place, lane's name, span) for all spans since the last call. One reader at a time.
+  template <class F>
+  void take_new(F&& f) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+      lanes_[i]->take_new([&](const trace_span& s) { f(i, lanes_[i]->name(), s); });
+  }
+
+  /// A copy of `text` that lives as long as the log.
+  [[nodiscard]] std::string_view keep(std::string text);
+
+  /// Chrome trace JSON; pid is the worker, one tid per lane. "communication" has for each layer how long its updates were
+  /// under way and for how much of that streams stood still. Written aside, then renamed. `more`: further members of
+  /// the file's object, `"name":value`, which trace viewers skip; empty: none.
+  /// Errors   std::runtime_error with path and reason.
+  void write(const std::filesystem::path& path, worker_id self, const std::string& more = {}) const;
+
+ private:
+  struct communication {
+    std::uint64_t clocks = 0;
+    std::int64_t exchange_ns =
+        0;  ///< from the gradient handed over until the parameters were fresh, over all clocks
+    std::int64_t exposed_ns = 0;  ///< streams stood still for it; their mean
+  };
+  /// By layer. Called with the lock held.
+  [[nodiscard]] std::map<std::string_view, communication> communication_of_layers() const;
+
+  bool kept_;
+  std::atomic<bool> enabled_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<trace_lane>> lanes_;
+  std::vector<std::unique_ptr<std::string>> texts_;
+};
+
+}  // namespace poseidon

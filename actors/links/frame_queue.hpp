@@ -1,0 +1,59 @@
+// actors/links/frame_queue.hpp - what a network_link has yet to send, and in which order.
+#pragma once
+#include "messages/link.hpp"
+#include "messages/wire/codec.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace poseidon {
+
+/// Frames by priority (smaller first, first come first served among equals), given out in pieces. A
+/// more urgent frame goes between two pieces of a less urgent one, so it waits for one piece at
+/// most; the interrupted frame goes on when nothing more urgent waits. Begun frames thus form a
+/// stack, which is why a continuing piece needs no name on the wire: it always belongs to the frame
+/// begun last.
+class frame_queue {
+ public:
+  struct entry {
+    send_frame frame;
+    std::size_t sent = 0;         ///< payload bytes given out so far
+    std::int64_t started_ns = 0;  ///< for whoever traces; the queue does not look at it
+  };
+  /// A run of bytes to write next.
+  struct piece {
+    std::shared_ptr<entry> of;
+    std::span<const std::byte> bytes;  ///< of the payload; empty for a frame without one
+    bool first = false;                ///< the header goes before it
+    bool last = false;                 ///< the frame is complete after it
+  };
+
+  void push(send_frame f);
+  /// The next piece, with at most piece_bytes of payload; nothing if no frame waits.
+  [[nodiscard]] std::optional<piece> take();
+  /// The same if it is a frame without a payload; else nothing.
+  [[nodiscard]] std::optional<piece> take_without_payload();
+
+  [[nodiscard]] bool empty() const { return waiting_.empty() && begun_.empty(); }
+  [[nodiscard]] std::size_t frames() const { return frames_ + begun_.size(); }
+  /// Payload bytes not yet given out.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  [[nodiscard]] bool starts_new() const;
+  piece cut(const std::shared_ptr<entry>& e);
+
+  using shared_entry = std::shared_ptr<entry>;
+  std::map<std::uint64_t, std::deque<shared_entry>> waiting_;  // an empty line is erased
+  std::vector<shared_entry> begun_;                            // priorities fall from bottom to top
+  std::size_t frames_ = 0;                                     // in waiting_
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,84 @@
+// actors/links/link_acceptor.hpp
+//
+// Owns a node's listening socket: whoever connects and proves that it knows the token becomes a
+// link_accepted for the node; whoever does not is refused. Each handshake has a short-lived thread
+// of its own, because a stranger may be silent for as long as handshake_options.limit and must not
+// hold up the others; at most max_guests at once, more are told that this node is busy.
+//
+// Accepts  accept_more      from itself       waits for the next connection, at most 100 ms
+//          handshake_ended  from its threads  once per connection
+//          stop_accepting   from node         breaks off what is going on and ends
+// Sends    link_accepted    to node           an authenticated connection: its link can be opened
+//          peer_refused     to node           one line for the log
+// State    the connections whose handshake is going on. Detached: it blocks in accept.
+// Fails    never by itself; when the system has no descriptors left it says so and tries on.
+#pragma once
+#include "actors/core/actor.hpp"
+#include "messages/wire/handshake.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace poseidon {
+
+struct link_accepted {
+  link_connection connection;
+};
+struct peer_refused {
+  std::string text;
+};
+struct stop_accepting {};
+
+struct accept_more {};
+struct handshake_ended {
+  std::uint64_t guest = 0;
+  std::optional<link_connection> connection;
+  std::string error;  ///< if there is none
+};
+
+class link_acceptor : public actor<link_acceptor> {
+ public:
+  static constexpr const char* type_name = "link_acceptor";
+  using accepts = messages<accept_more, handshake_ended, stop_accepting>;
+  using sends = messages<link_accepted, peer_refused>;
+  static constexpr std::size_t max_guests = 16;
+
+  link_acceptor(actor_context context, std::shared_ptr<tcp_listener> listener,
+                handshake_options options, port<link_accepted> accepted,
+                port<peer_refused> refused);
+  void started();
+  void on_exit() override;
+
+  void on(const accept_more&);
+  void on(const handshake_ended& m);
+  void on(const stop_accepting&);
+
+ private:
+  struct guest {
+    std::shared_ptr<tcp_socket> socket;
+    std::thread thread;
+  };
+  void welcome(std::shared_ptr<tcp_socket> socket);
+
+  std::shared_ptr<tcp_listener> listener_;
+  handshake_options options_;
+  port<link_accepted> accepted_;
+  port<peer_refused> refused_;
+  std::map<std::uint64_t, guest> guests_;
+  std::uint64_t next_guest_ = 0;
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_accepted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::peer_refused)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_accepting)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::accept_more)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::handshake_ended)

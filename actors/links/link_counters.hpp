@@ -1,0 +1,18 @@
+// actors/links/link_counters.hpp - what one link has carried.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace poseidon {
+
+/// Written by the link's two threads; any thread may read them at any time.
+struct link_counters {
+  std::atomic<std::uint64_t> bytes_out{0}, bytes_in{0};  ///< on the socket, headers included
+  std::atomic<std::uint64_t> frames_out{0}, frames_in{0};
+};
+
+/// "link to worker 1 (10.0.0.7:7600): 12.5 MB in 310 frames out, 12.4 MB in 305 frames in"
+[[nodiscard]] std::string describe_traffic(const std::string& peer, const link_counters& counters);
+
+}  // namespace poseidon

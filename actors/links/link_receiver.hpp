@@ -1,0 +1,112 @@
+// actors/links/link_receiver.hpp
+//
+// The reading half of a network_link. One long handler on its own thread: reads a header, validates it, reads
+// the payload straight to where it belongs, tells whom it concerns, until the connection ends.
+//
+// Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is over
+// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
+//          report_arrived (to telemetry)
+//                            along link_routes
+//          receiver_ended    to network_link, last
+// State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
+// Fails    a bad frame, silence, the connection's end: all become receiver_ended with a line for the user.
+//          It ends when its socket is shut down, and only then: network_link does that.
+#pragma once
+#include "actors/links/network_link.hpp"
+#include "messages/wire/buffer_pool.hpp"
+#include "messages/wire/codec.hpp"
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+namespace poseidon {
+
+struct begin_receiving {};
+
+struct link_shared {
+  link_options options;
+
+  [[nodiscard]] std::shared_ptr<const link_binding> binding() const {
+    const std::lock_guard lock(mutex);
+    return current;
+  }
+  void bind(std::shared_ptr<const link_binding> next) {
+    const std::lock_guard lock(mutex);
+    current = std::move(next);
+  }
+  [[nodiscard]] std::string peer() const { return peer_name(binding()->peer, options.address); }
+
+  mutable std::mutex mutex;
+  std::shared_ptr<const link_binding> current;
+};
+
+/// Bytes in order from a socket, read ahead a little: the next header comes with the payload before
+/// it in one call to the kernel.
+class stream_reader {
+ public:
+  /// `first_word` is the limit before the first byte, `silence` after it.
+  stream_reader(tcp_socket& s, link_counters& counters, std::chrono::milliseconds first_word,
+                std::chrono::milliseconds silence)
+      : socket_(s), counters_(counters), limit_(first_word), silence_(silence) {}
+
+  struct silent {};  ///< thrown: nothing came for the silence limit
+  struct ended {};   ///< thrown: the peer has closed
+  /// `beyond`: of the frame that `into` belongs to, behind it.
+  void read(std::span<std::byte> into, std::size_t beyond = 0);
+  /// When the last byte came.
+  [[nodiscard]] std::chrono::steady_clock::time_point heard() const { return heard_; }
+  [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }
+
+ private:
+  tcp_socket& socket_;
+  link_counters& counters_;
+  std::chrono::milliseconds limit_, silence_;
+  std::array<std::byte, 256> ahead_;  // more would be copied from here to where it belongs
+  std::size_t begin_ = 0, end_ = 0;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+};
+
+class link_receiver : public actor<link_receiver> {
+ public:
+  static constexpr const char* type_name = "network_link";
+  using accepts = messages<begin_receiving>;
+  using sends = messages<control_arrived, gradient_arrived, squares_arrived, chunk_landed,
+                         factors_landed, history_arrived, report_arrived, receiver_ended>;
+
+  link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
+                port<receiver_ended> link);
+  void on(const begin_receiving&);
+
+ private:
+  struct open_frame {
+    decoded_header head;
+    std::shared_ptr<const link_binding> binding;  // what held when it began
+    std::shared_ptr<const void> owner;            // of a pooled buffer
+    std::span<std::byte> place;
+    std::size_t filled = 0;
+    std::int64_t start_ns = 0;
+  };
+
+  receiver_ended receive_all();
+  void receive_piece();
+  open_frame begin_frame(std::size_t header_bytes, std::uint32_t checksum);
+  void deliver(open_frame f);
+
+  std::shared_ptr<link_shared> shared_;
+  port<receiver_ended> link_;
+  stream_reader stream_;
+  buffer_pool pool_;
+  std::vector<open_frame> open_;
+  std::vector<std::byte> header_;
+  bool between_frames_ = true;  // the stream may end here
+  std::optional<std::string> goodbye_;
+};
+
+/// Holds a header to the run. `from` is the worker on the other end.
+/// Errors   bad_frame.
+void check_frame(const decoded_header& h, const link_binding& run);
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::begin_receiving)

@@ -1,0 +1,33 @@
+#include "actors/links/network.hpp"
+
+#include <chrono>
+
+namespace poseidon {
+
+namespace {
+constexpr std::chrono::minutes dial_patience{1};
+}
+
+host_port node_network::listen(const host_port& at) {
+  listener_ = std::make_shared<tcp_listener>(at);
+  return {at.host, listener_->port()};
+}
+
+handle<link_acceptor> node_network::accept(caf::actor_system& system, edge_book& book,
+                                           handshake_options options, port<link_accepted> accepted,
+                                           port<peer_refused> refused) {
+  return spawn<link_acceptor>(system, book, thread_kind::own, "link_acceptor",
+                              std::exchange(listener_, nullptr), std::move(options),
+                              std::move(accepted), std::move(refused));
+}
+
+link_connection node_network::dial(const host_port& to, const handshake_options& options) {
+  return poseidon::dial(to, options, dial_patience);
+}
+
+handle<network_link> node_network::open(caf::actor_system& system, edge_book& book,
+                                        const std::string& name, link_options options) {
+  return open_link(system, book, name, std::move(options));
+}
+
+}  // namespace poseidon

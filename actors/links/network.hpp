@@ -1,0 +1,31 @@
+// actors/links/network.hpp - how a node reaches the others: by sockets, unless a test puts something in its place.
+#pragma once
+#include "actors/links/link_acceptor.hpp"
+#include "actors/links/network_link.hpp"
+
+#include <memory>
+#include <string>
+
+namespace poseidon {
+
+class node_network {
+ public:
+  virtual ~node_network() = default;
+
+  /// Takes an address; whoever dials it from now on waits. Returns  it, with its real port.
+  /// Errors   socket_error.
+  virtual host_port listen(const host_port& at);
+  /// Lets in who waits at the address of listen().
+  virtual handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
+                                       handshake_options options, port<link_accepted> accepted,
+                                       port<peer_refused> refused);
+  /// Blocks. Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
+  virtual link_connection dial(const host_port& to, const handshake_options& options);
+  virtual handle<network_link> open(caf::actor_system& system, edge_book& book,
+                                    const std::string& name, link_options options);
+
+ private:
+  std::shared_ptr<tcp_listener> listener_;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,115 @@
+#include "actors/parameters/checkpointer.hpp"
+
+#include "messages/float_payload.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+std::string snapshot_stem(const std::string& prefix, std::uint64_t iteration) {
+  return prefix + "_iter_" + std::to_string(iteration);
+}
+
+checkpointer::checkpointer(actor_context context, checkpointer_setup setup)
+    : actor(context), setup_(std::move(setup)) {}
+
+void checkpointer::on(const connect_checkpointer& m) {
+  neighbours_ = m;
+}
+
+void checkpointer::detail(const std::string& step) const {
+  if (setup_.display) setup_.display->detail("checkpointer: " + step);
+}
+
+void checkpointer::on(const write_snapshot& m) {
+  work_.emplace();
+  work_->order = m;
+  work_->values = neighbours_.store->copy(value(m.version));
+  detail("copied the parameters of version " + std::to_string(value(m.version)));
+  if (!m.with_state) {
+    copied();
+    return;
+  }
+  work_->state.iteration = value(m.version);
+  // As Caffe counts it: at the rate of the last update.
+  work_->state.current_step =
+      value(m.version) == 0 ? 0 : current_step(setup_.solver, value(m.version) - 1);
+  work_->state.data = {m.samples, m.test_phases};
+  work_->state.history.resize(setup_.history_slots);
+  for (auto& slot : work_->state.history)
+    for (const auto& p : work_->values) slot.emplace_back(p.size());
+  work_->missing = neighbours_.store->cut().chunks.size() * setup_.history_slots;
+  detail("waiting for " + std::to_string(work_->missing) + " pieces of solver state");
+  tell(neighbours_.own_shard, copy_history{m.version});
+  for (const auto& broadcast : neighbours_.own_broadcasts) tell(broadcast, copy_history{m.version});
+  for (const auto& link : neighbours_.links)
+    tell(link, send_frame{frames::gather_history{m.version}, {}, 0});
+}
+
+void checkpointer::on(const history_arrived& m) {
+  if (!work_ || work_->missing == 0) return;  // of a snapshot given up when a peer was lost
+  const auto& c = neighbours_.store->cut().chunks[value(m.chunk)];
+  auto& to = work_->state.history.at(m.slot)[c.parameter];
+  std::copy_n(floats(m.values).begin(), c.count,
+              to.begin() + static_cast<std::ptrdiff_t>(c.offset));
+  if (--work_->missing == 0) copied();
+}
+
+void checkpointer::copied() {
+  const auto w = std::move(*work_);
+  work_.reset();
+  tell(w.order.copied, snapshot_copied{w.order.version});
+  const auto path =
+      weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version)),
+                   setup_.solver.snapshot_format());
+  tell(w.order.written, snapshot_written{w.order.version, path, write(w)});
+}
+
+std::string checkpointer::write(const work& w) {
+  const std::filesystem::path stem =
+      snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version));
+  const auto format = setup_.solver.snapshot_format();
+  std::shared_ptr<void> shown;
+  if (setup_.display)
+    shown = setup_.display->working({"writing " + weights_path(stem, format), 0, {}});
+  try {
+    if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
+    write_weights(stem, format, *neighbours_.train, w.values);
+    wrote(weights_path(stem, format));
+    if (!w.order.with_state) return {};
+    auto state = w.state;
+    state.learned_net = weights_path(stem, format);
+    write_state(stem, format, *neighbours_.train, state);
+    wrote(state_path(stem, format));
+    keep_newest({weights_path(stem, format), state_path(stem, format)});
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+/// Only what this run has written is ever removed, and only once a newer snapshot is whole.
+void checkpointer::keep_newest(std::vector<std::filesystem::path> files) {
+  const auto keep = setup_.solver.poseidon().keep_snapshots();
+  if (keep == 0) return;
+  kept_.push_back(std::move(files));
+  while (kept_.size() > keep) {
+    std::error_code ignored;  // somebody else may have moved it away
+    for (const auto& file : kept_.front()) std::filesystem::remove(file, ignored);
+    kept_.pop_front();
+  }
+}
+
+void checkpointer::wrote(const std::filesystem::path& path) const {
+  std::error_code ignored;
+  const auto bytes = std::filesystem::file_size(path, ignored);
+  detail("wrote " + path.string() + ", " + std::to_string(bytes) + " bytes");
+}
+
+void checkpointer::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

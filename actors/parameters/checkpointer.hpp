@@ -1,0 +1,94 @@
+// actors/parameters/checkpointer.hpp
+//
+// Writes snapshots in Caffe's files: copies the parameters from the node's store, gathers the solver state
+// from all shards, says "copied" so that training goes on, then writes aside and renames. One per node;
+// worker 0's writes the regular ones, any survivor's the one after a peer was lost.
+//
+// Accepts  connect_checkpointer  from node
+//          write_snapshot   from solver, node
+//          history_arrived  from server_shard, factor_broadcast, network_link   each chunk and slot once
+//          shut_down        from node
+// Sends    copy_history     to the own server_shard and factor_broadcasts
+//          send_frame       to network_link   gather_history
+//          snapshot_copied  to solver
+//          snapshot_written to solver, node
+// State    the one snapshot in work; the files of those that it has written and that stay.
+// Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole.
+// Detached: it writes files.
+#pragma once
+#include "actors/core/actor.hpp"
+#include "actors/core/progress.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+#include "models/files/snapshot.hpp"
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+struct checkpointer_setup {
+  std::size_t history_slots = 1;
+  ::caffe::SolverParameter
+      solver;  ///< for snapshot_prefix and format, the learning rate's step, keep_snapshots
+  std::shared_ptr<progress> display;  ///< hears each step; may be empty
+};
+
+/// Again when routes have changed: it outlives the graph around it.
+struct connect_checkpointer {
+  const net* train = nullptr;  ///< stays until the next of these messages, or the end
+  std::shared_ptr<parameter_store> store;
+  std::vector<port<send_frame>> links;  ///< by worker; empty at self
+  port<copy_history> own_shard;
+  std::vector<port<copy_history>> own_broadcasts;
+};
+
+/// "<prefix>_iter_<n>", as Caffe names its snapshots; suffixes are added to it.
+[[nodiscard]] std::string snapshot_stem(const std::string& prefix, std::uint64_t iteration);
+
+class checkpointer : public actor<checkpointer> {
+ public:
+  static constexpr const char* type_name = "checkpointer";
+  using accepts = messages<connect_checkpointer, write_snapshot, history_arrived, shut_down>;
+  using sends = messages<copy_history, send_frame, snapshot_copied, snapshot_written>;
+
+  checkpointer(actor_context context, checkpointer_setup setup);
+  void on(const connect_checkpointer& m);
+  void on(const write_snapshot& m);
+  void on(const history_arrived& m);
+  void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override {
+    neighbours_ = {};
+    work_.reset();
+  }
+
+ private:
+  struct work {
+    write_snapshot order;
+    parameter_arrays values;
+    solver_state state;
+    std::size_t missing = 0;
+  };
+  void copied();
+  [[nodiscard]] std::string write(const work& w);
+  void keep_newest(std::vector<std::filesystem::path> files);
+  void wrote(const std::filesystem::path& path) const;
+  void detail(const std::string& step) const;
+
+  checkpointer_setup setup_;
+  connect_checkpointer neighbours_;
+  std::optional<work> work_;
+  std::deque<std::vector<std::filesystem::path>> kept_;  // oldest first
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_checkpointer)

@@ -1,0 +1,37 @@
+// actors/parameters/chunk_magnitudes.hpp
+//
+// How much each chunk of a node's gradients matters, relative to the parameters (send_order.hpp), for managed communication.
+// Kept for the clocks that can be on their way, s + 1 as in gradient_sum.hpp.
+//
+// Threads: weigh() by the stream that has completed the sum; of() by gradient_push, which hears of that afterwards.
+#pragma once
+#include "actors/parameters/gradient_sum.hpp"
+#include "actors/parameters/parameter_store.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace poseidon {
+
+class chunk_magnitudes {
+ public:
+  /// `parameters`: in the order of the sum's parts. `scale`: makes the sum an average over the node's passes.
+  chunk_magnitudes(std::shared_ptr<const gradient_sum> sum,
+                   std::shared_ptr<const parameter_store> store,
+                   std::vector<std::size_t> parameters, float scale, std::uint64_t staleness);
+
+  /// The sum of `clock` is complete and not yet sent.
+  void weigh(std::uint64_t clock);
+  /// Of the j-th chunk of the i-th parameter.
+  [[nodiscard]] float of(std::uint64_t clock, std::size_t i, std::size_t j) const;
+
+ private:
+  std::shared_ptr<const gradient_sum> sum_;
+  std::shared_ptr<const parameter_store> store_;
+  std::vector<std::size_t> parameters_;
+  float scale_;
+  std::vector<std::vector<std::vector<float>>> ring_;  // by clock modulo s + 1, parameter, chunk
+};
+
+}  // namespace poseidon

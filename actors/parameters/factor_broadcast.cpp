@@ -1,0 +1,182 @@
+#include "actors/parameters/factor_broadcast.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "actors/parameters/send_order.hpp"
+#include "messages/float_payload.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace poseidon {
+
+factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
+    : actor(context),
+      setup_(std::move(setup)),
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) {
+    std::size_t values = 0;
+    for (const auto id : cut.by_parameter[p]) {
+      // A device that does not compute makes no updates: its factors are bytes, and a time.
+      history_.add(static_cast<std::uint32_t>(id), computes());
+      values += cut.chunks[id].count;
+    }
+    gradients_.emplace_back(computes() && !on_device() ? values : 0);
+    chunks_missing_ += cut.by_parameter[p].size();
+  }
+  for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
+}
+
+void factor_broadcast::on(const connect_factor_broadcast& m) {
+  neighbours_ = m;
+}
+
+// -- factors out, factors in ----------------------------------------------------------------------------
+
+factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
+  if (chunks_missing_ == 0 && value(clock) < version_)
+    throw logic_bug("factors of a clock that is over", value(clock), version_);
+  auto& c = clocks_[value(clock)];
+  c.landed.resize(setup_.workers);
+  return c;
+}
+
+void factor_broadcast::on(const backward_done& m) {
+  auto& packed = at(m.pass.clock).landed[value(setup_.self)];
+  if (++packed == setup_.passes) send(m.pass.clock);
+  take_if_complete(m.pass.clock, setup_.self, packed, setup_.passes);
+}
+
+void factor_broadcast::send(clock_id clock) {
+  const auto now = now_ns();
+  sent_at_ns_[value(clock)] = now;
+  setup_.overlap->began(now);
+  const auto shape = setup_.factors->of_node(setup_.self);
+  const auto rows = static_cast<std::uint32_t>(shape.rows);
+  // Also where chunks go by magnitude: few bytes for what they change, so before the chunks of their version.
+  const auto priority = forward_order(value(clock) + 1, value(setup_.layer));
+  setup_.factors->set_sent(clock_id{value(clock) + 1});
+  for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
+    const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
+                                                                             shape.rows, first))};
+    for (const auto& link : neighbours_.links)
+      tell(link, send_frame{frames::factors{setup_.layer, clock, rows, first}, values, priority},
+           values.bytes.size());
+  }
+}
+
+void factor_broadcast::on(const factors_landed& m) {
+  auto sent = setup_.factors->of_node(m.from);
+  sent.rows = m.rows;
+  auto& landed = at(m.clock).landed.at(value(m.from));
+  landed += factor_piece(sent, m.first);
+  if (landed == sent.values()) setup_.factors->clear_behind(m.clock, m.from, m.rows);
+  take_if_complete(m.clock, m.from, landed, sent.values());
+}
+
+void factor_broadcast::take_if_complete(clock_id clock, worker_id worker, std::size_t landed,
+                                        std::size_t whole) {
+  if (landed < whole) return;
+  auto& c = at(clock);
+  if (landed > whole || ++c.complete > setup_.workers)
+    throw logic_bug("factors twice of worker " + std::to_string(value(worker)), landed, whole);
+  update_if_complete();
+}
+
+// -- updates --------------------------------------------------------------------------------------------
+
+void factor_broadcast::update_if_complete() {
+  if (chunks_missing_ > 0) return;
+  // A worker's clocks come in order, so the clock after this one cannot be complete before it.
+  const auto it = clocks_.find(version_);
+  if (it == clocks_.end() || it->second.complete < setup_.workers) return;
+  clocks_.erase(it);
+  if (!std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
+  const auto begin = now_ns();
+  on_device() ? update_on_device() : update_here();
+  ++version_;
+  const auto end = now_ns();
+  setup_.overlap->ended(end);
+  const auto clock = version_ - 1;
+  const auto sent = sent_at_ns_.extract(clock);
+  if (!setup_.trace.empty()) {
+    auto* lane = setup_.trace[clock % setup_.trace.size()];
+    lane->record({setup_.name, "exchange", sent.mapped(), begin, clock});
+    lane->record({setup_.name, "rebuild", begin, end, clock});
+  }
+  publish();
+}
+
+/// Only issued: who computes with the fresh values waits for them there.
+void factor_broadcast::update_on_device() {
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  factor_update f{setup_.product, u, v, {}, setup_.factors};
+  for (const auto p : setup_.parameters)
+    f.parameters.emplace_back(p, step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
+  setup_.updates->update_by_factors(f, version_ + 1);
+}
+
+void factor_broadcast::update_here() {
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
+  setup_.arithmetic->rebuild(setup_.product, u, v, gradients_[0], bias);
+  const auto& cut = setup_.store->cut();
+  for (std::size_t i = 0; computes() && i < setup_.parameters.size(); ++i) {
+    const auto p = setup_.parameters[i];
+    const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
+    for (const auto id : cut.by_parameter[p]) {
+      const auto& c = cut.chunks[id];
+      setup_.arithmetic->update(setup_.rule, step,
+                                std::span(gradients_[i]).subspan(c.offset, c.count),
+                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                                history_.of(static_cast<std::uint32_t>(id)));
+    }
+  }
+}
+
+void factor_broadcast::publish() {
+  const auto version = version_id{version_};
+  for (const auto p : setup_.parameters) {
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      setup_.store->set_applied(id, version_);
+    setup_.store->publish(p, version_);
+  }
+  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version});
+  tell(neighbours_.solver, layer_fresh{setup_.layer, version});
+}
+
+// -- first values, solver state -------------------------------------------------------------------------
+
+void factor_broadcast::on(const chunk_landed& m) {
+  if (chunks_missing_ == 0)
+    throw logic_bug("first values after the first clock", value(m.version), version_);
+  if (--chunks_missing_ > 0) return;
+  version_ = value(m.version);
+  for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
+  publish();
+  update_if_complete();
+}
+
+void factor_broadcast::on(const history_arrived& m) {
+  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
+}
+
+void factor_broadcast::on(const copy_history&) {
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_.checkpointer,
+         history_arrived{setup_.self, chunk_id{id}, slot, version_id{version_},
+                         payload_of(std::move(values))});
+  });
+}
+
+void factor_broadcast::on(const release_history& m) {
+  tell(m.to, history_released{history_.release()});
+}
+
+void factor_broadcast::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

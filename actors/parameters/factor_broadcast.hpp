@@ -1,0 +1,125 @@
+// actors/parameters/factor_broadcast.hpp
+//
+// The other route: sends the sufficient factors of an inner product's gradient to every node the moment the layer's
+// backward pass ends, and, when those of all workers for a clock are there, makes the summed gradient of them in one
+// matrix product, in worker order, applies the solver rule once, and tells the layers. Every node does the same to
+// its own copy of the parameters, so nothing comes back. One per node and InnerProduct on that route; on the other
+// one a layer has a gradient_push and its parameters a server_shard. What is sent lies in a factor_store.
+//
+// Accepts  connect_factor_broadcast  from node
+//          backward_done     from layer          once per replica, clock and micro-batch: its factors are packed
+//          factors_landed    from network_link   each frame of another worker's factors, read to its place
+//          chunk_landed      from network_link, node   each of its chunks once: the first values
+//          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          copy_history      from checkpointer (own node)
+//          release_history   from node           the last before shut_down, where routes change
+//          shut_down         from node
+// Sends    send_frame        to network_link     factors, the same memory to every peer
+//          parameters_fresh  to layer            training and test nets, every replica
+//          layer_fresh       to solver
+//          history_arrived   to checkpointer     its part of a snapshot
+//          history_released  to node
+// State    solver state; how much of each clock has landed. A peer may be ahead: its clocks wait.
+// Fails    more factors of a worker for a clock than there are, or of a clock that is over: logic error (a peer's
+//          frame with such numbers has already ended its link: peer_window.hpp).
+// Detached: it computes.
+// Source   Xie et al., arXiv:1512.06216, section 5; Zhang et al., USENIX ATC 2017, section 3.
+#pragma once
+#include "actors/core/actor.hpp"
+#include "actors/core/overlap_meter.hpp"
+#include "actors/core/trace.hpp"
+#include "actors/parameters/factor_store.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "actors/parameters/solver_history.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+#include "models/device/device.hpp"
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+struct factor_broadcast_setup {
+  layer_id layer{};
+  std::string_view name;
+  worker_id self{};
+  std::size_t workers = 1;
+  std::size_t passes = 1;  ///< of this node in a clock
+  float scale = 1;         ///< 1 / passes of a clock, over all workers
+  ::caffe::SolverParameter solver;
+  solver_rule rule;
+  std::vector<std::size_t> parameters;  ///< the weights and, if it is learned, the bias
+  std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once
+  std::vector<net_parameter> of_net;    ///< all of the net's, for multipliers
+  std::shared_ptr<device> arithmetic;
+  std::shared_ptr<parameter_store> store;
+  std::shared_ptr<device_updates> updates;  ///< null: the gradient is made, and used, on the host
+  std::shared_ptr<factor_store> factors;
+  /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
+  factor_shape product;
+  std::shared_ptr<overlap_meter> overlap;
+  std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
+};
+
+/// Ports that exist only after everybody has been spawned.
+struct connect_factor_broadcast {
+  std::vector<port<send_frame>> links;  ///< by worker; empty at `self`
+  std::vector<port<parameters_fresh>> layers;
+  port<layer_fresh> solver;
+  port<history_arrived> checkpointer;
+};
+
+class factor_broadcast : public actor<factor_broadcast> {
+ public:
+  static constexpr const char* type_name = "factor_broadcast";
+  using accepts = messages<connect_factor_broadcast, backward_done, factors_landed, chunk_landed,
+                           history_arrived, copy_history, release_history, shut_down>;
+  using sends =
+      messages<send_frame, parameters_fresh, layer_fresh, history_arrived, history_released>;
+
+  factor_broadcast(actor_context context, factor_broadcast_setup setup);
+  void on(const connect_factor_broadcast& m);
+  void on(const backward_done& m);
+  void on(const factors_landed& m);
+  void on(const chunk_landed& m);
+  void on(const history_arrived& m);
+  void on(const copy_history& m);
+  void on(const release_history& m);
+  void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override { neighbours_ = {}; }
+
+ private:
+  struct clock_state {
+    std::vector<std::size_t> landed;  // by worker: values, the own in passes
+    std::size_t complete = 0;         // workers
+  };
+  [[nodiscard]] bool computes() const { return setup_.arithmetic->computes(); }
+  clock_state& at(clock_id clock);
+  void send(clock_id clock);
+  void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);
+  [[nodiscard]] bool on_device() const { return history_.on_device(setup_.parameters.front()); }
+  void update_if_complete();
+  void update_on_device();
+  void update_here();
+  void publish();
+
+  factor_broadcast_setup setup_;
+  connect_factor_broadcast neighbours_;
+  std::size_t chunks_missing_ = 0;  // of the first values
+  std::uint64_t version_ = 0;       // valid once none is
+  std::map<std::uint64_t, clock_state> clocks_;
+  solver_history history_;
+  std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters
+  bool entered_ = false;
+  std::map<std::uint64_t, std::int64_t> sent_at_ns_;  // by clock under way
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_factor_broadcast)

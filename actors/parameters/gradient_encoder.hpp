@@ -1,0 +1,52 @@
+// actors/parameters/gradient_encoder.hpp
+//
+// Between a layer's gradient_sum and its gradient_push, where --wire reduces a parameter's format: rounds a node's
+// gradient and keeps, per parameter, what rounding took away, for the next clock. All of a gradient is rounded, also
+// the chunks that never leave this node, so that what is trained does not depend on who owns what.
+//
+// Threads: encode() is called by a stream, in the order of clocks; take() by the layer's gradient_push.
+#pragma once
+#include "messages/frames.hpp"
+#include "messages/wire/buffer_pool.hpp"
+#include "models/device/wire_format.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace poseidon {
+
+class gradient_encoder {
+ public:
+  /// By part, as in gradient_sum: format and number of values.
+  struct part {
+    wire_format format = wire_format::float32;
+    std::size_t values = 0;
+  };
+  explicit gradient_encoder(const std::vector<part>& parts);
+
+  [[nodiscard]] bool reduces(std::size_t i) const {
+    return parts_[i].format != wire_format::float32;
+  }
+
+  /// The node's gradient of part i for the next clock; nothing where the part is not reduced.
+  void encode(std::size_t i, std::span<const float> total);
+
+  /// The oldest encoded gradient of part i that has not been taken, width(format) bytes a value.
+  /// Errors   logic_bug where there is none.
+  [[nodiscard]] payload take(std::size_t i);
+
+ private:
+  struct reduced {
+    wire_format format;
+    std::vector<float> residual;
+    std::deque<payload> ready;  // more than one only where clocks overlap
+  };
+  std::vector<reduced> parts_;
+  buffer_pool pool_;
+  std::mutex mutex_;  // of `ready`
+};
+
+}  // namespace poseidon

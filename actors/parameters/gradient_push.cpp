@@ -1,0 +1,106 @@
+#include "actors/parameters/gradient_push.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "actors/parameters/send_order.hpp"
+
+namespace poseidon {
+
+gradient_push::gradient_push(actor_context context, gradient_push_setup setup)
+    : actor(context), setup_(std::move(setup)) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) learned_chunks_ += cut.by_parameter[p].size();
+  for (const auto p : setup_.frozen) frozen_chunks_ += cut.by_parameter[p].size();
+}
+
+void gradient_push::on(const connect_gradient_push& m) {
+  neighbours_ = m;
+}
+
+void gradient_push::on(const backward_done& m) {
+  // By pass: streams keep their order, but what they tell two layers may cross on the way.
+  const std::pair pass{value(m.pass.clock), m.pass.index};
+  if (++done_[pass] < setup_.contributions) return;
+  done_.erase(pass);
+  if (setup_.tells_taken)
+    for (const auto& layer : neighbours_.layers_taken) tell(layer, gradient_taken{m.pass});
+  if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
+}
+
+/// The i-th parameter's gradient as it travels; without values where it stays on a device.
+payload gradient_push::whole(clock_id clock, std::size_t i) {
+  if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
+  return {setup_.sum, std::as_bytes(setup_.sum->total(value(clock), i))};
+}
+
+void gradient_push::push(const pass_id& p) {
+  const auto now = now_ns();
+  pushed_at_ns_[value(p.clock)] = now;
+  setup_.overlap->began(now);
+  const auto& cut = setup_.store->cut();
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
+    const auto gradient = whole(p.clock, i);
+    const auto& chunks = cut.by_parameter[setup_.parameters[i]];
+    for (std::size_t j = 0; j < chunks.size(); ++j) {
+      const auto id = chunks[j];
+      const auto& c = cut.chunks[id];
+      auto values = gradient;
+      if (!values.bytes.empty())
+        values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
+      const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+      if (c.owner == value(setup_.self))
+        tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
+             values.bytes.size());
+      else
+        tell(neighbours_.links[c.owner],
+             send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
+             values.bytes.size());
+    }
+  }
+}
+
+/// Of the j-th chunk of the i-th parameter.
+std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
+  const auto version = value(clock) + 1;
+  if (setup_.magnitudes == nullptr) return forward_order(version, value(setup_.layer));
+  return magnitude_order(version, setup_.magnitudes->of(value(clock), i, j));
+}
+
+void gradient_push::on(const chunk_landed& m) {
+  const auto version = value(m.version);
+  const auto expected = learned_chunks_ + (installed_ ? 0 : frozen_chunks_);
+  auto& landed = landed_[version];
+  if (++landed > expected) throw logic_bug("a chunk landed twice in one version", landed, expected);
+  if (landed < expected) return;
+  landed_.erase(version);
+  publish(version);
+}
+
+void gradient_push::publish(std::uint64_t version) {
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) setup_.store->publish(p, version);
+  if (const auto pushed = pushed_at_ns_.extract(version - 1)) {  // not for the first values
+    const auto now = now_ns();
+    setup_.overlap->ended(now);
+    if (!setup_.trace.empty())
+      setup_.trace[(version - 1) % setup_.trace.size()]->record(
+          {setup_.name, "exchange", pushed.mapped(), now, version - 1});
+  }
+  if (!installed_) {
+    installed_ = true;
+    for (const auto p : setup_.frozen) setup_.store->publish(p, version);
+    for (const auto p : setup_.parameters)
+      for (const auto id : cut.by_parameter[p])
+        if (cut.chunks[id].owner == value(setup_.self))
+          tell(neighbours_.own_shard_install,
+               install_chunk{chunk_id{static_cast<std::uint32_t>(id)}, version_id{version}});
+  }
+  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version_id{version}});
+  if (learned_chunks_ > 0) tell(neighbours_.solver, layer_fresh{setup_.layer, version_id{version}});
+}
+
+void gradient_push::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

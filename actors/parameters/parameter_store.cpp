@@ -1,0 +1,81 @@
+#include "actors/parameters/parameter_store.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace poseidon {
+
+parameter_store::parameter_store(const net& n, partition cut, std::size_t workers,
+                                 std::uint64_t staleness,
+                                 std::shared_ptr<std::pmr::memory_resource> memory)
+    : cut_(std::move(cut)),
+      memory_(std::move(memory)),
+      copies_(workers > 1 ? staleness + 2 : 1),
+      applied_(cut_.chunks.size()) {
+  auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) updated_.push_back(is_updated(n, p));
+  for (const auto& p : n.parameters) {
+    for (auto& copy : copies_) copy.emplace_back(static_cast<std::size_t>(count(p.shape)), where);
+    views_.push_back(std::make_unique<parameter_values>());
+    views_.back()->values.store(copies_[0].back().data());
+    names_.push_back(p.name);
+  }
+}
+
+std::span<float> parameter_store::at(std::size_t chunk, std::uint64_t version) {
+  const auto& c = cut_.chunks[chunk];
+  return values(c.parameter, version).subspan(c.offset, c.count);
+}
+
+std::span<float> parameter_store::values(std::size_t parameter, std::uint64_t version) {
+  return copies_[version % copies_.size()][parameter];
+}
+
+std::span<const float> parameter_store::values(std::size_t parameter, std::uint64_t version) const {
+  return copies_[version % copies_.size()][parameter];
+}
+
+void parameter_store::publish(std::size_t parameter, std::uint64_t version) {
+  views_[parameter]->values.store(values(parameter, version).data(), std::memory_order_relaxed);
+  views_[parameter]->version.store(version, std::memory_order_release);
+}
+
+std::span<const float> parameter_store::current(std::size_t parameter) const {
+  return values(parameter, version(parameter));
+}
+
+std::uint64_t parameter_store::version(std::size_t parameter) const {
+  return views_[parameter]->version.load(std::memory_order_acquire);
+}
+
+void parameter_store::set_applied(std::size_t chunk, std::uint64_t version) {
+  applied_[chunk].store(version, std::memory_order_release);
+}
+
+std::uint64_t parameter_store::applied(std::size_t chunk) const {
+  return applied_[chunk].load(std::memory_order_acquire);
+}
+
+void parameter_store::come_home() {
+  for (std::size_t p = 0; there_ && p < parameters(); ++p)
+    if (there_->holds(p)) (void)there_->read_values(p, version(p), values(p, version(p)));
+  there_.reset();
+}
+
+parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
+  parameter_arrays out;
+  for (std::size_t p = 0; p < parameters(); ++p) {
+    const auto have = version(p);
+    if (updated_[p] && (wanted > have || have - wanted >= copies_.size()))
+      throw std::runtime_error("parameter " + names_[p] + " stands at version " +
+                               std::to_string(have) + ", version " + std::to_string(wanted) +
+                               " is wanted");
+    const auto of = updated_[p] ? values(p, wanted) : current(p);
+    auto& to = out.emplace_back(of.size());
+    if (there_ && there_->holds(p) && there_->read_values(p, wanted, to)) continue;
+    std::copy(of.begin(), of.end(), to.begin());
+  }
+  return out;
+}
+
+}  // namespace poseidon

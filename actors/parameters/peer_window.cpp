@@ -1,0 +1,148 @@
+#include "actors/parameters/peer_window.hpp"
+
+#include "messages/wire/codec.hpp"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+namespace poseidon {
+
+namespace {
+
+std::string of_chunk(const char* field, chunk_id id) {
+  return std::string(field) + " of chunk " + std::to_string(value(id));
+}
+
+/// `got` has to be `next`, and `next` to be reached.
+void require_turn(std::string_view kind, const std::string& field, std::uint64_t got,
+                  std::uint64_t& next, std::uint64_t reached) {
+  if (got != next) throw bad_frame(kind, field, std::to_string(got), std::to_string(next));
+  if (got > reached)
+    throw bad_frame(kind, field, std::to_string(got),
+                    "at most " + std::to_string(reached) + " so far");
+  ++next;
+}
+
+}  // namespace
+
+peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
+  const auto first = value(setup_.first_clock);
+  const auto chunks = setup_.store->cut().chunks.size();
+  next_gradient_.assign(chunks, first);
+  // Worker 0 gives everybody the first values; every version after it comes from the chunk's owner.
+  const bool gives = value(setup_.peer) == 0 && setup_.before == nullptr;
+  next_version_.assign(chunks, gives ? first : first + 1);
+  next_squares_ = first;
+  for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
+}
+
+void peer_window::admit(const frame_header& h) {
+  std::visit(
+      [this](const auto& f) {
+        if constexpr (requires { this->take(f); }) this->take(f);
+      },
+      h);
+}
+
+const chunk& peer_window::at(chunk_id id) const {
+  return setup_.store->cut().chunks.at(value(id));
+}
+
+void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
+  if (at(id).owner == value(owner)) return;
+  if (at(id).owner == every_worker)
+    throw bad_frame(kind, of_chunk("route", id), std::string(to_string(route::factor_broadcast)),
+                    std::string(to_string(route::parameter_server)));
+  throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(at(id).owner),
+                  "worker " + std::to_string(value(owner)));
+}
+
+void peer_window::take(const frames::push_gradient& f) {
+  require_owner("push_gradient", f.chunk, setup_.self);
+  if (!setup_.learned[at(f.chunk).parameter])
+    throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
+  // The peer computes a gradient with a version that this node's shard has made and sent, and that is `staleness`
+  // older than its clock at most.
+  require_turn("push_gradient", of_chunk("clock", f.chunk), value(f.clock),
+               next_gradient_[value(f.chunk)],
+               setup_.staleness +
+                   std::max(value(setup_.first_clock), setup_.store->applied(value(f.chunk))));
+}
+
+void peer_window::take(const frames::gradient_squares& f) {
+  // The peer has this node's gradients of that clock, so this node has had parameters fresh enough for it.
+  // Not for all of them: of two branches one may be a clock ahead.
+  std::uint64_t reached = value(setup_.first_clock);
+  for (std::size_t p = 0; p < setup_.learned.size(); ++p)
+    reached = std::max(reached, setup_.store->version(p));
+  require_turn("gradient_squares", "clock", value(f.clock), next_squares_,
+               reached + setup_.staleness);
+}
+
+void peer_window::take(const frames::fresh_parameters& f) {
+  const auto first = value(setup_.first_clock);
+  const auto version = value(f.version);
+  const bool initial = version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
+  if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
+  // A new version rests on this node's gradient of the clock before, and that on a version `staleness` older at most.
+  const auto reached =
+      initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
+  require_turn("fresh_parameters", of_chunk("version", f.chunk), version,
+               next_version_[value(f.chunk)], reached);
+}
+
+/// Was it this peer's shard that kept the first of those values?
+bool peer_window::kept_before(const frames::install_history& f) const {
+  const auto& now = at(f.chunk);
+  const auto place = now.offset + f.first;
+  for (const auto id : setup_.before->by_parameter[now.parameter]) {
+    const auto& c = setup_.before->chunks[id];
+    if (c.offset <= place && place < c.offset + c.count) return c.owner == value(setup_.peer);
+  }
+  return false;
+}
+
+void peer_window::take(const frames::install_history& f) {
+  if (setup_.before != nullptr && !kept_before(f))
+    throw bad_frame("install_history", of_chunk("former owner", f.chunk), "another worker",
+                    "worker " + std::to_string(value(setup_.peer)));
+  if (setup_.before == nullptr && value(setup_.peer) != 0)
+    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
+  if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
+  const auto now = setup_.store->applied(value(f.chunk));
+  if (now > value(setup_.first_clock))
+    throw bad_frame("install_history", of_chunk("time", f.chunk), "version " + std::to_string(now),
+                    "before the first update");
+}
+
+void peer_window::take(const frames::history& f) {
+  require_owner("history", f.chunk, setup_.peer);
+}
+
+void peer_window::take(const frames::factors& f) {
+  const auto of_layer = [&](const char* field) {
+    return std::string(field) + " of layer " + std::to_string(value(f.layer));
+  };
+  const auto store = setup_.factors.find(value(f.layer));
+  if (store == setup_.factors.end())
+    throw bad_frame("factors", of_layer("route"), std::string(to_string(route::factor_broadcast)),
+                    std::string(to_string(route::parameter_server)));
+  auto& next = next_factors_.at(value(f.layer));
+  auto shape = store->second->of_node(setup_.peer);
+  shape.rows = f.rows;
+  auto clock = next.clock;
+  // The peer computes clock c with this node's factors of clock c - 1 - staleness.
+  require_turn("factors", of_layer("clock"), value(f.clock), clock,
+               store->second->sent() + setup_.staleness);
+  if (f.first != next.first)
+    throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
+                    std::to_string(next.first));
+  if (f.first > 0 && f.rows != next.rows)
+    throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows), std::to_string(next.rows));
+  next.rows = f.rows;
+  next.first += factor_piece(shape, f.first);
+  if (next.first == shape.values()) next = {clock};
+}
+
+}  // namespace poseidon

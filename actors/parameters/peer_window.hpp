@@ -1,0 +1,59 @@
+// actors/parameters/peer_window.hpp
+//
+// What one peer can say next: chunks that are its business, clocks and versions one after the other, none
+// before what it rests on. A frame outside ends the link (network_link.hpp), so that nothing behind the link
+// has to doubt what it is told. One per link; called by its receiver's thread.
+#pragma once
+#include "actors/links/network_link.hpp"
+#include "actors/parameters/factor_store.hpp"
+#include "actors/parameters/parameter_store.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace poseidon {
+
+struct peer_window_setup {
+  worker_id self{}, peer{};
+  clock_id first_clock{};     ///< of the run
+  std::vector<bool> learned;  ///< by parameter
+  std::shared_ptr<const parameter_store> store;
+  factor_stores factors;
+  std::uint64_t staleness = 0;
+  /// How the parameters were cut before routes changed, where the run goes on with what every node has. Null: worker 0
+  /// gives everybody the first values, and the solver state.
+  std::shared_ptr<const partition> before = nullptr;
+};
+
+class peer_window : public frame_gate {
+ public:
+  explicit peer_window(peer_window_setup setup);
+
+  /// Takes note of the frame.
+  /// Errors   bad_frame for another node's chunk, and for a clock or version that is over, was there
+  ///          already, or cannot have been reached yet.
+  void admit(const frame_header& h) override;
+
+ private:
+  void take(const frames::push_gradient& f);
+  void take(const frames::gradient_squares& f);
+  void take(const frames::fresh_parameters& f);
+  void take(const frames::install_history& f);
+  void take(const frames::history& f);
+  void take(const frames::factors& f);
+  [[nodiscard]] const chunk& at(chunk_id id) const;
+  [[nodiscard]] bool kept_before(const frames::install_history& f) const;
+  void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
+
+  peer_window_setup setup_;
+  std::vector<std::uint64_t> next_gradient_, next_version_;  // by chunk
+  std::uint64_t next_squares_;
+  struct factor_turn {
+    std::uint64_t clock = 0, first = 0;
+    std::uint32_t rows = 0;  // of the clock, once a frame of it is there
+  };
+  std::map<std::uint32_t, factor_turn> next_factors_;  // by layer
+};
+
+}  // namespace poseidon

@@ -1,0 +1,246 @@
+#include "actors/parameters/server_shard.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "actors/parameters/send_order.hpp"
+#include "messages/float_payload.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace poseidon {
+
+server_shard::server_shard(actor_context context, server_shard_setup setup)
+    : actor(context),
+      setup_(std::move(setup)),
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates),
+      pool_(std::numeric_limits<std::size_t>::max()) {
+  const auto& cut = setup_.store->cut();
+  std::size_t largest = 0;
+  for (const auto id : cut.by_owner[value(setup_.self)]) {
+    const auto& c = cut.chunks[id];
+    chunks_.try_emplace(static_cast<std::uint32_t>(id));
+    history_.add(static_cast<std::uint32_t>(id));
+    largest = std::max(largest, c.count);
+  }
+  if (setup_.workers > 1) scratch_.resize(largest);
+  if (setup_.solver.clip_gradients() >= 0) start_clipping();
+}
+
+void server_shard::on(const connect_shard& m) {
+  neighbours_ = m;
+}
+
+server_shard::owned& server_shard::at(chunk_id id) {
+  const auto it = chunks_.find(value(id));
+  if (it == chunks_.end()) throw logic_bug("a chunk of another shard", value(id), chunks_.size());
+  return it->second;
+}
+
+void server_shard::on(const install_chunk& m) {
+  auto& o = at(m.chunk);
+  o.version = value(m.version);
+  setup_.store->set_applied(value(m.chunk), o.version);
+  if (const auto& c = setup_.store->cut().chunks[value(m.chunk)];
+      c.format != wire_format::float32) {
+    const auto first = setup_.store->at(value(m.chunk), o.version);
+    o.exact.assign(first.begin(), first.end());
+  }
+  o.installed = true;
+  apply_if_complete(m.chunk);
+}
+
+void server_shard::on(const history_arrived& m) {
+  (void)at(m.chunk);  // one of its own
+  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
+}
+
+void server_shard::on(const gradient_arrived& m) {
+  auto& o = at(m.chunk);
+  auto& by_worker = o.waiting[value(m.clock)];
+  by_worker.resize(setup_.workers);
+  auto& mine = by_worker.at(value(m.from));
+  if (mine.owner != nullptr)
+    throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
+  mine = m.values;
+  apply_if_complete(m.chunk);
+}
+
+void server_shard::apply_if_complete(chunk_id id) {
+  auto& o = at(id);
+  while (o.installed) {
+    const auto it = o.waiting.find(o.version);
+    if (it == o.waiting.end()) return;
+    const bool complete = std::all_of(it->second.begin(), it->second.end(),
+                                      [](const payload& p) { return p.owner != nullptr; });
+    if (!complete) return;
+    const auto gradients = std::move(it->second);
+    o.waiting.erase(it);
+    const auto& c = setup_.store->cut().chunks[value(id)];
+    if (history_.on_device(c.parameter)) {
+      apply_on_device(id, o);
+      continue;
+    }
+    const auto summed = sum(c.format, c.count, gradients);
+    if (clip_ && setup_.learned[c.parameter]) return hold(o, summed);
+    apply(id, o, summed, 1);
+  }
+}
+
+// -- clip_gradients -------------------------------------------------------------------------------------
+
+void server_shard::start_clipping() {
+  const auto& cut = setup_.store->cut();
+  const auto learned = [&](std::size_t id) { return setup_.learned[cut.chunks[id].parameter]; };
+  std::size_t shards = 0;
+  for (const auto& chunks : cut.by_owner)
+    if (std::any_of(chunks.begin(), chunks.end(), learned)) ++shards;
+  const auto& own = cut.by_owner[value(setup_.self)];
+  const auto chunks = static_cast<std::size_t>(std::count_if(own.begin(), own.end(), learned));
+  clip_.emplace(setup_.solver.clip_gradients(), setup_.replicas, chunks, shards);
+}
+
+void server_shard::hold(owned& o, std::span<const float> summed) {
+  o.held.emplace(summed.begin(), summed.end());
+  if (const auto squares = clip_->add_chunk(o.version, summed)) {
+    const auto bytes = std::make_shared<std::array<std::byte, square_sum::bytes>>();
+    squares->write(*bytes);
+    for (const auto& link : neighbours_.links)
+      tell(link, send_frame{frames::gradient_squares{clock_id{o.version}}, {bytes, *bytes}, 0},
+           bytes->size());
+  }
+  apply_held();
+}
+
+void server_shard::on(const squares_arrived& m) {
+  if (!clip_) throw logic_bug("squares without clip_gradients", value(m.from), value(m.clock));
+  clip_->add_shard(value(m.clock), square_sum::read(m.values.bytes.first<square_sum::bytes>()));
+  apply_held();
+}
+
+/// All learned chunks go from clock to clock together: the norm is that of all of them.
+void server_shard::apply_held() {
+  const auto first = std::find_if(chunks_.begin(), chunks_.end(),
+                                  [](const auto& c) { return c.second.held.has_value(); });
+  if (first == chunks_.end()) return;
+  const auto factor = clip_->take_factor(first->second.version);
+  if (!factor) return;
+  for (auto& [id, o] : chunks_)
+    if (const auto summed = std::exchange(o.held, std::nullopt))
+      apply(chunk_id{id}, o, *summed, *factor);
+  for (auto& [id, o] : chunks_) apply_if_complete(chunk_id{id});
+}
+
+// -- updates --------------------------------------------------------------------------------------------
+
+std::span<const float> server_shard::sum(wire_format format, std::size_t count,
+                                         const std::vector<payload>& gradients) {
+  const bool reduced = format != wire_format::float32;
+  if (gradients.size() == 1 && !reduced) return floats(gradients.front());
+  const auto total = std::span(scratch_).first(count);
+  decode(format, gradients.front().bytes, total);
+  for (std::size_t w = 1; w < gradients.size(); ++w) {
+    if (reduced)
+      add_decoded(format, gradients[w].bytes, total, total);
+    else
+      setup_.arithmetic->add(total, floats(gradients[w]));
+  }
+  return total;
+}
+
+void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, float factor) {
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto& p = setup_.parameters[c.parameter];
+  const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
+
+  const bool reduced = c.format != wire_format::float32;
+  // The last version that was made here, whether its other chunks have landed or not.
+  const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
+  const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
+  if (p.keeps)
+    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
+  else
+    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(value(id)));
+  const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
+  ++o.version;
+  const auto priority =
+      setup_.by_magnitude
+          ? magnitude_order(o.version, step.scale * relative_magnitude(summed, values))
+          : forward_order(o.version, setup_.first_uses[c.parameter]);
+  setup_.store->set_applied(value(id), o.version);
+  if (setup_.trace != nullptr)
+    setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
+                          static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});
+  broadcast(id, o, sent, priority);
+}
+
+/// Only issued: who computes with the fresh values waits for them there.
+void server_shard::apply_on_device(chunk_id id, owned& o) {
+  const auto begin = setup_.trace != nullptr ? now_ns() : 0;
+  const auto of = history_.part(value(id));
+  const auto& p = setup_.parameters[of.parameter];
+  if (p.keeps)
+    setup_.updates->keep(of, kept_over(*p.keeps, setup_.passes), o.version + 1);
+  else
+    setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
+  ++o.version;
+  setup_.store->set_applied(value(id), o.version);
+  if (setup_.trace != nullptr)
+    setup_.trace->record({setup_.names[of.parameter], "apply", begin, now_ns(), o.version - 1,
+                          static_cast<std::int64_t>(value(id)), of.count * sizeof(float)});
+  tell(neighbours_.gather[of.parameter], chunk_landed{id, version_id{o.version}});
+}
+
+/// Takes this node's own copy a rounded step towards the exact values, and returns that step.
+payload server_shard::land_rounded(chunk_id id, const owned& o) {
+  const auto format = setup_.store->cut().chunks[value(id)].format;
+  const auto before = setup_.store->at(value(id), o.version);
+  auto step = pool_.take(width(format) * before.size());
+  encode_change(format, o.exact, before, step.bytes);
+  add_decoded(format, step.bytes, before, setup_.store->at(value(id), o.version + 1));
+  return {std::move(step.owner), step.bytes};
+}
+
+void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
+                             std::uint64_t priority) {
+  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto version = version_id{o.version};
+  for (const auto& link : neighbours_.links)
+    tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
+         fresh.bytes.size());
+  tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
+}
+
+void server_shard::on(const copy_history&) {
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_.checkpointer,
+         history_arrived{setup_.self, chunk_id{id}, slot, version_id{chunks_.at(id).version},
+                         payload_of(std::move(values))});
+  });
+}
+
+void server_shard::on(const release_history& m) {
+  tell(m.to, history_released{history_.release()});
+}
+
+void server_shard::on(const control_arrived& m) {
+  if (!std::holds_alternative<frames::gather_history>(m.header)) return;
+  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+    auto data = payload_of(std::move(values));
+    const auto bytes = data.bytes.size();
+    tell(neighbours_.links.at(value(m.from)),
+         send_frame{frames::history{chunk_id{id}, slot, version_id{chunks_.at(id).version}},
+                    std::move(data), 0},
+         bytes);
+  });
+}
+
+void server_shard::on(const shut_down&) {
+  neighbours_ = {};
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,133 @@
+// actors/parameters/server_shard.hpp
+//
+// Owns the solver state of chunks of the parameters, whose values lie in the parameter store. When a chunk has the gradients of all workers for
+// its clock, it adds them in worker order, applies the solver rule once and sends the fresh chunk to
+// everyone. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
+// summed chunks wait until every shard has told the squares of its own (gradient_clip.hpp).
+//
+// Where --wire reduces a chunk's format, gradients come rounded, and what goes out is the rounded difference between
+// the values that this shard keeps and those that all nodes have: error feedback in both directions.
+//
+// What a device updates by itself (a worker that is alone, on GPUs) stays there: gradients come without values, the
+// update is issued, and solver state is fetched when somebody asks for it.
+//
+// Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
+//          install_chunk     from gradient_push   the chunk's first values are in the parameter store
+//          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          squares_arrived   from network_link    with clip_gradients: once per other shard and clock
+//          copy_history      from checkpointer (own node)
+//          release_history   from node            the last before shut_down, where routes change
+//          control_arrived   from node            gather_history of another node's checkpointer
+//          shut_down         from node
+// Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
+//          chunk_landed      to gradient_push     the own node's copy is in the parameter store
+//          history_arrived   to checkpointer      the own node's part of a snapshot
+//          history_released  to node
+// State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
+//          with clip_gradients also the sum that waits for the norm.
+// Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
+//          peer's frame with such numbers has already ended its link: peer_window.hpp).
+// Detached: it computes.
+// Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
+#pragma once
+#include "actors/core/actor.hpp"
+#include "actors/core/trace.hpp"
+#include "actors/parameters/gradient_clip.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "actors/parameters/solver_history.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+#include "messages/wire/buffer_pool.hpp"
+#include "models/device/device.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+struct server_shard_setup {
+  worker_id self{};
+  std::size_t workers = 1;
+  std::uint32_t replicas = 1;       ///< of a node; for the norm of clip_gradients
+  float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
+  ::caffe::SolverParameter solver;  ///< for the learning rate
+  solver_rule rule;
+  std::vector<net_parameter> parameters;  ///< for multipliers
+  std::vector<bool> learned;              ///< by parameter
+  std::vector<std::uint32_t> first_uses;  ///< by parameter: the first layer that reads it
+  bool by_magnitude = false;              ///< chunks go in that order instead of these layers'
+  std::shared_ptr<const device> arithmetic;
+  std::shared_ptr<parameter_store> store;
+  std::shared_ptr<device_updates> updates;  ///< of parameters that a device updates; null: none
+  std::vector<std::string_view> names;      ///< by parameter, for the trace
+  trace_lane* trace = nullptr;
+};
+
+/// Ports that exist only after everybody has been spawned.
+struct connect_shard {
+  std::vector<port<send_frame>> links;     ///< by worker; empty at self
+  std::vector<port<chunk_landed>> gather;  ///< by parameter: its gradient_push
+  port<history_arrived> checkpointer;
+};
+
+class server_shard : public actor<server_shard> {
+ public:
+  static constexpr const char* type_name = "server_shard";
+  using accepts =
+      messages<connect_shard, gradient_arrived, install_chunk, squares_arrived, history_arrived,
+               copy_history, release_history, control_arrived, shut_down>;
+  using sends = messages<send_frame, chunk_landed, history_arrived, history_released>;
+
+  server_shard(actor_context context, server_shard_setup setup);
+  void on(const connect_shard& m);
+  void on(const gradient_arrived& m);
+  void on(const install_chunk& m);
+  void on(const squares_arrived& m);
+  void on(const history_arrived& m);
+  void on(const copy_history& m);
+  void on(const release_history& m);
+  void on(const control_arrived& m);
+  void on(const shut_down& m);
+  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
+  void on_exit() override { neighbours_ = {}; }
+
+ private:
+  struct owned {
+    bool installed = false;
+    std::uint64_t version = 0;
+    /// With a reduced format: what the rule works on. What every node computes with, this one included, follows it in
+    /// rounded steps, and what a step lacks is part of the next one.
+    std::vector<float> exact;
+    std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
+    std::optional<std::vector<float>> held;                 // summed, waits for the norm
+  };
+
+  owned& at(chunk_id id);
+  void start_clipping();
+  void apply_if_complete(chunk_id id);
+  void hold(owned& o, std::span<const float> summed);
+  void apply_held();
+  void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
+  void apply_on_device(chunk_id id, owned& o);
+  payload land_rounded(chunk_id id, const owned& o);
+  void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
+  [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
+                                           const std::vector<payload>& gradients);
+
+  server_shard_setup setup_;
+  connect_shard neighbours_;
+  std::map<std::uint32_t, owned> chunks_;
+  solver_history history_;
+  std::vector<float> scratch_;
+  buffer_pool pool_;                   // of what is sent in a reduced format
+  std::optional<gradient_clip> clip_;  // with clip_gradients
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_shard)

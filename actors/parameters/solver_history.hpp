@@ -1,0 +1,55 @@
+// actors/parameters/solver_history.hpp
+//
+// The solver state of the chunks that one actor updates: server_shard its own, factor_broadcast those of its layer. It
+// lies on the host or, for parameters that a device updates, there, from where it is fetched when somebody asks for it.
+#pragma once
+#include "messages/training.hpp"
+#include "models/device/device_updates.hpp"
+#include "models/plan/partition.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace poseidon {
+
+class solver_history {
+ public:
+  /// `cut` outlives it; `slots`: history_count(). `updates`: null where the host updates everything.
+  solver_history(const partition& cut, std::size_t slots,
+                 std::shared_ptr<device_updates> updates = {});
+
+  /// Zeros for a chunk. Without `values` there is room for none: on a device that does not compute.
+  void add(std::uint32_t chunk, bool values = true);
+
+  [[nodiscard]] bool on_device(std::size_t parameter) const {
+    return updates_ != nullptr && updates_->holds(parameter);
+  }
+  [[nodiscard]] parameter_part part(std::uint32_t chunk) const;
+
+  /// For device::update(): by slot. Empty spans where the host has no values.
+  [[nodiscard]] std::vector<std::span<float>> of(std::uint32_t chunk);
+  /// What a resumed run or changed routes begin with, from value `first` of the chunk on.
+  void write(std::uint32_t chunk, std::uint32_t slot, std::size_t first,
+             std::span<const float> values);
+
+  /// Calls f(chunk, slot, values) for all of it, by chunk, then slot; `values` is a copy.
+  template <class F>
+  void for_each(F&& f) const {
+    for (const auto& [chunk, slots] : chunks_)
+      for (std::uint32_t slot = 0; slot < slots.size(); ++slot) f(chunk, slot, read(chunk, slot));
+  }
+  /// All of it, which then is here no more.
+  [[nodiscard]] std::shared_ptr<chunk_histories> release();
+
+ private:
+  [[nodiscard]] std::vector<float> read(std::uint32_t chunk, std::uint32_t slot) const;
+
+  const partition& cut_;
+  const std::size_t slots_;
+  const std::shared_ptr<device_updates> updates_;
+  chunk_histories chunks_;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,62 @@
+#include "actors/routes/send_rate_meter.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto shortest = 200ms, longest = 1000ms;
+// With less, a round trip and the kernel's own granularity would be a part of it that counts.
+constexpr std::uint64_t enough_bytes = std::uint64_t{64} << 10, enough_busy_us = 20000;
+constexpr double most_hindered = 0.25;  // of the busy time
+
+}  // namespace
+
+void outflow_meter::forget() {
+  since_.reset();
+  links_.clear();
+}
+
+void outflow_meter::begin(time_point now) {
+  since_ = now;
+  for (auto& [peer, l] : links_) {
+    l.first = l.last;
+    l.heard = false;
+  }
+}
+
+std::optional<outflow_meter::reading> outflow_meter::heard(worker_id peer, const tcp_flow& flow,
+                                                           time_point now) {
+  auto [it, fresh] = links_.try_emplace(peer, link{flow, flow});
+  it->second.last = flow;
+  if (!since_ || fresh) {
+    begin(now);
+    return std::nullopt;
+  }
+  it->second.heard = now - *since_ >= shortest;
+  const bool all = links_.size() == peers_ && std::all_of(links_.begin(), links_.end(),
+                                                          [](auto& l) { return l.second.heard; });
+  if (!all) return std::nullopt;
+  std::uint64_t bytes = 0, busy = 0, hindered = 0;
+  for (const auto& [of, l] : links_) {
+    bytes += l.last.acked_bytes - l.first.acked_bytes;
+    if (const auto own = l.last.busy_us - l.first.busy_us; own > busy) {
+      busy = own;
+      hindered = l.last.hindered_us - l.first.hindered_us;
+    }
+  }
+  const bool enough = bytes >= enough_bytes * peers_ && busy >= enough_busy_us;
+  if (!enough && now - *since_ < longest) return std::nullopt;
+  const auto window = now - *since_;
+  begin(now);
+  if (!enough || static_cast<double>(hindered) > most_hindered * static_cast<double>(busy))
+    return std::nullopt;
+  const auto busy_us = static_cast<double>(busy);
+  return reading{8.0 * static_cast<double>(bytes) / busy_us,  // bits in a microsecond
+                 busy_us / std::chrono::duration<double, std::micro>(window).count()};
+}
+
+}  // namespace poseidon

@@ -1,0 +1,114 @@
+// actors/run/replica_count.cpp - what a compiled run says of itself: part of compiled_run.hpp.
+#include "actors/run/compiled_run.hpp"
+#include "data/batch_filler.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace poseidon {
+
+std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
+                                const layer_outputs& reader) {
+  std::vector<std::vector<float>> values;
+  for (const auto blob : reader.blobs) {
+    auto& of_blob =
+        values.emplace_back(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
+    copy.read_data(blob, of_blob);
+  }
+  return make_outputs(reader, values);
+}
+
+std::vector<float> make_outputs(const layer_outputs& reader,
+                                const std::vector<std::vector<float>>& values) {
+  std::vector<float> out;
+  for (std::size_t b = 0; b < values.size(); ++b) {
+    if (reader.summed[b])
+      out.push_back(static_cast<float>(std::accumulate(values[b].begin(), values[b].end(), 0.0)));
+    else
+      out.insert(out.end(), values[b].begin(), values[b].end());
+  }
+  return out;
+}
+
+std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
+  for (auto r = std::max(1u, cores); r > 1; --r)
+    if (batch % r == 0 && batch / r >= 8) return r;
+  return 1;
+}
+
+std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
+  if (node.replicas != 0) return node.replicas;
+  if (const auto of_device = node.compute->replicas(); of_device != 0) return of_device;
+  return default_replicas(batch, std::thread::hardware_concurrency());
+}
+
+std::size_t readers_of(const node_spec& node, std::size_t replicas) {
+  return node.readers != 0 ? node.readers
+                           : default_readers(node.compute->goes_on(), replicas,
+                                             std::thread::hardware_concurrency());
+}
+
+std::uint64_t batch_of(const net& n) {
+  std::uint64_t batch = 0;
+  for (const auto& layer : n.layers)
+    if (is_source(layer))
+      batch = static_cast<std::uint64_t>(n.blobs[layer.tops.front()].shape.front());
+  return batch;
+}
+
+sample_schedule schedule_of(const run_spec& run, const compiled_run& compiled) {
+  sample_schedule s{run.workers,          compiled.micro_batches, compiled.replicas,
+                    compiled.train.batch, run.data.samples,       {}};
+  if (uneven(run.shares)) s.shares = run.shares;
+  return s;
+}
+
+std::uint64_t samples_of_node(const compiled_run& compiled) {
+  std::uint64_t samples = 0;
+  for (std::uint32_t r = 0; r < compiled.replicas; ++r) samples += compiled.train.batch_of(r);
+  return samples * compiled.micro_batches;
+}
+
+bool may_update_on_device(const run_spec& run) {
+  return staleness_of(run) == 0 && !run.solver.spec.debug_info();
+}
+
+std::uint32_t passes_added(const compiled_run& c, const run_spec& run, const device& compute) {
+  if (!compute.adds_passes() || c.replicas > 1 || run.solver.spec.debug_info()) return 1;
+  const net& n = c.train.graph;
+  const std::vector<bool> whole = have_whole_gradients(n);
+  for (std::size_t p = 0; p < whole.size(); ++p)
+    if (!whole[p] && is_updated(n, p)) return 1;
+  return c.micro_batches;
+}
+
+// What is computed and used on this node alone need not leave its device. Elsewhere the host sees each clock's gradient
+// anyway: it has to be clipped, goes to other nodes, or comes from several micro-batches on several devices.
+std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
+                                           device& compute) {
+  const auto& solver = run.solver.spec;
+  if (!may_update_on_device(run)) return nullptr;
+  const auto& n = c.train.graph;
+  const bool alone =
+      run.workers == 1 && c.micro_batches == c.passes_added && solver.clip_gradients() < 0;
+  updates_wanted wanted;
+  wanted.rule = rule_of(solver);
+  wanted.keeps_before = run.workers > 1;
+  for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+    const bool by_factors = on_factors(run.routes, p);
+    const bool exact = format_of(run.wire, p) == wire_format::float32;
+    wanted.by_factors.push_back(by_factors && is_updated(n, p));
+    wanted.by_gradient.push_back(alone && exact && !by_factors && is_updated(n, p));
+  }
+  return compute.make_updates(c.train.replicas, wanted);
+}
+
+std::string_view home_phase_of(const compiled_run& c, std::size_t parameter, std::size_t replica) {
+  const bool stays = c.updates != nullptr && c.updates->holds(parameter);
+  if (c.joined > 1 && replica < c.joined && (replica > 0 || stays)) return "sum";
+  return stays ? "made" : "bring home";
+}
+
+}  // namespace poseidon

@@ -1,0 +1,42 @@
+#include "actors/run/run_codec.hpp"
+
+namespace poseidon {
+
+frames::view view_of(const run_spec& run) {
+  frames::view v;
+  v.epoch = 1;
+  v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
+  v.seed = run.seed;
+  v.first_clock = clock_id{run.first_clock};
+  v.first_sample = run.data.samples;
+  v.test_phases = run.data.test_phases;
+  for (const auto r : run.routes) v.routes.push_back(static_cast<std::uint8_t>(r));
+  for (const auto f : run.wire) v.wire.push_back(static_cast<std::uint8_t>(f));
+  v.reasons = run.reasons;
+  v.routes_follow_links = run.routes_follow_links;
+  for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
+  return v;
+}
+
+run_spec run_of(const frames::view& v) {
+  ::caffe::SolverParameter solver;
+  if (!solver.ParseFromString(v.solver))
+    throw std::invalid_argument("the solver that worker 0 sent (" +
+                                std::to_string(v.solver.size()) +
+                                " bytes) cannot be read. Is its program of another version?");
+  run_spec run;
+  // Positions stay at home with the files: messages name the layer and say whose file it is.
+  run.solver = resolve_solver(solver, {"the solver of worker 0", 0});
+  run.seed = v.seed;
+  run.first_clock = value(v.first_clock);
+  run.data = {v.first_sample, v.test_phases};
+  run.workers = v.members.size();
+  for (const auto r : v.routes) run.routes.push_back(static_cast<route>(r));
+  for (const auto f : v.wire) run.wire.push_back(static_cast<wire_format>(f));
+  run.reasons = v.reasons;
+  run.routes_follow_links = v.routes_follow_links;
+  for (const auto& s : v.shares) run.shares.push_back({s.samples, s.replicas});
+  return run;
+}
+
+}  // namespace poseidon

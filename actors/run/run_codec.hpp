@@ -1,0 +1,15 @@
+// actors/run/run_codec.hpp - a run's specification as it travels to the joiners, and back.
+#pragma once
+#include "actors/run/run_definition.hpp"
+#include "messages/frames.hpp"
+
+namespace poseidon {
+
+/// Everything but `you` and `members`.
+[[nodiscard]] frames::view view_of(const run_spec& run);
+
+/// Errors   std::invalid_argument: the solver does not parse or does not hold together (a peer of another
+///          build).
+[[nodiscard]] run_spec run_of(const frames::view& v);
+
+}  // namespace poseidon

@@ -1,0 +1,52 @@
+// actors/run/run_definition.hpp - what is trained, the same on every node, and how this node takes part in it.
+#pragma once
+#include "data/batch_shares.hpp"
+#include "models/device/device.hpp"
+#include "models/device/wire_format.hpp"
+#include "models/files/snapshot.hpp"
+#include "models/plan/routes.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// Agreed by all nodes; travels in frames::view.
+struct run_spec {
+  solver_file solver;
+  std::uint64_t seed = 1;
+  std::uint64_t first_clock = 0;
+  data_position data;  ///< where the first clock begins in the data
+  std::size_t workers = 1;
+  parameter_routes routes;  ///< chosen by worker 0
+  parameter_formats wire;   ///< chosen by worker 0
+  /// Worker 0 has chosen by what it measured of its links, and proposes other routes when nodes tell of other rates.
+  bool routes_follow_links = false;
+  node_shares shares;  ///< decided by worker 0; empty: nobody has asked for other than equal ones
+  /// By layer of the train net: why worker 0 has chosen its route, for people; empty, or fewer: nothing to say.
+  std::vector<std::string> reasons;
+};
+
+/// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.
+[[nodiscard]] inline std::uint64_t staleness_of(const run_spec& run) {
+  return run.workers > 1 ? run.solver.spec.poseidon().staleness() : 0;
+}
+
+/// This node's own.
+struct node_spec {
+  std::shared_ptr<device> compute;
+  std::uint32_t replicas = 0;  ///< 0: as many as the cores and the batch allow
+  std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: default_readers()
+  std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
+  bool own_data = false;   ///< the train net's data here are a part of the whole, this node's own
+  std::size_t worker = 0;  ///< which of the run's workers this node is, once there is a view
+  /// Whether a device that can may add its replicas' gradients, which then wait for each other's backward passes, and
+  /// make updates by itself. A caller without actors would have to look after both.
+  bool joins_gradients = true;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,93 @@
+#include "actors/run/run_description.hpp"
+
+#include "data/source.hpp"
+#include "models/solver/solver_rule.hpp"
+#include "models/words.hpp"
+
+namespace poseidon {
+
+namespace {
+
+/// The folder or file that a data layer names; nothing for layers that make their data up.
+std::string source_of(const ::caffe::LayerParameter& l) {
+  return l.has_data_param() ? " of " + l.data_param().source() : "";
+}
+
+void describe_net(const compiled_net& c, const std::string& what, const compiled_run& run,
+                  std::vector<std::string>& lines) {
+  lines.push_back("net: " + what + " \"" + c.graph.name + "\", " +
+                  plural(c.graph.layers.size(), "layer") + ", " +
+                  plural(c.graph.parameters.size(), "parameter") + ", " +
+                  plural(run.replicas, "replica") + " of batch " + std::to_string(c.batch));
+  for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
+    const auto& layer = c.graph.layers[c.data_layers[d]];
+    std::string shapes;
+    for (const auto& s : c.sources[d]->sample_shapes())
+      shapes += (shapes.empty() ? "" : " and ") + (s.empty() ? "one value" : to_string(s));
+    lines.push_back(
+        "data_source " + layer.name + ": " + std::to_string(c.sources[d]->size()) + " samples" +
+        source_of(layer.spec) + (shapes.empty() ? ", not looked at" : ", each " + shapes) +
+        (run.readers > 1 ? ", read by " + std::to_string(run.readers) + " threads" : ""));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec) {
+  std::vector<std::string> lines;
+  describe_net(run.train, "train", run, lines);
+  for (std::size_t t = 0; t < run.tests.size(); ++t)
+    describe_net(run.tests[t], "test " + std::to_string(t), run, lines);
+  lines.push_back("solver: rule " + spec.solver.spec.type() + ", clocks " +
+                  std::to_string(spec.first_clock) + " to " +
+                  std::to_string(spec.solver.spec.max_iter()) + ", " +
+                  plural(run.micro_batches, "micro-batch") + " a clock, seed " +
+                  std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
+  if (run.joined > 1)
+    lines.push_back("devices: the first " + std::to_string(run.joined) + " of " +
+                    plural(run.replicas, "replica") +
+                    " add their gradients on the first one's device");
+  return lines;
+}
+
+namespace {
+
+std::string format_note(const partition& cut, std::size_t parameter) {
+  const auto& chunks = cut.by_parameter[parameter];
+  const auto format = chunks.empty() ? wire_format::float32 : cut.chunks[chunks.front()].format;
+  return format == wire_format::float32 ? "" : std::string(to_string(format)) + ", ";
+}
+
+}  // namespace
+
+std::vector<std::string> describe_partition(const compiled_run& run, std::size_t workers) {
+  std::vector<std::string> lines;
+  const auto& net = run.train.graph;
+  const auto& cut = run.store->cut();
+  for (std::size_t p = 0; p < net.parameters.size(); ++p) {
+    const auto line = "route " + net.layers[net.parameters[p].layer].name + "/" +
+                      std::to_string(net.parameters[p].slot) + ": " +
+                      to_string(net.parameters[p].shape);
+    if (on_factors(cut, p)) {
+      lines.push_back(line + ", factor_broadcast");
+      continue;
+    }
+    std::vector<std::size_t> owned(workers);
+    for (const auto id : cut.by_parameter[p]) ++owned[cut.chunks[id].owner];
+    std::string by_worker;
+    for (const auto n : owned) by_worker += " " + std::to_string(n);
+    lines.push_back(line + (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
+                    format_note(cut, p) + plural(cut.by_parameter[p].size(), "chunk") +
+                    ", by worker:" + by_worker);
+  }
+  for (std::size_t w = 0; w < workers; ++w) {
+    std::uint64_t bytes = 0;
+    for (const auto id : cut.by_owner[w]) bytes += sizeof(float) * cut.chunks[id].count;
+    lines.push_back("server_shard of worker " + std::to_string(w) + ": " +
+                    plural(cut.by_owner[w].size(), "chunk") + " of " +
+                    std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
+  }
+  return lines;
+}
+
+}  // namespace poseidon

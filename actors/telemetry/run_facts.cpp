@@ -1,0 +1,94 @@
+// actors/telemetry/run_facts.cpp - what a page says of a run before anything has moved, from the compiled run.
+#include "actors/telemetry/run_facts.hpp"
+
+#include "models/net/parameter_groups.hpp"
+#include "models/plan/routes.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+const route_decision* decision_on(const std::vector<route_decision>& decisions, std::size_t layer) {
+  for (const auto& d : decisions)
+    if (d.layer == layer) return &d;
+  return nullptr;
+}
+
+std::string reason(const net& n, std::size_t layer, const run_spec& spec) {
+  if (n.layers[layer].type != "InnerProduct")
+    return "only an InnerProduct has factors; this is a " + n.layers[layer].type;
+  if (const auto why = why_no_factors(n, layer, spec.solver.spec); !why.empty()) return why;
+  if (layer < spec.reasons.size() && !spec.reasons[layer].empty()) return spec.reasons[layer];
+  return "as the first node was told or has chosen";
+}
+
+}  // namespace
+
+run_facts facts_of(const compiled_run& run, const run_spec& spec,
+                   const std::vector<route_decision>& decisions) {
+  struct nets {
+    net train;
+    partition cut;
+    std::vector<net> tests;
+  };
+  auto kept = std::make_shared<nets>();
+  kept->train = run.train.graph;
+  kept->cut = run.store->cut();
+  for (const auto& t : run.tests) kept->tests.push_back(t.graph);
+
+  run_facts f;
+  const auto& n = kept->train;
+  f.model = n.name;
+  f.replicas = run.replicas;
+  f.first_clock = spec.first_clock;
+  f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
+  f.staleness = staleness_of(spec);
+  f.images_per_clock = schedule_of(spec, run).samples_per_clock();
+  for (const auto& share : spec.shares) f.shares.push_back(share.samples * run.micro_batches);
+  f.plan = [kept, workers = spec.workers](std::uint32_t worker, std::uint32_t replicas) {
+    return plan_graph(kept->train, kept->cut, {workers, replicas, worker}, kept->tests);
+  };
+  for (const auto& group : parameter_groups(n)) {
+    if (group.learned.empty()) continue;
+    const auto layer = group.layers.front();
+    const auto* decision = decision_on(decisions, layer);
+    const bool factors = run.by_factors[layer];
+    run_facts::layer_route r;
+    r.layer = n.layers[layer].name;
+    r.route = factors ? "factor_broadcast" : "parameter_server";
+    r.why = spec.workers > 1 ? reason(n, layer, spec) : "one node: nothing travels";
+    for (const auto p : group.learned) {
+      const auto format = format_of(spec.wire, p);
+      r.wire = to_string(factors ? wire_format::float32 : format);
+      r.bytes +=
+          static_cast<std::uint64_t>(count(n.parameters[p].shape)) * (factors ? 0 : width(format));
+    }
+    if (factors) {
+      auto of_node = factors_of(n, layer);
+      of_node.rows = uneven(spec.shares)
+                         ? of_node.rows / run.train.batch * samples_of_node(run) / run.micro_batches
+                         : of_node.rows * run.replicas;
+      r.bytes = of_node.values() * sizeof(float);
+    }
+    if (decision != nullptr && decision->load.refusal.empty()) {
+      r.server_ms = decision->server.total_ms();
+      r.factors_ms = decision->factors.total_ms();
+    }
+    f.routes.push_back(std::move(r));
+  }
+  return f;
+}
+
+void keep_reasons(const std::vector<run_facts::layer_route>& before, const std::string& changed,
+                  std::vector<run_facts::layer_route>& now) {
+  for (auto& layer : now) {
+    const auto old = std::find_if(before.begin(), before.end(),
+                                  [&](const auto& b) { return b.layer == layer.layer; });
+    if (old == before.end()) continue;
+    layer.why = old->route == layer.route ? old->why : changed;
+  }
+}
+
+}  // namespace poseidon

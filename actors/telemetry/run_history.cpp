@@ -1,0 +1,199 @@
+#include "actors/telemetry/run_history.hpp"
+
+#include "actors/core/trace.hpp"
+#include "models/json.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poseidon {
+
+namespace {
+
+constexpr std::size_t kept_lines = 500;
+// Beyond so many every second point is dropped: the curve of a long run keeps its shape.
+constexpr std::size_t kept_points = 20000;
+constexpr std::size_t kept_traffic = 4000;
+constexpr double shortest_rate_s = 0.25;  // reports of several nodes come in bursts
+
+}  // namespace
+
+run_history::run_history(std::shared_ptr<progress> next, std::size_t nodes)
+    : next_(std::move(next)), nodes_(nodes), began_ns_(now_ns()) {}
+
+double run_history::seconds() const {
+  return static_cast<double>(now_ns() - began_ns_) / 1e9;
+}
+
+void run_history::trained(const iteration& i, const std::vector<output_value>& outputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_clock_ = i.last_clock;
+    if (names_.empty())
+      for (const auto& o : outputs) names_.push_back(o.name);
+    point p{i.clock, seconds(), i.loss, i.learning_rate, 0, -1, i.outputs};
+    if (images_at_s_ < 0 || p.seconds - images_at_s_ >= shortest_rate_s) {
+      if (images_at_s_ >= 0)
+        images_s_ = static_cast<double>(i.images - images_) / (p.seconds - images_at_s_);
+      images_at_s_ = p.seconds;
+      images_ = i.images;
+    }
+    p.images_s = images_s_;
+    const auto communication = static_cast<double>(i.communication_ns - communication_ns_);
+    const auto exposed = static_cast<double>(i.exposed_ns - exposed_ns_);
+    if (nodes_ > 1 && communication > 0)
+      p.hidden = std::clamp(1 - exposed / communication, 0.0, 1.0);
+    communication_ns_ = i.communication_ns;
+    exposed_ns_ = i.exposed_ns;
+    points_.push_back(std::move(p));
+  }
+  if (next_) next_->trained(i, outputs);
+}
+
+void run_history::tested(std::size_t test_net, std::uint64_t clock,
+                         const std::vector<double>& means,
+                         const std::vector<output_value>& outputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& t = tests_.emplace_back(test{test_net, clock, seconds(), means, {}});
+    for (const auto& o : outputs) t.names.push_back(o.name);
+  }
+  if (next_) next_->tested(test_net, clock, means, outputs);
+}
+
+void run_history::snapshot(std::uint64_t clock, const std::string& path, const std::string& error) {
+  add_line(error.empty() ? "snapshot " + path
+                         : "snapshot of clock " + std::to_string(clock) + " failed: " + error,
+           !error.empty());
+  if (next_) next_->snapshot(clock, path, error);
+}
+
+void run_history::note(const std::string& text) {
+  add_line(text, false);
+  if (next_) next_->note(text);
+}
+
+void run_history::warning(const std::string& text) {
+  add_line(text, true);
+  if (next_) next_->warning(text);
+}
+
+void run_history::stepped(const step& s) {
+  if (next_) next_->stepped(s);
+}
+
+std::shared_ptr<void> run_history::working(long_task task) {
+  return next_ ? next_->working(std::move(task)) : nullptr;
+}
+
+void run_history::detail(const std::string& text) {
+  if (next_) next_->detail(text);
+}
+
+void run_history::carried(std::uint64_t bytes_out, std::uint64_t bytes_in) {
+  const std::lock_guard lock(mutex_);
+  const auto now = seconds();
+  if (!traffic_.empty() && now - traffic_.back().seconds < traffic_step_s_) return;
+  traffic_.push_back({now, bytes_out, bytes_in});
+  if (traffic_.size() < kept_traffic) return;
+  for (std::size_t i = 0; 2 * i < traffic_.size(); ++i) traffic_[i] = traffic_[2 * i];
+  traffic_.resize(traffic_.size() / 2);
+  traffic_step_s_ *= 2;
+}
+
+std::optional<run_history::point> run_history::newest() const {
+  const std::lock_guard lock(mutex_);
+  if (points_.empty()) return std::nullopt;
+  return points_.back();
+}
+
+void run_history::ended(const std::string& error) {
+  add_line(error.empty() ? "the run has ended" : "the run has ended: " + error, !error.empty());
+}
+
+void run_history::add_line(std::string text, bool bad) {
+  const std::lock_guard lock(mutex_);
+  lines_.push_back({lines_seen_++, seconds(), std::move(text), bad});
+  if (lines_.size() > kept_lines) lines_.pop_front();
+}
+
+namespace {
+
+/// Which of `count` points are shown: all, or each 2^k-th and the last.
+template <class F>
+void thinned(std::uint64_t from, std::uint64_t count, F f) {
+  std::uint64_t step = 1;
+  while ((count - from) / step > kept_points) step *= 2;
+  for (auto i = from; i < count; ++i)
+    if (i % step == 0 || i + 1 == count) f(i);
+}
+
+std::string json_list(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  json_comma comma;
+  for (const auto& t : texts) out += comma() + json_text(t);
+  return out + "]";
+}
+
+}  // namespace
+
+std::string run_history::json(place& from) const {
+  const std::lock_guard lock(mutex_);
+  const auto more_traffic = !traffic_.empty() && traffic_.back().seconds > from.traffic_s;
+  if (from.points == points_.size() && from.tests == tests_.size() && from.lines == lines_seen_ &&
+      !more_traffic)
+    return {};
+  std::string out = "{\"last_clock\":" + std::to_string(last_clock_) +
+                    ",\"outputs\":" + json_list(names_) + ",\"points\":[";
+  json_comma comma;
+  thinned(from.points, points_.size(), [&](std::uint64_t i) {
+    const auto& p = points_[i];
+    out += comma() + ("[" + std::to_string(p.clock));
+    for (const double v : {p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden})
+      out += "," + json_number(v);
+    for (const double v : p.outputs) out += "," + json_number(v);
+    out += "]";
+  });
+  out += "],\"tests\":[";
+  json_comma next_test;
+  for (auto i = from.tests; i < tests_.size(); ++i) {
+    const auto& t = tests_[i];
+    out += next_test() + ("{\"net\":" + std::to_string(t.net)) +
+           ",\"clock\":" + std::to_string(t.clock) + ",\"seconds\":" + json_number(t.seconds) +
+           ",\"names\":" + json_list(t.names) + ",\"means\":[";
+    json_comma next_mean;
+    for (const double m : t.means) out += next_mean() + json_number(m);
+    out += "]}";
+  }
+  out += "],\"lines\":[";
+  json_comma next_line;
+  for (const auto& l : lines_)
+    if (l.number >= from.lines)
+      out += next_line() + ("[" + std::to_string(l.number)) + "," + json_number(l.seconds) + "," +
+             json_text(l.text) + (l.bad ? ",1]" : ",0]");
+  out += "],\"traffic\":[";
+  json_comma next_traffic;
+  for (const auto& t : traffic_)
+    if (t.seconds > from.traffic_s)
+      out += next_traffic() + ("[" + json_number(t.seconds)) + "," + std::to_string(t.out) + "," +
+             std::to_string(t.in) + "]";
+  from = {points_.size(), tests_.size(), lines_seen_,
+          traffic_.empty() ? -1 : traffic_.back().seconds};
+  return out + "]}";
+}
+
+std::string run_history::csv() const {
+  const std::lock_guard lock(mutex_);
+  const auto number = [](double v) { return std::isfinite(v) ? json_number(v) : "nan"; };
+  std::string out = "NumIters,Seconds,LearningRate";
+  for (const auto& n : names_) out += "," + n;
+  out += ",smoothed_loss,images_per_second\n";
+  for (const auto& p : points_) {
+    out += std::to_string(p.clock) + "," + number(p.seconds) + "," + number(p.learning_rate);
+    for (const double v : p.outputs) out += "," + number(v);
+    out += "," + number(p.loss) + "," + number(p.images_s) + "\n";
+  }
+  return out;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,98 @@
+// actors/telemetry/run_history.hpp
+//
+// The curves of a run: every display interval's values and every test phase, from the first on, and the newest lines of
+// the log. Stands between the solver and the display and hands everything on. A reader who comes late finds
+// it all, so a page that is opened in the middle of a run shows its beginning.
+#pragma once
+#include "actors/core/progress.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+class run_history : public progress {
+ public:
+  struct point {
+    std::uint64_t clock = 0;
+    double seconds = 0;  ///< since the first point
+    double loss = 0, learning_rate = 0;
+    double images_s = 0;  ///< over a quarter of a second at least; 0 for the first
+    double hidden =
+        -1;  ///< share of the communication since the point before that nobody waited for; -1: none
+    std::vector<double> outputs;
+  };
+  struct test {
+    std::size_t net = 0;
+    std::uint64_t clock = 0;
+    double seconds = 0;
+    std::vector<double> means;
+    std::vector<std::string> names;
+  };
+  struct line {
+    std::uint64_t number = 0;  ///< counts all lines
+    double seconds = 0;
+    std::string text;
+    bool bad = false;
+  };
+
+  /// `next` may be null. `nodes`: of the cluster; one that is alone hides nothing.
+  run_history(std::shared_ptr<progress> next, std::size_t nodes);
+
+  void trained(const iteration& i, const std::vector<output_value>& outputs) override;
+  void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
+              const std::vector<output_value>& outputs) override;
+  void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
+  void stepped(const step& s) override;
+  void note(const std::string& line) override;
+  void warning(const std::string& line) override;
+  void detail(const std::string& line) override;
+  [[nodiscard]] std::shared_ptr<void> working(long_task task) override;
+  /// What this node's links have carried so far. Called again and again; kept at a pace that a long run can afford.
+  void carried(std::uint64_t bytes_out, std::uint64_t bytes_in);
+  /// Nothing before the first clock has been shown.
+  [[nodiscard]] std::optional<point> newest() const;
+  /// How the run ended, for whoever still looks.
+  void ended(const std::string& error);
+
+  /// Where a reader stands; the next read begins there.
+  struct place {
+    std::uint64_t points = 0, tests = 0, lines = 0;
+    double traffic_s = -1;
+  };
+  /// {"last_clock":..,"outputs":[names],"points":[[clock,s,loss,lr,images_s,hidden,outputs...]],
+  ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]]} of what has come since `from`, which is moved on. Empty if that is nothing.
+  [[nodiscard]] std::string json(place& from) const;
+  /// With the columns of Caffe's parse_log: NumIters,Seconds,LearningRate and the outputs, then ours. A line per point.
+  [[nodiscard]] std::string csv() const;
+
+ private:
+  struct traffic {
+    double seconds = 0;
+    std::uint64_t out = 0, in = 0;
+  };
+  void add_line(std::string text, bool bad);
+  [[nodiscard]] double seconds() const;
+
+  std::shared_ptr<progress> next_;
+  std::size_t nodes_;
+  mutable std::mutex mutex_;
+  std::int64_t began_ns_;
+  std::uint64_t last_clock_ = 0;
+  std::vector<std::string> names_;  // of the outputs
+  std::vector<point> points_;
+  std::vector<test> tests_;
+  std::deque<line> lines_;
+  std::vector<traffic> traffic_;
+  double traffic_step_s_ = 0.9;
+  std::uint64_t lines_seen_ = 0;
+  double images_at_s_ = -1, images_s_ = 0;  // the newest rate, and when it was taken
+  std::uint64_t images_ = 0, communication_ns_ = 0, exposed_ns_ = 0;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,86 @@
+// actors/telemetry/telemetry.hpp
+//
+// Keeps what the node measured about itself. At the end it writes the trace (--trace) and the actor graph with its
+// message and byte counts (--graph). While the first node shows the run (--web), it carries the others' figures there:
+// on the first node it asks, on the others it answers. Reads what all actors write (cluster_view.hpp); they do not
+// wait for it.
+//
+// Accepts  connect_telemetry from node   the links, once they are bound
+//          control_arrived   from node   watch: report, so often
+//          report_arrived    from network_link   another node's report (first node)
+//          report_tick       from itself
+//          shut_down         from node, last of all
+// Sends    send_frame        to network_link     watch to all; report to the first node, after everything that trains,
+//                                                and never while the one before still waits in the link
+// State    how far it has reported; the last watch. The logs belong to the run.
+// Fails    a file that cannot be written: a warning, training's result stands. A report that does not fit:
+//          that node's figures stand still, training goes on.
+// Detached: it writes files.
+#pragma once
+#include "actors/core/actor.hpp"
+#include "actors/core/trace.hpp"
+#include "actors/telemetry/cluster_view.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// node -> telemetry: by worker, empty at self.
+struct connect_telemetry {
+  std::vector<port<send_frame>> links;
+};
+struct report_tick {};
+
+struct telemetry_setup {
+  worker_id self{};
+  std::shared_ptr<trace_log> trace;
+  std::shared_ptr<edge_book> edges;
+  std::shared_ptr<cluster_view> view;
+  bool shows = false;                ///< the first node, with --web: asks the others
+  bool watched = false;              ///< another node, and the first one shows the run
+  std::filesystem::path trace_file;  ///< empty: not written
+  std::filesystem::path graph_file;  ///< empty: not written
+  /// What the trace file holds besides its spans, as members of a JSON object; empty: nothing.
+  std::function<std::string(const cluster_view&)> recording;
+};
+
+class telemetry : public actor<telemetry> {
+ public:
+  static constexpr const char* type_name = "telemetry";
+  using accepts =
+      messages<connect_telemetry, control_arrived, report_arrived, report_tick, shut_down>;
+  using sends = messages<send_frame>;
+
+  telemetry(actor_context context, telemetry_setup setup);
+  void on(const connect_telemetry& m);
+  void on(const control_arrived& m);
+  void on(const report_arrived& m);
+  void on(const report_tick&);
+  void on(const shut_down& m);
+
+ private:
+  void ask();
+  void answer();
+
+  telemetry_setup setup_;
+  std::vector<port<send_frame>> links_;
+  report_place told_;
+  frames::watch watch_;  // the newest; sent_ns 0: none
+  std::int64_t watch_heard_ns_ = 0;
+  std::weak_ptr<const std::vector<std::byte>> under_way_;  // the last report, until it is written
+};
+
+/// The measured graph as JSON: {"actors":[{name,type}],"edges":[{from,to,message,count,bytes}]}.
+[[nodiscard]] std::string measured_graph_json(const edge_book& edges);
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_telemetry)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::report_tick)

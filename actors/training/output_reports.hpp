@@ -1,0 +1,74 @@
+// actors/training/output_reports.hpp
+//
+// Values of net outputs on their way to the user: gathered over replicas, micro-batches and test passes on
+// each node, then over the workers on worker 0. No mailbox here: solver owns one of each.
+#pragma once
+#include "actors/core/progress.hpp"
+#include "messages/frames.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poseidon {
+
+/// The objective: outputs times their weights.
+[[nodiscard]] double weighted_loss(const std::vector<double>& values,
+                                   const std::vector<output_value>& outputs);
+
+/// Sums the outputs of a clock over its passes on this node.
+class output_sums {
+ public:
+  output_sums() = default;
+  output_sums(std::size_t values, std::size_t passes) : values_(values), passes_(passes) {}
+
+  /// Adds `weight` times values [first, first + more.size()) of one pass.
+  /// Returns  the sums once every value of every pass of that clock has come.
+  std::optional<std::vector<double>> add(std::uint64_t clock, std::size_t first,
+                                         const std::vector<float>& more, double weight = 1);
+
+ private:
+  struct entry {
+    std::vector<double> sums;
+    std::size_t seen = 0;
+  };
+  std::size_t values_ = 0, passes_ = 0;
+  std::map<std::uint64_t, entry> clocks_;
+};
+
+/// Caffe's smoothed loss: the mean over the last `window` iterations.
+class smoothed_loss {
+ public:
+  explicit smoothed_loss(std::size_t window = 1) : window_(window == 0 ? 1 : window) {}
+  double add(double loss);
+
+ private:
+  std::size_t window_;
+  std::deque<double> last_;
+};
+
+/// Worker 0's board: one report per worker, clock and net.
+class report_board {
+ public:
+  explicit report_board(std::size_t workers = 1) : workers_(workers) {}
+
+  struct merged {
+    std::vector<double> means;  ///< sums in worker order, over all passes
+    std::uint64_t passes = 0;
+    std::uint64_t images = 0;  ///< trained by all workers since the run began
+    std::uint64_t communication_ns = 0, exposed_ns = 0;  ///< the same, as in worker_report
+  };
+  /// Returns  the merged values once every worker has reported.
+  std::optional<merged> add(worker_id from, const frames::worker_report& r);
+
+ private:
+  std::size_t workers_;
+  std::map<std::pair<std::int32_t, std::uint64_t>, std::map<std::uint32_t, frames::worker_report>>
+      open_;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,292 @@
+#include "apps/web/diagnosis.hpp"
+
+#include "models/json.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+
+namespace poseidon {
+
+namespace {
+
+// Reports come once a second at least, and a link gives its peer up after two seconds: the verdict comes before.
+constexpr std::int64_t silent_after_ns = 1'300'000'000;
+constexpr std::int64_t said_again_ns = 60'000'000'000;
+// Kernels are compared over so long: a machine may be busy with something else for a moment.
+constexpr std::int64_t compared_ns = 5'000'000'000, compared_at_least_ns = 3'000'000'000;
+constexpr std::size_t clocks_to_compare = 5;
+constexpr double slow = 1.5;
+constexpr std::int64_t usual_clocks = 3;
+
+using state = cluster_view::state;
+
+template <class T>
+T lower_median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// How long a clock takes it; 0 where that is not known yet.
+std::int64_t usual_clock_ns(const worker_view& w) {
+  constexpr std::size_t newest = 16;
+  std::vector<std::int64_t> took;
+  for (auto i = w.clocks.size(); i > 1 && took.size() < newest; --i)
+    took.push_back(w.clocks[i - 1].first - w.clocks[i - 2].first);
+  return took.empty() ? 0 : lower_median(std::move(took));
+}
+
+/// What its reports tell is old: it is silent, or they wait behind what trains.
+bool is_late(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
+  return s.facts && id != s.facts->self && w.heard_ns != 0 && now - w.heard_ns > silent_after_ns;
+}
+
+bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
+  return is_late(s, id, w, now) && now - w.alive_ns > silent_after_ns;
+}
+
+/// As far as it is known: a worker whose reports are late has not stood still for all that we know.
+bool stands_still(const state& s, std::uint32_t id, std::int64_t now, std::int64_t patience_ns) {
+  const auto& w = s.workers.at(id);
+  if (w.lost || w.computed_ns == 0 || is_late(s, id, w, now)) return false;
+  const auto limit = std::max(patience_ns, usual_clocks * usual_clock_ns(w));
+  if (w.known_ns - w.computed_ns <= limit) return false;
+  return std::all_of(s.workers.begin(), s.workers.end(), [&](const auto& other) {
+    const auto& [number, o] = other;
+    return number == id || o.heard_ns == 0 || o.known_ns > w.computed_ns ||
+           is_late(s, number, o, now);
+  });
+}
+
+const worker_view::update* update_of(const worker_view& w, const std::string& layer) {
+  const auto at = w.updates.find(layer);
+  return at == w.updates.end() ? nullptr : &at->second;
+}
+
+/// The clock whose update is under way; none if none is.
+std::optional<std::uint64_t> awaited(const worker_view::update& u) {
+  if (!u.handed_over || (u.fresh && *u.fresh >= *u.handed_over)) return std::nullopt;
+  return u.fresh ? *u.fresh + 1 : *u.handed_over;
+}
+
+/// Given to the link to `peer` and not yet on its socket.
+std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
+  std::uint64_t given = 0, written = 0;
+  const auto link = "network_link " + std::to_string(peer);
+  for (const auto& e : w.edges)
+    if (e.message == "send_frame" && w.actors[e.to].name == link) given += e.bytes;
+  for (const auto& l : w.links)
+    if (l.peer == peer) written += l.bytes_out;
+  return given > written ? given - written : 0;
+}
+
+/// A data layer whose source has been asked for a batch and has not given it.
+std::optional<std::string> starved_layer(const worker_view& w) {
+  constexpr std::string_view source = "data_source ";
+  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> asked_and_given;
+  for (const auto& e : w.edges) {
+    if (e.message == "start_pass" && !w.actors[e.to].ended)
+      asked_and_given[e.to].first += e.messages;
+    if (e.message == "batch_ready") asked_and_given[e.from].second += e.messages;
+  }
+  for (const auto& [actor, counts] : asked_and_given) {
+    const auto& name = w.actors[actor].name;
+    const auto at = name.find(source);
+    if (counts.first > counts.second && at != std::string::npos)
+      return name.substr(at + source.size(), name.rfind(" [") - at - source.size());
+  }
+  return std::nullopt;
+}
+
+/// Who has not done its part yet, the silent ones first; then who is the only other one; then whose link is full.
+void name_peer(const state& s, std::int64_t now, stall_verdict& v) {
+  std::optional<std::tuple<bool, std::uint64_t, std::uint32_t>> best;
+  for (const auto& [id, w] : s.workers) {
+    if (id == v.worker || w.heard_ns == 0) continue;
+    const bool silent = is_silent(s, id, w, now);
+    const auto* u = update_of(w, v.layer);
+    const auto done = u != nullptr && u->handed_over ? *u->handed_over + 1 : 0;
+    if (!silent && (done > v.clock || is_late(s, id, w, now))) continue;
+    const std::tuple candidate{!silent, done, id};
+    if (!best || candidate < *best) best = candidate;
+  }
+  if (best) {
+    const auto [heard, done, id] = *best;
+    v.peer = id;
+    v.peer_is_behind = done <= v.clock;
+    if (!heard) v.silent_ns = now - s.workers.at(id).heard_ns;
+  }
+  const auto& me = s.workers.at(v.worker);
+  for (const auto& [id, w] : s.workers) {
+    if (id == v.worker || (v.peer && *v.peer != id)) continue;
+    const auto bytes = std::max(backlog(me, id), backlog(w, v.worker));
+    if (!v.peer && (bytes > v.bytes || s.workers.size() == 2)) v.peer = id;
+    if (v.peer == id) v.bytes = std::max(v.bytes, bytes);
+  }
+}
+
+std::optional<stall_verdict> stall_of(const state& s, std::uint32_t id, std::int64_t now) {
+  const auto& w = s.workers.at(id);
+  stall_verdict v;
+  v.worker = id;
+  v.since_ns = w.computed_ns;
+  if (const auto layer = starved_layer(w)) {
+    v.layer = *layer;
+    v.phase = "data";
+    v.clock = w.clock;
+    return v;
+  }
+  bool found = false;
+  for (const auto& r : s.facts->routes) {  // in forward order
+    const auto* u = update_of(w, r.layer);
+    const auto clock = u != nullptr ? awaited(*u) : std::nullopt;
+    if (!clock || (found && *clock >= v.clock)) continue;
+    found = true;
+    v.clock = *clock;
+    v.layer = r.layer;
+    v.route = r.route;
+  }
+  if (!found) return std::nullopt;  // a long kernel, or a change of routes
+  v.phase = "update";
+  name_peer(s, now, v);
+  return v;
+}
+
+/// Of several the one that explains the others: who waits for its own disk, or for one that does not wait itself.
+std::optional<stall_verdict> root_of(const std::vector<stall_verdict>& stalls) {
+  const auto waits = [&](std::uint32_t id) {
+    return std::any_of(stalls.begin(), stalls.end(), [&](auto& v) { return v.worker == id; });
+  };
+  for (const auto& v : stalls)
+    if (v.phase == "data") return v;
+  for (const auto& v : stalls)
+    if (v.peer && !waits(*v.peer)) return v;
+  return stalls.empty() ? std::nullopt : std::optional(stalls.front());
+}
+
+/// What the kernels of one clock take, of one replica; none where too little is known to compare.
+std::optional<double> kernels_ms(const worker_view& w) {
+  if (w.lost || w.busy.size() <= clocks_to_compare || w.clocks.empty()) return std::nullopt;
+  const auto newest = w.clocks.back().first;
+  if (newest - w.clocks.front().first < compared_at_least_ns) return std::nullopt;
+  const auto first =
+      std::lower_bound(w.clocks.begin(), w.clocks.end(), newest - compared_ns,
+                       [](const auto& c, std::int64_t time) { return c.first < time; });
+  std::vector<std::int64_t> took;
+  for (auto b = std::next(w.busy.rbegin()); b != w.busy.rend(); ++b) {  // the newest may go on
+    if (took.size() >= clocks_to_compare && b->first < first->second) break;
+    took.push_back(b->second);
+  }
+  return static_cast<double>(lower_median(std::move(took))) / 1e6 / std::max(1u, w.replicas);
+}
+
+std::vector<straggler_verdict> stragglers_of(const state& s) {
+  std::vector<std::pair<std::uint32_t, double>> all;
+  std::vector<double> times;
+  for (const auto& [id, w] : s.workers)
+    if (const auto ms = kernels_ms(w)) {
+      all.emplace_back(id, *ms);
+      times.push_back(*ms);
+    }
+  std::vector<straggler_verdict> out;
+  if (all.size() < 2) return out;
+  const auto median = lower_median(times);
+  for (const auto& [id, ms] : all)
+    if (ms > slow * median) out.push_back({id, ms, median});
+  return out;
+}
+
+std::string fixed(double value, int digits = 1) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string seconds(std::int64_t ns) {
+  return fixed(static_cast<double>(ns) / 1e9) + " s";
+}
+
+std::string worker(std::uint32_t id) {
+  return "worker " + std::to_string(id);
+}
+
+}  // namespace
+
+diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
+  diagnosis d;
+  if (!s.facts || s.ended) return d;
+  std::vector<stall_verdict> stalls;
+  for (const auto& [id, w] : s.workers)
+    if (stands_still(s, id, now, patience_ns))
+      if (const auto v = stall_of(s, id, now)) stalls.push_back(*v);
+  d.stall = root_of(stalls);
+  d.stragglers = stragglers_of(s);
+  return d;
+}
+
+std::string to_string(const stall_verdict& v, std::int64_t now) {
+  const auto clock = " of clock " + std::to_string(v.clock);
+  auto out = worker(v.worker) + " has stood still for " + seconds(now - v.since_ns) + ": ";
+  if (v.phase == "data") return out + "the source of data layer " + v.layer + " gives no batch";
+  out += "the update of " + v.layer + clock + " (" + v.route + ") is not back";
+  if (v.peer) out += "; it waits for " + worker(*v.peer);
+  if (v.silent_ns > 0)
+    out += ", which has not been heard of for " + seconds(v.silent_ns);
+  else if (v.peer_is_behind)
+    out += ", which has not computed its part yet";
+  if (v.bytes > 0)
+    out +=
+        "; " + fixed(static_cast<double>(v.bytes) / 1e6, 2) + " MB wait in the link between them";
+  return out;
+}
+
+std::string to_string(const straggler_verdict& v) {
+  return worker(v.worker) + " is slow: its kernels take " + fixed(v.ms) +
+         " ms a clock, the median of all workers is " + fixed(v.median_ms) + " ms";
+}
+
+std::string diagnosis_json(const diagnosis& d, std::int64_t now) {
+  std::string out = "{\"text\":[", slow_ones;
+  json_comma next_text, next_slow;
+  if (d.stall) out += next_text() + json_text(to_string(*d.stall, now));
+  for (const auto& v : d.stragglers) {
+    out += next_text() + json_text(to_string(v));
+    slow_ones += next_slow() + ("{\"worker\":" + std::to_string(v.worker)) +
+                 ",\"ms\":" + json_number(v.ms) + ",\"median_ms\":" + json_number(v.median_ms) +
+                 "}";
+  }
+  out += "]";
+  if (d.stall) {
+    const auto& v = *d.stall;
+    out += ",\"stall\":{\"worker\":" + std::to_string(v.worker) +
+           ",\"clock\":" + std::to_string(v.clock) + ",\"layer\":" + json_text(v.layer) +
+           ",\"phase\":" + json_text(v.phase) + ",\"route\":" + json_text(v.route);
+    if (v.peer) out += ",\"peer\":" + std::to_string(*v.peer);
+    out += ",\"bytes\":" + std::to_string(v.bytes) +
+           ",\"since_ms\":" + std::to_string((now - v.since_ns) / 1000000) + "}";
+  }
+  return out + ",\"stragglers\":[" + slow_ones + "]}";
+}
+
+bool stall_doctor::is_new(const std::string& verdict, std::int64_t now) {
+  const auto [at, fresh] = said_.try_emplace(verdict, now);
+  const bool again = !fresh && now - at->second > said_again_ns;
+  at->second = now;
+  return fresh || again;
+}
+
+void stall_doctor::look(cluster_view& view, std::int64_t now) {
+  const auto d = view.read([&](const state& s) { return diagnose(s, now); });
+  if (d.stall) {
+    const auto& v = *d.stall;
+    const auto peer = v.peer ? std::to_string(*v.peer) : "";
+    if (is_new(std::to_string(v.worker) + " " + v.phase + " " + v.layer + " " + peer, now))
+      view.history().note("stall: " + to_string(v, now));
+  }
+  for (const auto& v : d.stragglers)
+    if (is_new("slow " + std::to_string(v.worker), now))
+      view.history().note("straggler: " + to_string(v));
+}
+
+}  // namespace poseidon

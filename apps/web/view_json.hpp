@@ -1,0 +1,56 @@
+// apps/web/view_json.hpp
+//
+// A cluster_view as the page reads it: JSON in the shapes below, the Chrome trace of all nodes, Prometheus' text. Each
+// takes the view's lock once and keeps it for a millisecond or so. Counts are totals since the run began: whoever misses
+// one event loses nothing.
+//
+//   graph    {"schema":1,"run":{..},"rev":..,"groups":[..],"nodes":[{id,name,kind,..}],"edges":[{id,src,dst,kind,..}],"routes":[..]}
+//            of one worker. A node's id is its place among the worker's actors, an edge's its place among the
+//            edges that something has flown along; one that is only planned has id -1. Actors that have ended are left out, with their edges; sums still
+//            hold what they sent. A new "rev": fetch it again.
+//   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..],"doctor":{..}}
+//            what changed, and who stands still (apps/web/diagnosis.hpp)
+//   spans    {"worker":..,"names":[[place,text]],"lanes":[[place,text]],"rows":[[lane,name,phase,begin us,us,clock,bytes]]}
+#pragma once
+#include "actors/telemetry/cluster_view.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace poseidon {
+
+[[nodiscard]] std::string graph_json(const cluster_view& view, std::uint32_t worker);
+
+/// What has changed after revision `since`, which is moved on.
+[[nodiscard]] std::string tick_json(const cluster_view& view, std::uint32_t worker,
+                                    std::uint64_t& since);
+
+struct span_place {
+  std::size_t names = 0, lanes = 0;
+  std::uint64_t spans = 0;
+};
+/// The spans after `from`, which is moved on, at most `most`, the newest. Empty if there is none.
+[[nodiscard]] std::string spans_json(const cluster_view& view, std::uint32_t worker,
+                                     span_place& from, std::size_t most);
+
+/// A trace of all nodes for Perfetto, times in this node's clock; the last `clocks` clocks, 0 for all that is kept.
+[[nodiscard]] std::string chrome_trace_json(const cluster_view& view, std::uint64_t clocks);
+
+/// The text format of Prometheus: counters by layer and route, by link, by worker.
+[[nodiscard]] std::string prometheus_text(const cluster_view& view);
+
+/// {"graph":..,"tick":..,"history":..}: what a finished run's trace file holds besides its spans, so that the page can
+/// show it again.
+[[nodiscard]] std::string recording_json(const cluster_view& view);
+
+/// The same for people, a screen of text: how far the run is, its members, who waits for whom.
+[[nodiscard]] std::string status_text(const cluster_view& view);
+
+/// The same for programs, on one line: {"phase":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
+/// "hidden":..,"workers":[{..}],"doctor":{..}}. What is not known is null.
+[[nodiscard]] std::string status_json(const cluster_view& view);
+
+/// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
+[[nodiscard]] std::string health_json(const cluster_view& view);
+
+}  // namespace poseidon

@@ -1,0 +1,124 @@
+// cpu/layers/eltwise.cpp - Eltwise: SUM with coefficients, PROD, MAX over two or more bottoms of one
+// shape.
+#include "cpu/fusion.hpp"
+#include "cpu/layer.hpp"
+
+#include <cstring>
+
+namespace poseidon::cpu {
+namespace {
+
+using operation = ::caffe::EltwiseParameter;
+
+class eltwise_kernel final : public kernel {
+ public:
+  explicit eltwise_kernel(const layer_context& c)
+      : how_(c.layer.spec.eltwise_param().operation()), top_(&c.top(0)) {
+    const auto& p = c.layer.spec.eltwise_param();
+    for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i) {
+      bottoms_.push_back({view(c.bottom(i), part::data, top_->form),
+                          {},
+                          p.coeff_size() > 0 ? p.coeff(static_cast<int>(i)) : 1.0f});
+      if (c.wants_diff(i)) bottoms_.back().dx = view(c.bottom(i), part::diff, top_->form);
+    }
+    if (c.in_place() && c.layer.needs_backward && how_ != operation::SUM) {
+      c.refuse("only SUM can work in place: the others need their bottoms for backward.");
+    }
+    if (how_ == operation::MAX) winner_.resize(top_->stored());
+    if (const auto relu = relu_in_place_after(c); relu && how_ == operation::SUM) {
+      relu_slope_ = relu->slope;
+      c.state.forward_fused[relu->layer] = true;
+    }
+  }
+
+  void forward(const pass&) override {
+    if (how_ == operation::SUM) return sum();
+    float* y = top_->data;
+    const std::size_t size = top_->stored();
+    for (std::size_t b = 0; b < bottoms_.size(); ++b) {
+      const float* x = bottoms_[b].x.load();
+      if (b == 0) {
+        std::copy_n(x, size, y);
+        std::fill(winner_.begin(), winner_.end(), std::uint16_t{0});
+      } else if (how_ == operation::PROD) {
+        for (std::size_t i = 0; i < size; ++i) y[i] *= x[i];
+      } else {
+        for (std::size_t i = 0; i < size; ++i) {
+          // As Caffe: of the first two the second wins a tie, later ones lose theirs.
+          const bool wins = b == 1 ? x[i] >= y[i] : x[i] > y[i];
+          if (wins) y[i] = x[i], winner_[i] = static_cast<std::uint16_t>(b);
+        }
+      }
+    }
+  }
+
+  void backward(const pass&) override {
+    // In place (SUM only) the first bottom's diff is the top's own and goes last.
+    for (std::size_t b = bottoms_.size(); b-- > 0;) {
+      if (bottoms_[b].dx.exists()) write_diff(b);
+    }
+  }
+
+ private:
+  struct operand {
+    view x, dx;
+    float coefficient;
+  };
+
+  /// The first two bottoms in one pass, and a ReLU behind it in the last.
+  void sum() {
+    for (std::size_t b = 1; b < bottoms_.size(); ++b) {
+      const float* before = b == 1 ? bottoms_[0].x.load() : top_->data;
+      const float k = b == 1 ? bottoms_[0].coefficient : 1;
+      if (relu_slope_ && b + 1 == bottoms_.size()) {
+        const float slope = *relu_slope_;
+        add(before, k, b, [slope](float v) { return v > 0 ? v : slope * v; });
+      } else {
+        add(before, k, b, [](float v) { return v; });
+      }
+    }
+  }
+
+  template <class Ending>
+  void add(const float* before, float k_before, std::size_t b, Ending ending) {
+    const float* x = bottoms_[b].x.load();
+    const float k = bottoms_[b].coefficient;
+    float* y = top_->data;
+    const std::size_t size = top_->stored();
+    for (std::size_t i = 0; i < size; ++i) y[i] = ending(k_before * before[i] + k * x[i]);
+  }
+
+  void write_diff(std::size_t b) {
+    const float* dy = top_->diff;
+    float* dx = bottoms_[b].dx.memory();
+    const std::size_t size = top_->stored();
+    const float k = bottoms_[b].coefficient;
+    if (how_ == operation::SUM) {
+      for (std::size_t i = 0; i < size; ++i) dx[i] = k * dy[i];
+    } else if (how_ == operation::MAX) {
+      for (std::size_t i = 0; i < size; ++i) dx[i] = winner_[i] == b ? dy[i] : 0;
+    } else {  // the product of the others, without dividing: a factor may be zero
+      std::memcpy(dx, dy, size * sizeof(float));
+      for (std::size_t o = 0; o < bottoms_.size(); ++o) {
+        if (o == b) continue;
+        const float* x = bottoms_[o].x.load();
+        for (std::size_t i = 0; i < size; ++i) dx[i] *= x[i];
+      }
+    }
+    bottoms_[b].dx.store();
+  }
+
+  operation::EltwiseOp how_;
+  cpu_blob* top_;
+  std::vector<operand> bottoms_;
+  std::vector<std::uint16_t> winner_;
+  std::optional<float> relu_slope_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_eltwise(const layer_context& c) {
+  return std::make_unique<eltwise_kernel>(c);
+}
+
+}  // namespace poseidon::cpu

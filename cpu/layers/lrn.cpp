@@ -1,0 +1,114 @@
+// cpu/layers/lrn.cpp - local response normalisation, in the layout of the bottom: across channels our own, else oneDNN's.
+#include "cpu/kernels/lrn_across.hpp"
+#include "cpu/layer.hpp"
+
+namespace poseidon::cpu {
+namespace {
+
+class across_kernel final : public kernel {
+ public:
+  explicit across_kernel(const layer_context& c)
+      : x_(c.bottom(0), part::data, c.bottom(0).form),
+        y_(c.top(0), part::data, c.bottom(0).form),
+        products_(c.bottom(0).form, image_of(c.bottom_shape(0)), numbers_of(c)) {
+    if (!c.wants_diff(0)) return;
+    dx_ = view(c.bottom(0), part::diff, c.bottom(0).form);
+    dy_ = view(c.top(0), part::diff, c.bottom(0).form);
+  }
+
+  void forward(const pass&) override {
+    products_.forward(x_.load(), y_.memory());
+    y_.store();
+  }
+
+  void backward(const pass&) override {
+    if (!dx_.exists()) return;
+    products_.backward(x_.load(), dy_.load(), dx_.memory());
+    dx_.store();
+  }
+
+ private:
+  static lrn_across::numbers numbers_of(const layer_context& c) {
+    const auto& p = c.layer.spec.lrn_param();
+    return {p.local_size(), p.alpha(), p.beta(), p.k()};
+  }
+
+  view x_, y_, dx_, dy_;
+  lrn_across products_;
+};
+
+class lrn_kernel final : public kernel {
+ public:
+  explicit lrn_kernel(const layer_context& c)
+      : x_(c.bottom(0), part::data, c.bottom(0).form), y_(c.top(0), part::data, c.bottom(0).form) {
+    const auto& p = c.layer.spec.lrn_param();
+    const bool within = p.norm_region() == ::caffe::LRNParameter::WITHIN_CHANNEL;
+    const auto how =
+        within ? dnnl::algorithm::lrn_within_channel : dnnl::algorithm::lrn_across_channels;
+    const float k = within ? 1.0f : p.k();  // Caffe ignores k within channels
+    const dnnl_desc d = describe(c.bottom_shape(0), c.bottom(0).form);
+    dnnl_run& run = c.state.dnnl;
+    const bool backward = c.wants_diff(0);
+    const auto kind =
+        backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const dnnl::lrn_forward::primitive_desc f(
+        {kind, how, d, p.local_size(), p.alpha(), p.beta(), k}, run.attributes(), run.engine());
+    forward_ = dnnl_step(run, dnnl::lrn_forward(f), f);
+    forward_.bind(DNNL_ARG_SRC, d);
+    forward_.bind(DNNL_ARG_DST, d);
+    if (!backward) return;
+    const dnnl::lrn_backward::primitive_desc b({how, d, d, p.local_size(), p.alpha(), p.beta(), k},
+                                               run.attributes(), run.engine(), f);
+    backward_ = dnnl_step(run, dnnl::lrn_backward(b), b);
+    backward_.bind(DNNL_ARG_SRC, d);
+    backward_.bind(DNNL_ARG_DIFF_DST, d);
+    backward_.bind(DNNL_ARG_DIFF_SRC, d);
+    if (f.workspace_desc().get_size() != 0) {
+      workspace_ = buffer(f.workspace_desc().get_size() / sizeof(float) + 1);
+      forward_.bind(DNNL_ARG_WORKSPACE, f.workspace_desc());
+      forward_.point(DNNL_ARG_WORKSPACE, workspace_.data());
+      backward_.bind(DNNL_ARG_WORKSPACE, f.workspace_desc());
+      backward_.point(DNNL_ARG_WORKSPACE, workspace_.data());
+    }
+    dx_ = view(c.bottom(0), part::diff, c.bottom(0).form);
+    dy_ = view(c.top(0), part::diff, c.bottom(0).form);
+  }
+
+  void forward(const pass&) override {
+    forward_.point(DNNL_ARG_SRC, x_.load());
+    forward_.point(DNNL_ARG_DST, y_.memory());
+    forward_.run();
+    y_.store();
+  }
+
+  void backward(const pass&) override {
+    if (!dx_.exists()) return;
+    backward_.point(DNNL_ARG_SRC, x_.load());
+    backward_.point(DNNL_ARG_DIFF_DST, dy_.load());
+    backward_.point(DNNL_ARG_DIFF_SRC, dx_.memory());
+    backward_.run();
+    dx_.store();
+  }
+
+ private:
+  dnnl_step forward_, backward_;
+  buffer workspace_;
+  view x_, y_, dx_, dy_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_lrn(const layer_context& c) {
+  if (c.bottom_shape(0).size() != 4) {
+    c.refuse("LRN wants a bottom of 4 axes, this one is " + to_string(c.bottom_shape(0)) + ".");
+  }
+  if (c.in_place())
+    c.refuse("LRN cannot work in place: its backward needs its input. Name the top anew.");
+  // With k = 0 the padding of a layout would be 0/0, which its neighbours sum up.
+  const auto& p = c.layer.spec.lrn_param();
+  if (p.norm_region() == ::caffe::LRNParameter::ACROSS_CHANNELS && p.k() > 0)
+    return std::make_unique<across_kernel>(c);
+  return std::make_unique<lrn_kernel>(c);
+}
+
+}  // namespace poseidon::cpu

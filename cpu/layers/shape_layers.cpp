@@ -1,0 +1,169 @@
+// cpu/layers/shape_layers.cpp - layers that move values without changing them: Flatten, Reshape, Concat,
+// Slice, Silence.
+#include "cpu/axis.hpp"
+#include "cpu/layer.hpp"
+#include "models/net/joined_axis.hpp"
+
+#include <cstring>
+
+namespace poseidon::cpu {
+namespace {
+
+/// Flatten and Reshape: the same plain values under another shape. Memory is shared where the
+/// bottom is plain.
+class reshape_kernel final : public kernel {
+ public:
+  explicit reshape_kernel(const layer_context& c)
+      : in_place_(c.in_place()),
+        bottom_(&c.bottom(0)),
+        top_(&c.top(0)),
+        x_(c.bottom(0), part::data, layout::plain) {
+    if (c.wants_diff(0) && !in_place_) dx_ = view(c.bottom(0), part::diff, layout::plain);
+  }
+  void forward(const pass&) override {
+    if (!in_place_) std::memcpy(top_->data, x_.load(), top_->stored() * sizeof(float));
+  }
+  void backward(const pass&) override {
+    if (!dx_.exists()) return;
+    std::memcpy(dx_.memory(), top_->diff, top_->stored() * sizeof(float));
+    dx_.store();
+  }
+
+ private:
+  bool in_place_;
+  cpu_blob *bottom_, *top_;
+  view x_, dx_;
+};
+
+/// The parts of one blob along an axis, in order: Concat joins them, Slice cuts them.
+class joined_axis {
+ public:
+  joined_axis(const shape& whole, std::size_t axis) : axis_(axis), whole_(whole) {}
+  /// Calls move(offset in the whole, offset in the part, values) for every run of the part at
+  /// `first`.
+  template <class Move>
+  void each_run(const shape& part, std::size_t first, Move move) const {
+    const auto outer = static_cast<std::size_t>(count(part, 0, axis_));
+    const auto run = static_cast<std::size_t>(count(part, axis_, part.size()));
+    const auto whole_run = static_cast<std::size_t>(count(whole_, axis_, whole_.size()));
+    const auto start = first * static_cast<std::size_t>(count(whole_, axis_ + 1, whole_.size()));
+    for (std::size_t o = 0; o < outer; ++o) move(o * whole_run + start, o * run, run);
+  }
+  [[nodiscard]] std::size_t extent(const shape& part) const {
+    return static_cast<std::size_t>(part.at(axis_));
+  }
+
+ private:
+  std::size_t axis_;
+  shape whole_;
+};
+
+/// Concat forward and Slice backward join; Concat backward and Slice forward cut.
+class join_kernel final : public kernel {
+ public:
+  join_kernel(const layer_context& c, bool concat)
+      : concat_(concat),
+        axis_(concat ? c.top_shape(0) : c.bottom_shape(0), joined_axis_of(c.state.graph, c.layer)) {
+    cpu_blob& whole = concat ? c.top(0) : c.bottom(0);
+    const auto& parts = concat ? c.layer.bottoms : c.layer.tops;
+    // Blocked only where no block is cut; then runs lie as in the plain layout.
+    const layout form = c.top(0).form;
+    whole_data_ = view(whole, part::data, form);
+    if (whole.diff != nullptr) whole_diff_ = view(whole, part::diff, form);
+    backward_ = c.layer.needs_backward && c.state.has_backward() && whole.diff != nullptr;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      cpu_blob& b = concat ? c.bottom(i) : c.top(i);
+      piece p{b.extents, first, view(b, part::data, form), {}};
+      const bool diff = concat ? c.wants_diff(i) : c.wants_diff(0) && b.diff != nullptr;
+      if (diff) p.diff = view(b, part::diff, form);
+      first += axis_.extent(*b.extents);
+      pieces_.push_back(std::move(p));
+    }
+    if (!concat && !c.wants_diff(0)) backward_ = false;
+  }
+
+  void forward(const pass&) override {
+    if (concat_) {
+      for (piece& p : pieces_) join(p, whole_data_.memory(), p.data.load());
+      whole_data_.store();
+    } else {
+      const float* whole = whole_data_.load();
+      for (piece& p : pieces_) cut(p, whole, p.data.memory()), p.data.store();
+    }
+  }
+
+  void backward(const pass&) override {
+    if (!backward_) return;
+    if (concat_) {
+      const float* whole = whole_diff_.load();
+      for (piece& p : pieces_) {
+        if (p.diff.exists()) cut(p, whole, p.diff.memory()), p.diff.store();
+      }
+    } else {
+      for (piece& p : pieces_) {
+        if (p.diff.exists()) join(p, whole_diff_.memory(), p.diff.load());
+      }
+      whole_diff_.store();
+    }
+  }
+
+ private:
+  struct piece {
+    const shape* extents;
+    std::size_t first;
+    view data, diff;
+  };
+  void join(const piece& p, float* whole, const float* from) const {
+    axis_.each_run(*p.extents, p.first, [&](std::size_t at, std::size_t own, std::size_t size) {
+      std::memcpy(whole + at, from + own, size * sizeof(float));
+    });
+  }
+  void cut(const piece& p, const float* whole, float* to) const {
+    axis_.each_run(*p.extents, p.first, [&](std::size_t at, std::size_t own, std::size_t size) {
+      std::memcpy(to + own, whole + at, size * sizeof(float));
+    });
+  }
+
+  bool concat_, backward_ = false;
+  joined_axis axis_;
+  view whole_data_, whole_diff_;
+  std::vector<piece> pieces_;
+};
+
+/// Silence swallows its bottoms; their diffs are zero.
+class silence_kernel final : public kernel {
+ public:
+  explicit silence_kernel(const layer_context& c) {
+    for (std::size_t i = 0; i < c.layer.bottoms.size(); ++i) {
+      if (c.wants_diff(i)) bottoms_.push_back(&c.bottom(i));
+    }
+  }
+  void forward(const pass&) override {}
+  void backward(const pass&) override {
+    for (cpu_blob* b : bottoms_) std::memset(b->diff, 0, b->stored() * sizeof(float));
+  }
+
+ private:
+  std::vector<cpu_blob*> bottoms_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_reshape(const layer_context& c) {
+  return std::make_unique<reshape_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_concat(const layer_context& c) {
+  return std::make_unique<join_kernel>(c, true);
+}
+
+std::unique_ptr<kernel> make_slice(const layer_context& c) {
+  return std::make_unique<join_kernel>(c, false);
+}
+
+std::unique_ptr<kernel> make_silence(const layer_context& c) {
+  return std::make_unique<silence_kernel>(c);
+}
+
+}  // namespace poseidon::cpu

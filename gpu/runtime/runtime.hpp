@@ -1,0 +1,145 @@
+// gpu/runtime/runtime.hpp
+//
+// The few things that we ask of a GPU's runtime, in our words. gpu/cuda/ answers with CUDA; gpu/simulated/ with
+// threads and ordinary memory, for tests on machines without a GPU. Which of the two a program has is chosen when it
+// is linked; nobody else knows.
+//
+// A stream executes what is enqueued in order, while the host goes on; streams know nothing of each other but what
+// events say. Nothing here but synchronise() and synchronous copies waits for a device.
+// Errors   All functions throw gpu::error, also for the failure of something enqueued earlier on that device.
+// Threads  Any thread may use any object; two threads that enqueue to one stream have to agree on the order.
+#pragma once
+#include "gpu/runtime/error.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace poseidon::gpu {
+
+struct device_properties {
+  std::string name;          ///< "NVIDIA H200"
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  std::size_t total_bytes = 0, free_bytes = 0;  ///< memory, now
+};
+
+/// What this runtime is: "CUDA 13.0, cuDNN 9.19.0, driver 13.0".
+[[nodiscard]] std::string describe_runtime();
+/// Errors   error_kind::absent, with what is missing and what to do.
+[[nodiscard]] int device_count();
+[[nodiscard]] device_properties properties(int device);
+
+/// What a stream is for: a compute stream goes before the others where the device has to choose.
+enum class stream_use { compute, copy_in, copy_out };
+
+class stream {
+ public:
+  stream(int device, stream_use use);
+  ~stream();  ///< waits for what is enqueued
+  stream(stream&&) noexcept;
+  stream& operator=(stream&&) noexcept;
+
+  [[nodiscard]] int device() const;
+  /// The runtime's own handle, for gpu/runtime/launch.hpp and the libraries.
+  [[nodiscard]] void* native() const;
+
+  struct state;
+  [[nodiscard]] state& get() const { return *state_; }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// Most events only say what comes before what. Those for timing also know when, which costs the device a little.
+enum class event_use { order, timing };
+
+/// A moment in a stream. Starts out as passed.
+class event {
+ public:
+  explicit event(int device, event_use use = event_use::order);
+  ~event();
+  event(event&&) noexcept;
+  event& operator=(event&&) noexcept;
+
+  struct state;
+  [[nodiscard]] state& get() const { return *state_; }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// `e` is from now on the moment when everything enqueued to `s` so far has been executed. Who waits for an older
+/// moment of `e` already goes on waiting for that one.
+void record(event& e, stream& s);
+/// What is enqueued to `s` from now on begins after `e` as it was recorded last.
+void wait(stream& s, const event& e);
+/// The calling thread waits for `e`. For the reaper, and for reads outside of the training loop.
+/// Errors   gpu::error if something before `e` in its stream has failed.
+void synchronise(const event& e);
+/// Between two moments of one device, by its own clock. Both are for timing, have been recorded, and have passed.
+/// Errors   gpu::error (misused) if that is not so.
+[[nodiscard]] double milliseconds_between(const event& from, const event& to);
+
+/// The calling thread waits for everything enqueued to `s` so far. Outside of the training loop.
+inline void finish(stream& s) {
+  event over(s.device());
+  record(over, s);
+  synchronise(over);
+}
+
+/// Memory of a device. Allocating and freeing may wait for the device: only outside of the training loop, and when
+/// nothing that uses the memory is enqueued any more.
+class device_memory {
+ public:
+  device_memory() = default;  ///< none
+  device_memory(int device, std::size_t bytes);
+  ~device_memory();
+  device_memory(device_memory&&) noexcept;
+  device_memory& operator=(device_memory&&) noexcept;
+
+  [[nodiscard]] std::byte* bytes() const { return bytes_; }
+  [[nodiscard]] float* floats() const { return reinterpret_cast<float*>(bytes_); }
+  [[nodiscard]] std::size_t size() const { return size_; }  ///< bytes
+
+ private:
+  int device_ = 0;
+  std::byte* bytes_ = nullptr;  // aligned to 256
+  std::size_t size_ = 0;
+};
+
+/// Host memory that every device copies to and from by itself.
+class pinned_memory {
+ public:
+  pinned_memory() = default;
+  explicit pinned_memory(std::size_t bytes);
+  ~pinned_memory();
+  pinned_memory(pinned_memory&&) noexcept;
+  pinned_memory& operator=(pinned_memory&&) noexcept;
+
+  [[nodiscard]] std::byte* bytes() const { return bytes_; }
+  [[nodiscard]] float* floats() const { return reinterpret_cast<float*>(bytes_); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  std::byte* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Enqueue a copy of `bytes`. Between pinned memory and a device, and within a device, they return at once and both
+/// sides have to stay as they are until it has been executed; with other host memory they return when it has been
+/// read or written, which may be after everything else in the stream.
+void copy_to_device(stream& s, void* to, const void* from, std::size_t bytes);
+void copy_to_host(stream& s, void* to, const void* from, std::size_t bytes);
+void copy_within_device(stream& s, void* to, const void* from, std::size_t bytes);
+/// Lets streams of `device` copy to memory of `other` by themselves from now on, if this machine can do that: says
+/// whether. Within one device it always can.
+[[nodiscard]] bool enable_copies(int device, int other);
+/// From the memory of one device to that of another, enqueued to a stream of either. Without enable_copies() it goes
+/// through the host.
+void copy_between_devices(stream& s, void* to, int to_device, const void* from, int from_device,
+                          std::size_t bytes);
+/// Enqueues to set bytes to zero.
+void clear(stream& s, void* to, std::size_t bytes);
+
+}  // namespace poseidon::gpu

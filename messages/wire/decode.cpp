@@ -1,0 +1,272 @@
+// messages/wire/decode.cpp - Cap'n Proto to frames: every size is compared before anything is copied.
+#include "messages/wire/at_most.hpp"
+#include "messages/wire/codec.hpp"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "wire.capnp.h"
+
+namespace poseidon {
+namespace {
+
+std::string text(std::string_view kind, std::string_view field, capnp::Text::Reader t) {
+  at_most(kind, std::string(field) + "'s length", t.size(), max_text_bytes);
+  return {t.cStr(), t.size()};
+}
+
+std::string blob(capnp::Data::Reader d) {
+  return {reinterpret_cast<const char*>(d.begin()), d.size()};
+}
+
+template <class Routes>
+std::vector<std::uint8_t> read_routes(std::string_view kind, Routes routes) {
+  at_most(kind, "number of routes", routes.size(), max_parameters);
+  std::vector<std::uint8_t> out;
+  for (const auto route : routes) {
+    at_most(kind, "route", route, 1);
+    out.push_back(route);
+  }
+  return out;
+}
+
+frame_header read(wire::ChangeRoutes::Reader r) {
+  frames::change_routes c{clock_id{r.getClock()}, read_routes("change_routes", r.getRoutes()),
+                          text("change_routes", "why", r.getWhy())};
+  if (c.routes.empty())
+    throw bad_frame("change_routes", "number of routes", "0", "that of the net's parameters");
+  return c;
+}
+
+frame_header read(wire::Outflow::Reader r) {
+  const auto rate = r.getMbitS();
+  if (!std::isfinite(rate) || rate <= 0)
+    throw bad_frame("outflow", "Mbit/s", std::to_string(rate), "a positive number");
+  return frames::outflow{rate, r.getProbed()};
+}
+
+std::uint32_t read_replicas(std::string_view kind, std::uint32_t replicas) {
+  at_most(kind, "replicas", replicas, max_replicas);
+  if (replicas == 0) throw bad_frame(kind, "replicas", "0", "1 or more");
+  return replicas;
+}
+
+frame_header read(wire::MemberReady::Reader r) {
+  return frames::member_ready{worker_id{r.getWorker()},
+                              read_replicas("member_ready", r.getReplicas())};
+}
+
+frame_header read(wire::NetTimed::Reader r) {
+  const auto rate = r.getSamplesPerSecond();
+  if (!std::isfinite(rate) || rate < 0)
+    throw bad_frame("net_timed", "samples per second", std::to_string(rate), "0 or more");
+  return frames::net_timed{read_replicas("net_timed", r.getReplicas()), rate};
+}
+
+std::vector<frames::share> read_shares(capnp::List<wire::Share>::Reader shares,
+                                       std::size_t members) {
+  std::vector<frames::share> out;
+  if (shares.size() != 0 && shares.size() != members)
+    throw bad_frame("view", "number of shares", std::to_string(shares.size()),
+                    "0, or that of the members, " + std::to_string(members));
+  for (const auto s : shares) {
+    const auto replicas = read_replicas("view", s.getReplicas());
+    at_most("view", "samples of a share", s.getSamples(), max_share_samples);
+    if (s.getSamples() < replicas)
+      throw bad_frame("view", "samples of a share", std::to_string(s.getSamples()),
+                      "one for each of its " + std::to_string(replicas) + " replicas, at least");
+    out.push_back({s.getSamples(), replicas});
+  }
+  return out;
+}
+
+frame_header read(wire::View::Reader r) {
+  frames::view v;
+  v.epoch = r.getEpoch();
+  v.you = worker_id{r.getYou()};
+  const auto members = r.getMembers();
+  at_most("view", "number of members", members.size(), max_members);
+  if (r.getYou() >= members.size()) {
+    throw bad_frame("view", "you", std::to_string(r.getYou()),
+                    "less than the number of members, " + std::to_string(members.size()));
+  }
+  for (const auto m : members) v.members.push_back(text("view", "member", m));
+  v.solver = blob(r.getSolver());
+  v.seed = r.getSeed();
+  v.first_clock = clock_id{r.getFirstClock()};
+  v.first_sample = r.getFirstSample();
+  v.test_phases = r.getTestPhases();
+  v.routes = read_routes("view", r.getRoutes());
+  const auto formats = r.getWire();
+  at_most("view", "number of wire formats", formats.size(), max_parameters);
+  for (const auto format : formats) {
+    at_most("view", "wire format", format, 2);
+    v.wire.push_back(format);
+  }
+  v.watched = r.getWatched();
+  v.routes_follow_links = r.getRoutesFollowLinks();
+  const auto reasons = r.getReasons();
+  at_most("view", "number of reasons", reasons.size(), max_parameters);
+  for (const auto why : reasons) v.reasons.push_back(text("view", "reason", why));
+  v.replicas = r.getReplicas();
+  at_most("view", "replicas", v.replicas, max_replicas);
+  v.shares = read_shares(r.getShares(), v.members.size());
+  return v;
+}
+
+frame_header read(wire::WorkerReport::Reader r) {
+  frames::worker_report w;
+  w.clock = clock_id{r.getClock()};
+  w.test_net = r.getTestNet();
+  if (w.test_net < -1 || w.test_net >= static_cast<int>(max_test_nets)) {
+    throw bad_frame("worker_report", "test net", std::to_string(w.test_net),
+                    "-1 to " + std::to_string(max_test_nets - 1));
+  }
+  w.passes = r.getPasses();
+  const auto sums = r.getSums();
+  at_most("worker_report", "number of sums", sums.size(), max_report_values);
+  w.sums.reserve(sums.size());
+  for (const double sum : sums) w.sums.push_back(sum);
+  w.images = r.getImages();
+  w.communication_ns = r.getCommunicationNs();
+  w.exposed_ns = r.getExposedNs();
+  return w;
+}
+
+frame_header read(wire::Frame::Reader frame) {
+  switch (frame.which()) {
+    case wire::Frame::HEARTBEAT:
+      return frames::heartbeat{};
+    case wire::Frame::VIEW:
+      return read(frame.getView());
+    case wire::Frame::MEMBER_READY:
+      return read(frame.getMemberReady());
+    case wire::Frame::START_TRAINING:
+      return frames::start_training{};
+    case wire::Frame::PUSH_GRADIENT: {
+      const auto r = frame.getPushGradient();
+      return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}};
+    }
+    case wire::Frame::FRESH_PARAMETERS: {
+      const auto r = frame.getFreshParameters();
+      return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()}};
+    }
+    case wire::Frame::INSTALL_HISTORY: {
+      const auto r = frame.getInstallHistory();
+      return frames::install_history{chunk_id{r.getChunk()}, r.getSlot(), r.getFirst()};
+    }
+    case wire::Frame::GATHER_HISTORY:
+      return frames::gather_history{version_id{frame.getGatherHistory().getVersion()}};
+    case wire::Frame::HISTORY: {
+      const auto r = frame.getHistory();
+      return frames::history{chunk_id{r.getChunk()}, r.getSlot(), version_id{r.getVersion()}};
+    }
+    case wire::Frame::WORKER_REPORT:
+      return read(frame.getWorkerReport());
+    case wire::Frame::STOP_REQUESTED:
+      return frames::stop_requested{
+          text("stop_requested", "reason", frame.getStopRequested().getReason())};
+    case wire::Frame::STOP_AFTER: {
+      const auto r = frame.getStopAfter();
+      return frames::stop_after{clock_id{r.getClock()},
+                                text("stop_after", "reason", r.getReason())};
+    }
+    case wire::Frame::WORKER_DONE: {
+      const auto r = frame.getWorkerDone();
+      return frames::worker_done{worker_id{r.getWorker()}, version_id{r.getVersion()}};
+    }
+    case wire::Frame::GRADIENT_SQUARES:
+      return frames::gradient_squares{clock_id{frame.getGradientSquares().getClock()}};
+    case wire::Frame::FACTORS: {
+      const auto r = frame.getFactors();
+      return frames::factors{layer_id{r.getLayer()}, clock_id{r.getClock()}, r.getRows(),
+                             r.getFirst()};
+    }
+    case wire::Frame::PROBE:
+      return frames::probe{frame.getProbe().getRound(), frame.getProbe().getLast()};
+    case wire::Frame::PROBE_HEARD:
+      return frames::probe_heard{frame.getProbeHeard().getRound()};
+    case wire::Frame::WATCH: {
+      const auto r = frame.getWatch();
+      if (r.getIntervalMs() < min_report_ms || r.getIntervalMs() > max_report_ms)
+        throw bad_frame("watch", "interval in ms", std::to_string(r.getIntervalMs()),
+                        std::to_string(min_report_ms) + " to " + std::to_string(max_report_ms));
+      return frames::watch{r.getSentNs(), r.getIntervalMs()};
+    }
+    case wire::Frame::REPORT:
+      return frames::report{};
+    case wire::Frame::HOLD_TRAINING:
+      return frames::hold_training{};
+    case wire::Frame::WORKER_STANDS: {
+      const auto r = frame.getWorkerStands();
+      return frames::worker_stands{worker_id{r.getWorker()}, clock_id{r.getClock()},
+                                   r.getDrained()};
+    }
+    case wire::Frame::CHANGE_ROUTES:
+      return read(frame.getChangeRoutes());
+    case wire::Frame::REBUILD_GRAPH:
+      return frames::rebuild_graph{};
+    case wire::Frame::OUTFLOW:
+      return read(frame.getOutflow());
+    case wire::Frame::TIME_NET: {
+      const auto r = frame.getTimeNet();
+      return frames::time_net{blob(r.getSolver()), r.getSeed(), r.getMeasure()};
+    }
+    case wire::Frame::NET_TIMED:
+      return read(frame.getNetTimed());
+    case wire::Frame::GOODBYE:
+      return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
+  }
+  throw bad_frame("frame", "kind", std::to_string(static_cast<unsigned>(frame.which())),
+                  "at most " + std::to_string(std::variant_size_v<frame_header> - 1) +
+                      " (the peer may be a newer build)");
+}
+
+// Reads an untrusted message that lies in whole, aligned words.
+decoded_header decode_words(kj::ArrayPtr<const capnp::word> words) {
+  capnp::ReaderOptions bounds;
+  // Each word once, plus what Cap'n Proto counts for empty list elements: a message cannot make us
+  // work for longer than it is.
+  bounds.traversalLimitInWords = words.size() + 64;
+  bounds.nestingLimit = 8;
+  try {
+    capnp::FlatArrayMessageReader message(words, bounds);
+    const auto frame = message.getRoot<wire::Frame>();
+    decoded_header d{
+        {worker_id{frame.getFrom()}, frame.getPayloadBytes(), frame.getPayloadChecksum()},
+        read(frame)};
+    const auto kind = kind_name(d.header);
+    if (!carries_nets(d.header))
+      at_most(kind, "header size", words.size() * sizeof(capnp::word), max_header_bytes);
+    at_most(kind, "payload size", d.payload_bytes, has_payload(d.header) ? max_payload_bytes : 0);
+    return d;
+  } catch (const kj::Exception& e) {
+    throw bad_frame("frame", "header", e.getDescription().cStr(), "a Cap'n Proto Frame");
+  }
+}
+
+}  // namespace
+
+decoded_header decode_header(std::span<const std::byte> bytes) {
+  if (bytes.empty() || bytes.size() % sizeof(capnp::word) != 0) {
+    throw bad_frame("frame", "header size", std::to_string(bytes.size()),
+                    "a positive multiple of 8");
+  }
+  at_most("frame", "header size", bytes.size(), max_view_bytes);
+  const auto count = bytes.size() / sizeof(capnp::word);
+  std::array<capnp::word, 64> small;
+  if (count <= small.size()) {  // the caller's bytes need not be aligned; a copy of 100 bytes is
+    std::memcpy(small.data(), bytes.data(), bytes.size());
+    return decode_words(kj::arrayPtr(small.data(), count));
+  }
+  auto large = kj::heapArray<capnp::word>(count);
+  std::memcpy(large.begin(), bytes.data(), bytes.size());
+  return decode_words(large);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,206 @@
+// messages/wire/encode.cpp - frames to Cap'n Proto: every kind is written here, and nowhere else.
+#include "messages/wire/codec.hpp"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/io.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+#include "wire.capnp.h"
+
+namespace poseidon {
+namespace {
+
+template <class... Fs>
+struct overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+overloaded(Fs...) -> overloaded<Fs...>;
+
+kj::ArrayPtr<const kj::byte> bytes_of(const std::string& s) {
+  return {reinterpret_cast<const kj::byte*>(s.data()), s.size()};
+}
+
+capnp::Text::Reader text_of(const std::string& s) {
+  return {s.c_str(), s.size()};
+}
+
+// Our own reasons can be long (a chain of causes); their start says what happened.
+template <class Builder>
+void write_reason(Builder w, const std::string& text) {
+  const auto size = std::min(text.size(), max_text_bytes);
+  std::memcpy(w.initReason(static_cast<unsigned>(size)).begin(), text.data(), size);
+}
+
+void write(wire::View::Builder w, const frames::view& v) {
+  w.setEpoch(v.epoch);
+  w.setYou(value(v.you));
+  auto members = w.initMembers(static_cast<unsigned>(v.members.size()));
+  for (unsigned i = 0; i < members.size(); ++i) members.set(i, text_of(v.members[i]));
+  w.setSolver(bytes_of(v.solver));
+  w.setSeed(v.seed);
+  w.setFirstClock(value(v.first_clock));
+  w.setFirstSample(v.first_sample);
+  w.setTestPhases(v.test_phases);
+  auto routes = w.initRoutes(static_cast<unsigned>(v.routes.size()));
+  for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, v.routes[i]);
+  auto formats = w.initWire(static_cast<unsigned>(v.wire.size()));
+  for (unsigned i = 0; i < formats.size(); ++i) formats.set(i, v.wire[i]);
+  w.setWatched(v.watched);
+  w.setRoutesFollowLinks(v.routes_follow_links);
+  auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
+  for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
+  w.setReplicas(v.replicas);
+  auto shares = w.initShares(static_cast<unsigned>(v.shares.size()));
+  for (unsigned i = 0; i < shares.size(); ++i) {
+    shares[i].setSamples(v.shares[i].samples);
+    shares[i].setReplicas(v.shares[i].replicas);
+  }
+}
+
+void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
+  w.setClock(value(r.clock));
+  w.setTestNet(r.test_net);
+  w.setPasses(r.passes);
+  auto sums = w.initSums(static_cast<unsigned>(r.sums.size()));
+  for (unsigned i = 0; i < sums.size(); ++i) sums.set(i, r.sums[i]);
+  w.setImages(r.images);
+  w.setCommunicationNs(r.communication_ns);
+  w.setExposedNs(r.exposed_ns);
+}
+
+void write(wire::Frame::Builder frame, const frame_header& h) {
+  std::visit(overloaded{
+                 [&](const frames::heartbeat&) { frame.setHeartbeat(); },
+                 [&](const frames::view& f) { write(frame.initView(), f); },
+                 [&](const frames::member_ready& f) {
+                   auto w = frame.initMemberReady();
+                   w.setWorker(value(f.worker));
+                   w.setReplicas(f.replicas);
+                 },
+                 [&](const frames::start_training&) { frame.setStartTraining(); },
+                 [&](const frames::push_gradient& f) {
+                   auto w = frame.initPushGradient();
+                   w.setChunk(value(f.chunk));
+                   w.setClock(value(f.clock));
+                 },
+                 [&](const frames::fresh_parameters& f) {
+                   auto w = frame.initFreshParameters();
+                   w.setChunk(value(f.chunk));
+                   w.setVersion(value(f.version));
+                 },
+                 [&](const frames::install_history& f) {
+                   auto w = frame.initInstallHistory();
+                   w.setChunk(value(f.chunk));
+                   w.setSlot(f.slot);
+                   w.setFirst(f.first);
+                 },
+                 [&](const frames::gather_history& f) {
+                   frame.initGatherHistory().setVersion(value(f.version));
+                 },
+                 [&](const frames::history& f) {
+                   auto w = frame.initHistory();
+                   w.setChunk(value(f.chunk));
+                   w.setSlot(f.slot);
+                   w.setVersion(value(f.version));
+                 },
+                 [&](const frames::worker_report& f) { write(frame.initWorkerReport(), f); },
+                 [&](const frames::stop_requested& f) {
+                   write_reason(frame.initStopRequested(), f.reason);
+                 },
+                 [&](const frames::stop_after& f) {
+                   auto w = frame.initStopAfter();
+                   w.setClock(value(f.clock));
+                   write_reason(w, f.reason);
+                 },
+                 [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },
+                 [&](const frames::worker_done& f) {
+                   auto w = frame.initWorkerDone();
+                   w.setWorker(value(f.worker));
+                   w.setVersion(value(f.version));
+                 },
+                 [&](const frames::gradient_squares& f) {
+                   frame.initGradientSquares().setClock(value(f.clock));
+                 },
+                 [&](const frames::factors& f) {
+                   auto w = frame.initFactors();
+                   w.setLayer(value(f.layer));
+                   w.setClock(value(f.clock));
+                   w.setRows(f.rows);
+                   w.setFirst(f.first);
+                 },
+                 [&](const frames::probe& f) {
+                   auto w = frame.initProbe();
+                   w.setRound(f.round);
+                   w.setLast(f.last);
+                 },
+                 [&](const frames::probe_heard& f) { frame.initProbeHeard().setRound(f.round); },
+                 [&](const frames::watch& f) {
+                   auto w = frame.initWatch();
+                   w.setSentNs(f.sent_ns);
+                   w.setIntervalMs(f.interval_ms);
+                 },
+                 [&](const frames::report&) { frame.setReport(); },
+                 [&](const frames::hold_training&) { frame.setHoldTraining(); },
+                 [&](const frames::worker_stands& f) {
+                   auto w = frame.initWorkerStands();
+                   w.setWorker(value(f.worker));
+                   w.setClock(value(f.clock));
+                   w.setDrained(f.drained);
+                 },
+                 [&](const frames::change_routes& f) {
+                   auto w = frame.initChangeRoutes();
+                   w.setClock(value(f.clock));
+                   auto routes = w.initRoutes(static_cast<unsigned>(f.routes.size()));
+                   for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, f.routes[i]);
+                   w.setWhy(text_of(f.why));
+                 },
+                 [&](const frames::rebuild_graph&) { frame.setRebuildGraph(); },
+                 [&](const frames::outflow& f) {
+                   auto w = frame.initOutflow();
+                   w.setMbitS(f.mbit_s);
+                   w.setProbed(f.probed);
+                 },
+                 [&](const frames::time_net& f) {
+                   auto w = frame.initTimeNet();
+                   w.setSolver(bytes_of(f.solver));
+                   w.setSeed(f.seed);
+                   w.setMeasure(f.measure);
+                 },
+                 [&](const frames::net_timed& f) {
+                   auto w = frame.initNetTimed();
+                   w.setReplicas(f.replicas);
+                   w.setSamplesPerSecond(f.samples_s);
+                 },
+             },
+             h);
+}
+
+}  // namespace
+
+void encode_header(const frame_header& h, const envelope& e, std::vector<std::byte>& out) {
+  std::array<capnp::word, 128> first_segment{};  // enough for all but a view: no allocation
+  capnp::MallocMessageBuilder message(kj::arrayPtr(first_segment.data(), first_segment.size()));
+  auto frame = message.initRoot<wire::Frame>();
+  frame.setFrom(value(e.from));
+  frame.setPayloadBytes(static_cast<std::uint32_t>(e.payload_bytes));
+  frame.setPayloadChecksum(e.payload_checksum);
+  write(frame, h);
+  const auto bytes = capnp::computeSerializedSizeInWords(message) * sizeof(capnp::word);
+  const auto limit = carries_nets(h) ? max_view_bytes : max_header_bytes;
+  if (bytes > limit) {
+    throw std::length_error(std::string(kind_name(h)) + " takes " + std::to_string(bytes) +
+                            " bytes on the wire, a node reads at most " + std::to_string(limit) +
+                            ". The solver and net files are too large to send.");
+  }
+  out.resize(bytes);
+  kj::ArrayOutputStream stream({reinterpret_cast<kj::byte*>(out.data()), out.size()});
+  capnp::writeMessage(stream, message);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,95 @@
+// messages/wire/handshake.hpp
+//
+// Who is on the other end? Both sides of a new connection prove that they know the cluster's token
+// before anything else is read from it. Fixed sizes, no parser: this is all that a stranger can
+// reach.
+//
+//   both      hello    magic "POSEIDON", wire version, whether a token is set, build, 32 random bytes
+//   dialer    proof    who it is, HMAC-SHA256(token; "dialer" | both hellos | who it is)
+//   acceptor  proof    the same with "acceptor", only after it has found the dialer's to be right
+//   dialer    welcome  after it has found the acceptor's to be right; both may speak frames now
+//
+// Instead of its next part either side may say `refused` and why, without a word about the token.
+// The hellos hold the random bytes of both sides and both versions, so an old proof is worth
+// nothing, and the role in it keeps a stranger from handing a side its own. The dialer proves
+// first: whoever merely connects gets nothing that a token could be guessed from. An attacker whom
+// we dial does, so a token should be long and random. Frames themselves are not encrypted: TLS is a
+// later matter.
+//
+// The first 12 bytes of a hello keep their meaning for ever, so that any two versions can tell each
+// other.
+#pragma once
+#include "messages/wire/codec.hpp"
+#include "messages/wire/socket.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace poseidon {
+
+/// Who a node says it is. Trusted once its proof is right.
+struct link_identity {
+  std::string
+      listen_address;  ///< "host:port" where it accepts links. A node that listens on every address
+                       ///< sends an empty host; the other side fills in the host that it sees.
+  worker_id worker = no_worker;  ///< no_worker: joins now, has none yet
+  std::uint64_t epoch = 0;       ///< of the view that it is in; 0: none yet
+};
+
+struct handshake_options {
+  std::string token;  ///< the cluster's secret; empty: none is configured here
+  std::string build;  ///< this program's release, for error texts: "0.1.0"
+  link_identity self;
+  std::chrono::milliseconds limit{5000};           ///< for the whole of it
+  std::uint32_t version = wire_version;            ///< tests set another
+  std::shared_ptr<const wake_up> stop;             ///< ends waits of the dialing side; may be empty
+  std::function<void(const std::string&)> detail;  ///< told each step, by any thread; may be empty
+};
+
+enum class refusal : std::uint8_t {
+  wrong_token = 1,
+  token_missing = 2,  ///< one side has a token, the other none
+  other_version = 3,
+  not_poseidon = 4,  ///< what came is no hello
+  silent = 5,
+  closed = 6,
+  bad_identity = 7,
+  busy = 8,  ///< too many connections are being checked already
+};
+
+/// Errors of a handshake: one line that names the peer, what it sent, what was expected, what to
+/// do.
+struct handshake_error : std::runtime_error {
+  handshake_error(refusal why, const std::string& text) : std::runtime_error(text), why(why) {}
+  refusal why;
+};
+
+enum class handshake_role { dialer, acceptor };
+
+/// Runs the handshake on a fresh connection, blocking up to options.limit. On return both sides
+/// have proved themselves and the stream stands at its first frame. Errors   handshake_error. The
+/// peer has been told (refused) where it could understand it; the caller closes.
+[[nodiscard]] link_identity shake_hands(tcp_socket& s, handshake_role role,
+                                        const handshake_options& options);
+
+/// Tells a peer that nobody has time for it (refusal::busy). Never throws, never blocks for long.
+void refuse_busy(tcp_socket& s) noexcept;
+
+/// An authenticated connection.
+struct link_connection {
+  std::shared_ptr<tcp_socket> socket;
+  link_identity peer;
+};
+
+/// Connects and shakes hands, blocking. While nobody listens yet (or the other side is busy) it
+/// tries again until `patience` is over; whatever waiting cannot mend (wrong token, other version)
+/// ends it at once. Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
+[[nodiscard]] link_connection dial(const host_port& to, const handshake_options& options,
+                                   std::chrono::milliseconds patience);
+
+}  // namespace poseidon

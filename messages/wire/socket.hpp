@@ -1,0 +1,138 @@
+// messages/wire/socket.hpp - TCP as the links need it: blocking, gathered, and stoppable from another
+// thread.
+#pragma once
+#include "messages/wire/host_port.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/uio.h>
+
+namespace poseidon {
+
+/// What went wrong with a socket, as a line for the user.
+struct socket_error : std::runtime_error {
+  socket_error(const std::string& text, int error) : std::runtime_error(text), error(error) {}
+  int error;  ///< errno
+};
+
+/// Ends waits on the network: while it is set, whoever waits with it stops waiting. Any thread.
+class wake_up {
+ public:
+  wake_up();  ///< Errors   socket_error: no descriptors left
+  ~wake_up();
+  wake_up(const wake_up&) = delete;
+  wake_up& operator=(const wake_up&) = delete;
+
+  void set() noexcept;
+  void clear() noexcept;
+  /// Waits until it is set, at most `limit`. Returns  whether it is set.
+  [[nodiscard]] bool wait(std::chrono::milliseconds limit) const noexcept;
+  [[nodiscard]] int descriptor() const { return fd_; }
+
+ private:
+  int fd_;  // an eventfd
+};
+
+/// A TCP connection. One thread may read while another writes; any thread may shut it down, which
+/// wakes both.
+class tcp_socket {
+ public:
+  tcp_socket(int fd, std::string peer) noexcept;  ///< takes the descriptor over
+  ~tcp_socket();
+  tcp_socket(const tcp_socket&) = delete;
+  tcp_socket& operator=(const tcp_socket&) = delete;
+
+  /// The other end as a number: "10.0.0.7:53412".
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  /// Writes all of it in order, blocking. `parts` is used up.
+  /// Errors   socket_error; how much was written is unknown then.
+  void write(std::span<iovec> parts);
+  void write(std::span<const std::byte> bytes);
+  /// Writes in order as long as the other side takes something at least every write_patience.
+  /// Returns  what is left of `parts`, which are used up as far as they were written.
+  /// Errors   socket_error.
+  [[nodiscard]] std::span<iovec> write_some(std::span<iovec> parts);
+  static constexpr std::chrono::milliseconds write_patience{100};
+
+  /// Reads what is there into `parts`, at least a byte, blocking at most `limit`. 0: the peer has
+  /// closed. Returns nothing if the limit has passed. Errors   socket_error.
+  /// `surely`: so many bytes will come, whatever else does. If they are many it sleeps until those of a tenth of a
+  /// millisecond are there: a thread that is woken for every segment spends more time being woken than copying.
+  [[nodiscard]] std::optional<std::size_t> read_some(std::span<iovec> parts,
+                                                     std::chrono::milliseconds limit,
+                                                     std::size_t surely = 1);
+  /// Reads exactly `bytes`, all of it before `deadline`. 0 or fewer bytes than asked: the peer has
+  /// closed; nothing: the deadline has passed. `stop` ends it. Errors   socket_error, ECANCELED
+  /// if stopped.
+  [[nodiscard]] std::optional<std::size_t> read_exactly(
+      std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
+      const wake_up* stop = nullptr);
+
+  void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
+  void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
+
+  [[nodiscard]] int descriptor() const { return fd_; }
+
+ private:
+  /// How fast bytes come, over the last few milliseconds.
+  class inflow {
+   public:
+    void add(std::size_t bytes, std::chrono::steady_clock::time_point now);
+    [[nodiscard]] std::size_t worth_a_wake() const;
+
+   private:
+    static constexpr std::chrono::milliseconds window{2};
+    std::size_t bytes_ = 0;
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+    double rate_ = 0;  // bytes/s
+  };
+
+  int fd_;
+  std::string peer_;
+  std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
+  int wakes_for_ = 1;                         // bytes; the same
+  inflow inflow_;                             // the same
+};
+
+/// Connects, waiting at most `limit`; `stop` ends the wait. (Looking up a name is the system's, and is
+/// not ended by it.)
+/// Errors   socket_error: host unknown, refused, unreachable, no answer in time; each says what to
+/// do. ECANCELED if stopped.
+[[nodiscard]] std::shared_ptr<tcp_socket> connect_to(const host_port& to,
+                                                     std::chrono::milliseconds limit,
+                                                     const wake_up* stop = nullptr);
+
+/// A listening socket. Port 0 lets the system choose.
+class tcp_listener {
+ public:
+  /// Errors   socket_error: port in use, not allowed, address not of this machine; each says what
+  /// to do.
+  explicit tcp_listener(const host_port& at);
+  ~tcp_listener();
+  tcp_listener(const tcp_listener&) = delete;
+  tcp_listener& operator=(const tcp_listener&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// For poll(): readable when accept() will not wait.
+  [[nodiscard]] int to_poll() const { return fd_; }
+  /// The next connection, or nothing after `limit` or wake(). Errors   socket_error (say,
+  /// no descriptors).
+  [[nodiscard]] std::shared_ptr<tcp_socket> accept(std::chrono::milliseconds limit);
+  /// Ends the accept() in progress, or the next one, without a connection. Any thread.
+  void wake() noexcept;
+
+ private:
+  int fd_ = -1;
+  wake_up wake_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace poseidon

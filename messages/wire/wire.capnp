@@ -1,0 +1,295 @@
+@0xd1c3a5f0b2e49687;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("poseidon::wire");
+
+# What leaves a process: the header of every frame between two nodes. frames.hpp has the same as plain
+# structs, codec.cpp is the only code that knows both.
+#
+# Stream    After the handshake (messages/wire/handshake.hpp) each direction is a row of pieces. A piece is
+#             preamble   8 bytes: 0xB5, then header words (24 bits), then a CRC-32C, little-endian
+#             header     that many 8-byte words: a Frame in Cap'n Proto's stream format, unpacked
+#             payload    raw bytes, never part of the Cap'n Proto message: min(262144, what is left)
+#           A piece with header words starts a frame. One with none continues the frame that was started
+#           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
+#           most 8 frames are open at a time, and beside them one that its first piece completes.
+# Checksums The preamble's is over the header, so that nothing is read to a place that a damaged header
+#           names; the header holds that of the payload in its own piece. In a piece without a header the
+#           preamble's is over the payload.
+# Order     Frames of one kind between two nodes arrive in the order sent; between kinds priority decides.
+# Numbers   float32 and every integer are little-endian. Worker, chunk, clock, version: see ids.hpp.
+# Evolution The handshake refuses a peer of another protocol version (codec.hpp, wire_version), because
+#           nodes that differ in the meaning of a field would train a wrong model without a word. Raise it
+#           whenever an old reader would misread a new writer. Fields and union members are only added;
+#           a reader that meets an unknown member ends the link and says so. Retired: rename obsoleteX.
+
+struct Frame {
+  from @0 :UInt32;          # the writer's worker; 4294967295 until it knows (a joiner before its view)
+  payloadBytes @1 :UInt32;  # of the whole frame, all pieces; 0 unless the member below has a payload
+
+  payloadChecksum @2 :UInt32;  # CRC-32C of the payload in this piece, the frame's first
+
+  union {
+    heartbeat @3 :Void;               # any node to any, whenever it has been quiet for a while
+    view @4 :View;
+    memberReady @5 :MemberReady;
+    startTraining @6 :Void;           # the first node to all: every member is ready
+    pushGradient @7 :PushGradient;
+    freshParameters @8 :FreshParameters;
+    installHistory @9 :InstallHistory;
+    gatherHistory @10 :GatherHistory;
+    history @11 :History;
+    workerReport @12 :WorkerReport;
+    stopRequested @13 :StopRequested;
+    stopAfter @14 :StopAfter;
+    goodbye @15 :Goodbye;
+    workerDone @16 :WorkerDone;
+    gradientSquares @17 :GradientSquares;
+    factors @18 :Factors;
+    probe @19 :Probe;
+    probeHeard @20 :ProbeHeard;
+    watch @21 :Watch;
+    report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
+    holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
+    workerStands @24 :WorkerStands;
+    changeRoutes @25 :ChangeRoutes;
+    rebuildGraph @26 :Void;           # the first node to all: everybody has drained
+    outflow @27 :Outflow;
+    timeNet @28 :TimeNet;
+    netTimed @29 :NetTimed;
+  }
+}
+
+# The first node to each other one, once all have joined. A joiner needs no files but its data.
+struct View {
+  epoch @0 :UInt64;
+  you @1 :UInt32;             # the receiver's own worker id, less than the number of members
+  members @2 :List(Text);     # by worker: "host:port" where that node accepts links
+  solver @3 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
+  obsoleteTrainNet @4 :Data;  # the nets travel in the solver
+  obsoleteTestNets @5 :List(Data);
+  obsoleteSpecDirectory @6 :Text;
+  seed @7 :UInt64;
+  firstClock @8 :UInt64;
+  firstSample @9 :UInt64;     # global index of the first clock's first sample
+  testPhases @10 :UInt64;     # that a run before this one has done
+  routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
+  wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
+  watched @13 :Bool;          # the first node shows the run to somebody: record spans, answer watch frames
+  reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
+  routesFollowLinks @15 :Bool; # routes change when links do: who broadcasts factors finds out whether a link has become faster
+  shares @16 :List(Share);    # by worker; empty: the net's batch for each
+  replicas @17 :UInt32;       # of the first node, where shares are empty: who has no wish of its own takes as many; 0: not known
+}
+
+# One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
+# their samples in the order of their ids, each worker those of all its micro-batches, one after the other.
+struct Share {
+  samples @0 :UInt64;         # at least one for each replica
+  replicas @1 :UInt32;        # the first ones take a sample more where the share does not divide
+}
+
+# The first node to each other one before the view, where shares of the batch are not to be equal.
+struct TimeNet {
+  solver @0 :Data;            # as in View
+  seed @1 :UInt64;
+  measure @2 :Bool;           # train a few iterations and say how fast; else only say the replicas
+}
+
+# The answer.
+struct NetTimed {
+  replicas @0 :UInt32;        # that the writer will have
+  samplesPerSecond @1 :Float64;  # of the net's batch, all replicas together; 0 if it was not to be measured
+}
+
+# Each node to the first: links to all members are up and the actors wait.
+struct MemberReady {
+  worker @0 :UInt32;          # equals Frame.from
+  replicas @1 :UInt32;        # of the writer: where shares are equal, everybody needs as many
+}
+
+# Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
+struct WorkerDone {
+  worker @0 :UInt32;          # equals Frame.from
+  version @1 :UInt64;         # what its parameters stand at
+}
+
+# Bytes that mean nothing, to time links with. The first node to each other one, before the view; while training, where
+# routes follow the links, from each to each as part of no round.
+struct Probe {
+  round @0 :UInt32;
+  last @1 :Bool;              # of this round to this node; it answers that one
+}
+struct ProbeHeard {
+  round @0 :UInt32;
+}
+
+# Each node to the first, twice in a change of routes: when it holds (it will not begin `clock` before it hears
+# ChangeRoutes), and when it has drained (its parameters stand at that version).
+struct WorkerStands {
+  worker @0 :UInt32;          # equals Frame.from
+  clock @1 :UInt64;
+  drained @2 :Bool;
+}
+
+# The first node to all: from `clock` on these routes hold. Not before every node has drained, rebuilt and said
+# memberReady again does startTraining let that clock begin.
+struct ChangeRoutes {
+  clock @0 :UInt64;
+  routes @1 :List(UInt8);     # as in View; never empty
+  why @2 :Text;               # for people; may be empty
+}
+
+# Each node to the first: how fast its links take what it sends, all together.
+struct Outflow {
+  mbitS @0 :Float64;          # positive
+  probed @1 :Bool;            # timed with probes; false: read off what training sent
+}
+
+# gradient_push to the server_shard that owns the chunk. Payload: as many values as the chunk has, in its
+# parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
+# (worker, chunk, clock). In a reduced format they are rounded to the nearest, after what rounding took from the
+# clock before has been added: the sums over all clocks stay those of the unrounded gradients.
+struct PushGradient {
+  chunk @0 :UInt32;
+  clock @1 :UInt64;
+}
+
+# factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors
+# of a clock are u [rows, outputs], then v [rows, inputs], row-major float32; rows are those of its
+# micro-batches, each with its replicas' one after the other. Payload: values `first` and following of these,
+# 524288 of them or as many as there are to the end of u or of v. In rising order of `first`, none twice.
+struct Factors {
+  layer @0 :UInt32;           # place in the train net, automatic Split layers counted
+  clock @1 :UInt64;
+  rows @2 :UInt32;            # the same in all frames of a layer and clock
+  first @3 :UInt64;
+}
+
+# A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values. Where its
+# parameter has a reduced format and this is not the first version: the difference of the shard's own values and
+# those that every node had, in that format; each adds it, in float32, to the version before.
+struct FreshParameters {
+  chunk @0 :UInt32;
+  version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0
+}
+
+# A server_shard to every other one when it has the gradients of all workers for all of its chunks; only
+# where the solver has clip_gradients. Payload: 256 unsigned 128-bit integers, the sums of the squares of
+# the summed gradients' values by float exponent (models/device/square_sum.hpp). Once per clock.
+struct GradientSquares {
+  clock @0 :UInt64;
+}
+
+# To the owning shard (or to every factor_broadcast of the layer): node 0 before the first clock of a resumed run;
+# whoever kept the state until then, before the first clock of changed routes. Payload: float32 values `first` and
+# following of one array of the chunk's solver state.
+struct InstallHistory {
+  chunk @0 :UInt32;
+  slot @1 :UInt32;            # which of the solver rule's arrays; SGD's momentum is 0
+  first @2 :UInt64;
+}
+
+# Node 0 to every shard; answered by one History frame per chunk and slot.
+struct GatherHistory {
+  version @0 :UInt64;
+}
+struct History {
+  chunk @0 :UInt32;
+  slot @1 :UInt32;
+  version @2 :UInt64;
+}
+
+# Each worker's solver to node 0's, for display and test phases.
+struct WorkerReport {
+  clock @0 :UInt64;
+  testNet @1 :Int32 = -1;     # -1: outputs of the training net
+  passes @2 :UInt32;          # how many passes the sums are over
+  sums @3 :List(Float64);     # by output value, in net order
+  images @4 :UInt64;          # trained by this worker since the run began
+  communicationNs @5 :UInt64; # for so long some layer's update was under way since then
+  exposedNs @6 :UInt64;       # and for so long of that the writer's streams had nothing to do
+}
+
+# Any node to node 0: please end.
+struct StopRequested {
+  reason @0 :Text;
+}
+
+# Node 0 to all: finish this clock, start none after it.
+struct StopAfter {
+  clock @0 :UInt64;
+  reason @1 :Text;
+}
+
+# To everyone, before closing on purpose, so that the end of the connection is no failure.
+struct Goodbye {
+  reason @0 :Text;            # empty: done as planned
+}
+
+# The first node to each other one, every second while it shows the run (--web): report, so often. Without one
+# for five seconds a node stops reporting.
+struct Watch {
+  sentNs @0 :Int64;           # the writer's monotonic clock; comes back in reports, and so the clocks are compared
+  intervalMs @1 :UInt32;      # between two reports, 50 to 10000
+}
+
+# What a node has done since its last report. Everything that has a name is told once, and from then on is meant by
+# its place in the order of telling: the first name of the first report is 0, and so on over all reports of a writer.
+# At most 4 MiB packed. None is sent while the one before still waits in its link.
+struct Report {
+  sentNs @0 :Int64;           # the writer's monotonic clock, like all times here
+  askedNs @1 :Int64;          # Watch.sentNs of the newest watch frame, in the other's clock; 0: none yet
+  heardNs @2 :Int64;          # when that frame came
+  replicas @3 :UInt32;
+  firstName @4 :UInt32;       # how many names, actors, edges and lanes the reports before have told
+  firstActor @5 :UInt32;
+  firstEdge @6 :UInt32;
+  firstLane @7 :UInt32;
+  names @8 :List(Text);       # of actors, actor types, messages, layers, phases and lanes
+  actors @9 :List(Actor);
+  edges @10 :List(Edge);
+  lanes @11 :List(UInt32);    # their names
+  handled @12 :List(Handled); # of actors that have handled a message since the last report
+  counts @13 :List(Count);    # of edges along which something was sent since then
+  spans @14 :List(Span);      # at most 4096, the newest
+  spansLeftOut @15 :UInt64;   # since the last report
+  links @16 :List(Link);      # all of them
+  ended @17 :List(UInt32);    # actors that have terminated since then; their edges' counts stand
+
+  struct Actor {
+    name @0 :UInt32;          # place among the names
+    type @1 :UInt32;
+  }
+  struct Edge {
+    from @0 :UInt32;          # place among the actors
+    to @1 :UInt32;
+    message @2 :UInt32;
+  }
+  struct Handled {
+    actor @0 :UInt32;
+    messages @1 :UInt64;      # of other actors, since it was spawned
+  }
+  struct Count {
+    edge @0 :UInt32;
+    messages @1 :UInt64;      # since the run began
+    bytes @2 :UInt64;         # of payload
+  }
+  struct Span {
+    lane @0 :UInt32;
+    name @1 :UInt32;          # a layer's
+    phase @2 :UInt32;
+    chunk @3 :Int32;          # -1: not about one
+    beginNs @4 :Int64;
+    endNs @5 :Int64;
+    clock @6 :UInt64;
+    bytes @7 :UInt64;
+  }
+  struct Link {
+    peer @0 :UInt32;
+    bytesOut @1 :UInt64;      # on the socket, since the link was opened
+    bytesIn @2 :UInt64;
+    framesOut @3 :UInt64;
+    framesIn @4 :UInt64;
+  }
+}

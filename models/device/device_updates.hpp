@@ -1,0 +1,74 @@
+// models/device/device_updates.hpp - solver updates of parameters whose values and gradients lie in a device's memory.
+#pragma once
+#include "models/device/factors.hpp"
+#include "models/solver/solver_rule.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poseidon {
+
+/// A run of values of one parameter.
+struct parameter_part {
+  std::size_t parameter = 0, first = 0, count = 0;
+};
+
+/// What device::make_updates() is asked for. By parameter of the train net:
+struct updates_wanted {
+  solver_rule rule;
+  std::vector<bool> by_gradient;  ///< updated with the gradient that the replicas make
+  std::vector<bool> by_factors;   ///< updated with the one that factors make
+  bool keeps_before = false;      ///< read_values() also of the version before the newest
+};
+
+/// One update of an inner product's parameters with the gradient that device::rebuild() would make.
+struct factor_update {
+  factor_shape shape;
+  std::span<const float> u, v;  ///< read until a kernel that has waited for the new values has run
+  std::vector<std::pair<std::size_t, rule_step>>
+      parameters;  ///< the weights and, if it is learned, the bias
+  /// What u and v lie in: held until they have been read, also where whoever asked is gone by then.
+  std::shared_ptr<const void> memory;
+};
+
+/// Updates of those parameters of a training net whose gradient a device has or can make. From the first update on the
+/// values and the solver state in the device's memory are the ones that count; on the host are those of before. Kernels
+/// of all replicas that read such a parameter, in nets for training and for tests, find each version when it has been
+/// published (parameter_values::version), as ever. Updates only issue their work: they wait for the backward passes that
+/// have been issued, on the device.
+///
+/// The bits are those of the CPU's update() and keep(). Products of factors are sums of float32, whatever
+/// precision the device's layers compute in, because each node of a cluster makes its own.
+///
+/// Threads  any; who updates a parameter does not at the same time read it.
+/// Errors   what the device says, also of work that was issued before.
+class device_updates {
+ public:
+  virtual ~device_updates() = default;
+
+  [[nodiscard]] virtual bool holds(std::size_t parameter) const = 0;
+
+  /// device::update() of a part; all of a parameter have been updated to `version` before it is published.
+  virtual void update(const parameter_part& of, const rule_step& step, std::uint64_t version) = 0;
+  /// device::keep() of a part, with the change that the replicas make.
+  virtual void keep(const parameter_part& of, float keeps, std::uint64_t version) = 0;
+  /// Of whole parameters. Not both this and update() of one parameter.
+  virtual void update_by_factors(const factor_update& f, std::uint64_t version) = 0;
+
+  /// Waits until all updates issued so far are over. Outside of training.
+  virtual void finish() = 0;
+  /// Waits for the device. False, and nothing written, where there has been no update: the host's values count.
+  /// Errors   std::logic_error for a version that is not kept.
+  virtual bool read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) = 0;
+  /// Waits for the device.
+  virtual void read_history(const parameter_part& of, std::size_t slot, std::span<float> to) = 0;
+  /// Solver state of a resumed run.
+  virtual void write_history(const parameter_part& of, std::size_t slot,
+                             std::span<const float> from) = 0;
+};
+
+}  // namespace poseidon

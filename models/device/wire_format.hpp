@@ -1,0 +1,64 @@
+// models/device/wire_format.hpp
+//
+// How values look on their way between nodes. float32 is what they are; the other two are half the bytes and rounded,
+// and what rounding takes from a value the sender keeps and adds to the next one (error feedback), so that nothing is
+// lost, only late. Whom it is used on: models/plan/wire_choice.hpp.
+//
+// Source   Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019; both directions: Tang et al., ICML 2019.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+/// The numbers are those of wire.capnp.
+enum class wire_format : std::uint8_t { float32 = 0, float16 = 1, bfloat16 = 2 };
+inline constexpr std::size_t wire_formats = 3;
+
+[[nodiscard]] std::string_view to_string(wire_format f);
+[[nodiscard]] std::optional<wire_format> wire_format_of(std::string_view name);
+
+/// Bytes of one value.
+[[nodiscard]] constexpr std::size_t width(wire_format f) {
+  return f == wire_format::float32 ? 4 : 2;
+}
+
+/// By parameter of the train net; empty: float32 throughout.
+using parameter_formats = std::vector<wire_format>;
+[[nodiscard]] constexpr wire_format format_of(const parameter_formats& formats,
+                                              std::size_t parameter) {
+  return parameter < formats.size() ? formats[parameter] : wire_format::float32;
+}
+
+// In all functions below spans are as long as each other, `bytes` width(f) times so, little-endian. They round to the
+// nearest, ties to even; what is finite stays so, at the largest value that the format has; infinities and NaN stay
+// what they are. Same bits on every processor.
+// Errors   std::invalid_argument for spans that do not fit each other; nothing is written.
+
+void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
+
+void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
+
+/// bytes = values + residual, rounded; residual = what that took away. A value that is not finite leaves no residual.
+void encode_with_feedback(wire_format f, std::span<const float> values, std::span<float> residual,
+                          std::span<std::byte> bytes);
+
+/// bytes = now - before, rounded.
+void encode_change(wire_format f, std::span<const float> now, std::span<const float> before,
+                   std::span<std::byte> bytes);
+
+/// into = before + bytes; the two may be the same memory.
+void add_decoded(wire_format f, std::span<const std::byte> bytes, std::span<const float> before,
+                 std::span<float> into);
+
+/// How encode and decode are done on a processor without F16C, for the test that compares.
+namespace portable {
+void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
+void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
+}  // namespace portable
+
+}  // namespace poseidon

@@ -1,0 +1,90 @@
+// models/files/snapshot.hpp - .caffemodel and .solverstate, read and written as Caffe does.
+#pragma once
+#include "models/net/net.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+/// One array per net parameter (or per layer blob), Caffe's layout.
+using parameter_arrays = std::vector<std::vector<float>>;
+
+/// Extents of a stored blob: its shape, or the four numbers of older files.
+[[nodiscard]] shape shape_of(const ::caffe::BlobProto& blob);
+
+/// Reads a .caffemodel, V1 or V2, with 4-D or free shapes, or a .caffemodel.h5: by its content.
+///
+/// Errors   spec_error: missing, truncated (with the bytes there and needed), not a net.
+[[nodiscard]] ::caffe::NetParameter read_caffemodel(const std::filesystem::path& path);
+
+/// Copies weights by layer name into `values` (by index into n.parameters, each of its size), as Caffe's
+/// CopyTrainedLayersFrom: layers missing on either side are skipped, and so are shared parameters
+/// that a file leaves to their owner (HDF5).
+///
+/// Errors   spec_error: another number of blobs or another shape in a layer of the same name, both
+///          given.
+/// Returns  the names of the layers that were copied.
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      std::span<const std::span<float>> values);
+/// The same for arrays, which take the size of what is copied.
+std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
+                                      const std::string& file_name, const net& n,
+                                      parameter_arrays& values);
+
+/// The .caffemodel message of a net: every layer with its blobs; shared parameters in every layer
+/// that uses them.
+[[nodiscard]] ::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values);
+
+/// What a run has used of its data. Files of Caffe's have none: there reading starts at the first record.
+struct data_position {
+  std::uint64_t samples = 0;      ///< the next one to train on, over all epochs and nodes
+  std::uint64_t test_phases = 0;  ///< that have been run
+};
+
+struct solver_state {
+  std::uint64_t iteration = 0;
+  std::uint64_t current_step = 0;
+  std::string learned_net;                ///< path of the .caffemodel written with it
+  std::vector<parameter_arrays> history;  ///< by slot (Adam: first, second moment), by parameter
+  data_position data;
+};
+
+/// Where a .solverstate resumes, before its net is known.
+/// Errors   spec_error: missing, truncated.
+struct resume_point {
+  std::uint64_t iteration = 0;
+  std::string learned_net;  ///< empty: the file names none
+  data_position data;
+};
+[[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
+
+/// Errors   spec_error: missing, truncated, another number of history blobs than net and rule need.
+[[nodiscard]] solver_state read_solverstate(const std::filesystem::path& path, const net& n,
+                                            std::size_t slots);
+[[nodiscard]] ::caffe::SolverState to_solverstate(const net& n, const solver_state& state);
+
+/// As atomic_file.hpp's.   Errors   also std::runtime_error: more than 2 GiB.
+void write_atomically(const std::filesystem::path& path, const google::protobuf::Message& message);
+
+/// The solver's snapshot_format, which is also the file names' suffix: none, or ".h5".
+using snapshot_format = ::caffe::SolverParameter::SnapshotFormat;
+
+/// `stem`.caffemodel or `stem`.caffemodel.h5; `stem`.solverstate or `stem`.solverstate.h5
+[[nodiscard]] std::string weights_path(const std::string& stem, snapshot_format format);
+[[nodiscard]] std::string state_path(const std::string& stem, snapshot_format format);
+
+/// Write weights_path() and state_path(), as Caffe does.
+/// Errors   as write_atomically.
+void write_weights(const std::string& stem, snapshot_format format, const net& n,
+                   const parameter_arrays& values);
+void write_state(const std::string& stem, snapshot_format format, const net& n,
+                 const solver_state& state);
+
+}  // namespace poseidon

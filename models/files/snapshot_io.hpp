@@ -1,0 +1,20 @@
+// models/files/snapshot_io.hpp - protobuf messages from binary files, and what is wrong with those that
+// are not.
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace google::protobuf {
+class Message;
+}
+
+namespace poseidon {
+
+/// Fills `message` from a binary file; `what` says in errors what was expected ("weights").
+///
+/// Errors   spec_error: missing, a folder, empty, HDF5, cut short (with the bytes there and the
+///          bytes needed), or something else altogether.
+void read_message(const std::filesystem::path& path, const std::string& what,
+                  google::protobuf::Message& message);
+
+}  // namespace poseidon

@@ -1,0 +1,13 @@
+// models/net/blob_uses.hpp - does every bottom come from a layer before it?
+#pragma once
+#include "models/spec/net_file.hpp"
+
+namespace poseidon {
+
+/// `whole` is the same net before the phase rules, so that a layer which they took can be named.
+///
+/// Errors   spec_error: a bottom that no earlier layer makes, with the nearest name or the layer
+///          that makes it elsewhere; two layers that make one blob.
+void check_bottoms(const net_file& file, const net_file& whole);
+
+}  // namespace poseidon

@@ -1,0 +1,112 @@
+// models/net/net.hpp
+//
+// The resolved net: a Caffe specification for one phase after V1 upgrade, phase rules, automatic
+// Split layers and shape inference. A value without behaviour; net_builder.hpp makes it, devices
+// compile it, actors wire one `layer` actor per entry. Every index below points into the vectors of
+// `net`.
+#pragma once
+#include "models/shape.hpp"
+#include "models/spec/spec_file.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+struct net_blob {
+  std::string name;  ///< in-place layers name the same blob as bottom and top
+  poseidon::shape shape;
+};
+
+struct net_parameter {
+  std::size_t layer = 0;  ///< owner of the values: the first in net order that names them
+  std::size_t slot = 0;   ///< place among that layer's parameters: 0 weights, 1 bias
+  std::string name;       ///< "<layer>/<slot>", or the name under which layers share it
+  poseidon::shape shape;  ///< Caffe's layout; the layout of the wire, the shards and the snapshots
+  float lr_mult = 1;
+  float decay_mult = 1;
+  ::caffe::FillerParameter filler;
+  /// Set for a running statistic (BatchNorm with statistics of the batch): nothing learns it, a pass
+  /// changes it to keeps * value + what the pass found. backward() writes keeps^passes_after times
+  /// what it found where it writes other parameters' gradients, so that after P passes the value is
+  /// keeps^P * value + the sum of these.
+  std::optional<float> keeps = std::nullopt;
+};
+
+/// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer
+/// that has that blob as a top; since shared blobs pass through Split layers, every top has at most
+/// one consumer.
+struct net_layer {
+  std::string name;
+  std::string type;                  ///< Caffe's V2 word: "Convolution", "Split", ...
+  ::caffe::LayerParameter spec;      ///< everything the kernel needs beyond shapes
+  std::vector<std::size_t> bottoms;  ///< blobs
+  std::vector<std::size_t> tops;     ///< blobs
+  /// Learned blobs, by slot; shared ones point at the owner's entry.
+  std::vector<std::size_t> parameters;
+  std::vector<shape>
+      parameter_shapes;  ///< as this layer sees them: PERMISSIVE sharing lets them differ
+  std::vector<bool> propagate_down;  ///< by bottom: does its diff have to be computed?
+  std::vector<bool> learn;           ///< by parameter: is its gradient needed (lr_mult != 0)?
+  std::vector<float> loss_weights;   ///< by top; 0 where the top is no loss
+  bool needs_backward = false;
+  spec_position where;  ///< for messages; line 0 for layers that no file wrote (Split)
+};
+
+struct net {
+  std::string name;
+  ::caffe::Phase phase = ::caffe::TRAIN;
+  std::vector<net_layer> layers;  ///< in execution order
+  std::vector<net_blob> blobs;
+  std::vector<net_parameter> parameters;
+  std::vector<std::size_t> outputs;  ///< blobs that nothing consumes, in Caffe's order (by name)
+};
+
+/// The layer that last wrote `blob` before layer `before` (layers.size() for the net's end).
+[[nodiscard]] std::optional<std::size_t> producer(const net& n, std::size_t blob,
+                                                  std::size_t before);
+
+/// The first layer after `after` that takes `blob` as a bottom before another layer overwrites it.
+[[nodiscard]] std::optional<std::size_t> consumer(const net& n, std::size_t blob,
+                                                  std::size_t after);
+
+/// Layers that have `blob` as a top: more than one where some work in place.
+[[nodiscard]] std::size_t writers_of(const net& n, std::size_t blob);
+
+/// Whose pass begins that of a layer without bottoms which is no source itself (Parameter): the net's
+/// first source. Nothing for all other layers.
+[[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
+
+/// Does a solver ever change it? Not where lr_mult is 0. Where no loss reaches its layers the gradient is 0,
+/// but weight decay and momentum still act, as in Caffe.
+[[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
+
+/// Does training ever change it: is it learned, or a running statistic (net_parameter::keeps)?
+[[nodiscard]] bool is_updated(const net& n, std::size_t parameter);
+
+/// Does backward() of this layer have anything to write: a diff, a gradient, or the change of a
+/// running statistic, which a layer has even where no gradient reaches it?
+[[nodiscard]] bool runs_backward(const net& n, const net_layer& layer);
+
+/// The net's phase, or the layer's own where its specification has one.
+[[nodiscard]] ::caffe::Phase phase_of(const net& n, const net_layer& layer);
+
+/// Does a BatchNorm normalise with its batch, and so keep running statistics? Not in TEST, unless told
+/// otherwise.
+[[nodiscard]] bool uses_batch_statistics(const net& n, const net_layer& layer);
+
+/// By blob: can its shape differ from the net's at run time? Behind a Filter, which passes some samples of a batch.
+[[nodiscard]] std::vector<bool> resized_blobs(const net& n);
+
+/// By parameter: is a layer's backward pass known to be the last that writes its gradient? Not where several layers use it
+/// and not all of them learn it.
+[[nodiscard]] std::vector<bool> have_whole_gradients(const net& n);
+
+/// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
+[[nodiscard]] bool is_source(const net_layer& layer);
+
+}  // namespace poseidon

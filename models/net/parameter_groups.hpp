@@ -1,0 +1,30 @@
+// models/net/parameter_groups.hpp - which layers learn together, because they share parameters.
+#pragma once
+#include "models/net/net.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace poseidon {
+
+/// Layers that share parameters, directly or through a third one, and everything they use. In most nets
+/// every layer with parameters is a group of its own. A group is what is exchanged as one: its gradient is
+/// complete when the backward passes of all `writers` are.
+struct parameter_group {
+  std::vector<std::size_t>
+      layers;  ///< that use the parameters, in net order; the first names the group
+  /// Of these, whose backward computes gradients of learned ones; the first if none does, for their zeros.
+  std::vector<std::size_t> writers;
+  std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
+  std::vector<std::size_t> frozen;   ///< parameters that no update changes
+
+  [[nodiscard]] bool is_writer(std::size_t layer) const {
+    return std::find(writers.begin(), writers.end(), layer) != writers.end();
+  }
+};
+
+/// In order of their first layers. Every parameter is in one group, every layer in one at most.
+[[nodiscard]] std::vector<parameter_group> parameter_groups(const net& n);
+
+}  // namespace poseidon

@@ -1,0 +1,17 @@
+// models/plan/cost.hpp - what a layer costs, as pure arithmetic on shapes.
+#pragma once
+#include "models/net/net.hpp"
+
+#include <cstdint>
+
+namespace poseidon {
+
+/// Floating-point operations (a multiply and an add are two) of one pass over the net's batch, of the layers
+/// whose work is products: Convolution, Deconvolution, InnerProduct. 0 for all others, which are bound by memory.
+struct layer_flops {
+  std::uint64_t forward = 0;
+  std::uint64_t backward = 0;  ///< those diffs and gradients that are asked for
+};
+[[nodiscard]] layer_flops flops_of(const net& n, std::size_t layer);
+
+}  // namespace poseidon

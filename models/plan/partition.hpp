@@ -1,0 +1,54 @@
+// models/plan/partition.hpp - which shard owns which piece of which parameter. The same on every node.
+#pragma once
+#include "models/device/wire_format.hpp"
+#include "models/net/net.hpp"
+#include "models/plan/routes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace poseidon {
+
+/// A run of one parameter's values: what travels, is summed and is updated as one.
+struct chunk {
+  std::size_t parameter = 0;
+  std::size_t offset = 0;  ///< in values, not bytes
+  std::size_t count = 0;
+  std::size_t owner = 0;  ///< worker whose shard updates it; or every_worker
+  /// How its gradients and updates travel.
+  wire_format format = wire_format::float32;
+};
+
+/// Owner of what goes by factor_broadcast: each node updates its own copy, no shard has a part in it.
+inline constexpr std::size_t every_worker = static_cast<std::size_t>(-1);
+
+inline constexpr std::size_t max_chunk_bytes = 2u << 20;
+
+struct partition {
+  std::vector<chunk> chunks;  ///< by chunk id; in parameter order, then offset
+  std::vector<std::vector<std::size_t>> by_parameter;  ///< chunk ids
+  std::vector<std::vector<std::size_t>> by_owner;  ///< chunk ids; those of every_worker are in none
+};
+
+/// Gives every chunk its parameter's format.
+void set_formats(partition& cut, const parameter_formats& formats);
+
+/// Does this parameter go by factor_broadcast?
+[[nodiscard]] bool on_factors(const partition& cut, std::size_t parameter);
+
+/// Every shard owns as much of each parameter of more than a few thousand values as the others, because all
+/// nodes send a layer at the same moment, and what one shard owned alone would wait for that node's link.
+///
+/// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for
+/// small nets, so that every shard gets a share) and gives them to `shards` owners, largest first to the least
+/// loaded; ties by lower index, so that the answer depends on nothing but the arguments. Parameters that go by
+/// factor_broadcast are cut too, for their first values and their solver state. `scale` shrinks the largest
+/// chunk as the blobs of `n` have been shrunk (byte_scale.hpp).
+[[nodiscard]] partition make_partition(const net& n, std::size_t shards,
+                                       const parameter_routes& routes = {}, double scale = 1);
+
+/// The layer whose place decides how urgent a parameter is: the first in net order that uses it.
+[[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);
+
+}  // namespace poseidon

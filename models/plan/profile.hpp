@@ -1,0 +1,53 @@
+// models/plan/profile.hpp - how long a net's layers take on some device: read, written, made from a throughput.
+#pragma once
+#include "models/net/net.hpp"
+#include "models/spec/spec_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+struct layer_time {
+  std::string layer;
+  double forward_ms = 0;   ///< one pass over the profile's batch
+  double backward_ms = 0;  ///< the same, all its diffs and gradients together
+  spec_position where;
+};
+
+struct profile {
+  std::string net, measured;  ///< for people: whose times, and taken how
+  std::uint64_t batch = 0;
+  double gflop_s = 0;  ///< of big matrix products; 0: not known
+  std::vector<layer_time> layers;
+  spec_position where;
+};
+
+/// Errors   spec_error with file and line: what the text format refuses; no batch; a layer without a name or
+///          with two entries; a time that is negative or no number.
+[[nodiscard]] profile read_profile(const std::filesystem::path& path);
+[[nodiscard]] profile parse_profile(std::string_view text, const std::string& file_name);
+
+/// The file that read_profile() reads back, times to six digits.
+[[nodiscard]] std::string text_of(const profile& p);
+
+/// One layer of one net, in one pass over a batch of the net's.
+struct pass_ms {
+  double forward = 0, backward = 0;
+};
+
+/// Times by layer of `n` for passes of `batch` images: the profile's, in proportion to the batch, which is what
+/// a device does whose kernels fill it. 0 for layers that the profile does not name.
+/// Errors   spec_error with file, line and the nearest name: a layer that `n` does not have.
+[[nodiscard]] std::vector<pass_ms> times_on(const profile& p, const net& n, std::uint64_t batch);
+
+/// The profile of a device that trains `n` at this throughput, if every floating-point operation of flops_of()
+/// takes it equally long. Layers without such operations are left out.
+/// Errors   spec_error: a net without products, a throughput that is not above 0.
+[[nodiscard]] profile spread_over_flops(const net& n, std::uint64_t batch, double images_per_s,
+                                        const std::string& measured);
+
+}  // namespace poseidon

@@ -1,0 +1,270 @@
+#include "models/plan/route_choice.hpp"
+
+#include "models/plan/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace poseidon {
+
+namespace {
+
+constexpr double least_gain = 0.05;
+constexpr double least_share = 0.02;  // of the whole iteration, for leaving the server
+
+std::string format(const char* with, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, with, value);
+  return text;
+}
+
+/// Seconds since the backward pass began.
+struct timeline {
+  double ready = 0;      // the layer's gradient or factors
+  double wire_free = 0;  // what the layers above it send is on its way
+  double end = 0;        // of the pass
+};
+
+double seconds_on_wire(double bytes, const route_rates& r) {
+  return bytes * 8 / (r.link_mbit_s * 1e6);
+}
+
+/// `product`: seconds that the lanes compute for this route alone.
+void account(route_cost& c, double product, const timeline& t, const route_rates& r) {
+  const double wire = seconds_on_wire(c.bytes, r), tail = c.tail_ms / 1e3;
+  const double over = std::max(0.0, t.wire_free - t.end);
+  const double done = std::max(t.ready + product, t.wire_free) + wire + tail;
+  const double exposed = std::max(0.0, std::max(0.0, done - t.end - product) - over);
+  c.wire_ms = wire * 1e3;
+  c.exposed_ms = exposed * 1e3;
+  c.compute_ms = (product + std::max(0.0, tail - exposed) / r.cores) * 1e3;
+}
+
+/// What the layer computes on either route.
+double without_product(const route_load& load) {
+  const auto& f = load.factors;
+  const auto product = 2.0 * static_cast<double>(f.rows) * static_cast<double>(f.outputs) *
+                       static_cast<double>(f.inputs);
+  return std::max(0.0, load.backward_flop - product);
+}
+
+std::string reason(const route_decision& d) {
+  const auto& ps = d.server;
+  const auto& sfb = d.factors;
+  const auto saved = format("%.3g ms", ps.wire_ms - sfb.wire_ms);
+  const auto rebuilt = format("%.3g ms", sfb.tail_ms);
+  if (d.chosen == route::factor_broadcast)
+    return "saves " + saved + " of wire for " + rebuilt + " of making the gradient again";
+  if (sfb.bytes >= ps.bytes) return "factors are more bytes";
+  if (sfb.total_ms() > ps.total_ms() && ps.exposed_ms < 0.5 * ps.wire_ms)
+    return "the wire hides behind the backward pass, making the gradient again (" + rebuilt +
+           ") would not";
+  if (sfb.total_ms() > ps.total_ms())
+    return "making the gradient again takes " + rebuilt + ", the wire would save " + saved;
+  return "factors would save less than 5 % of that, or 2 % of the iteration";
+}
+
+}  // namespace
+
+std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
+                                    const ::caffe::SolverParameter& solver,
+                                    const parameter_formats& formats) {
+  std::vector<route_load> out;
+  for (std::size_t l = 0; l < n.layers.size(); ++l) {
+    const auto& layer = n.layers[l];
+    auto& load = out.emplace_back();
+    double bytes = 0;
+    load.name = layer.name;
+    load.backward_flop =
+        static_cast<double>(flops_of(n, l).backward) * static_cast<double>(micro_batches);
+    for (const auto p : layer.parameters)
+      if (n.parameters[p].layer == l && is_learned(n, p)) {
+        const auto values = static_cast<double>(count(n.parameters[p].shape));
+        load.values += values;
+        bytes += values * static_cast<double>(width(format_of(formats, p)));
+      }
+    if (bytes > 0) load.value_bytes = bytes / load.values;
+    if (layer.type != "InnerProduct") continue;
+    load.refusal = why_no_factors(n, l, solver);
+    load.factors = factors_of(n, l);
+    load.factors.rows *= micro_batches;
+  }
+  return out;
+}
+
+namespace {
+
+struct account_of_all {
+  std::vector<route_decision> decisions;  // by layer
+  double total_ms = 0;                    // what the chosen routes cost an iteration
+  double iteration_ms = 0;                // forward, backward, and what of the wire shows
+};
+
+/// From the net's end, as the backward pass meets the layers: each finds the wire as those above it leave it.
+/// `chosen` by layer; empty: each takes what is better for itself.
+account_of_all account_all(const std::vector<route_load>& loads, const route_rates& r,
+                           const std::vector<bool>& chosen) {
+  const auto p = static_cast<double>(r.workers);
+  const auto compute_s = [&](double flop) { return flop / (r.flop_s * r.lanes); };
+  timeline t;
+  for (const auto& load : loads) t.end += compute_s(without_product(load));
+  account_of_all out;
+  out.decisions.resize(loads.size());
+  for (std::size_t l = loads.size(); l-- > 0;) {
+    const auto& load = loads[l];
+    const auto& f = load.factors;
+    const bool has_factors = f.rows > 0;
+    const double product = has_factors ? r.product_s(f) / r.lanes : 0;
+    t.ready += compute_s(without_product(load));
+    auto& d = out.decisions[l];
+    d.layer = l;
+    d.load = load;
+    d.server.bytes = 2 * load.value_bytes * load.values * (p - 1) / p;  // gradients and updates
+    d.server.tail_ms = 1e3 * load.values / p * (r.update_s_value + (p - 1) * r.add_s_value);
+    account(d.server, product, t, r);
+    if (has_factors) {
+      auto all = f;
+      all.rows *= r.workers;
+      if (r.all_shares > 0)
+        all.rows =
+            static_cast<std::size_t>(std::llround(r.all_shares * static_cast<double>(f.rows)));
+      d.factors.bytes = 4 * r.largest_share * static_cast<double>(f.values()) * (p - 1);
+      d.factors.tail_ms = 1e3 * (r.product_s(all) +
+                                 load.values * r.factor_update_s_value.value_or(r.update_s_value));
+      account(d.factors, 0, t, r);
+      d.byte_rule = d.factors.bytes <= d.server.bytes;
+      const bool better = d.factors.total_ms() < (1 - least_gain) * d.server.total_ms();
+      if (load.refusal.empty() && (chosen.empty() ? better : chosen[l]))
+        d.chosen = route::factor_broadcast;
+    }
+    if (d.chosen == route::parameter_server) {
+      t.ready += product;
+      t.end += product;
+    }
+    const auto& cost = d.chosen == route::factor_broadcast ? d.factors : d.server;
+    if (cost.bytes > 0)
+      t.wire_free = std::max(t.ready, t.wire_free) + seconds_on_wire(cost.bytes, r);
+    out.total_ms += cost.total_ms();
+    out.iteration_ms += cost.exposed_ms;
+  }
+  out.iteration_ms += 1e3 * 1.5 * t.end;  // a forward pass is half of a backward pass
+  return out;
+}
+
+}  // namespace
+
+std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
+                                          const route_rates& r) {
+  auto best = account_all(loads, r, {});
+  std::vector<bool> chosen;
+  for (const auto& d : best.decisions) chosen.push_back(d.chosen == route::factor_broadcast);
+  // What is good for one layer may keep the wire from the layers below it: change one at a time while that helps.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t l = loads.size(); l-- > 0;) {
+      if (loads[l].factors.rows == 0 || !loads[l].refusal.empty()) continue;
+      chosen[l] = !chosen[l];
+      auto other = account_all(loads, r, chosen);
+      if (other.total_ms < (1 - least_gain / 5) * best.total_ms) {
+        best = std::move(other);
+        changed = true;
+      } else {
+        chosen[l] = !chosen[l];
+      }
+    }
+  }
+  // The server's bits are one node's, and its choice is the same in every run: that is worth what nobody would notice.
+  for (std::size_t l = 0; l < loads.size(); ++l) {
+    if (!chosen[l]) continue;
+    chosen[l] = false;
+    auto without = account_all(loads, r, chosen);
+    if (without.total_ms - best.total_ms < least_share * best.iteration_ms)
+      best = std::move(without);
+    else
+      chosen[l] = true;
+  }
+  std::vector<route_decision> out;
+  for (auto& d : best.decisions) {
+    if (d.load.factors.rows == 0) continue;
+    d.why = d.load.refusal.empty() ? reason(d) : d.load.refusal;
+    out.push_back(std::move(d));
+  }
+  return out;
+}
+
+route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
+                        const std::vector<bool>& chosen) {
+  const auto all = account_all(loads, rates, chosen);
+  return {all.total_ms, all.iteration_ms};
+}
+
+std::string routes_table(const std::vector<route_decision>& decisions, const route_rates& r) {
+  std::string out = "routes for " + std::to_string(r.workers) + " nodes, " +
+                    format("%.6g Mbit/s", r.link_mbit_s) +
+                    "; MB sent by a node in an iteration, and the milliseconds that cost\n";
+  char line[400];
+  std::snprintf(line, sizeof line, "%-16s %13s %6s %10s %10s %10s %10s  %-16s  %s\n", "layer",
+                "M x N", "K x P", "ps MB", "ps ms", "sfb MB", "sfb ms", "choice", "why");
+  out += line;
+  for (const auto& d : decisions) {
+    const auto& f = d.load.factors;
+    const auto shape = std::to_string(f.outputs) + " x " + std::to_string(f.inputs);
+    const auto rows = std::to_string(f.rows) + "x" + std::to_string(r.workers);
+    std::snprintf(line, sizeof line, "%-16.60s %13s %6s %10.3f %10.3f %10.3f %10.3f  %-16s  ",
+                  d.load.name.c_str(), shape.c_str(), rows.c_str(), d.server.bytes / 1e6,
+                  d.server.total_ms(), d.factors.bytes / 1e6, d.factors.total_ms(),
+                  std::string(to_string(d.chosen)).c_str());
+    out += line + d.why + "\n";
+  }
+  if (decisions.empty())
+    out += "(the net has no InnerProduct: everything goes by parameter_server)\n";
+  return out;
+}
+
+namespace {
+
+std::string json_quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+    if (static_cast<unsigned char>(c) < 0x20)
+      out += escaped;
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string json(const route_cost& c) {
+  const auto number = [](const char* name, double value) {
+    return json_quoted(name) + ":" + format("%.9g", value);
+  };
+  return "{" + number("bytes", c.bytes) + "," + number("wire_ms", c.wire_ms) + "," +
+         number("tail_ms", c.tail_ms) + "," + number("exposed_ms", c.exposed_ms) + "," +
+         number("compute_ms", c.compute_ms) + "," + number("total_ms", c.total_ms()) + "}";
+}
+
+}  // namespace
+
+std::string routes_json(const std::vector<route_decision>& decisions, const route_rates& r) {
+  std::string out = "{\"schema\":1,\"nodes\":" + std::to_string(r.workers) +
+                    ",\"link_mbit_s\":" + format("%.9g", r.link_mbit_s) + ",\"routes\":[";
+  for (const auto& d : decisions) {
+    const auto& f = d.load.factors;
+    if (&d != &decisions.front()) out += ",";
+    out += "\n{\"layer\":" + json_quoted(d.load.name) + ",\"outputs\":" + std::to_string(f.outputs) +
+           ",\"inputs\":" + std::to_string(f.inputs) + ",\"rows\":" + std::to_string(f.rows) +
+           ",\"parameter_server\":" + json(d.server) + ",\"factor_broadcast\":" + json(d.factors) +
+           ",\"byte_rule\":" +
+           json_quoted(std::string(
+               to_string(d.byte_rule ? route::factor_broadcast : route::parameter_server))) +
+           ",\"choice\":" + json_quoted(std::string(to_string(d.chosen))) + ",\"why\":" + json_quoted(d.why) +
+           "}";
+  }
+  return out + "\n]}\n";
+}
+
+}  // namespace poseidon

@@ -1,0 +1,192 @@
+#include "models/plan/routes.hpp"
+
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+namespace poseidon {
+
+namespace {
+
+std::size_t uses(const net& n, std::size_t parameter) {
+  std::size_t found = 0;
+  for (const auto& layer : n.layers)
+    found += static_cast<std::size_t>(
+        std::count(layer.parameters.begin(), layer.parameters.end(), parameter));
+  return found;
+}
+
+/// What holds for all layers of a run.
+std::string solver_refusal(const ::caffe::SolverParameter& solver) {
+  if (solver.clip_gradients() >= 0)
+    return "clip_gradients needs the norm of all gradients, which only shards add up";
+  if (solver.debug_info()) return "debug_info prints gradients, which factors do not show";
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(route r) {
+  return r == route::factor_broadcast ? "factor_broadcast" : "parameter_server";
+}
+
+bool on_factors(const parameter_routes& routes, std::size_t parameter) {
+  return parameter < routes.size() && routes[parameter] == route::factor_broadcast;
+}
+
+std::vector<bool> factor_layers(const net& n, const parameter_routes& routes) {
+  std::vector<bool> out(n.layers.size());
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    out[l] = !n.layers[l].parameters.empty() && on_factors(routes, n.layers[l].parameters.front());
+  return out;
+}
+
+factor_shape factors_of(const net& n, std::size_t layer) {
+  const auto& l = n.layers[layer];
+  const auto& spec = l.spec.inner_product_param();
+  const auto outputs = static_cast<std::size_t>(spec.num_output());
+  const auto values = [&](std::size_t blob) {
+    return static_cast<std::size_t>(count(n.blobs[blob].shape));
+  };
+  factor_shape s;
+  s.outputs = outputs;
+  s.rows = outputs == 0 ? 0 : values(l.tops.front()) / outputs;
+  s.inputs = s.rows == 0 ? 0 : values(l.bottoms.front()) / s.rows;
+  s.transposed = spec.transpose();
+  return s;
+}
+
+std::string why_no_factors(const net& n, std::size_t layer,
+                           const ::caffe::SolverParameter& solver) {
+  const auto& l = n.layers[layer];
+  if (l.type != "InnerProduct")
+    return "it is no InnerProduct: only the gradient of one is a product of factors";
+  if (l.bottoms.size() != 1) return "it has several bottoms";
+  for (const auto p : l.parameters)
+    if (uses(n, p) > 1) return "it shares parameters with another layer";
+  if (!l.learn.at(0) || !is_learned(n, l.parameters[0]))
+    return "lr_mult of its weights is 0: nothing is sent";
+  if (!l.needs_backward) return "no loss reaches it: its gradient is zero";
+  if (factors_of(n, layer).rows == 0) return "its batch is empty";
+  return solver_refusal(solver);
+}
+
+std::string why_no_factors_at_all(const net& n, const ::caffe::SolverParameter& solver) {
+  const auto why = solver_refusal(solver);
+  if (why.empty()) return {};
+  const ::caffe::SolverParameter plain;
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (why_no_factors(n, l, plain).empty())
+      return "routes: every layer stays on the parameter server: " + why;
+  return {};
+}
+
+namespace {
+
+/// Of "@20".
+std::uint64_t clock_of(const std::string& word, const spec_position& at) {
+  std::uint64_t clock = 0;
+  const auto* end = word.data() + word.size();
+  const auto [stopped, error] = std::from_chars(word.data() + 1, end, clock);
+  if (error == std::errc{} && stopped == end) return clock;
+  throw spec_error(at, "expected the number of a clock after @, found \"" + word + "\".");
+}
+
+}  // namespace
+
+route_wish parse_routes(const std::string& option) {
+  route_wish wish;
+  if (option == "auto") return wish;
+  wish.what = option == "ps"    ? route_wish::kind::server
+              : option == "sfb" ? route_wish::kind::factors
+                                : route_wish::kind::listed;
+  if (wish.what != route_wish::kind::listed) return wish;
+  wish.file = option;
+  std::ifstream in(option);
+  if (!in)
+    throw spec_error("--routes " + option +
+                     ": it is none of auto, ps and sfb, and no file of that name can be read.");
+  std::string text;
+  for (int line = 1; std::getline(in, text); ++line) {
+    std::istringstream words(text.substr(0, text.find('#')));
+    std::string where, more;
+    route_wish::entry e;
+    e.line = line;
+    if (!(words >> e.layer)) continue;
+    const spec_position at{option, line};
+    if (e.layer.front() == '@') {
+      e.clock = clock_of(e.layer, at);
+      words >> e.layer;
+    }
+    if (!(words >> where) || words >> more || (where != "ps" && where != "sfb"))
+      throw spec_error(at,
+                       "expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is "
+                       "to hold from that clock on; found \"" +
+                           text + "\".");
+    e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
+    for (const auto& other : wish.entries)
+      if (other.layer == e.layer && other.clock == e.clock)
+        throw spec_error(at,
+                         "layer \"" + e.layer + "\" has a route " +
+                             (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
+                             "in line " + std::to_string(other.line) + " already.");
+    wish.entries.push_back(e);
+  }
+  std::stable_sort(wish.entries.begin(), wish.entries.end(),
+                   [](const auto& a, const auto& b) { return a.clock < b.clock; });
+  return wish;
+}
+
+parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
+  parameter_routes routes(n.parameters.size(), route::parameter_server);
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (chosen[l])
+      for (const auto p : n.layers[l].parameters)
+        if (is_learned(n, p)) routes[p] = route::factor_broadcast;
+  return routes;
+}
+
+std::vector<bool> wished_layers(const net& n, const route_wish& wish,
+                                const ::caffe::SolverParameter& solver, std::uint64_t clock) {
+  std::vector<bool> chosen(n.layers.size());
+  if (wish.what == route_wish::kind::factors)
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      chosen[l] = why_no_factors(n, l, solver).empty();
+  std::vector<std::string> names;
+  for (const auto& layer : n.layers)
+    if (!layer.parameters.empty()) names.push_back(layer.name);
+  for (const auto& e : wish.entries) {
+    const spec_position at{wish.file, e.line};
+    const auto found = std::find_if(n.layers.begin(), n.layers.end(),
+                                    [&](const net_layer& l) { return l.name == e.layer; });
+    if (found == n.layers.end())
+      throw spec_error(at, "the net \"" + n.name + "\" has no layer \"" + e.layer + "\"." +
+                               did_you_mean(e.layer, names));
+    const auto l = static_cast<std::size_t>(found - n.layers.begin());
+    const bool factors = e.where == route::factor_broadcast;
+    if (const auto why = factors ? why_no_factors(n, l, solver) : ""; !why.empty())
+      throw spec_error(at, "layer \"" + e.layer + "\" (" + found->type +
+                               ") cannot broadcast factors: " + why + ". Give it ps.");
+    if (e.clock <= clock) chosen[l] = factors;
+  }
+  return chosen;
+}
+
+std::map<std::uint64_t, std::vector<bool>> wished_changes(const net& n, const route_wish& wish,
+                                                          const ::caffe::SolverParameter& solver,
+                                                          std::uint64_t clock) {
+  std::map<std::uint64_t, std::vector<bool>> changes;
+  auto before = wished_layers(n, wish, solver, clock);
+  for (const auto& e : wish.entries) {
+    if (e.clock <= clock) continue;
+    auto now = wished_layers(n, wish, solver, e.clock);
+    if (now != before) changes[e.clock] = now;
+    before = std::move(now);
+  }
+  return changes;
+}
+
+}  // namespace poseidon

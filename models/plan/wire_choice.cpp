@@ -1,0 +1,104 @@
+#include "models/plan/wire_choice.hpp"
+
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace poseidon {
+
+wire_wish parse_wire(const std::string& option) {
+  wire_wish wish;
+  if (const auto format = wire_format_of(option)) {
+    wish.all = *format;
+    return wish;
+  }
+  wish.file = option;
+  std::ifstream in(option);
+  if (!in)
+    throw spec_error("--wire " + option +
+                     ": it is none of float32, float16 and bfloat16, and no file of that name can "
+                     "be read.");
+  std::string text;
+  for (int line = 1; std::getline(in, text); ++line) {
+    std::istringstream words(text.substr(0, text.find('#')));
+    std::string layer, name, more;
+    if (!(words >> layer)) continue;
+    const spec_position at{option, line};
+    words >> name;
+    const auto format = wire_format_of(name);
+    if (!format || words >> more)
+      throw spec_error(at,
+                       "expected \"layer float32\", \"layer float16\" or \"layer bfloat16\", "
+                       "found \"" +
+                           text + "\".");
+    const auto [known, fresh] = wish.layers.emplace(layer, *format);
+    if (!fresh)
+      throw spec_error(at, "layer \"" + layer + "\" has a format in line " +
+                               std::to_string(wish.lines[layer]) + " already.");
+    wish.lines[layer] = line;
+  }
+  return wish;
+}
+
+parameter_formats formats_of(const net& n, const wire_wish& wish) {
+  const auto travels = [&](std::size_t p) { return is_learned(n, p) && !n.parameters[p].keeps; };
+  parameter_formats formats(n.parameters.size(), wire_format::float32);
+  std::vector<std::string> names;
+  for (const auto& layer : n.layers)
+    if (std::any_of(layer.parameters.begin(), layer.parameters.end(), travels))
+      names.push_back(layer.name);
+  for (const auto& [name, format] : wish.layers) {
+    const spec_position at{wish.file, wish.lines.at(name)};
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const bool known = std::any_of(n.layers.begin(), n.layers.end(),
+                                   [&name = name](const net_layer& l) { return l.name == name; });
+    if (known)
+      throw spec_error(
+          at, "layer \"" + name + "\" learns nothing, so nothing of it travels. Leave it out.");
+    throw spec_error(at, "the net \"" + n.name + "\" has no layer \"" + name + "\"." +
+                             did_you_mean(name, names));
+  }
+  std::vector<std::string> chosen_by(n.parameters.size());
+  for (const auto& layer : n.layers) {
+    const auto listed = wish.layers.find(layer.name);
+    const auto format = listed == wish.layers.end() ? wish.all : listed->second;
+    for (const auto p : layer.parameters) {
+      if (!travels(p)) continue;
+      if (!chosen_by[p].empty() && formats[p] != format)
+        throw spec_error(spec_position{wish.file, 0},
+                         "layers \"" + chosen_by[p] + "\" (" + std::string(to_string(formats[p])) +
+                             ") and \"" + layer.name + "\" (" + std::string(to_string(format)) +
+                             ") share the parameter \"" + n.parameters[p].name +
+                             "\", which travels once. Give both the same format.");
+      chosen_by[p] = layer.name;
+      formats[p] = format;
+    }
+  }
+  const bool exact = std::all_of(formats.begin(), formats.end(),
+                                 [](wire_format f) { return f == wire_format::float32; });
+  return exact ? parameter_formats{} : formats;
+}
+
+parameter_formats on_the_server(parameter_formats formats, const parameter_routes& routes) {
+  for (std::size_t p = 0; p < formats.size(); ++p)
+    if (on_factors(routes, p)) formats[p] = wire_format::float32;
+  return formats;
+}
+
+std::vector<std::string> wire_notes(const net& n, const parameter_formats& formats) {
+  std::vector<std::string> notes;
+  for (const auto format : {wire_format::float16, wire_format::bfloat16}) {
+    std::vector<std::string> names;
+    for (const auto& layer : n.layers)
+      if (std::any_of(layer.parameters.begin(), layer.parameters.end(),
+                      [&](std::size_t p) { return format_of(formats, p) == format; }))
+        names.push_back(layer.name);
+    if (!names.empty())
+      notes.push_back("wire: " + std::string(to_string(format)) + " for " + comma_list(names));
+  }
+  return notes;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,66 @@
+// models/solver/solver_file.hpp - a solver specification, its nets, its rule and its learning rates.
+#pragma once
+#include "models/net/net_builder.hpp"
+#include "models/solver/solver_rule.hpp"
+#include "models/spec/net_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+/// Of `poseidon { staleness: s }`.
+inline constexpr std::uint32_t max_staleness = 100;
+
+struct solver_file {
+  ::caffe::SolverParameter spec;  ///< upgraded (solver_type became type)
+  spec_position where;
+  net_file train_net;
+  net_state train_state;
+  std::vector<net_file> test_nets;
+  std::vector<net_state> test_states;
+  std::vector<std::filesystem::path> weights;  ///< first values, each copied over those before
+};
+
+/// "a.caffemodel, b.caffemodel" as two paths: how Caffe takes several files of weights in one word.
+[[nodiscard]] std::vector<std::filesystem::path> split_paths(const std::string& text);
+
+/// The names that Caffe gives to rules (`type`) and to learning-rate policies (`lr_policy`).
+[[nodiscard]] std::vector<std::string> solver_types();
+[[nodiscard]] std::vector<std::string> lr_policies();
+
+/// Reads the solver and the nets that it names: relative to the working directory, as Caffe does,
+/// or, where no such file is there, to the solver's own folder.
+///
+/// Errors   spec_error with file and line: unknown type, policy or regularisation, no net or two,
+///          step without stepsize, test_iter and test nets that do not match, ...
+[[nodiscard]] solver_file read_solver(const std::filesystem::path& path);
+
+/// The same from a message instead of a file: what a joining node is told. Inline nets are taken as
+/// they are.
+[[nodiscard]] solver_file resolve_solver(const ::caffe::SolverParameter& spec,
+                                         const spec_position& where);
+
+/// One message that needs no other file: nets inline, every state explicit. resolve_solver() of it
+/// gives an equal solver_file but for the places of the layers.
+[[nodiscard]] ::caffe::SolverParameter self_contained(const solver_file& file);
+
+[[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
+
+/// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep,
+/// poly, sigmoid.
+[[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
+
+/// How many steps of `step` or `multistep` the rate of this iteration has behind it; 0 with other policies.
+[[nodiscard]] std::uint64_t current_step(const ::caffe::SolverParameter& solver,
+                                         std::uint64_t iteration);
+
+/// What a shard does to a chunk of parameter `p` in an iteration: the solver's rates times the parameter's own.
+[[nodiscard]] rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,
+                                std::uint64_t iteration, float scale);
+
+}  // namespace poseidon

@@ -1,0 +1,45 @@
+// models/solver/solver_rule.hpp
+//
+// What a shard does to a chunk of parameters once the gradients of a clock are summed: Caffe's
+// solver rules, in Caffe's order (divide, regularise, rule). The arithmetic itself belongs to the
+// device.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace poseidon {
+
+enum class rule_kind { sgd, nesterov, adagrad, rmsprop, adadelta, adam };
+enum class regularizer { l2, l1 };
+
+/// Fixed for a whole run.
+struct solver_rule {
+  rule_kind kind = rule_kind::sgd;
+  regularizer decay_norm = regularizer::l2;
+  float momentum = 0;   ///< also AdaDelta's mu and Adam's beta1
+  float momentum2 = 0;  ///< Adam's beta2
+  float rms_decay = 0;
+  float delta = 0;
+};
+
+/// One update of one chunk:
+///   g = gradient * scale;  g += decay * (w, or sign(w));  w' = rule(w, g, history)
+struct rule_step {
+  std::uint64_t iteration = 0;  ///< from 0; Adam's t is iteration + 1
+  float rate = 0;               ///< learning rate of the iteration times lr_mult
+  float decay = 0;              ///< weight_decay times decay_mult
+  float scale = 1;  ///< 1 / number of micro-batches summed in the gradient, over all workers
+};
+
+/// Arrays of solver state per parameter: 1, or 2 for AdaDelta and Adam.
+[[nodiscard]] constexpr std::size_t history_count(rule_kind kind) {
+  return kind == rule_kind::adadelta || kind == rule_kind::adam ? 2 : 1;
+}
+
+/// What is left of a running statistic's value after so many passes, see net_parameter::keeps.
+[[nodiscard]] inline float kept_over(float keeps, std::uint64_t passes) {
+  return static_cast<float>(std::pow(double{keeps}, static_cast<double>(passes)));
+}
+
+}  // namespace poseidon

@@ -1,0 +1,76 @@
+#include "actors/core/trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using namespace poseidon;
+
+namespace {
+
+std::vector<std::uint64_t> new_clocks(trace_log& log) {
+  std::vector<std::uint64_t> out;
+  log.take_new(
+      [&](std::size_t, const std::string&, const trace_span& s) { out.push_back(s.clock); });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("trace_log: off until somebody watches, and then lanes are given out") {
+  trace_log log(false);
+  CHECK(log.lane("a") == nullptr);
+  auto* early = log.early_lane("link");
+  REQUIRE(early != nullptr);
+  CHECK_FALSE(log.enabled());
+  log.watch();
+  CHECK(log.lane("b") != nullptr);
+}
+
+TEST_CASE("trace_log: an actor that is spawned anew goes on in its lane") {
+  trace_log log(true);
+  auto* lane = log.lane("stream compute [0]");
+  CHECK(log.lane("stream compute [1]") != lane);
+  CHECK(log.lane("stream compute [0]") == lane);
+}
+
+TEST_CASE("trace_log: a watcher gets each span once, over the borders of blocks") {
+  for (const bool kept : {false, true}) {
+    CAPTURE(kept);
+    trace_log log(kept, true);
+    auto* lane = log.lane("a");
+    std::uint64_t next = 0, seen = 0;
+    for (const std::size_t n : {1, 0, 511, 1, 512, 1300, 7}) {
+      for (std::size_t i = 0; i < n; ++i) lane->record({"l", "forward", 0, 1, next++});
+      const auto got = new_clocks(log);
+      REQUIRE(got.size() == n);
+      for (const auto clock : got) CHECK(clock == seen++);
+    }
+    std::size_t all = 0;
+    lane->for_each([&](const trace_span&) { ++all; });
+    if (kept) CHECK(all == next);     // a file will want them
+    if (!kept) CHECK(all < 2 * 512);  // memory does not grow with the run
+  }
+}
+
+TEST_CASE("trace_log: a writer and a watcher at the same time lose nothing") {
+  trace_log log(false, true);
+  auto* lane = log.lane("a");
+  constexpr std::uint64_t spans = 200'000;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; i < spans; ++i) lane->record({"l", "forward", 0, 1, i});
+    done = true;
+  });
+  std::uint64_t expected = 0;
+  bool in_order = true;
+  for (bool last = false; !last;) {
+    last = done;
+    for (const auto clock : new_clocks(log)) in_order = in_order && clock == expected++;
+  }
+  writer.join();
+  CHECK(in_order);
+  CHECK(expected == spans);
+}

@@ -1,0 +1,198 @@
+#include "actors/parameters/peer_window.hpp"
+
+#include "messages/wire/codec.hpp"
+#include "tests/actors/fakes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace poseidon;
+
+namespace {
+
+/// Worker 1 of three, whose run begins at clock 5; chunks 0, 1, 2 of one parameter belong to workers 0, 1, 2.
+struct window_on {
+  std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 1, 3);
+  peer_window window;
+
+  explicit window_on(unsigned peer, factor_stores factors = {})
+      : window({worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, std::move(factors)}) {
+    store->publish(0, 5);
+    store->set_applied(1, 5);
+  }
+  std::string refused(const frame_header& h) {
+    try {
+      window.admit(h);
+      return "";
+    } catch (const bad_frame& e) {
+      return e.what();
+    }
+  }
+  std::string gradient(unsigned chunk, std::uint64_t clock) {
+    return refused(frames::push_gradient{chunk_id{chunk}, clock_id{clock}});
+  }
+  std::string fresh(unsigned chunk, std::uint64_t version) {
+    return refused(frames::fresh_parameters{chunk_id{chunk}, version_id{version}});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("peer_window: a gradient has the clock that is next, once, and no later one") {
+  window_on t(2);
+  CHECK(t.gradient(1, 4) == "push_gradient: clock of chunk 1 is 4, expected 5");
+  CHECK(t.gradient(1, 6) == "push_gradient: clock of chunk 1 is 6, expected 5");
+  CHECK(t.gradient(1, 5).empty());
+  CHECK(t.gradient(1, 5) == "push_gradient: clock of chunk 1 is 5, expected 6");
+  CHECK(t.gradient(1, 6) == "push_gradient: clock of chunk 1 is 6, expected at most 5 so far");
+  t.store->set_applied(1, 6);
+  CHECK(t.gradient(1, 6).empty());
+}
+
+TEST_CASE("peer_window: a peer may push before this node's shard has its first values") {
+  window_on t(2);
+  t.store->set_applied(1, 0);
+  CHECK(t.gradient(1, 5).empty());
+}
+
+TEST_CASE("peer_window: gradients go to the owner of the chunk, and only of what is learned") {
+  window_on t(2);
+  CHECK(t.gradient(0, 5) == "push_gradient: owner of chunk 0 is worker 0, expected worker 1");
+  peer_window frozen({worker_id{1}, worker_id{2}, clock_id{5}, {false}, t.store, {}});
+  CHECK_THROWS_WITH(frozen.admit(frames::push_gradient{chunk_id{1}, clock_id{5}}),
+                    "push_gradient: lr_mult of chunk 1 is not 0, expected 0, it is frozen");
+}
+
+TEST_CASE(
+    "peer_window: first values come from worker 0 for every chunk, later ones from the owner") {
+  window_on from_first(0);
+  for (const unsigned chunk : {0u, 1u, 2u}) CHECK(from_first.fresh(chunk, 5).empty());
+  CHECK(from_first.fresh(2, 5) == "fresh_parameters: version of chunk 2 is 5, expected 6");
+  CHECK(from_first.fresh(2, 6) ==
+        "fresh_parameters: owner of chunk 2 is worker 2, expected worker 0");
+  CHECK(from_first.fresh(0, 6).empty());
+  CHECK(from_first.fresh(0, 7) ==
+        "fresh_parameters: version of chunk 0 is 7, expected at most 6 so far");
+  from_first.store->publish(0, 6);
+  CHECK(from_first.fresh(0, 7).empty());
+
+  window_on from_other(2);
+  CHECK(from_other.fresh(0, 5) ==
+        "fresh_parameters: owner of chunk 0 is worker 0, expected worker 2");
+  CHECK(from_other.fresh(2, 5) == "fresh_parameters: version of chunk 2 is 5, expected 6");
+  CHECK(from_other.fresh(2, 6).empty());
+}
+
+TEST_CASE("peer_window: squares come clock by clock") {
+  window_on t(2);
+  const auto squares = [&](std::uint64_t clock) {
+    return t.refused(frames::gradient_squares{clock_id{clock}});
+  };
+  CHECK(squares(5).empty());
+  CHECK(squares(5) == "gradient_squares: clock is 5, expected 6");
+  CHECK(squares(6) == "gradient_squares: clock is 6, expected at most 5 so far");
+}
+
+TEST_CASE(
+    "peer_window: solver state is installed by worker 0, in its owner, before the first update") {
+  window_on first(0), other(2);
+  CHECK(first.refused(frames::install_history{chunk_id{1}, 0}).empty());
+  CHECK(first.refused(frames::install_history{chunk_id{2}, 0}) ==
+        "install_history: owner of chunk 2 is worker 2, expected worker 1");
+  CHECK(other.refused(frames::install_history{chunk_id{1}, 0}) ==
+        "install_history: from is 2, expected 0");
+  first.store->set_applied(1, 6);
+  CHECK(first.refused(frames::install_history{chunk_id{1}, 0}) ==
+        "install_history: time of chunk 1 is version 6, expected before the first update");
+  CHECK(other.refused(frames::history{chunk_id{2}, 0, version_id{6}}).empty());
+  CHECK(other.refused(frames::history{chunk_id{1}, 0, version_id{6}}) ==
+        "history: owner of chunk 1 is worker 1, expected worker 2");
+}
+
+TEST_CASE(
+    "peer_window: after a change of routes solver state comes from who kept it, values from no "
+    "one") {
+  // Before, chunks of two values belonged to workers 0, 1 in turn: 0 1 | 2.
+  const auto before = std::make_shared<partition>(test::one_parameter_store(3, 2, 3)->cut());
+  const auto store = test::one_parameter_store(3, 1, 3);
+  const auto window = [&](unsigned peer) {
+    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
+    s.before = before;
+    return peer_window(std::move(s));
+  };
+  auto first = window(0), other = window(2);
+  CHECK_NOTHROW(first.admit(frames::install_history{chunk_id{1}, 0, 0}));
+  CHECK_THROWS_WITH(
+      other.admit(frames::install_history{chunk_id{1}, 0, 0}),
+      "install_history: former owner of chunk 1 is another worker, expected worker 2");
+  CHECK_THROWS_WITH(first.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
+                    "fresh_parameters: version of chunk 0 is 5, expected 6");
+}
+
+TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {
+  const auto store =
+      std::make_shared<factor_store>(factor_shape{4, 3, 2}, factor_rows(3, {4}), clock_id{5});
+  window_on t(2, {{7, store}});
+  const auto factors = [&](std::uint64_t clock, std::uint64_t first, std::uint32_t rows = 4) {
+    return t.refused(frames::factors{layer_id{7}, clock_id{clock}, rows, first});
+  };
+  CHECK(factors(4, 0) == "factors: clock of layer 7 is 4, expected 5");
+  CHECK(factors(6, 0) == "factors: clock of layer 7 is 6, expected 5");
+  CHECK(factors(5, 12) == "factors: first value of layer 7 is 12, expected 0");
+  CHECK(factors(5, 0).empty());
+  CHECK(factors(5, 0) == "factors: first value of layer 7 is 0, expected 12");
+  CHECK(factors(5, 12, 3) == "factors: rows of layer 7 is 3, expected 4");
+  CHECK(factors(5, 12).empty());
+  CHECK(factors(5, 0) == "factors: clock of layer 7 is 5, expected 6");
+  CHECK(factors(6, 0) == "factors: clock of layer 7 is 6, expected at most 5 so far");
+  store->set_sent(clock_id{6});
+  CHECK(factors(6, 0, 2).empty());  // fewer rows: a shorter u
+  CHECK(factors(6, 6, 2).empty());
+  CHECK(t.refused(frames::factors{layer_id{8}, clock_id{5}, 4, 0}) ==
+        "factors: route of layer 8 is factor_broadcast, expected parameter_server");
+}
+
+TEST_CASE("peer_window: with staleness a peer may be so many clocks ahead, and not one more") {
+  const auto factors =
+      std::make_shared<factor_store>(factor_shape{1, 1, 1}, factor_rows(3, {1}), clock_id{5}, 2);
+  window_on t(2);
+  t.window =
+      peer_window({worker_id{1}, worker_id{2}, clock_id{5}, {true}, t.store, {{7, factors}}, 2});
+  for (const std::uint64_t clock : {5u, 6u, 7u}) CHECK(t.gradient(1, clock).empty());
+  CHECK(t.gradient(1, 8) == "push_gradient: clock of chunk 1 is 8, expected at most 7 so far");
+  t.store->set_applied(1, 6);
+  CHECK(t.gradient(1, 8).empty());
+
+  for (const std::uint64_t version : {6u, 7u, 8u}) CHECK(t.fresh(2, version).empty());
+  CHECK(t.fresh(2, 9) == "fresh_parameters: version of chunk 2 is 9, expected at most 8 so far");
+
+  const auto squares = [&](std::uint64_t clock) {
+    return t.refused(frames::gradient_squares{clock_id{clock}});
+  };
+  for (const std::uint64_t clock : {5u, 6u, 7u}) CHECK(squares(clock).empty());
+  CHECK(squares(8) == "gradient_squares: clock is 8, expected at most 7 so far");
+
+  const auto sent = [&](std::uint64_t clock, std::uint64_t first) {
+    return t.refused(frames::factors{layer_id{7}, clock_id{clock}, 1, first});
+  };
+  for (const std::uint64_t clock : {5u, 6u, 7u})
+    for (const std::uint64_t first : {0u, 1u}) CHECK(sent(clock, first).empty());
+  CHECK(sent(8, 0) == "factors: clock of layer 7 is 8, expected at most 7 so far");
+}
+
+TEST_CASE("peer_window: chunks of the factor route have first values and solver state, no more") {
+  partition cut;
+  cut.chunks = {{0, 0, 3, every_worker}};
+  cut.by_parameter = {{0}};
+  cut.by_owner.resize(3);
+  const auto store = std::make_shared<parameter_store>(test::one_parameter_net(3), cut, 3);
+  window_on t(0);
+  t.window = peer_window({worker_id{1}, worker_id{0}, clock_id{5}, {true}, store, {}});
+  const std::string wrong = " of chunk 0 is factor_broadcast, expected parameter_server";
+  CHECK(t.gradient(0, 5) == "push_gradient: route" + wrong);
+  CHECK(t.refused(frames::install_history{chunk_id{0}, 0}).empty());
+  CHECK(t.fresh(0, 5).empty());
+  CHECK(t.fresh(0, 6) == "fresh_parameters: route" + wrong);
+  CHECK(t.refused(frames::history{chunk_id{0}, 0, version_id{6}}) == "history: route" + wrong);
+}

@@ -1,0 +1,154 @@
+#include "actors/routes/replanner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace poseidon;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+route_rates rates_at(double mbit_s) {
+  route_rates r;
+  r.workers = 2;
+  r.link_mbit_s = mbit_s;
+  r.flop_s = 50e9;
+  r.product_s = [](const factor_shape& s) {
+    return 2.0 * static_cast<double>(s.rows * s.outputs * s.inputs) / 50e9;
+  };
+  r.update_s_value = 1e-9;
+  r.add_s_value = 5e-10;
+  return r;
+}
+
+std::vector<route_load> net() {
+  route_load conv;
+  conv.name = "conv1";
+  conv.values = 1e5;
+  conv.backward_flop = 2e9;
+  route_load fc;
+  fc.name = "fc6";
+  fc.factors = {128, 4096, 4096};
+  fc.values = 4096.0 * 4097;
+  fc.backward_flop = 4.0 * 128 * 4096 * 4096;
+  return {conv, fc};
+}
+
+constexpr double fast = 20000, slow = 200;
+
+struct watched {
+  replanner it;
+  replanner::time_point now{};
+
+  explicit watched(double mbit_s) : it(net(), rates_at(mbit_s), mbit_s, factors_at(mbit_s)) {}
+  static std::vector<bool> factors_at(double mbit_s) {
+    std::vector<bool> out(2);
+    for (const auto& d : decide_routes(net(), rates_at(mbit_s)))
+      out[d.layer] = d.chosen == route::factor_broadcast;
+    return out;
+  }
+  std::optional<replanner::proposal> told(double mbit_s, std::uint32_t from = 0, int times = 3,
+                                          bool probed = false) {
+    std::optional<replanner::proposal> answer;
+    for (int i = 0; i < times; ++i) {
+      now += 250ms;
+      if (auto p = it.told(worker_id{from}, mbit_s, probed, now)) answer = std::move(p);
+    }
+    return answer;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("replanner: a line that becomes slow is told within a second, and moves the big layer") {
+  REQUIRE(watched::factors_at(fast) == std::vector<bool>{false, false});
+  REQUIRE(watched::factors_at(slow) == std::vector<bool>{false, true});
+  watched t(fast);
+  CHECK_FALSE(t.told(fast, 0, 8));
+  const auto changed = t.now;
+  const auto p = t.told(slow, 0, 4);
+  REQUIRE(p);
+  CHECK(t.now - changed <= 1s);
+  CHECK(p->factors == std::vector<bool>{false, true});
+  CHECK(p->why.find("routes: a node's links carry 200 Mbit/s together now, and carried 20000 when "
+                    "routes were chosen: fc6 to factor_broadcast is to save ") == 0);
+  t.it.changed(10ms, t.now);
+  t.now += 2s;
+  const auto back = t.told(fast);
+  REQUIRE(back);
+  CHECK(back->factors == std::vector<bool>{false, false});
+  CHECK(back->why.find("fc6 to parameter_server") != std::string::npos);
+}
+
+TEST_CASE("replanner: the slowest node counts, and one strange telling does not") {
+  watched t(fast);
+  (void)t.told(fast, 0);
+  CHECK_FALSE(t.told(slow, 1, 1));
+  CHECK_FALSE(t.told(fast, 1, 3));
+  CHECK(t.told(slow, 1, 3));
+}
+
+TEST_CASE(
+    "replanner: a node that reads less off the line than the probe did says nothing of the line") {
+  watched t(fast);
+  for (const double reading : {0.55, 0.7, 0.6, 0.75}) CHECK_FALSE(t.told(reading * fast, 1));
+  const auto p = t.told(0.6 * slow, 1);  // a hundredth of what it usually reads, about
+  REQUIRE(p);
+  CHECK(p->factors == std::vector<bool>{false, true});
+  t.it.changed(10ms, t.now);
+  t.now += 2s;
+  // The traffic of other routes reads otherwise.
+  CHECK_FALSE(t.told(0.8 * slow, 1, 8));
+  CHECK(t.told(fast, 1));
+}
+
+TEST_CASE("replanner: what a probe says is taken as it is, whatever traffic reads") {
+  watched t(slow);
+  CHECK_FALSE(t.told(0.6 * slow, 0));  // means `slow`
+  const auto p = t.told(0.6 * fast, 0, 2, true);
+  REQUIRE(p);
+  CHECK(p->factors == std::vector<bool>{false, false});
+  CHECK(p->why.find("carry 12000 Mbit/s together now, and carried 200") != std::string::npos);
+}
+
+TEST_CASE("replanner: a probe and what is read off traffic do not confirm each other") {
+  watched t(slow);
+  CHECK_FALSE(t.told(fast, 0, 1, true));
+  CHECK_FALSE(t.told(fast, 0, 1, false));
+  CHECK(t.told(fast, 0, 1, true));  // a second probe the first, whatever was read between
+}
+
+TEST_CASE("replanner: a first reading that is far from the probe's rate is believed") {
+  watched t(fast);
+  CHECK(t.told(slow, 1));
+}
+
+TEST_CASE("replanner: near a tie nothing moves, whichever way the rate goes") {
+  // The rate at which decide_routes changes its mind.
+  double low = slow, high = fast;
+  while (high / low > 1.001) {
+    const auto mid = std::sqrt(low * high);
+    (watched::factors_at(mid)[1] ? low : high) = mid;
+  }
+  for (const double begin : {0.8 * low, 1.02 * high}) {
+    CAPTURE(begin);
+    watched t(begin);
+    const bool on_factors = watched::factors_at(begin)[1];
+    for (int i = 0; i < 10; ++i) {
+      CHECK_FALSE(t.told(1.03 * high));
+      CHECK_FALSE(t.told(on_factors ? 0.75 * low : 0.99 * low));
+    }
+  }
+}
+
+TEST_CASE("replanner: changes are as rare as they are dear, and one at a time") {
+  watched t(fast);
+  REQUIRE(t.told(slow));
+  CHECK_FALSE(t.told(fast, 0, 40));  // not before this one is over
+  t.it.changed(500ms, t.now);
+  const auto since = t.now;
+  while (!t.told(fast, 0, 1)) REQUIRE(t.now - since < 11s);
+  CHECK(t.now - since >= 10s);
+}

@@ -1,0 +1,212 @@
+#include "actors/training/layer.hpp"
+
+#include "actors/core/trace.hpp"
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace poseidon;
+
+namespace {
+
+struct recording_kernel : kernel {
+  std::string log;
+  std::int64_t issued_ns = 0;  // of the last pass
+  std::string micro_batches;   // of backward passes
+  void forward(const pass& p) override {
+    log += "f" + std::to_string(p.clock);
+    issued_ns = p.issued_ns;
+  }
+  void backward(const pass& p) override {
+    log += "b" + std::to_string(p.clock);
+    micro_batches += std::to_string(p.micro_batch);
+    issued_ns = p.issued_ns;
+  }
+};
+
+/// One layer with a parameter between one producer and one consumer.
+struct middle_layer {
+  test::sim sim;
+  recording_kernel kernel;
+  test::probe<issue_work> stream = sim.listen<issue_work>();
+  test::probe<issue_work> copy_in = sim.listen<issue_work>();
+  test::probe<bottom_ready> consumer = sim.listen<bottom_ready>();
+  test::probe<top_diff_ready> producer = sim.listen<top_diff_ready>();
+  test::probe<backward_done> push = sim.listen<backward_done>();
+  handle<layer> it;
+
+  explicit middle_layer(bool training = true, bool runs_backward = true,
+                        std::uint64_t staleness = 0, bool goes_on = false,
+                        std::uint32_t passes_added = 1) {
+    layer_setup s;
+    s.goes_on = goes_on;
+    s.passes_added = passes_added;
+    if (goes_on) s.copy_in = copy_in.in;
+    s.name = "fc7";
+    s.compute = &kernel;
+    s.training = training;
+    s.runs_backward = runs_backward;
+    s.has_parameters = s.learns = true;
+    s.staleness = staleness;
+    s.pin = [this](const pass_id& p) { kernel.log += "p" + std::to_string(value(p.clock)); };
+    if (training) s.contribute = [](const pass_id&) {};
+    s.stream = stream.in;
+    it = sim.spawn<layer>("layer fc7 [0]", std::move(s));
+    sim.tell(it, connect_layer{{consumer.in}, {producer.in}, push.in});
+    sim.settle();
+  }
+  ~middle_layer() {
+    stream.got->clear();
+  }  // the kept work holds reply ports: a circle of references
+  middle_layer(const middle_layer&) = delete;
+  middle_layer& operator=(const middle_layer&) = delete;
+  template <class M>
+  void tell(M m) {
+    sim.tell(it, m);
+    sim.settle();
+  }
+  static pass_id at(std::uint64_t clock) { return {clock_id{clock}, 0, 0}; }
+};
+
+}  // namespace
+
+TEST_CASE("layer: forward waits for the bottom and for parameters of its clock, and no longer") {
+  middle_layer t;
+  t.tell(bottom_ready{middle_layer::at(5)});
+  CHECK(t.stream.got->empty());
+  t.tell(parameters_fresh{version_id{4}});
+  CHECK(t.stream.got->empty());
+  t.tell(parameters_fresh{version_id{5}});
+  REQUIRE(t.stream.got->size() == 1);
+  CHECK(t.consumer.got->size() == 1);  // told at once: the stream keeps the order
+}
+
+TEST_CASE(
+    "layer: backward is issued when the top's diff is, and the token goes on to the producer") {
+  middle_layer t;
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  CHECK(t.producer.got->empty());
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  REQUIRE(t.stream.got->size() == 2);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.log == "p0f0b0");
+  CHECK(t.producer.got->size() == 1);
+  CHECK(t.push.got->empty());  // only the stream knows when the gradient is complete
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+}
+
+TEST_CASE(
+    "layer: one that no loss reaches pushes the zeros that its gradient is, without a kernel") {
+  middle_layer t(true, false);
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  REQUIRE(t.stream.got->size() == 2);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.log == "p0f0");
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+}
+
+TEST_CASE(
+    "layer: on a device that goes on, gradients come home before the next pass may overwrite "
+    "them") {
+  middle_layer t(true, true, 1, true);
+  t.tell(parameters_fresh{version_id{0}});
+  CHECK(t.copy_in.got->size() == 1);  // told at once, whatever pass is under way
+  for (std::uint64_t clock = 0; clock < 2; ++clock) {
+    t.tell(bottom_ready{middle_layer::at(clock)});
+    t.tell(top_diff_ready{middle_layer::at(clock)});
+  }
+  // The second pass is forward only: the gradient of the first is still on its way.
+  REQUIRE(t.stream.got->size() == 3);
+  CHECK(t.stream.got->at(1).bring_home);
+  CHECK(t.producer.got->size() == 1);
+  t.tell(work_done{middle_layer::at(0), true, {}});
+  CHECK(t.push.got->size() == 1);
+  REQUIRE(t.stream.got->size() == 4);
+  CHECK(t.stream.got->at(3).backward);
+  CHECK(t.producer.got->size() == 2);
+}
+
+TEST_CASE("layer: of passes that the device adds only the last one's gradient leaves") {
+  middle_layer t(true, true, 0, true, 2);
+  t.tell(parameters_fresh{version_id{0}});
+  const auto whole_pass = [&](std::uint64_t clock, std::uint32_t micro_batch) {
+    const pass_id p{clock_id{clock}, micro_batch, 0};
+    t.tell(bottom_ready{p});
+    t.tell(top_diff_ready{p});
+  };
+  whole_pass(0, 0);
+  whole_pass(0, 1);  // does not wait for the first one's gradient
+  REQUIRE(t.stream.got->size() == 4);
+  for (const auto& work : *t.stream.got) work.run();
+  CHECK(t.kernel.micro_batches == "01");
+  const auto& got = *t.stream.got;
+  CHECK_FALSE((got[1].bring_home || got[1].settle || got[1].reply));
+  CHECK((got[3].bring_home && got[3].settle && got[3].reply));
+
+  // The next clock's first pass overwrites the sum: it waits until that is home.
+  t.tell(parameters_fresh{version_id{1}});
+  whole_pass(1, 0);
+  CHECK(t.stream.got->size() == 5);
+  t.tell(work_done{{clock_id{0}, 1, 0}, true, {}});
+  CHECK(t.push.got->size() == 1);
+  CHECK(t.stream.got->size() == 6);
+}
+
+TEST_CASE("layer: in a test pass the token runs back without a kernel") {
+  middle_layer t(false);
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  CHECK(t.stream.got->size() == 1);
+  CHECK(t.producer.got->size() == 1);
+}
+
+TEST_CASE("layer: clock c+1 may begin while parameters of clock c still travel, but not compute") {
+  middle_layer t;
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  t.tell(bottom_ready{middle_layer::at(1)});
+  CHECK(t.stream.got->size() == 2);
+  t.tell(parameters_fresh{version_id{1}});
+  CHECK(t.stream.got->size() == 3);
+}
+
+TEST_CASE(
+    "layer: with staleness it computes with parameters of so many clocks ago, and no older ones") {
+  middle_layer t(true, true, 2);
+  t.tell(parameters_fresh{version_id{0}});
+  for (const std::uint64_t clock : {0u, 1u, 2u}) {
+    t.tell(bottom_ready{middle_layer::at(clock)});
+    t.tell(top_diff_ready{middle_layer::at(clock)});
+  }
+  CHECK(t.stream.got->size() == 6);
+  t.tell(bottom_ready{middle_layer::at(3)});
+  CHECK(t.stream.got->size() == 6);
+  t.tell(parameters_fresh{version_id{1}});
+  CHECK(t.stream.got->size() == 7);
+}
+
+TEST_CASE("layer: a kernel is told when it was issued, however late the stream runs it") {
+  middle_layer t;
+  const auto before = now_ns();
+  t.tell(parameters_fresh{version_id{0}});
+  t.tell(bottom_ready{middle_layer::at(0)});
+  const auto between = now_ns();
+  t.tell(top_diff_ready{middle_layer::at(0)});
+  const auto after = now_ns();
+  REQUIRE(t.stream.got->size() == 2);
+  (*t.stream.got)[0].run();
+  CHECK(t.kernel.issued_ns >= before);
+  CHECK(t.kernel.issued_ns <= between);
+  (*t.stream.got)[1].run();
+  CHECK(t.kernel.issued_ns >= between);
+  CHECK(t.kernel.issued_ns <= after);
+}

@@ -1,0 +1,157 @@
+#include "models/plan/route_choice.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+
+namespace {
+
+route_load convolutions(double flop, double values = 2e6) {
+  route_load l;
+  l.name = "conv";
+  l.values = values;
+  l.backward_flop = flop;
+  return l;
+}
+
+route_load product(const char* name, std::size_t rows, std::size_t outputs, std::size_t inputs) {
+  route_load l;
+  l.name = name;
+  l.factors = {rows, outputs, inputs};
+  l.values = static_cast<double>(outputs * inputs + outputs);
+  l.backward_flop = 4.0 * static_cast<double>(rows * outputs * inputs);
+  return l;
+}
+
+route_rates at(std::size_t workers, double mbit_s, double gflop_s) {
+  route_rates r;
+  r.workers = workers;
+  r.link_mbit_s = mbit_s;
+  r.flop_s = gflop_s * 1e9;
+  r.product_s = [gflop_s](const factor_shape& s) {
+    return 2.0 * static_cast<double>(s.rows * s.outputs * s.inputs) / (gflop_s * 1e9);
+  };
+  r.update_s_value = 1e-9;
+  r.add_s_value = 5e-10;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("decide_routes: bytes are those of the theory, for what one node sends") {
+  const auto d = decide_routes({product("fc6", 32, 4096, 9216)}, at(4, 1000, 100)).at(0);
+  const double values = 4096.0 * 9216 + 4096;
+  CHECK(d.server.bytes == doctest::Approx(8 * values * 3 / 4));
+  CHECK(d.factors.bytes == doctest::Approx(4.0 * 32 * (4096 + 9216) * 3));
+  CHECK(d.server.wire_ms == doctest::Approx(d.server.bytes * 8 / 1e9 * 1e3));
+}
+
+TEST_CASE("decide_routes: a reduced format halves the bytes of the server's route alone") {
+  auto load = product("fc6", 32, 4096, 9216);
+  const auto exact = decide_routes({load}, at(4, 1000, 100)).at(0);
+  load.value_bytes = 2;
+  const auto half = decide_routes({load}, at(4, 1000, 100)).at(0);
+  CHECK(half.server.bytes == doctest::Approx(exact.server.bytes / 2));
+  CHECK(half.factors.bytes == exact.factors.bytes);
+}
+
+TEST_CASE("decide_routes: a big layer on a slow wire broadcasts, a small one does not") {
+  const auto d = decide_routes(
+      {convolutions(1e10), product("fc6", 32, 4096, 9216), product("fc8", 256, 10, 4096)},
+      at(4, 1000, 100));
+  REQUIRE(d.size() == 2);
+  CHECK(d[0].load.name == "fc6");
+  CHECK(d[0].chosen == route::factor_broadcast);
+  CHECK(d[0].why.find("saves ") == 0);
+  CHECK(d[1].chosen == route::parameter_server);
+  CHECK(d[1].why == "factors are more bytes");
+}
+
+TEST_CASE("decide_routes: where the byte rule would lose by 20 % and more on CPU nodes, we stay") {
+  // 10 Gbit/s, 8 nodes of 50 GFLOP/s: half the bytes, but 69 GFLOP of making the gradient again.
+  const auto d =
+      decide_routes({convolutions(1e10), product("fc7", 256, 4096, 4096)}, at(8, 10000, 50)).at(0);
+  CHECK(d.byte_rule);
+  CHECK(d.factors.bytes < d.server.bytes);
+  CHECK(d.factors.total_ms() > 1.2 * d.server.total_ms());
+  CHECK(d.chosen == route::parameter_server);
+  CHECK(d.why.find("making the gradient again") != std::string::npos);
+  // A device that is a hundred times as fast does as the byte rule says.
+  CHECK(decide_routes({convolutions(1e10), product("fc7", 256, 4096, 4096)}, at(8, 1000, 5000))
+            .at(0)
+            .chosen == route::factor_broadcast);
+}
+
+TEST_CASE("decide_routes: what hides behind the rest of the backward pass costs nothing") {
+  const auto alone = decide_routes({product("fc", 32, 1000, 1000)}, at(2, 1000, 100)).at(0);
+  CHECK(alone.server.exposed_ms >= alone.server.wire_ms);
+  const auto hidden =
+      decide_routes({convolutions(1e12, 0), product("fc", 32, 1000, 1000)}, at(2, 1000, 100)).at(0);
+  CHECK(hidden.server.exposed_ms == doctest::Approx(0));
+  CHECK(hidden.factors.exposed_ms == doctest::Approx(0));
+}
+
+TEST_CASE("decide_routes: a layer waits for the wire that the layers above it have filled") {
+  const auto busy = decide_routes(
+      {convolutions(4e9, 0), product("low", 8, 500, 500), product("high", 2048, 8000, 8000)},
+      at(2, 1000, 1000));
+  const auto free =
+      decide_routes({convolutions(4e9, 0), product("low", 8, 500, 500)}, at(2, 1000, 1000));
+  CHECK(busy[0].server.exposed_ms > free[0].server.exposed_ms);
+}
+
+TEST_CASE(
+    "decide_routes: a layer that could hide broadcasts if the layers below it need the wire") {
+  // Alone "high" sends its gradient while "low" and the convolutions compute; but everything waits for the wire.
+  const auto d = decide_routes(
+      {convolutions(2e11, 0), product("low", 64, 4096, 9216), product("high", 64, 1000, 4096)},
+      at(4, 100, 100));
+  CHECK(d[1].load.name == "high");
+  CHECK(d[1].server.exposed_ms < 0.1 * d[1].server.wire_ms);
+  CHECK(d[1].chosen == route::factor_broadcast);
+}
+
+TEST_CASE("decide_routes: what nobody would notice in an iteration stays on the server") {
+  const auto small = product("ip2", 8, 100, 500);
+  const auto slow = at(2, 100, 100);
+  CHECK(decide_routes({small}, slow).at(0).chosen == route::factor_broadcast);
+  // The same layer below seconds of convolutions, whose own wire is long past.
+  const auto d = decide_routes({small, convolutions(1e12, 0)}, slow).at(0);
+  CHECK(d.factors.total_ms() < d.server.total_ms());
+  CHECK(d.chosen == route::parameter_server);
+  CHECK(d.why == "factors would save less than 5 % of that, or 2 % of the iteration");
+}
+
+TEST_CASE("decide_routes: what cannot broadcast stays, and says why") {
+  auto l = product("fc", 1, 4096, 4096);
+  l.refusal = "lr_mult of its weights is 0: nothing is sent";
+  const auto d = decide_routes({l}, at(4, 100, 100)).at(0);
+  CHECK(d.chosen == route::parameter_server);
+  CHECK(d.why == l.refusal);
+}
+
+TEST_CASE("routes_table and routes_json: every layer with both costs and the choice") {
+  auto odd = product("fc \"6\"\n", 32, 4096, 9216);
+  const auto rates = at(4, 1000, 100);
+  const auto d = decide_routes({odd}, rates);
+  const auto table = routes_table(d, rates);
+  CHECK(table.find("4096 x 9216") != std::string::npos);
+  CHECK(table.find("factor_broadcast") != std::string::npos);
+  const auto json = routes_json(d, rates);
+  CHECK(json.find(R"("layer":"fc \"6\"\u000a")") != std::string::npos);
+  CHECK(json.find(R"("choice":"factor_broadcast")") != std::string::npos);
+}
+
+TEST_CASE(
+    "decide_routes: with shares of the batch the largest one's factors travel, and all nodes' make "
+    "the gradient") {
+  // This node has 8 of 96 samples, another 72: a third of what all would send with equal shares is its own.
+  auto r = at(3, 1000, 100);
+  const auto equal = decide_routes({product("fc6", 32, 4096, 9216)}, r).at(0);
+  r.largest_share = 72.0 / 8;
+  r.all_shares = 96.0 / 8;
+  const auto shared = decide_routes({product("fc6", 8, 4096, 9216)}, r).at(0);
+  CHECK(shared.factors.bytes == doctest::Approx(4.0 * 72 * (4096 + 9216) * 2));
+  CHECK(shared.factors.tail_ms == doctest::Approx(equal.factors.tail_ms));
+  CHECK(shared.server.bytes == equal.server.bytes);
+}

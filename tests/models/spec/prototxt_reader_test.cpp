@@ -1,0 +1,82 @@
+// What the text format and the schema refuse, and that every layer knows its line.
+#include "models/spec/net_file.hpp"
+#include "tests/models/folder.hpp"
+#include "tests/models/nets.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+
+namespace {
+std::string refused(const std::string& text) {
+  try {
+    (void)parse_net(text, "a.prototxt");
+    return {};
+  } catch (const spec_error& e) {
+    return e.what();
+  }
+}
+}  // namespace
+
+TEST_CASE("net_file: each layer has the line on which it begins") {
+  const auto file = parse_net("name: \"n\"\nlayer { name: \"a\" }\n\n\nlayer {\n  name: \"b\"\n}",
+                              "dir/a.prototxt");
+  REQUIRE(file.layer_places.size() == 2);
+  CHECK(to_string(file.layer_places[0]) == "dir/a.prototxt:2");
+  CHECK(to_string(file.layer_places[1]) == "dir/a.prototxt:5");
+}
+
+TEST_CASE("net_file: an unknown field is answered with the nearest of its message") {
+  CHECK(refused("layer {\n convolution_param { num_outputs: 4 } }") ==
+        "a.prototxt:2: ConvolutionParameter has no field \"num_outputs\". Did you mean "
+        "\"num_output\"?");
+  CHECK(refused("layer { tpye: \"ReLU\" }") ==
+        "a.prototxt:1: LayerParameter has no field \"tpye\". Did you mean \"type\"?");
+  CHECK(refused("layer { zzzzzz: 1 }") == "a.prototxt:1: LayerParameter has no field \"zzzzzz\".");
+}
+
+TEST_CASE(
+    "net_file: an unknown enum word is answered with the nearest, or with all if they are few") {
+  CHECK(refused("\nlayer { pooling_param { pool: MAXIMUM } }") ==
+        "a.prototxt:2: \"MAXIMUM\" is no value of the field \"pool\". It can be MAX, AVE, "
+        "STOCHASTIC.");
+  CHECK(refused("layer { data_param { backend: LDMB } }") ==
+        "a.prototxt:1: \"LDMB\" is no value of the field \"backend\". Did you mean \"LMDB\"?");
+}
+
+TEST_CASE("net_file: the other slips of the text format say where and what to do") {
+  CHECK(refused("layer {\n name: \"a\"\n name: \"b\" }") ==
+        "a.prototxt:3: the field \"name\" stands here a second time and can have one value only. "
+        "Delete one of the two.");
+  CHECK(refused("layer { inner_product_param { num_output: \"five\" } }") ==
+        "a.prototxt:1: Expected integer, got: \"five\"");
+  CHECK(refused("layer {\n name: \"a\"\n") ==
+        "a.prototxt:3: the file ends inside a { }. A closing brace is missing.");
+  CHECK(refused("layer { type: CONVOLUTION }").find("A layer { } takes its type in quotes") !=
+        std::string::npos);
+  CHECK(refused("layers { layer { name: \"v0\" } }").find("this is a V0 net") != std::string::npos);
+}
+
+TEST_CASE("net_file: a file that is not there, and a folder, are refused by name") {
+  const test::folder folder;
+  CHECK_THROWS_WITH_AS(
+      (void)read_net(folder.path()),
+      (folder.path().string() + ": this is a folder, not a specification. Name the file in it.")
+          .c_str(),
+      spec_error);
+  try {
+    (void)read_net(folder.path() / "none.prototxt");
+    FAIL("read a file that is not there");
+  } catch (const spec_error& e) {
+    CHECK(std::string(e.what()).find(
+              "none.prototxt: there is no such file. Relative paths start at ") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("net_file: nesting without end is refused, not recursed into") {
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "layer { ";
+  CHECK_FALSE(refused(deep).empty());
+  CHECK_FALSE(refused(std::string("\0\xff\xfe", 3)).empty());
+}
