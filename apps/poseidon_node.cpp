@@ -37,8 +37,8 @@ void make_replay(solver_file& solver, const node_options& o) {
   solver.weights.clear();
 }
 
-run_spec read_run(const node_options& o) {
-  run_spec run;
+run_definition read_run(const node_options& o) {
+  run_definition run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;
   if (!o.replay.empty()) make_replay(run.solver, o);
@@ -93,7 +93,7 @@ int explain_routes(const node_options& o) {
   protocol_selector_setup s;
   s.run = read_run(o);
   s.node = node_of(o);
-  s.wish = parse_routes(o.routes);
+  s.option = parse_routes(o.routes);
   s.wire = parse_wire(o.wire);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;

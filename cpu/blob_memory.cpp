@@ -21,9 +21,9 @@ class blob_planner {
   explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
     for (auto& needs :
          needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs, reads_of)) {
-      auto& wish = wishes_.emplace_back();
-      static_cast<blob_needs&>(wish) = std::move(needs);
-      wish.lasting = wish.output;
+      auto& option = options_.emplace_back();
+      static_cast<blob_needs&>(option) = std::move(needs);
+      option.lasting = option.output;
     }
     for (std::size_t l = 0; l < net_.layers.size(); ++l) {
       const net_layer& layer = net_.layers[l];
@@ -38,7 +38,7 @@ class blob_planner {
     std::vector<planned_buffer> buffers(2 * net_.blobs.size());
     for (std::size_t b = 0; b < net_.blobs.size(); ++b) {
       cpu_blob& blob = state_.blobs[b];
-      blob_wish& w = wishes_[b];
+      blob_wish& w = options_[b];
       if (!w.data_elsewhere && !w.fed) {
         if (w.lasting || !may_move(blob))
           blob.own_data = buffer(blob.stored());
@@ -84,8 +84,8 @@ class blob_planner {
       std::size_t writers = 0;
       for (const net_layer& l : net_.layers)
         writers += static_cast<std::size_t>(std::count(l.tops.begin(), l.tops.end(), t));
-      wishes_[t].fed = writers == 1 && !state_.options.keep_all_diffs;
-      wishes_[t].lasting = true;
+      options_[t].fed = writers == 1 && !state_.options.keep_all_diffs;
+      options_[t].lasting = true;
     }
   }
 
@@ -96,8 +96,8 @@ class blob_planner {
       const auto& tops = net_.layers[l].tops;
       if (std::find(tops.begin(), tops.end(), layer.bottoms[0]) == tops.end()) continue;
       for (const std::size_t t : layer.tops) {
-        wishes_[t].data_uses.push_back({l, true});
-        wishes_[t].diff_uses.push_back({l, true});
+        options_[t].data_uses.push_back({l, true});
+        options_[t].diff_uses.push_back({l, true});
       }
     }
   }
@@ -108,9 +108,9 @@ class blob_planner {
       const net_layer& layer = net_.layers[l];
       if (layer.type != "Split") continue;
       const split_sharing s = sharing_of(state_, l);
-      blob_wish& bottom = wishes_[layer.bottoms[0]];
+      blob_wish& bottom = options_[layer.bottoms[0]];
       for (std::size_t t = 0; t < layer.tops.size(); ++t) {
-        blob_wish& top = wishes_[layer.tops[t]];
+        blob_wish& top = options_[layer.tops[t]];
         if (s.data[t] && !state_.options.keep_all_diffs) {
           top.data_elsewhere = true;
           append(bottom.data_uses, top.data_uses);
@@ -130,7 +130,7 @@ class blob_planner {
 
   replica_state& state_;
   const net& net_;
-  std::vector<blob_wish> wishes_;
+  std::vector<blob_wish> options_;
 };
 
 }  // namespace

@@ -68,14 +68,15 @@ class cpu_device final : public device {
     cpu::update(rule, step, gradient, values, fresh, history);
   }
 
-  void keep(float keeps, std::span<const float> change, std::span<const float> values,
-            std::span<float> fresh) const override {
-    cpu::keep(keeps, change, values, fresh);
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    cpu::update_average(momentum, change, values, fresh);
   }
 
-  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
-               std::span<float> weights, std::span<float> bias) const override {
-    cpu::rebuild(shape, u, v, weights, bias);
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                            std::span<const float> v, std::span<float> weights,
+                            std::span<float> bias) const override {
+    cpu::reconstruct_gradient(shape, u, v, weights, bias);
   }
 };
 

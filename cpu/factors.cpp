@@ -11,14 +11,15 @@ namespace {
 
 void require(const char* what, std::size_t got, std::size_t wanted) {
   if (got != wanted)
-    throw std::invalid_argument("rebuild: " + std::string(what) + " has " + std::to_string(got) +
-                                " values, " + std::to_string(wanted) + " are needed");
+    throw std::invalid_argument("reconstruct_gradient: " + std::string(what) + " has " +
+                                std::to_string(got) + " values, " + std::to_string(wanted) +
+                                " are needed");
 }
 
 }  // namespace
 
-void rebuild(const factor_shape& s, std::span<const float> u, std::span<const float> v,
-             std::span<float> weights, std::span<float> bias) {
+void reconstruct_gradient(const factor_shape& s, std::span<const float> u, std::span<const float> v,
+                          std::span<float> weights, std::span<float> bias) {
   require("u", u.size(), s.rows * s.outputs);
   require("v", v.size(), s.rows * s.inputs);
   require("weights", weights.size(), s.outputs * s.inputs);

@@ -12,7 +12,8 @@ namespace poseidon::cpu {
 /// Cost     2 * rows * outputs * inputs flop, in the calling thread's team.
 /// Errors   std::invalid_argument naming the span, its size and the size needed; nothing is written.
 /// Source   Xie et al., arXiv:1512.06216, section 5 (sufficient factor broadcasting).
-void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
-             std::span<float> weights, std::span<float> bias);
+void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                          std::span<const float> v, std::span<float> weights,
+                          std::span<float> bias);
 
 }  // namespace poseidon::cpu

@@ -84,14 +84,14 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
   });
 }
 
-void keep(float keeps, std::span<const float> change, std::span<const float> values,
-          std::span<float> fresh) {
+void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                    std::span<float> fresh) {
   if (change.size() != fresh.size() || values.size() != fresh.size()) {
     throw std::invalid_argument("a statistic of " + std::to_string(fresh.size()) +
                                 " values was given " + std::to_string(values.size()) +
                                 " values and a change of " + std::to_string(change.size()));
   }
-  for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i] = keeps * values[i] + change[i];
+  for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i] = momentum * values[i] + change[i];
 }
 
 }  // namespace poseidon::cpu

@@ -28,7 +28,7 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
 /// fresh = keeps * values + change, for running statistics (net_parameter::keeps); every operation is
 /// rounded by itself.
 /// Errors   std::invalid_argument for different sizes; nothing is written.
-void keep(float keeps, std::span<const float> change, std::span<const float> values,
-          std::span<float> fresh);
+void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                    std::span<float> fresh);
 
 }  // namespace poseidon::cpu

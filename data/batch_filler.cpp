@@ -140,8 +140,8 @@ void batch_filler::fill(const sample_source& source, std::uint64_t first_sample,
   all.rethrow();
 }
 
-std::size_t default_readers(bool goes_on, std::size_t replicas, std::size_t cores) {
-  if (!goes_on) return 1;
+std::size_t default_readers(bool is_asynchronous, std::size_t replicas, std::size_t cores) {
+  if (!is_asynchronous) return 1;
   const auto each = cores / std::max<std::size_t>(replicas, 1);
   return each <= busy_beside_a_device ? 1 : std::min(each - busy_beside_a_device, most_readers);
 }

@@ -37,7 +37,8 @@ void fill_batch(const sample_source& source, std::uint64_t first_sample, std::in
                 batch& into);
 
 /// Threads that read for each of `replicas` on a machine of `cores`, where nobody has said a number: one beside a replica
-/// that computes on the cores, and on a device that `goes_on` by itself what its own threads leave free, at most 16.
-[[nodiscard]] std::size_t default_readers(bool goes_on, std::size_t replicas, std::size_t cores);
+/// that computes on the cores, and on a device that `is_asynchronous` by itself what its own threads leave free, at most 16.
+[[nodiscard]] std::size_t default_readers(bool is_asynchronous, std::size_t replicas,
+                                          std::size_t cores);
 
 }  // namespace poseidon

@@ -84,18 +84,18 @@ std::string describe_share(std::uint64_t samples, std::uint64_t of) {
   return std::to_string(samples) + " of " + std::to_string(of) + " (" + percent + " %)";
 }
 
-share_wish parse_shares(const std::string& text, std::size_t nodes) {
+share_option parse_shares(const std::string& text, std::size_t nodes) {
   if (text == "equal") return {};
   const auto refuse = [&](const std::string& why) -> std::invalid_argument {
     return std::invalid_argument("--batch-share " + text + ": " + why);
   };
   if (nodes < 2) throw refuse("shares are of several nodes. Give --nodes N with N >= 2.");
-  share_wish wish;
+  share_option parsed;
   if (text == "auto") {
-    wish.what = share_wish::kind::automatic;
-    return wish;
+    parsed.what = share_option::kind::automatic;
+    return parsed;
   }
-  wish.what = share_wish::kind::weights;
+  parsed.what = share_option::kind::weights;
   for (std::size_t at = 0; at <= text.size();) {
     const auto end = std::min(text.find(',', at), text.size());
     double weight = 0;
@@ -105,16 +105,16 @@ share_wish parse_shares(const std::string& text, std::size_t nodes) {
                    "\" is no number. Give equal, auto, or a weight for each node with commas "
                    "between them, as in 3,1.");
     if (weight <= 0)
-      throw refuse("worker " + std::to_string(wish.weights.size()) + " has the weight " +
+      throw refuse("worker " + std::to_string(parsed.weights.size()) + " has the weight " +
                    text.substr(at, end - at) +
                    ", it has to be above 0. A node that is to compute nothing need not join.");
-    wish.weights.push_back(weight);
+    parsed.weights.push_back(weight);
     at = end + 1;
   }
-  if (wish.weights.size() != nodes)
-    throw refuse("there are " + std::to_string(wish.weights.size()) + " weights for --nodes " +
+  if (parsed.weights.size() != nodes)
+    throw refuse("there are " + std::to_string(parsed.weights.size()) + " weights for --nodes " +
                  std::to_string(nodes) + ". Give one for each node, the first node's first.");
-  return wish;
+  return parsed;
 }
 
 }  // namespace poseidon

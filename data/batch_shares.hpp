@@ -43,7 +43,7 @@ using node_shares = std::vector<node_share>;
 [[nodiscard]] std::string describe_share(std::uint64_t samples, std::uint64_t of);
 
 /// What --batch-share says.
-struct share_wish {
+struct share_option {
   enum class kind { equal, automatic, weights };
   kind what = kind::equal;
   std::vector<double> weights;  ///< by worker
@@ -51,6 +51,6 @@ struct share_wish {
 
 /// "equal", "auto", or weights with commas between them, as many as there are nodes.
 /// Errors   std::invalid_argument with one line.
-[[nodiscard]] share_wish parse_shares(const std::string& text, std::size_t nodes);
+[[nodiscard]] share_option parse_shares(const std::string& text, std::size_t nodes);
 
 }  // namespace poseidon

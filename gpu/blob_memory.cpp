@@ -35,13 +35,13 @@ class blob_planner {
   explicit blob_planner(replica_state& state) : state_(state), net_(state.graph) {
     for (auto& needs :
          needs_of_blobs(net_, state.has_backward(), state.options.keep_all_diffs, reads_of)) {
-      auto& wish = wishes_.emplace_back();
-      static_cast<blob_needs&>(wish) = std::move(needs);
-      wish.lasting = wish.output;
+      auto& option = options_.emplace_back();
+      static_cast<blob_needs&>(option) = std::move(needs);
+      option.lasting = option.output;
     }
     for (const net_layer& layer : net_.layers)
       if (is_source(layer))
-        for (const std::size_t t : layer.tops) wishes_[t].lasting = true;
+        for (const std::size_t t : layer.tops) options_[t].lasting = true;
     find_splits();
     find_gradients_of_residuals();
   }
@@ -51,7 +51,7 @@ class blob_planner {
     std::vector<planned_buffer> buffers(2 * blobs);
     std::vector<std::size_t> own(2 * blobs);  // floats
     for (std::size_t b = 0; b < blobs; ++b) {
-      const blob_wish& w = wishes_[b];
+      const blob_wish& w = options_[b];
       const std::size_t floats = floats_of(state_.blobs[b]);
       const bool all = state_.options.keep_all_diffs;
       if (!w.same_data) {
@@ -80,9 +80,9 @@ class blob_planner {
       state_.blobs[b].diff = place(2 * b + 1);
     }
     for (std::size_t b = 0; b < blobs; ++b)
-      if (wishes_[b].same_data) state_.blobs[b].data = state_.blobs[source_of(b)].data;
+      if (options_[b].same_data) state_.blobs[b].data = state_.blobs[source_of(b)].data;
     for (std::size_t b = 0; b < blobs; ++b)
-      if (wishes_[b].same_diff) state_.blobs[b].diff = state_.blobs[*wishes_[b].same_diff].diff;
+      if (options_[b].same_diff) state_.blobs[b].diff = state_.blobs[*options_[b].same_diff].diff;
   }
 
  private:
@@ -98,7 +98,7 @@ class blob_planner {
   static std::size_t aligned(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
   [[nodiscard]] std::size_t source_of(std::size_t blob) const {
-    while (wishes_[blob].same_data) blob = *wishes_[blob].same_data;
+    while (options_[blob].same_data) blob = *options_[blob].same_data;
     return blob;
   }
 
@@ -125,9 +125,9 @@ class blob_planner {
     for (std::size_t l = net_.layers.size(); l-- > 0;) {
       const net_layer& layer = net_.layers[l];
       if (layer.type != "Split") continue;
-      blob_wish& bottom = wishes_[layer.bottoms[0]];
+      blob_wish& bottom = options_[layer.bottoms[0]];
       for (const std::size_t t : layer.tops) {
-        blob_wish& top = wishes_[t];
+        blob_wish& top = options_[t];
         if (writers_of(net_, t) > 1) continue;
         top.same_data = layer.bottoms[0];
         bottom.data_uses.insert(bottom.data_uses.end(), top.data_uses.begin(), top.data_uses.end());
@@ -140,15 +140,15 @@ class blob_planner {
   void find_gradients_of_residuals() {
     for (std::size_t l = 0; l < net_.layers.size(); ++l)
       if (const auto& r = state_.residuals[l]; r && r->split)
-        for (const std::size_t b : r->gradients) wishes_[b].diff_uses.push_back({l, true});
+        for (const std::size_t b : r->gradients) options_[b].diff_uses.push_back({l, true});
     for (std::size_t l = 0; l < net_.layers.size(); ++l) {
       const auto& r = state_.residuals[l];
       if (!r || !r->one_gradient) continue;
-      blob_wish& top = wishes_[net_.layers[l].tops[0]];
+      blob_wish& top = options_[net_.layers[l].tops[0]];
       for (const std::size_t of : r->normalizing) top.diff_uses.push_back({of, true});
       for (const std::size_t b : r->split_tops) {
-        wishes_[b].same_diff = net_.layers[l].tops[0];
-        const auto& uses = wishes_[b].diff_uses;
+        options_[b].same_diff = net_.layers[l].tops[0];
+        const auto& uses = options_[b].diff_uses;
         top.diff_uses.insert(top.diff_uses.end(), uses.begin(), uses.end());
       }
     }
@@ -156,7 +156,7 @@ class blob_planner {
 
   replica_state& state_;
   const net& net_;
-  std::vector<blob_wish> wishes_;
+  std::vector<blob_wish> options_;
 };
 
 }  // namespace

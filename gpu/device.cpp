@@ -83,7 +83,7 @@ class gpu_device final : public device {
            (type_of(o.images) == value_type::bfloat16 ? " of bfloat16" : "");
   }
 
-  bool goes_on() const override { return true; }
+  bool is_asynchronous() const override { return true; }
   bool adds_passes() const override { return true; }
   std::optional<double> told_flop_s() const override {
     std::call_once(timed_, [this] { flop_s_ = time_products(choice_.ordinals.front()); });
@@ -150,13 +150,14 @@ class gpu_device final : public device {
               std::span<const std::span<float>> history) const override {
     arithmetic_->update(rule, step, gradient, values, fresh, history);
   }
-  void keep(float keeps, std::span<const float> change, std::span<const float> values,
-            std::span<float> fresh) const override {
-    arithmetic_->keep(keeps, change, values, fresh);
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    arithmetic_->update_average(momentum, change, values, fresh);
   }
-  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
-               std::span<float> weights, std::span<float> bias) const override {
-    arithmetic_->rebuild(shape, u, v, weights, bias);
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                            std::span<const float> v, std::span<float> weights,
+                            std::span<float> bias) const override {
+    arithmetic_->reconstruct_gradient(shape, u, v, weights, bias);
   }
 
  private:

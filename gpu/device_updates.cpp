@@ -81,16 +81,16 @@ void gpu_updates::update(const parameter_part& of, const rule_step& step, std::u
          [&](const auto& v) { update_values(on_, rule_, step, of.count, v); });
 }
 
-void gpu_updates::keep(const parameter_part& of, float keeps, std::uint64_t version) {
+void gpu_updates::update_average(const parameter_part& of, float momentum, std::uint64_t version) {
   const std::lock_guard lock(mutex_);
   await_sum();
   change(of, at(of.parameter).gradient, version,
-         [&](const auto& v) { keep_values(on_, keeps, of.count, v); });
+         [&](const auto& v) { average_values(on_, momentum, of.count, v); });
 }
 
 void gpu_updates::update_by_factors(const factor_update& f, std::uint64_t version) {
   const std::lock_guard lock(mutex_);
-  rebuild(f);
+  reconstruct_gradient(f);
   const float* gradient = bench_->gradient.floats();
   for (const auto& [parameter, step] : f.parameters) {
     const std::size_t values = at(parameter).count;
@@ -101,7 +101,7 @@ void gpu_updates::update_by_factors(const factor_update& f, std::uint64_t versio
 }
 
 /// The gradient of the weights, then that of the bias if there is one.
-void gpu_updates::rebuild(const factor_update& f) {
+void gpu_updates::reconstruct_gradient(const factor_update& f) {
   if (!bench_) throw std::logic_error("no parameter is updated by factors on the device");
   const factor_shape& s = f.shape;
   const std::size_t weights = s.outputs * s.inputs;

@@ -40,7 +40,7 @@ class gpu_updates final : public device_updates {
 
   bool holds(std::size_t parameter) const override { return held_.at(parameter).values != nullptr; }
   void update(const parameter_part& of, const rule_step& step, std::uint64_t version) override;
-  void keep(const parameter_part& of, float keeps, std::uint64_t version) override;
+  void update_average(const parameter_part& of, float momentum, std::uint64_t version) override;
   void update_by_factors(const factor_update& f, std::uint64_t version) override;
   void finish() override;
   bool read_values(std::size_t parameter, std::uint64_t version, std::span<float> to) override;
@@ -58,7 +58,7 @@ class gpu_updates final : public device_updates {
   held_parameter& at(std::size_t parameter);
   float* at(const parameter_part& of, std::size_t slot);
   void await_sum();
-  void rebuild(const factor_update& f);
+  void reconstruct_gradient(const factor_update& f);
   /// `apply` enqueues what turns the values of a part into those of `version`.
   template <class F>
   void change(const parameter_part& of, const float* gradient, std::uint64_t version, F&& apply);

@@ -52,7 +52,7 @@ class gpu_replica final : public replica {
 
   [[nodiscard]] const std::shared_ptr<context>& with() const { return with_; }
   [[nodiscard]] const replica_state& state() const { return state_; }
-  [[nodiscard]] const std::vector<host_values>& gradients_at_home() const { return gradients_; }
+  [[nodiscard]] const std::vector<host_values>& gradients_on_host() const { return gradients_; }
   [[nodiscard]] const std::shared_ptr<device_parameter>& parameter(std::size_t p) const {
     return parameters_.at(p);
   }

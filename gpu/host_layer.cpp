@@ -74,8 +74,8 @@ class host_kernel final : public kernel {
     for (const std::size_t l : {0, 1}) alone_->at(l).forward(p);
     for (std::size_t i = 0; i < tops_.size(); ++i) {
       const twin& t = tops_[i];
-      context_.state.extents[context_.layer.tops[i]] = alone_->extents(t.at_home);
-      alone_->read_data(t.at_home, made_[i]);
+      context_.state.extents[context_.layer.tops[i]] = alone_->extents(t.on_host);
+      alone_->read_data(t.on_host, made_[i]);
       copy_back(made_[i], t.on_device->data, t.on_device->values());
     }
   }
@@ -86,11 +86,11 @@ class host_kernel final : public kernel {
       if (!t.diff.empty()) copy_home(t.on_device->diff, t.diff, t.on_device->values());
     wait_for_device();
     for (const twin& t : tops_)
-      if (!t.diff.empty()) alone_->write_diff(t.at_home, t.diff);
+      if (!t.diff.empty()) alone_->write_diff(t.on_host, t.diff);
     alone_->at(1).backward(p);
     for (twin& b : bottoms_) {
       if (b.diff.empty()) continue;
-      alone_->read_diff(b.at_home, b.diff);
+      alone_->read_diff(b.on_host, b.diff);
       copy_back(b.diff, b.on_device->diff, b.diff.size());
     }
   }
@@ -99,7 +99,7 @@ class host_kernel final : public kernel {
   /// A blob of the layer on both sides.
   struct twin {
     const gpu_blob* on_device;
-    std::size_t at_home;  ///< blob of the net of one
+    std::size_t on_host;  ///< blob of the net of one
     host_values diff;     ///< empty where nobody wants it
   };
 

@@ -168,7 +168,7 @@ struct layer_type {
   const char* name;
   layer_maker make;
   /// What the kernels of such a layer take; null: only NCHW.
-  layout_wish (*images)(const net& n, const net_layer& layer) = nullptr;
+  layout_option (*images)(const net& n, const net_layer& layer) = nullptr;
 };
 /// Null for a type without kernel here. (gpu/layers/table.cpp)
 [[nodiscard]] const layer_type* find_layer_type(std::string_view name);

@@ -9,13 +9,13 @@
 namespace poseidon::gpu {
 namespace {
 
-layout_wish wish_of(const net& n, const net_layer& l, const std::vector<bool>& resized) {
+layout_option layout_option_of(const net& n, const net_layer& l, const std::vector<bool>& resized) {
   const auto is_resized = [&](std::size_t b) { return resized[b]; };
   if (std::any_of(l.bottoms.begin(), l.bottoms.end(), is_resized) ||
       std::any_of(l.tops.begin(), l.tops.end(), is_resized))
-    return layout_wish::nchw;
+    return layout_option::nchw;
   const layer_type* type = find_layer_type(l.type);
-  return type == nullptr || type->images == nullptr ? layout_wish::nchw : type->images(n, l);
+  return type == nullptr || type->images == nullptr ? layout_option::nchw : type->images(n, l);
 }
 
 bool has_orders(const shape& s) {
@@ -77,11 +77,11 @@ layouts choose_layouts(const net& n, layout images) {
   std::vector<bool> written(n.blobs.size());
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const net_layer& layer = n.layers[l];
-    const layout_wish wish = wish_of(n, layer, resized);
+    const layout_option option = layout_option_of(n, layer, resized);
     layout& own = chosen.layers[l];
-    if (wish == layout_wish::inside) {
+    if (option == layout_option::inside) {
       own = images;
-    } else if (wish == layout_wish::as_bottom) {
+    } else if (option == layout_option::as_bottom) {
       const auto image = std::find_if(layer.bottoms.begin(), layer.bottoms.end(), [&](auto b) {
         return differ(images, layout::nchw, n.blobs[b].shape);
       });

@@ -30,7 +30,7 @@ enum class layout { nchw, nhwc, nhwc_bf16 };
 }
 
 /// What a layer's kernels take: only NCHW, what its first image bottom has, or what images have inside.
-enum class layout_wish { nchw, as_bottom, inside };
+enum class layout_option { nchw, as_bottom, inside };
 
 /// Do the two layouts differ for this shape? Never without four axes; in the order not with a single channel or place.
 [[nodiscard]] bool differ(layout a, layout b, const shape& s);

@@ -142,7 +142,7 @@ std::unique_ptr<kept_factors> gpu_replica::make_factors(const layer_context& c) 
   const std::size_t values = f->u_values + f->v_values;
   f->on_device = claim(with_->compute, values * sizeof(float),
                        "the factors of layer \"" + c.layer.name + "\"", smaller_batch);
-  f->at_home = host_values(values, host_.get());
+  f->on_host = host_values(values, host_.get());
   return f;
 }
 

@@ -138,7 +138,7 @@ void gpu_replica::copy_home(std::size_t parameter) {
   copy_to_host(with_->copy_out, to.data(), state_.sums[parameter], to.size() * sizeof(float));
 }
 void gpu_replica::copy_home(kept_factors& f) {
-  copy_to_host(with_->copy_out, f.at_home.data(), f.on_device.bytes(), f.on_device.size());
+  copy_to_host(with_->copy_out, f.on_host.data(), f.on_device.bytes(), f.on_device.size());
 }
 
 void gpu_replica::read(const void* from, std::span<std::byte> to) const {

@@ -43,9 +43,9 @@ class issuing_kernel final : public kernel {
       throw std::invalid_argument("factors of " + std::to_string(f.u_values) + " and " +
                                   std::to_string(f.v_values) + " values do not fit into " +
                                   std::to_string(u.size()) + " and " + std::to_string(v.size()));
-    const auto middle = f.at_home.begin() + static_cast<std::ptrdiff_t>(f.u_values);
-    std::fill(std::copy(f.at_home.begin(), middle, u.begin()), u.end(), 0.0f);
-    std::fill(std::copy(middle, f.at_home.end(), v.begin()), v.end(), 0.0f);
+    const auto middle = f.on_host.begin() + static_cast<std::ptrdiff_t>(f.u_values);
+    std::fill(std::copy(f.on_host.begin(), middle, u.begin()), u.end(), 0.0f);
+    std::fill(std::copy(middle, f.on_host.end(), v.begin()), v.end(), 0.0f);
   }
 
  private:

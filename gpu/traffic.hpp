@@ -10,7 +10,7 @@ namespace poseidon::gpu {
 struct kept_factors {
   std::size_t u_values = 0, v_values = 0;
   device_memory on_device;  // u, then v
-  host_values at_home;
+  host_values on_host;
 };
 
 /// One layer with what the replica does around it.

@@ -188,7 +188,7 @@ struct hold_training {};
 
 /// The answer to hold_training; and, with `drained`, to change_routes: every clock before `clock` is trained and this
 /// node's parameters stand at that version.
-struct worker_stands {
+struct worker_paused {
   worker_id worker{};
   clock_id clock{};
   bool drained = false;
@@ -206,7 +206,7 @@ struct rebuild_graph {};
 
 /// Each node to the first, a few times a second while there is much to send, else about once a second if it asks its
 /// links: how fast they are, all together.
-struct outflow {
+struct send_rate {
   double mbit_s = 0;
   bool probed = false;  ///< timed with probes; false: read off what training sent
 };
@@ -219,8 +219,8 @@ using frame_header =
                  frames::gather_history, frames::history, frames::worker_report,
                  frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
                  frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard,
-                 frames::watch, frames::report, frames::hold_training, frames::worker_stands,
-                 frames::change_routes, frames::rebuild_graph, frames::outflow, frames::time_net,
+                 frames::watch, frames::report, frames::hold_training, frames::worker_paused,
+                 frames::change_routes, frames::rebuild_graph, frames::send_rate, frames::time_net,
                  frames::net_timed>;
 
 }  // namespace poseidon

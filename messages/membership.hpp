@@ -36,8 +36,8 @@ struct change_wanted {
 /// coordinator -> node: ask everybody where they hold.
 struct hold_everyone {};
 
-/// node -> coordinator: what a worker answers (frames::worker_stands).
-struct member_stands {
+/// node -> coordinator: what a worker answers (frames::worker_paused).
+struct member_paused {
   worker_id worker{};
   clock_id clock{};
   bool drained = false;
@@ -72,7 +72,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_wanted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::hold_everyone)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_stands)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_paused)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_agreed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_drained)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_done)

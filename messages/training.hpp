@@ -73,7 +73,7 @@ struct issue_work {
   std::function<void()> run;
   /// On devices that go on by themselves, for work whose results the host wants: copy_out calls this after run(), and
   /// goes on with what follows here when they have come home. Empty: the stream does, right after run().
-  std::function<void(told_when_over)> bring_home;
+  std::function<void(told_when_over)> copy_to_host;
   std::function<void()> settle;                      ///< may be empty
   std::function<std::vector<float>()> read_outputs;  ///< after all these; may be empty
   port<work_done> reply;                             ///< told after both; empty: nobody waits
@@ -88,12 +88,12 @@ struct issue_work {
 };
 
 /// stream -> copy_out: this has been issued; its results are to come home.
-struct bring_home {
+struct copy_to_host {
   issue_work work;
 };
 
 /// copy_out -> itself, from the device's thread: what it has begun to bring is here.
-struct came_home {
+struct copied_to_host {
   std::uint64_t ticket = 0;
   std::exception_ptr failed;
 };
@@ -256,8 +256,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::batch_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bottom_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::top_diff_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::issue_work)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bring_home)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::came_home)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copy_to_host)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copied_to_host)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::work_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pass_issued)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outputs_ready)

@@ -149,12 +149,13 @@ class replay_device final : public device {
               std::span<const std::span<float>> history) const override {
     arithmetic_->update(rule, step, gradient, values, fresh, history);
   }
-  void keep(float keeps, std::span<const float> change, std::span<const float> values,
-            std::span<float> fresh) const override {
-    arithmetic_->keep(keeps, change, values, fresh);
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    arithmetic_->update_average(momentum, change, values, fresh);
   }
-  void rebuild(const factor_shape& shape, std::span<const float>, std::span<const float>,
-               std::span<float>, std::span<float>) const override {
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float>,
+                            std::span<const float>, std::span<float>,
+                            std::span<float>) const override {
     const auto flop = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outputs) *
                       static_cast<double>(shape.inputs);
     const auto took = std::llround(time_scale_ * flop / times_.gflop_s);

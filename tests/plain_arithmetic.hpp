@@ -27,12 +27,13 @@ class plain_arithmetic : public device {
       history[0][i] += 1;
     }
   }
-  void keep(float keeps, std::span<const float> change, std::span<const float> values,
-            std::span<float> fresh) const override {
-    for (std::size_t i = 0; i < values.size(); ++i) fresh[i] = keeps * values[i] + change[i];
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    for (std::size_t i = 0; i < values.size(); ++i) fresh[i] = momentum * values[i] + change[i];
   }
-  void rebuild(const factor_shape& s, std::span<const float> u, std::span<const float> v,
-               std::span<float> weights, std::span<float> bias) const override {
+  void reconstruct_gradient(const factor_shape& s, std::span<const float> u,
+                            std::span<const float> v, std::span<float> weights,
+                            std::span<float> bias) const override {
     for (std::size_t o = 0; o < s.outputs; ++o)
       for (std::size_t i = 0; i < s.inputs; ++i) {
         auto& sum = weights[s.transposed ? i * s.outputs + o : o * s.inputs + i] = 0;

@@ -31,7 +31,7 @@ void coordinator::on(const change_wanted& m) {
   if (!m.clock) tell(node_.hold, hold_everyone{});
 }
 
-void coordinator::on(const member_stands& m) {
+void coordinator::on(const member_paused& m) {
   if (!change_) return;
   if (!m.drained) {
     held_[m.worker] = m.clock;

@@ -15,7 +15,7 @@
 // Accepts  member_joined    from node   a handshake succeeded
 //          member_is_ready  from node   worker 0's own, and what member_ready frames say
 //          member_is_done   from node   the same for worker_done
-//          member_stands    from node   the same for worker_stands
+//          member_paused    from node   the same for worker_paused
 //          change_wanted    from node
 //          shut_down        from node
 // Sends    view_agreed, everyone_ready, everyone_done   to node
@@ -53,7 +53,7 @@ class coordinator : public actor<coordinator> {
  public:
   static constexpr const char* type_name = "coordinator";
   using accepts = messages<connect_coordinator, member_joined, member_is_ready, member_is_done,
-                           member_stands, change_wanted, shut_down>;
+                           member_paused, change_wanted, shut_down>;
   using sends = messages<view_agreed, everyone_ready, everyone_done, hold_everyone, change_agreed,
                          everyone_drained>;
 
@@ -62,7 +62,7 @@ class coordinator : public actor<coordinator> {
   void on(const member_joined& m);
   void on(const member_is_ready& m);
   void on(const member_is_done& m);
-  void on(const member_stands& m);
+  void on(const member_paused& m);
   void on(const change_wanted& m);
   void on(const shut_down& m);
 

@@ -15,7 +15,7 @@ struct long_task {
   std::function<std::uint64_t()>
       done;  ///< asked from any thread, a few times a second, while the task lasts
   unit in = unit::count;
-  bool training_stands = false;  ///< meanwhile no iteration ends, and that is as it should be
+  bool training_pauses = false;  ///< meanwhile no iteration ends, and that is as it should be
 };
 
 /// Shows a task for as long as what this returns lives, or until all is done. May be empty: nobody looks.

@@ -89,7 +89,7 @@ std::map<std::string_view, trace_log::communication> trace_log::communication_of
       const auto took = s.end_ns - s.begin_ns;
       if (s.phase == "forward") computes = true;
       if (s.phase == "stall") out[s.name].exposed_ns += took;
-      if (s.phase != "exchange" && s.phase != "rebuild") return;
+      if (s.phase != "exchange" && s.phase != "reconstruct") return;
       out[s.name].exchange_ns += took;
       if (s.phase == "exchange") ++out[s.name].clocks;
     });

@@ -70,10 +70,10 @@ void node::on(const control_arrived& m) {
     setup_.display->note("ending after clock " + std::to_string(value(s->clock)) + ": " +
                          s->reason);
     tell<finish_after>(graph_->the_solver(), {s->clock, s->reason});
-  } else if (const auto* at = std::get_if<frames::worker_stands>(&m.header)) {
-    if (coordinator_) tell<member_stands>(coordinator_, {at->worker, at->clock, at->drained});
-  } else if (const auto* o = std::get_if<frames::outflow>(&m.header)) {
-    if (selector_) tell<outflow_told>(selector_, {m.from, o->mbit_s, o->probed});
+  } else if (const auto* at = std::get_if<frames::worker_paused>(&m.header)) {
+    if (coordinator_) tell<member_paused>(coordinator_, {at->worker, at->clock, at->drained});
+  } else if (const auto* o = std::get_if<frames::send_rate>(&m.header)) {
+    if (selector_) tell<send_rate_measured>(selector_, {m.from, o->mbit_s, o->probed});
   } else if (std::holds_alternative<frames::hold_training>(m.header)) {
     if (value(m.from) == 0) hold();
   } else if (const auto* c = std::get_if<frames::change_routes>(&m.header)) {

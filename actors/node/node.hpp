@@ -23,8 +23,8 @@
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          change_wanted, member_stands   to coordinator
-//          choose_routes, measure_links, probe_answered, outflow_told, routes_changed   to protocol_selector
+//          change_wanted, member_paused   to coordinator
+//          choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
@@ -72,16 +72,16 @@ struct node_result {
 };
 
 struct node_setup {
-  std::optional<run_spec> run;  ///< empty: a joiner, who is told
+  std::optional<run_definition> run;  ///< empty: a joiner, who is told
   node_spec node;
   std::optional<host_port> listen;  ///< worker 0 of several nodes
   std::optional<host_port> join;
   std::string token;
   double link_mbit_s = 0;    ///< 0: unlimited
   double budget_mbit_s = 0;  ///< of each link, for gradients and parameters; 0: unlimited
-  route_wish routes;         ///< worker 0 of several nodes
-  wire_wish wire;            ///< worker 0 of several nodes
-  share_wish shares;         ///< worker 0 of several nodes
+  route_option routes;       ///< worker 0 of several nodes
+  wire_option wire;          ///< worker 0 of several nodes
+  share_option shares;       ///< worker 0 of several nodes
   double node_mbit_s = 0;    ///< its links together, for choosing routes; 0: not known
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
@@ -107,12 +107,12 @@ class node : public actor<node> {
                            everyone_drained, control_arrived, link_bound, link_flow, link_lost,
                            stop_decided, training_done, training_failed, clocks_held,
                            training_paused, history_released, snapshot_written, interrupted>;
-  using sends = messages<choose_routes, measure_links, probe_answered, outflow_told, routes_changed,
-                         connect_coordinator, connect_telemetry, member_joined, member_is_ready,
-                         member_is_done, change_wanted, member_stands, send_frame, bind_link,
-                         close_link, begin_training, stop_soon, finish_after, control_arrived,
-                         hold_clocks, pause_at, resume_training, release_history, chunk_landed,
-                         history_arrived, write_snapshot, stop_accepting, shut_down>;
+  using sends = messages<choose_routes, measure_links, probe_answered, send_rate_measured,
+                         routes_changed, connect_coordinator, connect_telemetry, member_joined,
+                         member_is_ready, member_is_done, change_wanted, member_paused, send_frame,
+                         bind_link, close_link, begin_training, stop_soon, finish_after,
+                         control_arrived, hold_clocks, pause_at, resume_training, release_history,
+                         chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void on(const start_node& m);
@@ -186,11 +186,11 @@ class node : public actor<node> {
   [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
   void hold();
   [[nodiscard]] bool waits_for_a_rise() const;
-  void take_round(const link_probe::round& r);
+  void take_round(const bandwidth_probe::round& r);
   void time_links(std::chrono::steady_clock::time_point now);
   void take_timing(worker_id from, std::uint32_t round);
   void tell_rate(double mbit_s, bool probed);
-  void take_stand(const member_stands& m);
+  void take_stand(const member_paused& m);
   void take_change(const frames::change_routes& m);
   void leave_graph();
   void one_has_left(const caf::actor_addr& who);
@@ -240,8 +240,8 @@ class node : public actor<node> {
   std::optional<route_change> change_;
   std::optional<frames::change_routes> next_change_;
   std::shared_ptr<void> first_values_shown_;
-  outflow_meter outflow_;
-  std::optional<link_probe> timing_;  // while training; the last one, or that under way
+  send_rate_meter send_rate_;
+  std::optional<bandwidth_probe> timing_;  // while training; the last one, or that under way
   std::chrono::steady_clock::time_point time_links_at_{};
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   node_result result_;

@@ -166,7 +166,7 @@ void node::on(const peer_refused& m) {
 
 void node::on(const view_agreed& m) {
   members_ = m.members;
-  if (setup_.shares.what != share_wish::kind::equal) return guarded([this] { ask_speeds(); });
+  if (setup_.shares.what != share_option::kind::equal) return guarded([this] { ask_speeds(); });
   if (!routes_need_rate_) return guarded([this] { tell_view(); });
   measure_links_of_all();
 }
@@ -225,7 +225,7 @@ void node::build() {
   for (const auto& layer : compiled_->train.graph.layers)
     layer_names_->push_back(setup_.trace->keep(layer.name));
   began_at_ = setup_.run->first_clock;
-  outflow_ = outflow_meter(setup_.run->workers - 1);
+  send_rate_ = send_rate_meter(setup_.run->workers - 1);
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
@@ -278,7 +278,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   for (const auto& c : compiled_->store->cut().chunks) {
     b->limits.chunk_values.push_back(static_cast<std::uint32_t>(c.count));
     b->limits.chunk_formats.push_back(c.format);
-    gather.push_back(graph_->gather(c.parameter));
+    gather.push_back(graph_->receiver_of(c.parameter));
     owners.push_back(graph_->history_owner(c.parameter));
   }
   std::map<std::uint32_t, port<factors_landed>> broadcasts;

@@ -63,9 +63,9 @@ void node::take_next_change() {
 // -- how fast the links are ------------------------------------------------------------------------------
 
 void node::on(const link_flow& m) {
-  if (phase_ != phase::training || change_) return outflow_.forget();
+  if (phase_ != phase::training || change_) return send_rate_.forget();
   const auto now = std::chrono::steady_clock::now();
-  const auto read = outflow_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us}, now);
+  const auto read = send_rate_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us}, now);
   if (read && read->busy >= full_line) {
     tell_rate(read->mbit_s, false);
     time_links_at_ = now + timing_interval;
@@ -86,12 +86,12 @@ bool node::waits_for_a_rise() const {
 /// Everything else goes first.
 void node::time_links(std::chrono::steady_clock::time_point now) {
   if (timing_ && timing_->mbit_s() <= 0) return;  // under way
-  timing_ = timing_ ? link_probe(links_.size(), timing_->mbit_s(), timing_->next_number())
-                    : link_probe(links_.size());
+  timing_ = timing_ ? bandwidth_probe(links_.size(), timing_->mbit_s(), timing_->next_number())
+                    : bandwidth_probe(links_.size());
   take_round(timing_->begin(now));
 }
 
-void node::take_round(const link_probe::round& r) {
+void node::take_round(const bandwidth_probe::round& r) {
   for (const auto& f : frames_of(r, std::numeric_limits<std::uint64_t>::max()))
     for (const auto& [worker, link] : links_) tell<send_frame>(link, f, f.data.bytes.size());
 }
@@ -102,7 +102,7 @@ void node::take_timing(worker_id from, std::uint32_t round) {
   if (const auto next = timing_->heard(from, round, now)) return take_round(*next);
   const auto rate = timing_->mbit_s();
   if (rate <= 0) return;
-  outflow_.forget();  // that was not training
+  send_rate_.forget();  // that was not training
   const bool same = std::max(before, rate) <= same_rate * std::min(before, rate);
   time_links_at_ = now + (same ? timing_interval : timing_interval / 8);
   if (phase_ == phase::training && !change_) tell_rate(rate, true);
@@ -113,9 +113,9 @@ void node::tell_rate(double mbit_s, bool probed) {
   for (const auto limit : {setup_.link_mbit_s, setup_.budget_mbit_s})
     if (limit > 0) mbit_s = std::min(mbit_s, limit * static_cast<double>(links_.size()));
   if (selector_)
-    tell<outflow_told>(selector_, {self_, mbit_s, probed});
+    tell<send_rate_measured>(selector_, {self_, mbit_s, probed});
   else if (const auto first = links_.find(0); first != links_.end())
-    tell<send_frame>(first->second, {frames::outflow{mbit_s, probed}, {}, 0});
+    tell<send_frame>(first->second, {frames::send_rate{mbit_s, probed}, {}, 0});
 }
 
 // -- what changes ----------------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ void node::on(const clocks_held& m) {
   take_stand({self_, m.clock, false});
 }
 
-void node::take_stand(const member_stands& m) {
+void node::take_stand(const member_paused& m) {
   if (value(self_) == 0)
-    tell<member_stands>(coordinator_, m);
+    tell<member_paused>(coordinator_, m);
   else
-    tell<send_frame>(links_.at(0), {frames::worker_stands{m.worker, m.clock, m.drained}, {}, 0});
+    tell<send_frame>(links_.at(0), {frames::worker_paused{m.worker, m.clock, m.drained}, {}, 0});
 }
 
 void node::on(const change_agreed& m) {
@@ -252,7 +252,7 @@ void node::go_on() {
   const auto& cut = compiled_->store->cut();
   for (std::size_t id = 0; id < cut.chunks.size(); ++id)
     tell<chunk_landed>(
-        graph_->gather(cut.chunks[id].parameter),
+        graph_->receiver_of(cut.chunks[id].parameter),
         {chunk_id{static_cast<std::uint32_t>(id)}, version_id{setup_.run->first_clock}});
   const auto stood = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - change_->stood_since);

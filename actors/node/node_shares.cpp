@@ -18,7 +18,7 @@ void node::choose() {
       protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
                               setup_.node_mbit_s, false});
   monitor(selector_.untyped());
-  if (setup_.shares.what != share_wish::kind::equal) require_shares(*setup_.run, setup_.node);
+  if (setup_.shares.what != share_option::kind::equal) require_shares(*setup_.run, setup_.node);
   const handle<node> self(this);
   tell<choose_routes>(selector_, {self, self, {}});
 }
@@ -26,7 +26,7 @@ void node::choose() {
 void node::on(const routes_chosen& m) {
   guarded([&] {
     if (!m.error.empty()) throw spec_error(m.error);
-    const bool again = phase_ == phase::starting && setup_.shares.what != share_wish::kind::equal;
+    const bool again = phase_ == phase::starting && setup_.shares.what != share_option::kind::equal;
     routes_need_rate_ = m.needs_rate;
     batch_ = m.batch;
     if (!m.needs_rate && !again) {
@@ -47,7 +47,7 @@ void node::on(const routes_chosen& m) {
 
 /// All at once: nodes on one machine share it now as they will in training.
 void node::ask_speeds() {
-  const bool measure = setup_.shares.what == share_wish::kind::automatic;
+  const bool measure = setup_.shares.what == share_option::kind::automatic;
   if (measure) setup_.display->note("batch: each node measures how fast it trains this net");
   const auto solver = self_contained(setup_.run->solver).SerializeAsString();
   broadcast(frames::time_net{solver, setup_.run->seed, measure});
@@ -77,7 +77,7 @@ void node::take_speed(worker_id from, const node_speed& speed) {
     replicas.push_back(s.replicas);
     rates.push_back(s.samples_s);
   }
-  const bool measured = setup_.shares.what == share_wish::kind::automatic;
+  const bool measured = setup_.shares.what == share_option::kind::automatic;
   const auto total = setup_.run->workers * speeds_.at(self_).batch;
   try {
     setup_.run->shares =

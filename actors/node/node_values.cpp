@@ -73,7 +73,7 @@ void node::give_first_values() {
     for (const auto& [worker, link] : links_)
       tell<send_frame>(link, {frames::fresh_parameters{chunk, version}, data, 0},
                        data.bytes.size());
-    tell<chunk_landed>(graph_->gather(c.parameter), {chunk, version});
+    tell<chunk_landed>(graph_->receiver_of(c.parameter), {chunk, version});
   }
 }
 

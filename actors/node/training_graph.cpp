@@ -25,7 +25,7 @@ handle<D> training_graph::start(thread_kind threads, std::string name, Args&&...
   return h;
 }
 
-training_graph::training_graph(const graph_context& context, const run_spec& spec,
+training_graph::training_graph(const graph_context& context, const run_definition& spec,
                                const node_spec& node, compiled_run& run)
     : context_(context), spec_(spec), node_(node), run_(run), lasting_(context.lasting) {
   if (!lasting_.overlap) lasting_.overlap = std::make_shared<overlap_meter>(run.replicas);
@@ -47,8 +47,8 @@ void training_graph::spawn_streams() {
     s.solver = lasting_.the_solver;
     s.overlap = lasting_.overlap;
     s.trace = lane(indexed("stream compute", r));
-    if (node_.compute->goes_on()) {
-      s.home = std::make_shared<homecoming>();
+    if (node_.compute->is_asynchronous()) {
+      s.home = std::make_shared<copies_in_flight>();
       spawn_copy_out(r, s.home);
       spawn_copy_in(r);
       s.copy_out = copies_out_.back();
@@ -57,7 +57,7 @@ void training_graph::spawn_streams() {
   }
 }
 
-void training_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<homecoming> home) {
+void training_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home) {
   copy_out_setup s;
   s.home = std::move(home);
   s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
@@ -247,12 +247,12 @@ training_graph::net_actors training_graph::spawn_net(compiled_net& c, std::int32
       s.has_parameters = push != nullptr;
       s.learns = push != nullptr && !push->group.learned.empty();
       s.stream = streams_[r];
-      s.goes_on = node_.compute->goes_on();
+      s.is_asynchronous = node_.compute->is_asynchronous();
       s.in_net = l;
       if (s.learns && training && push->sum)
         s.home_phase = home_phase_of(run_, push->group.learned.front(), r);
       // Test nets read what their train net has; with pins the stream decides when a pass begins.
-      if (s.goes_on && training && run_.pins.empty()) s.copy_in = copies_in_[r];
+      if (s.is_asynchronous && training && run_.pins.empty()) s.copy_in = copies_in_[r];
       s.outputs = lasting_.the_solver;
       s.issued = lasting_.the_solver;
       if (training) {

@@ -53,14 +53,14 @@ struct graph_context {
 class training_graph {
  public:
   /// Spawns everything but links and what lasts. `run` must outlive the actors.
-  training_graph(const graph_context& context, const run_spec& spec, const node_spec& node,
+  training_graph(const graph_context& context, const run_definition& spec, const node_spec& node,
                  compiled_run& run);
 
   /// Tells everybody its neighbours. `links` by worker, empty at self.
   void connect(const std::vector<port<send_frame>>& links);
 
   /// The port that gathers a chunk: the gradient_push or factor_broadcast of the parameter's group.
-  [[nodiscard]] port<chunk_landed> gather(std::size_t parameter) const;
+  [[nodiscard]] port<chunk_landed> receiver_of(std::size_t parameter) const;
   /// Who keeps a parameter's solver state on this node: the shard, or its factor_broadcast.
   [[nodiscard]] port<history_arrived> history_owner(std::size_t parameter) const;
   /// Empty for a layer that broadcasts none.
@@ -96,7 +96,7 @@ class training_graph {
   template <class D, class... Args>
   handle<D> start(thread_kind threads, std::string name, Args&&... args);
   void spawn_streams();
-  void spawn_copy_out(std::uint32_t replica, std::shared_ptr<homecoming> home);
+  void spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home);
   void spawn_copy_in(std::uint32_t replica);
   void spawn_pushes();
   void spawn_push(push_entry& e);
@@ -129,7 +129,7 @@ class training_graph {
   [[nodiscard]] trace_lane* lane(std::string name) { return context_.trace.lane(std::move(name)); }
 
   graph_context context_;
-  const run_spec& spec_;
+  const run_definition& spec_;
   const node_spec& node_;
   compiled_run& run_;
 

@@ -67,7 +67,7 @@ void training_graph::connect(const std::vector<port<send_frame>>& links) {
   connect_shard shard;
   shard.links = links;
   for (std::size_t p = 0; p < run_.train.graph.parameters.size(); ++p)
-    shard.gather.push_back(gather(p));
+    shard.gather.push_back(receiver_of(p));
   shard.checkpointer = lasting_.checkpoints;
   tell_from_outside(shard_, shard);
   connect_checkpointer snapshots{&run_.train.graph, run_.store, links, shard_, {}};
@@ -130,7 +130,7 @@ solver_net training_graph::solver_view(const compiled_net& c, const net_actors& 
   return out;
 }
 
-port<chunk_landed> training_graph::gather(std::size_t parameter) const {
+port<chunk_landed> training_graph::receiver_of(std::size_t parameter) const {
   const auto& e = pushes_[push_of_parameter_[parameter]];
   return e.broadcast ? port<chunk_landed>(e.broadcast) : port<chunk_landed>(e.push);
 }

@@ -103,7 +103,7 @@ void factor_broadcast::update_if_complete() {
   if (!setup_.trace.empty()) {
     auto* lane = setup_.trace[clock % setup_.trace.size()];
     lane->record({setup_.name, "exchange", sent.mapped(), begin, clock});
-    lane->record({setup_.name, "rebuild", begin, end, clock});
+    lane->record({setup_.name, "reconstruct", begin, end, clock});
   }
   publish();
 }
@@ -120,7 +120,7 @@ void factor_broadcast::update_on_device() {
 void factor_broadcast::update_here() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
-  setup_.arithmetic->rebuild(setup_.product, u, v, gradients_[0], bias);
+  setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, gradients_[0], bias);
   const auto& cut = setup_.store->cut();
   for (std::size_t i = 0; computes() && i < setup_.parameters.size(); ++i) {
     const auto p = setup_.parameters[i];

@@ -15,7 +15,7 @@
 //
 // Threads: at() is written by link receivers and the shard, each chunk of a version by one of them;
 // publish() is called by the parameter's gradient_push; kernels read view() from streams, or with staleness what
-// pinned_parameters shows them; the shard says applied(), link receivers ask for it.
+// pass_versions shows them; the shard says applied(), link receivers ask for it.
 #pragma once
 #include "models/device/device.hpp"
 #include "models/files/snapshot.hpp"

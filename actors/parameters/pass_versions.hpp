@@ -16,9 +16,9 @@
 
 namespace poseidon {
 
-class pinned_parameters {
+class pass_versions {
  public:
-  explicit pinned_parameters(std::shared_ptr<const parameter_store> store)
+  explicit pass_versions(std::shared_ptr<const parameter_store> store)
       : store_(std::move(store)), pins_(store_->parameters()) {}
 
   /// What the replica's kernels read; the same object for its training and its test nets.

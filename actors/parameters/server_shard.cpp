@@ -160,8 +160,9 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   // The last version that was made here, whether its other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
-  if (p.keeps)
-    setup_.arithmetic->keep(kept_over(*p.keeps, setup_.passes), summed, values, fresh);
+  if (p.average_momentum)
+    setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
+                                      values, fresh);
   else
     setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(value(id)));
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
@@ -182,8 +183,9 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto of = history_.part(value(id));
   const auto& p = setup_.parameters[of.parameter];
-  if (p.keeps)
-    setup_.updates->keep(of, kept_over(*p.keeps, setup_.passes), o.version + 1);
+  if (p.average_momentum)
+    setup_.updates->update_average(of, momentum_over(*p.average_momentum, setup_.passes),
+                                   o.version + 1);
   else
     setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
   ++o.version;

@@ -17,14 +17,14 @@ constexpr double most_of_it_a_trip = 0.1;  // with less left, others' traffic he
 
 }  // namespace
 
-link_probe::round link_probe::begin(time_point now) {
+bandwidth_probe::round bandwidth_probe::begin(time_point now) {
   began_ = now;
   now_ = {first_number_, 1};
   return now_;
 }
 
-std::optional<link_probe::round> link_probe::heard(worker_id peer, std::uint32_t number,
-                                                   time_point now) {
+std::optional<bandwidth_probe::round> bandwidth_probe::heard(worker_id peer, std::uint32_t number,
+                                                             time_point now) {
   if (number != now_.number || mbit_s_ > 0) return std::nullopt;
   heard_.insert(peer);
   if (heard_.size() < peers_) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<link_probe::round> link_probe::heard(worker_id peer, std::uint32_t
   return now_;
 }
 
-std::vector<send_frame> frames_of(const link_probe::round& r, std::uint64_t priority) {
+std::vector<send_frame> frames_of(const bandwidth_probe::round& r, std::uint64_t priority) {
   static constexpr std::size_t largest = std::size_t{1} << 20;
   const auto bytes = std::make_shared<std::vector<std::byte>>(std::min(largest, r.bytes));
   std::vector<send_frame> out;

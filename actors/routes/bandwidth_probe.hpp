@@ -18,7 +18,7 @@
 
 namespace poseidon {
 
-class link_probe {
+class bandwidth_probe {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
@@ -29,7 +29,8 @@ class link_probe {
 
   /// `expected_mbit_s`: of the node, all peers together; the first round that counts takes long enough at that rate. 0: it
   /// begins small. `first_number`: of its rounds, so that what an earlier probe was told is not taken for an answer.
-  explicit link_probe(std::size_t peers, double expected_mbit_s = 0, std::uint32_t first_number = 0)
+  explicit bandwidth_probe(std::size_t peers, double expected_mbit_s = 0,
+                           std::uint32_t first_number = 0)
       : peers_(peers), expected_mbit_s_(expected_mbit_s), first_number_(first_number) {}
 
   /// The first round, which is over when a round trip is: its byte is no load. The second is as it.
@@ -61,7 +62,7 @@ class link_probe {
 };
 
 /// What to send to each peer for a round: frame by frame over all links, so that none is done before the others begin.
-[[nodiscard]] std::vector<send_frame> frames_of(const link_probe::round& r,
+[[nodiscard]] std::vector<send_frame> frames_of(const bandwidth_probe::round& r,
                                                 std::uint64_t priority = 0);
 
 }  // namespace poseidon

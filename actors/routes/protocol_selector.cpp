@@ -53,7 +53,8 @@ double device_probe::product_s(const factor_shape& wanted) {
   if (known == flop_s_.end()) {
     const std::vector<float> u(s.u_values(), 0.5f), v(s.rows * s.inputs, 0.25f);
     std::vector<float> gradient(s.outputs * s.inputs);
-    const auto seconds = best_seconds([&] { device_->rebuild(s, u, v, gradient, {}); });
+    const auto seconds =
+        best_seconds([&] { device_->reconstruct_gradient(s, u, v, gradient, {}); });
     known = flop_s_.emplace(key, flop_of(s) / seconds).first;
   }
   return flop_of(wanted) / known->second;
@@ -125,21 +126,21 @@ route_rates rates_of(const protocol_selector_setup& s, const net& n, device_prob
   return r;
 }
 
-std::string wished(const route_wish& w) {
-  const auto* said = w.what == route_wish::kind::server    ? "ps"
-                     : w.what == route_wish::kind::factors ? "sfb"
-                                                           : w.file.c_str();
+std::string wished(const route_option& w) {
+  const auto* said = w.what == route_option::kind::server    ? "ps"
+                     : w.what == route_option::kind::factors ? "sfb"
+                                                             : w.file.c_str();
   return std::string("as --routes ") + said + " says";
 }
 
 /// Where nothing was predicted: what was wished, or, where the choice was free, that it was none.
 std::vector<std::string> reasons_of(const std::vector<route_load>& loads,
                                     const std::vector<route_decision>& decisions,
-                                    const route_wish& wish) {
+                                    const route_option& option) {
   const auto otherwise =
-      wish.what == route_wish::kind::automatic
+      option.what == route_option::kind::automatic
           ? "nobody knows how long this device takes to make gradients of factors"
-          : wished(wish);
+          : wished(option);
   std::vector<std::string> out;
   for (const auto& load : loads)
     out.push_back(load.factors.rows == 0 || !load.refusal.empty() ? "" : otherwise);
@@ -156,10 +157,10 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   route_plan plan;
   plan.batch = batch_of(n);
   const auto formats = formats_of(n, s.wire);
-  auto chosen = wished_layers(n, s.wish, solver, s.run.first_clock);
-  for (const auto& [clock, layers] : wished_changes(n, s.wish, solver, s.run.first_clock))
+  auto chosen = layers_of_option(n, s.option, solver, s.run.first_clock);
+  for (const auto& [clock, layers] : changes_of_option(n, s.option, solver, s.run.first_clock))
     plan.later[clock] = routes_of(n, layers);
-  const bool automatic = s.wish.what == route_wish::kind::automatic;
+  const bool automatic = s.option.what == route_option::kind::automatic;
   const auto& loads = plan.loads = route_loads(n, micro_batches, solver, formats);
   const bool choice = std::any_of(loads.begin(), loads.end(), [](const auto& load) {
     return load.factors.rows > 0 && load.refusal.empty();
@@ -174,7 +175,7 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
         chosen[d.layer] = d.chosen == route::factor_broadcast;
       } else {
         d.chosen = chosen[d.layer] ? route::factor_broadcast : route::parameter_server;
-        if (d.load.refusal.empty()) d.why = wished(s.wish);
+        if (d.load.refusal.empty()) d.why = wished(s.option);
       }
     }
     plan.rate_assumed = automatic && choice && s.link_mbit_s <= 0;
@@ -185,13 +186,13 @@ route_plan plan_routes(const protocol_selector_setup& s, device_probe& probe) {
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (chosen[l]) names.push_back(n.layers[l].name);
   if (!names.empty()) plan.notes.push_back("routes: factor_broadcast for " + comma_list(names));
-  if (s.wish.what != route_wish::kind::server)
+  if (s.option.what != route_option::kind::server)
     if (const auto why = why_no_factors_at_all(n, solver); !why.empty()) plan.notes.push_back(why);
-  plan.reasons = reasons_of(loads, plan.decisions, s.wish);
+  plan.reasons = reasons_of(loads, plan.decisions, s.option);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);
   if (!plan.later.empty() && !formats.empty())
-    throw spec_error("--routes " + s.wish.file +
+    throw spec_error("--routes " + s.option.file +
                      " changes routes while training, and --wire rounds: what rounding has kept "
                      "back would be lost. Leave out the lines with @, or --wire.");
   for (auto& note : wire_notes(n, plan.wire)) plan.notes.push_back(std::move(note));
@@ -243,7 +244,7 @@ void protocol_selector::plan() {
   tell(reply_, std::move(answer));
 }
 
-void protocol_selector::on(const outflow_told& m) {
+void protocol_selector::on(const send_rate_measured& m) {
   if (!replanner_) return;
   const auto better =
       replanner_->told(m.from, m.mbit_s, m.probed, std::chrono::steady_clock::now());
@@ -269,7 +270,7 @@ void protocol_selector::on(const measure_links& m) {
   send(probe_->begin(std::chrono::steady_clock::now()));
 }
 
-void protocol_selector::send(const link_probe::round& r) {
+void protocol_selector::send(const bandwidth_probe::round& r) {
   for (const auto& f : frames_of(r))
     for (const auto& link : links_) tell(link, f, f.data.bytes.size());
 }

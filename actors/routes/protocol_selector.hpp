@@ -13,7 +13,7 @@
 //                                      when they are known
 //          measure_links   from node   once, if it was told that the rate is missing
 //          probe_answered  from node   what a peer says to a round of probes
-//          outflow_told    from node   what a node's links take, a few times a second
+//          send_rate_measured    from node   what a node's links take, a few times a second
 //          routes_changed  from node   all nodes train with what was proposed
 //          shut_down       from node
 // Sends    routes_chosen   to node
@@ -50,7 +50,7 @@ struct routes_chosen {
   std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
-  std::vector<std::string> reasons;       ///< by layer, for the user; see run_spec
+  std::vector<std::string> reasons;       ///< by layer, for the user; see run_definition
   std::vector<std::string> notes;         ///< for the user
   std::string error;                      ///< empty: none
 };
@@ -80,10 +80,10 @@ struct probe_answered {
 };
 
 /// node -> protocol_selector: `from`'s own measurement while training.
-struct outflow_told {
+struct send_rate_measured {
   worker_id from{};
   double mbit_s = 0;
-  bool probed = false;  ///< as in frames::outflow
+  bool probed = false;  ///< as in frames::send_rate
 };
 
 /// node -> protocol_selector: done, and so long everybody stood still for it.
@@ -92,10 +92,10 @@ struct routes_changed {
 };
 
 struct protocol_selector_setup {
-  run_spec run;
+  run_definition run;
   node_spec node;
-  route_wish wish;
-  wire_wish wire;
+  route_option option;
+  wire_option wire;
   double link_mbit_s = 0;  ///< out of a node, all peers together; 0: not known
   bool explain = false;    ///< predict also where the wish leaves nothing to decide
 };
@@ -127,7 +127,7 @@ struct route_plan {
   parameter_formats wire;
   std::vector<route_load> loads;          ///< by layer
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
-  std::vector<std::string> reasons;       ///< by layer, for the user; see run_spec
+  std::vector<std::string> reasons;       ///< by layer, for the user; see run_definition
   route_rates rates;
   std::vector<std::string> notes;  ///< for the user
   bool rate_assumed = false;       ///< the choice rests on a link rate that nobody knows
@@ -136,13 +136,13 @@ struct route_plan {
 
 /// What the actor does, for whoever only wants to know. Times the device for some milliseconds in this thread, if
 /// there is a choice.
-/// Errors   spec_error, as resolve_train_net and wished_layers.
+/// Errors   spec_error, as resolve_train_net and layers_of_option.
 [[nodiscard]] route_plan plan_routes(const protocol_selector_setup& setup, device_probe& probe);
 
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";
-  using accepts = messages<choose_routes, measure_links, probe_answered, outflow_told,
+  using accepts = messages<choose_routes, measure_links, probe_answered, send_rate_measured,
                            routes_changed, shut_down>;
   using sends = messages<routes_chosen, routes_proposed, send_frame>;
 
@@ -150,7 +150,7 @@ class protocol_selector : public actor<protocol_selector> {
   void on(const choose_routes& m);
   void on(const measure_links& m);
   void on(const probe_answered& m);
-  void on(const outflow_told& m);
+  void on(const send_rate_measured& m);
   void on(const routes_changed& m);
   void on(const shut_down& m);
   /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
@@ -158,7 +158,7 @@ class protocol_selector : public actor<protocol_selector> {
 
  private:
   void plan();
-  void send(const link_probe::round& r);
+  void send(const bandwidth_probe::round& r);
 
   protocol_selector_setup setup_;
   device_probe device_;
@@ -166,7 +166,7 @@ class protocol_selector : public actor<protocol_selector> {
   port<routes_proposed> proposals_;
   std::optional<replanner> replanner_;  // where the rate was measured, and decides
   std::vector<port<send_frame>> links_;
-  std::optional<link_probe> probe_;
+  std::optional<bandwidth_probe> probe_;
 };
 
 }  // namespace poseidon
@@ -174,7 +174,7 @@ class protocol_selector : public actor<protocol_selector> {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::choose_routes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::measure_links)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::probe_answered)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outflow_told)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_rate_measured)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_proposed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_changed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::routes_chosen)

@@ -15,12 +15,12 @@ constexpr double most_hindered = 0.25;  // of the busy time
 
 }  // namespace
 
-void outflow_meter::forget() {
+void send_rate_meter::forget() {
   since_.reset();
   links_.clear();
 }
 
-void outflow_meter::begin(time_point now) {
+void send_rate_meter::begin(time_point now) {
   since_ = now;
   for (auto& [peer, l] : links_) {
     l.first = l.last;
@@ -28,8 +28,8 @@ void outflow_meter::begin(time_point now) {
   }
 }
 
-std::optional<outflow_meter::reading> outflow_meter::heard(worker_id peer, const tcp_flow& flow,
-                                                           time_point now) {
+std::optional<send_rate_meter::reading> send_rate_meter::heard(worker_id peer, const tcp_flow& flow,
+                                                               time_point now) {
   auto [it, fresh] = links_.try_emplace(peer, link{flow, flow});
   it->second.last = flow;
   if (!since_ || fresh) {

@@ -1,7 +1,7 @@
 // actors/routes/send_rate_meter.hpp
 //
 // How many bits a second this node's links take, all together, from what their kernels tell while training goes on: the
-// arithmetic only. link_probe asks the same before there is anything to send, by sending.
+// arithmetic only. bandwidth_probe asks the same before there is anything to send, by sending.
 #pragma once
 #include "messages/ids.hpp"
 #include "messages/wire/tcp_flow.hpp"
@@ -13,7 +13,7 @@
 
 namespace poseidon {
 
-class outflow_meter {
+class send_rate_meter {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
@@ -24,14 +24,14 @@ class outflow_meter {
     double busy = 0;
   };
 
-  explicit outflow_meter(std::size_t peers = 0) : peers_(peers) {}
+  explicit send_rate_meter(std::size_t peers = 0) : peers_(peers) {}
 
   /// The counters of the link to `peer`. Answers when a window is over in which there was enough to send, and the line was
   /// what it waited for.
   ///
   /// All peers are sent about the same at about the same times, so the link that was busy longest was so while the
   /// others were. It is also the one that all wait for, where one line is slower than the others: then its rate counts
-  /// for each, as in link_probe.
+  /// for each, as in bandwidth_probe.
   std::optional<reading> heard(worker_id peer, const tcp_flow& flow, time_point now);
 
   /// What was sent until now counts for nothing.

@@ -21,7 +21,7 @@ namespace {
 // Larger unconsumed blobs (a label that nothing reads) are no values to print.
 constexpr std::int64_t longest_printed_output = 10;
 
-source_options options_for(const run_spec& run, const node_spec& node, ::caffe::Phase phase,
+source_options options_for(const run_definition& run, const node_spec& node, ::caffe::Phase phase,
                            std::shared_ptr<opened_images> opened) {
   source_options o;
   o.phase = phase;
@@ -43,7 +43,7 @@ net build(const net_file& file, const net_state& state, const source_options& so
 }
 
 /// The train net with so many samples of a batch.
-net build_part(const run_spec& run, const source_options& sources, std::uint64_t samples,
+net build_part(const run_definition& run, const source_options& sources, std::uint64_t samples,
                std::uint64_t of) {
   build_options options;
   options.state = run.solver.train_state;
@@ -147,7 +147,7 @@ void compile(compiled_net& c, const compiled_run& run, device& compute,
 }
 
 /// Nodes that sleep and nodes that compute would train each other's models wrong.
-void check_device(const run_spec& run, const device& compute) {
+void check_device(const run_definition& run, const device& compute) {
   const bool replays = run.solver.spec.poseidon().has_replay();
   if (replays == !compute.computes()) return;
   throw spec_error(
@@ -157,7 +157,7 @@ void check_device(const run_spec& run, const device& compute) {
 }
 
 /// A shard keeps the gradients of the clocks that a peer is ahead. Said before the memory is taken.
-void check_staleness(const partition& cut, const run_spec& run) {
+void check_staleness(const partition& cut, const run_definition& run) {
   const auto s = staleness_of(run);
   std::uint64_t largest = 1;
   for (const auto& chunks : cut.by_owner) {
@@ -181,7 +181,7 @@ const net_layer* hdf5_output_of(const net& n) {
 }
 
 /// One file has one writer: a run of several nodes or replicas, or of two nets, would have more.
-void refuse_writers(const compiled_run& c, const run_spec& run) {
+void refuse_writers(const compiled_run& c, const run_definition& run) {
   std::map<std::string, const net_layer*> writers;
   const auto check = [&](const net& n) {
     const auto* layer = hdf5_output_of(n);
@@ -223,7 +223,7 @@ std::vector<std::string> warn_of_host_layers(const compiled_run& c, const device
 
 /// The layers that broadcast factors. What worker 0 has chosen has to be possible here too: with another
 /// build it might not be.
-std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
+std::vector<bool> chosen_layers(const net& n, const run_definition& run) {
   if (!run.routes.empty() && run.routes.size() != n.parameters.size())
     throw spec_error("worker 0 has chosen routes for " + std::to_string(run.routes.size()) +
                      " parameters, the net \"" + n.name + "\" has " +
@@ -247,7 +247,7 @@ std::vector<bool> chosen_layers(const net& n, const run_spec& run) {
   return chosen;
 }
 
-partition cut_of(const net& n, const run_spec& run, double byte_scale) {
+partition cut_of(const net& n, const run_definition& run, double byte_scale) {
   if (!run.wire.empty() && run.wire.size() != n.parameters.size())
     throw spec_error("worker 0 has chosen wire formats for " + std::to_string(run.wire.size()) +
                      " parameters, the net \"" + n.name + "\" has " +
@@ -259,7 +259,7 @@ partition cut_of(const net& n, const run_spec& run, double byte_scale) {
 }
 
 /// Shares are of the batches of all nodes together, which worker 0 has read from its net.
-const node_share& share_of(const run_spec& run, const node_spec& node, std::uint64_t batch) {
+const node_share& share_of(const run_definition& run, const node_spec& node, std::uint64_t batch) {
   if (run.shares.size() != run.workers || samples_of_all(run.shares) != run.workers * batch)
     throw spec_error("worker 0 has divided " + std::to_string(samples_of_all(run.shares)) +
                      " samples among " + std::to_string(run.shares.size()) +
@@ -270,7 +270,7 @@ const node_share& share_of(const run_spec& run, const node_spec& node, std::uint
 }
 
 /// Splits this node's share over its replicas, and makes each one's gradients count by its samples.
-void take_share(const run_spec& run, const node_spec& node, const source_options& sources,
+void take_share(const run_definition& run, const node_spec& node, const source_options& sources,
                 compiled_run& out) {
   auto& train = out.train;
   require_sample_means(train.graph);
@@ -294,7 +294,7 @@ void weigh_share(compiled_net& train, std::uint64_t whole_batch) {
 
 }  // namespace
 
-net resolve_train_net(const run_spec& run, const node_spec& node) {
+net resolve_train_net(const run_definition& run, const node_spec& node) {
   const auto& s = run.solver;
   const auto sources = options_for(run, node, ::caffe::TRAIN, std::make_shared<opened_images>());
   auto whole = build(s.train_net, s.train_state, sources, 1);
@@ -303,7 +303,7 @@ net resolve_train_net(const run_spec& run, const node_spec& node) {
   return build_part(run, sources, share_of(run, node, batch).samples, batch);
 }
 
-std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node,
+std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_spec& node,
                                           const task_display& display) {
   const auto shown = show(display, {"building the net and opening its data", 0, {}});
   auto out = std::make_unique<compiled_run>();
@@ -350,7 +350,7 @@ std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& 
                                                  staleness_of(run), node.compute->host_memory());
   if (staleness_of(run) > 0)
     for (std::uint32_t r = 0; r < out->replicas; ++r)
-      out->pins.push_back(std::make_shared<pinned_parameters>(out->store));
+      out->pins.push_back(std::make_shared<pass_versions>(out->store));
   replica_options train_options;
   train_options.by_factors = out->by_factors;
   train_options.keep_all_diffs = s.spec.debug_info();

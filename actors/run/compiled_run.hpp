@@ -64,7 +64,7 @@ struct compiled_run {
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< what the device updates by itself; null: nothing
-  std::vector<std::shared_ptr<pinned_parameters>> pins;  ///< by replica; empty at staleness 0
+  std::vector<std::shared_ptr<pass_versions>> pins;  ///< by replica; empty at staleness 0
   /// Of the train net as its file says: a node's, where shares are equal.
   std::uint64_t whole_batch = 0;
   std::vector<bool> by_factors;       ///< by layer of the train net: route factor_broadcast
@@ -73,7 +73,7 @@ struct compiled_run {
 };
 
 /// Which samples each pass of the train net works on.
-[[nodiscard]] sample_schedule schedule_of(const run_spec& run, const compiled_run& compiled);
+[[nodiscard]] sample_schedule schedule_of(const run_definition& run, const compiled_run& compiled);
 
 /// Samples of this node in a clock.
 [[nodiscard]] std::uint64_t samples_of_node(const compiled_run& compiled);
@@ -88,25 +88,27 @@ struct compiled_run {
 /// Opens the data, builds the nets, compiles the replicas. `display` sees how far that is.
 /// Errors   spec_error for what the user's files say, and for routes that do not fit the net;
 ///          std::runtime_error for what the device refuses.
-[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_spec& run, const node_spec& node,
+[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_definition& run,
+                                                        const node_spec& node,
                                                         const task_display& display = {});
 
 /// The train net as one replica would have it, with this node's share of the batch: what routes are chosen by. Opens
 /// sources for their shapes alone.
 /// Errors   spec_error, as compile_run.
-[[nodiscard]] net resolve_train_net(const run_spec& run, const node_spec& node);
+[[nodiscard]] net resolve_train_net(const run_definition& run, const node_spec& node);
 
 /// Micro-batches of a clock whose gradients the device adds by itself: all of them, or 1. Several replicas of a node are
 /// added first, whoever adds them.
-[[nodiscard]] std::uint32_t passes_added(const compiled_run& c, const run_spec& run,
+[[nodiscard]] std::uint32_t passes_added(const compiled_run& c, const run_definition& run,
                                          const device& compute);
 
 /// Does the host have to see each gradient, or several versions of the parameters? Else a device that can may update
 /// what no other node has to do with.
-[[nodiscard]] bool may_update_on_device(const run_spec& run);
+[[nodiscard]] bool may_update_on_device(const run_definition& run);
 
 /// What the device is to update by itself: see compiled_run::updates. Before the first pass.
-[[nodiscard]] std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
+[[nodiscard]] std::shared_ptr<device_updates> updates_of(const compiled_run& c,
+                                                         const run_definition& run,
                                                          device& compute);
 
 /// What becomes of the gradient of a replica on a device that goes on by itself, for the trace.

@@ -46,7 +46,7 @@ std::uint32_t replicas_of(const node_spec& node, std::uint64_t batch) {
 
 std::size_t readers_of(const node_spec& node, std::size_t replicas) {
   return node.readers != 0 ? node.readers
-                           : default_readers(node.compute->goes_on(), replicas,
+                           : default_readers(node.compute->is_asynchronous(), replicas,
                                              std::thread::hardware_concurrency());
 }
 
@@ -58,7 +58,7 @@ std::uint64_t batch_of(const net& n) {
   return batch;
 }
 
-sample_schedule schedule_of(const run_spec& run, const compiled_run& compiled) {
+sample_schedule schedule_of(const run_definition& run, const compiled_run& compiled) {
   sample_schedule s{run.workers,          compiled.micro_batches, compiled.replicas,
                     compiled.train.batch, run.data.samples,       {}};
   if (uneven(run.shares)) s.shares = run.shares;
@@ -71,11 +71,12 @@ std::uint64_t samples_of_node(const compiled_run& compiled) {
   return samples * compiled.micro_batches;
 }
 
-bool may_update_on_device(const run_spec& run) {
+bool may_update_on_device(const run_definition& run) {
   return staleness_of(run) == 0 && !run.solver.spec.debug_info();
 }
 
-std::uint32_t passes_added(const compiled_run& c, const run_spec& run, const device& compute) {
+std::uint32_t passes_added(const compiled_run& c, const run_definition& run,
+                           const device& compute) {
   if (!compute.adds_passes() || c.replicas > 1 || run.solver.spec.debug_info()) return 1;
   const net& n = c.train.graph;
   const std::vector<bool> whole = have_whole_gradients(n);
@@ -86,7 +87,7 @@ std::uint32_t passes_added(const compiled_run& c, const run_spec& run, const dev
 
 // What is computed and used on this node alone need not leave its device. Elsewhere the host sees each clock's gradient
 // anyway: it has to be clipped, goes to other nodes, or comes from several micro-batches on several devices.
-std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_spec& run,
+std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_definition& run,
                                            device& compute) {
   const auto& solver = run.solver.spec;
   if (!may_update_on_device(run)) return nullptr;

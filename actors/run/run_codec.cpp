@@ -2,7 +2,7 @@
 
 namespace poseidon {
 
-frames::view view_of(const run_spec& run) {
+frames::view view_of(const run_definition& run) {
   frames::view v;
   v.epoch = 1;
   v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
@@ -18,13 +18,13 @@ frames::view view_of(const run_spec& run) {
   return v;
 }
 
-run_spec run_of(const frames::view& v) {
+run_definition run_of(const frames::view& v) {
   ::caffe::SolverParameter solver;
   if (!solver.ParseFromString(v.solver))
     throw std::invalid_argument("the solver that worker 0 sent (" +
                                 std::to_string(v.solver.size()) +
                                 " bytes) cannot be read. Is its program of another version?");
-  run_spec run;
+  run_definition run;
   // Positions stay at home with the files: messages name the layer and say whose file it is.
   run.solver = resolve_solver(solver, {"the solver of worker 0", 0});
   run.seed = v.seed;

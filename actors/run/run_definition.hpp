@@ -16,7 +16,7 @@
 namespace poseidon {
 
 /// Agreed by all nodes; travels in frames::view.
-struct run_spec {
+struct run_definition {
   solver_file solver;
   std::uint64_t seed = 1;
   std::uint64_t first_clock = 0;
@@ -32,7 +32,7 @@ struct run_spec {
 };
 
 /// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.
-[[nodiscard]] inline std::uint64_t staleness_of(const run_spec& run) {
+[[nodiscard]] inline std::uint64_t staleness_of(const run_definition& run) {
   return run.workers > 1 ? run.solver.spec.poseidon().staleness() : 0;
 }
 

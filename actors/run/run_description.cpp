@@ -33,7 +33,7 @@ void describe_net(const compiled_net& c, const std::string& what, const compiled
 
 }  // namespace
 
-std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec) {
+std::vector<std::string> describe_run(const compiled_run& run, const run_definition& spec) {
   std::vector<std::string> lines;
   describe_net(run.train, "train", run, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)

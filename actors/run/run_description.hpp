@@ -12,7 +12,8 @@
 namespace poseidon {
 
 /// Nets, replicas, and every data source with its size.
-[[nodiscard]] std::vector<std::string> describe_run(const compiled_run& run, const run_spec& spec);
+[[nodiscard]] std::vector<std::string> describe_run(const compiled_run& run,
+                                                    const run_definition& spec);
 
 /// By parameter its shape, route and chunks; by worker what its shard owns.
 [[nodiscard]] std::vector<std::string> describe_partition(const compiled_run& run,

@@ -19,7 +19,7 @@ constexpr int least_passes = 3, most_passes = 30;
 constexpr std::chrono::milliseconds enough{300};
 
 /// A run of this node alone, with nothing in it but the train net.
-run_spec alone(const run_spec& run, const node_share& share) {
+run_definition alone(const run_definition& run, const node_share& share) {
   auto out = run;
   out.workers = 1;
   out.shares = {share};
@@ -74,7 +74,7 @@ class pass_timer {
     for (std::size_t l = 0; l < layers.size(); ++l) copy_.at(l).forward(pass_);
     for (std::size_t l = layers.size(); l-- > 0;)
       if (runs_backward(net_.graph, layers[l])) copy_.at(l).backward(pass_);
-    if (compute_.goes_on()) copy_.finish();
+    if (compute_.is_asynchronous()) copy_.finish();
   }
 
   compiled_net& net_;
@@ -85,7 +85,7 @@ class pass_timer {
   std::vector<batch>& batches_;
 };
 
-double measured(const run_spec& run, const node_spec& node, const task_display& display) {
+double measured(const run_definition& run, const node_spec& node, const task_display& display) {
   std::vector<std::vector<batch>> batches;
   const auto compiled = compile_run(run, node, display);
   batches.resize(compiled->replicas);
@@ -117,11 +117,11 @@ double measured(const run_spec& run, const node_spec& node, const task_display& 
 
 }  // namespace
 
-void require_shares(const run_spec& run, const node_spec& node) {
+void require_shares(const run_definition& run, const node_spec& node) {
   require_sample_means(resolve_train_net(run, node));
 }
 
-node_speed speed_of(const run_spec& run, const node_spec& node, bool measure,
+node_speed speed_of(const run_definition& run, const node_spec& node, bool measure,
                     const task_display& display) {
   if (node.own_data)
     throw spec_error(

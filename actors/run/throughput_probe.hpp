@@ -19,12 +19,12 @@ struct node_speed {
 
 /// What is said before anybody can join: whether this net's batch can have uneven shares at all.
 /// Errors   spec_error, as require_sample_means and compile_run.
-void require_shares(const run_spec& run, const node_spec& node);
+void require_shares(const run_definition& run, const node_spec& node);
 
 /// Takes tenths of a second, in this thread and one for each further replica; nothing where the device has been told
 /// its times. Without `measure` it only says how many replicas this node has.
 /// Errors   spec_error: as compile_run; --own-data; a batch with fewer samples than replicas; a profile without times.
-[[nodiscard]] node_speed speed_of(const run_spec& run, const node_spec& node, bool measure,
+[[nodiscard]] node_speed speed_of(const run_definition& run, const node_spec& node, bool measure,
                                   const task_display& display = {});
 
 }  // namespace poseidon

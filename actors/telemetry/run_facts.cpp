@@ -16,7 +16,7 @@ const route_decision* decision_on(const std::vector<route_decision>& decisions, 
   return nullptr;
 }
 
-std::string reason(const net& n, std::size_t layer, const run_spec& spec) {
+std::string reason(const net& n, std::size_t layer, const run_definition& spec) {
   if (n.layers[layer].type != "InnerProduct")
     return "only an InnerProduct has factors; this is a " + n.layers[layer].type;
   if (const auto why = why_no_factors(n, layer, spec.solver.spec); !why.empty()) return why;
@@ -26,7 +26,7 @@ std::string reason(const net& n, std::size_t layer, const run_spec& spec) {
 
 }  // namespace
 
-run_facts facts_of(const compiled_run& run, const run_spec& spec,
+run_facts facts_of(const compiled_run& run, const run_definition& spec,
                    const std::vector<route_decision>& decisions) {
   struct nets {
     net train;

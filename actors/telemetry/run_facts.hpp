@@ -12,7 +12,7 @@ namespace poseidon {
 
 /// All but self and members. `decisions` as the protocol_selector made them; empty on other nodes than the first, and
 /// where there was nothing to decide.
-[[nodiscard]] run_facts facts_of(const compiled_run& run, const run_spec& spec,
+[[nodiscard]] run_facts facts_of(const compiled_run& run, const run_definition& spec,
                                  const std::vector<route_decision>& decisions);
 
 /// Of a run whose routes have changed: a layer that has another route now than `before` has `changed` as its reason, the

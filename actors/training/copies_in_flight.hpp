@@ -10,7 +10,7 @@
 
 namespace poseidon {
 
-class homecoming {
+class copies_in_flight {
  public:
   void sent() { under_way_.fetch_add(1, std::memory_order_relaxed); }
   void here(std::int64_t now) {

@@ -8,19 +8,20 @@ namespace poseidon {
 copy_out::copy_out(actor_context context, copy_out_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
-void copy_out::on(const bring_home& m) {
+void copy_out::on(const copy_to_host& m) {
   if (!entered_) {
     setup_.enter_thread();
     entered_ = true;
   }
   const auto ticket = next_ticket_++;
   under_way_.emplace(ticket, on_its_way{m.work, now_ns()});
-  m.work.bring_home([tell_me = sender_to_self<came_home>(), ticket](std::exception_ptr failed) {
-    tell_me(came_home{ticket, std::move(failed)});
-  });
+  m.work.copy_to_host(
+      [tell_me = sender_to_self<copied_to_host>(), ticket](std::exception_ptr failed) {
+        tell_me(copied_to_host{ticket, std::move(failed)});
+      });
 }
 
-void copy_out::on(const came_home& m) {
+void copy_out::on(const copied_to_host& m) {
   if (m.failed) std::rethrow_exception(m.failed);
   const auto arrived = under_way_.extract(m.ticket);
   const issue_work& work = arrived.mapped().work;

@@ -4,8 +4,8 @@
 // layer's backward pass is over there and while lower layers compute, and the values of net outputs. The device's own
 // thread says when something has arrived; nobody waits for it.
 //
-// Accepts  bring_home       from stream  in the order in which the work was issued
-//          came_home        from itself  said by the device's thread, once for each
+// Accepts  copy_to_host       from stream  in the order in which the work was issued
+//          copied_to_host        from itself  said by the device's thread, once for each
 //          shut_down        from node    after the last pass
 // Sends    work_done        to layer     for work that carries a reply port
 //          nonfinite_found  to solver    once, when an output is NaN or infinite
@@ -30,19 +30,19 @@ struct copy_out_setup {
   std::function<void()> enter_thread;  ///< run once, in this actor's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
-  std::shared_ptr<homecoming> home;  ///< of the stream; null: nobody asks
+  std::shared_ptr<copies_in_flight> home;  ///< of the stream; null: nobody asks
   trace_lane* trace = nullptr;
 };
 
 class copy_out : public actor<copy_out> {
  public:
   static constexpr const char* type_name = "copy_out";
-  using accepts = messages<bring_home, came_home, shut_down>;
+  using accepts = messages<copy_to_host, copied_to_host, shut_down>;
   using sends = messages<work_done, nonfinite_found>;
 
   copy_out(actor_context context, copy_out_setup setup);
-  void on(const bring_home& m);
-  void on(const came_home& m);
+  void on(const copy_to_host& m);
+  void on(const copied_to_host& m);
   void on(const shut_down& m);
   /// What is on its way holds the ports of layers, and those hold the stream that holds this actor: whatever it ends
   /// of, nobody would ever be released.

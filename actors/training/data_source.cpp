@@ -32,9 +32,9 @@ void data_source::on(const start_pass& m) {
 void data_source::on(const prefetch&) {
   *asked_ = false;
   if (ready_.size() >= setup_.ahead) return;
-  const bool goes_on = read_one();
+  const bool is_asynchronous = read_one();
   serve();
-  if (goes_on && !ready_.empty() && ready_.size() < setup_.ahead) ask_();
+  if (is_asynchronous && !ready_.empty() && ready_.size() < setup_.ahead) ask_();
 }
 
 bool data_source::read_one() {

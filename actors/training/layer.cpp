@@ -36,7 +36,7 @@ void layer::enter(const pass_id& p) {
 }
 
 void layer::issue(issue_work work) {
-  if (setup_.inspect && !(work.bring_home && work.backward))  // there it belongs to settle
+  if (setup_.inspect && !(work.copy_to_host && work.backward))  // there it belongs to settle
     work.run = [run = std::move(work.run), look = setup_.inspect, p = work.pass,
                 backward = work.backward] {
       run();
@@ -78,7 +78,7 @@ void layer::forward_if_ready() {
   if (setup_.is_source) {
     // The batch before is let go by the stream, not here: its last use may still be in the queue.
     work.run = [k = setup_.compute, p = compute_pass(), now = std::move(batch_), fed = setup_.fed,
-                copy = setup_.goes_on ? setup_.compiled : nullptr]() mutable {
+                copy = setup_.is_asynchronous ? setup_.compiled : nullptr]() mutable {
       k->feed(*now);
       *fed = std::move(now);
       k->forward(p);
@@ -91,7 +91,7 @@ void layer::forward_if_ready() {
     };
   }
   if (setup_.read_outputs) {
-    setup_.goes_on ? bring_outputs(work) : void(work.read_outputs = setup_.read_outputs);
+    setup_.is_asynchronous ? bring_outputs(work) : void(work.read_outputs = setup_.read_outputs);
     work.reply = handle<layer>(this);
   }
   work.pass = pass_;
@@ -110,12 +110,12 @@ void layer::bring_outputs(issue_work& work) const {
     run();
     *fetched = copy->fetch(blobs);
   };
-  work.bring_home = [fetched](completion over) { (*fetched)->when_here(std::move(over)); };
+  work.copy_to_host = [fetched](completion over) { (*fetched)->when_here(std::move(over)); };
   work.read_outputs = [fetched, make = setup_.make_outputs] { return make((*fetched)->values()); };
 }
 
 void layer::bring_gradient(issue_work& work) const {
-  work.bring_home = [copy = setup_.compiled, l = setup_.in_net](completion over) {
+  work.copy_to_host = [copy = setup_.compiled, l = setup_.in_net](completion over) {
     copy->bring_gradients(l, std::move(over));
   };
   work.home_phase = setup_.home_phase;
@@ -133,7 +133,7 @@ void layer::on(const top_diff_ready& m) {
 }
 
 bool layer::gradient_memory_free() const {
-  if (setup_.goes_on && passes_home_ < passes_pushed_) return false;
+  if (setup_.is_asynchronous && passes_home_ < passes_pushed_) return false;
   return !setup_.waits_for_taken || passes_taken_ == passes_pushed_;
 }
 
@@ -152,11 +152,11 @@ void layer::backward_if_ready() {
     // A layer that no loss reaches has nothing to compute; its gradient is zero, and stays so.
     auto* computes = setup_.runs_backward ? setup_.compute : nullptr;
     work.run = [computes, p = compute_pass(), id = pass_,
-                contribute = pushes && !setup_.goes_on ? setup_.contribute : nullptr] {
+                contribute = pushes && !setup_.is_asynchronous ? setup_.contribute : nullptr] {
       if (computes != nullptr) computes->backward(p);
       if (contribute) contribute(id);
     };
-    if (pushes && setup_.goes_on) bring_gradient(work);
+    if (pushes && setup_.is_asynchronous) bring_gradient(work);
     if (pushes) {
       work.reply = handle<layer>(this);
       ++passes_pushed_;

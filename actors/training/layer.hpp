@@ -80,7 +80,7 @@ struct layer_setup {
   std::function<std::vector<float>(const std::vector<std::vector<float>>&)> make_outputs;
   std::vector<std::size_t> output_blobs;
   std::uint32_t first_output = 0;
-  bool goes_on =
+  bool is_asynchronous =
       false;  ///< the device does, by itself; what then becomes of gradients, for the trace:
   std::string_view home_phase = "bring home";
   std::size_t in_net = 0;  ///< its place there

@@ -214,7 +214,7 @@ void solver::show_test() {
   task.what = nets_.tests.size() > 1 ? "test net " + std::to_string(test_net_) : "testing";
   task.total = test_.passes();
   task.done = [passes = test_passes_] { return passes->load(std::memory_order_relaxed); };
-  task.training_stands = true;
+  task.training_pauses = true;
   test_shown_ = setup_.display->working(std::move(task));
 }
 

@@ -178,7 +178,7 @@ class solver : public actor<solver> {
   report_board board_;  // worker 0
 
   std::size_t test_net_ = 0;
-  test_phase test_;
+  test_progress test_;
   std::shared_ptr<std::atomic<std::uint64_t>> test_passes_;  // computed
   std::shared_ptr<void> test_shown_;
   std::optional<std::uint64_t> tested_clock_;

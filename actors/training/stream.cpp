@@ -19,9 +19,9 @@ void stream::on(const issue_work& m) {
   idle_since_ns_ = now_ns();
   if (setup_.trace != nullptr)
     setup_.trace->record({m.layer, m.phase, begin, idle_since_ns_, value(m.pass.clock)});
-  if (m.bring_home) {
+  if (m.copy_to_host) {
     if (setup_.home) setup_.home->sent();
-    return tell(setup_.copy_out, poseidon::bring_home{m});
+    return tell(setup_.copy_out, poseidon::copy_to_host{m});
   }
   if (m.settle) m.settle();
   std::vector<float> outputs;

@@ -10,7 +10,7 @@
 // Accepts  issue_work       from layer   in an order that respects the net's edges
 //          shut_down        from node    after the last pass
 // Sends    work_done        to layer     for work that carries a reply port
-//          bring_home       to copy_out  instead, for work whose results have to come home first
+//          copy_to_host       to copy_out  instead, for work whose results have to come home first
 //          nonfinite_found  to solver    once, when an output is NaN or infinite
 // State    when it ended its last work.
 // Fails    a kernel that throws ends the actor; node reports the text.
@@ -33,8 +33,8 @@ struct stream_setup {
   std::function<void()> enter_thread;  ///< run once, in the stream's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
-  port<poseidon::bring_home> copy_out;  ///< on devices that go on by themselves
-  std::shared_ptr<homecoming> home;     ///< there too
+  port<poseidon::copy_to_host> copy_out;   ///< on devices that go on by themselves
+  std::shared_ptr<copies_in_flight> home;  ///< there too
   std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };
@@ -43,7 +43,7 @@ class stream : public actor<stream> {
  public:
   static constexpr const char* type_name = "stream";
   using accepts = messages<issue_work, shut_down>;
-  using sends = messages<work_done, poseidon::bring_home, nonfinite_found>;
+  using sends = messages<work_done, poseidon::copy_to_host, nonfinite_found>;
 
   stream(actor_context context, stream_setup setup);
   void on(const issue_work& m);

@@ -4,13 +4,13 @@
 
 namespace poseidon {
 
-test_phase::test_phase(test_share share, std::size_t values_per_pass)
+test_progress::test_progress(test_share share, std::size_t values_per_pass)
     : share_(share),
       values_per_pass_(values_per_pass),
       replicas_(share.replicas),
       sums_(values_per_pass) {}
 
-std::optional<std::uint64_t> test_phase::start(std::uint64_t replica) {
+std::optional<std::uint64_t> test_progress::start(std::uint64_t replica) {
   auto& r = replicas_[replica];
   if (r.started == share_.passes(replica) || r.issued < r.started ||
       r.started - computed_by(r) >= in_flight)
@@ -18,18 +18,18 @@ std::optional<std::uint64_t> test_phase::start(std::uint64_t replica) {
   return r.started++;
 }
 
-void test_phase::issued(std::uint64_t replica, std::size_t data_layers) {
+void test_progress::issued(std::uint64_t replica, std::size_t data_layers) {
   auto& r = replicas_[replica];
   if (++r.issued_layers % data_layers == 0) ++r.issued;
 }
 
-void test_phase::computed(std::uint64_t replica, std::size_t first,
-                          const std::vector<float>& values) {
+void test_progress::computed(std::uint64_t replica, std::size_t first,
+                             const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) sums_.at(first + i) += values[i];
   replicas_[replica].values += values.size();
 }
 
-bool test_phase::finished() const {
+bool test_progress::finished() const {
   for (std::uint64_t r = 0; r < replicas_.size(); ++r)
     if (replicas_[r].issued < share_.passes(r) ||
         replicas_[r].values < share_.passes(r) * values_per_pass_)
@@ -37,18 +37,18 @@ bool test_phase::finished() const {
   return true;
 }
 
-std::uint64_t test_phase::computed() const {
+std::uint64_t test_progress::computed() const {
   std::uint64_t all = 0;
   for (const auto& r : replicas_) all += computed_by(r);
   return all;
 }
 
 /// Nobody hears of the end of a pass whose net has nothing to print: it counts when it has been issued.
-std::uint64_t test_phase::computed_by(const progress& r) const {
+std::uint64_t test_progress::computed_by(const progress& r) const {
   return values_per_pass_ == 0 ? r.issued : r.values / values_per_pass_;
 }
 
-std::uint64_t test_phase::passes() const {
+std::uint64_t test_progress::passes() const {
   std::uint64_t all = 0;
   for (std::uint64_t r = 0; r < replicas_.size(); ++r) all += share_.passes(r);
   return all;

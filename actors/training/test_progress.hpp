@@ -11,13 +11,13 @@
 
 namespace poseidon {
 
-class test_phase {
+class test_progress {
  public:
   /// At most this many passes of a replica are issued and not yet computed: nothing else holds them back.
   static constexpr std::uint64_t in_flight = 2;
 
-  test_phase() = default;
-  test_phase(test_share share, std::size_t values_per_pass);
+  test_progress() = default;
+  test_progress(test_share share, std::size_t values_per_pass);
 
   /// The next pass that may start on this replica now; counts it as started.
   [[nodiscard]] std::optional<std::uint64_t> start(std::uint64_t replica);

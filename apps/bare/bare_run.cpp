@@ -86,8 +86,8 @@ void wait_for(replica& r) {
 
 }  // namespace
 
-bare_run::bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
-                   const task_display& display)
+bare_run::bare_run(const run_definition& run, const node_spec& node,
+                   const std::filesystem::path& weights, const task_display& display)
     : spec_(run), node_(node) {
   spec_.workers = 1;
   // A device that a training alone would leave its updates to does them here, too. Several replicas are added by the host.
@@ -196,31 +196,31 @@ void bare_run::forward(std::uint32_t replica, const pass& p) {
   for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
     execute(replica, l, p, &kernel::forward, &layer_seconds::forward);
   // Until here the work was only handed over. In phase TRAIN the backward pass follows at once.
-  if (node_.compute->goes_on() && net.graph.phase == ::caffe::TEST)
+  if (node_.compute->is_asynchronous() && net.graph.phase == ::caffe::TEST)
     wait_for(*net.replicas[replica]);
 }
 
 void bare_run::execute(std::uint32_t replica, std::size_t l, const pass& p, direction way,
                        double layer_seconds::*sum) {
   auto& copy = *run_->train.replicas[replica];
-  const bool goes_on = node_.compute->goes_on();
+  const bool is_asynchronous = node_.compute->is_asynchronous();
   const stopwatch watch(timed && replica == 0 ? &(times_[l].*sum) : nullptr,
-                        goes_on ? wall : thread_cpu);
+                        is_asynchronous ? wall : thread_cpu);
   const auto before = reorders_if_timed(replica);
   (copy.at(l).*way)(p);
-  if (timed && goes_on) wait_for(copy);
+  if (timed && is_asynchronous) wait_for(copy);
   add_reorders(replica, before, times_[l]);
 }
 
 void bare_run::backward(std::uint32_t replica, const pass& p) {
   auto& net = run_->train;
   auto& copy = *net.replicas[replica];
-  const bool goes_on = node_.compute->goes_on();
+  const bool is_asynchronous = node_.compute->is_asynchronous();
   arrivals gradients;
   for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
     if (!runs_backward(net.graph, net.graph.layers[l])) continue;
     execute(replica, l, p, &kernel::backward, &layer_seconds::backward);
-    if (!goes_on || timed || net.graph.layers[l].parameters.empty()) continue;
+    if (!is_asynchronous || timed || net.graph.layers[l].parameters.empty()) continue;
     const auto home = gradients.one_more();
     try {
       copy.bring_gradients(l, home);
@@ -228,7 +228,7 @@ void bare_run::backward(std::uint32_t replica, const pass& p) {
       home(std::current_exception());  // nobody else will
     }
   }
-  if (!goes_on) return;
+  if (!is_asynchronous) return;
   if (!timed) {  // as in a training: gradients come home while the layers below are computed
     wait_for(copy);
     return gradients.wait();
@@ -240,7 +240,7 @@ void bare_run::backward(std::uint32_t replica, const pass& p) {
 /// Each replica's thread updates its part of every parameter, with all replicas' gradients added in their order.
 void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
   const stopwatch watch(timed && replica == 0 ? &update_seconds_ : nullptr,
-                        node_.compute->goes_on() ? wall : thread_cpu);
+                        node_.compute->is_asynchronous() ? wall : thread_cpu);
   const auto& net = run_->train;
   auto& store = *run_->store;
   const std::size_t lanes = run_->replicas;
@@ -257,9 +257,9 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
     for (std::size_t o = 1; o < lanes; ++o)
       node_.compute->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
     const auto fresh = store.values(p, iteration + 1);
-    if (const auto& keeps = net.graph.parameters[p].keeps) {
-      node_.compute->keep(kept_over(*keeps, lanes), sum, values.subspan(from, length),
-                          fresh.subspan(from, length));
+    if (const auto& momentum = net.graph.parameters[p].average_momentum) {
+      node_.compute->update_average(momentum_over(*momentum, lanes), sum,
+                                    values.subspan(from, length), fresh.subspan(from, length));
       continue;
     }
     std::vector<std::span<float>> history;
@@ -276,8 +276,8 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
 void bare_run::update_there(std::size_t p, std::uint64_t iteration) {
   const net_parameter& of = run_->train.graph.parameters[p];
   const parameter_part all{p, 0, static_cast<std::size_t>(count(of.shape))};
-  if (of.keeps)
-    run_->updates->keep(all, kept_over(*of.keeps, 1), iteration + 1);
+  if (of.average_momentum)
+    run_->updates->update_average(all, momentum_over(*of.average_momentum, 1), iteration + 1);
   else
     run_->updates->update(all, step_of(spec_.solver.spec, of, iteration, 1), iteration + 1);
 }

@@ -28,7 +28,7 @@ class bare_run {
  public:
   /// One worker, one micro-batch. The train net may be of phase TEST: then nothing is learned.
   /// `display` sees how far its making is. Errors   compile_run()'s.
-  bare_run(const run_spec& run, const node_spec& node, const std::filesystem::path& weights,
+  bare_run(const run_definition& run, const node_spec& node, const std::filesystem::path& weights,
            const task_display& display = {});
 
   /// Runs that many iterations: forward, and in phase TRAIN backward and update.
@@ -62,7 +62,7 @@ class bare_run {
   void update(std::uint32_t replica, std::uint64_t iteration);
   void update_there(std::size_t parameter, std::uint64_t iteration);
 
-  run_spec spec_;
+  run_definition spec_;
   node_spec node_;
   // What a data layer was fed last stays alive until it is fed again, or its replica has ended.
   std::vector<std::vector<std::shared_ptr<const batch>>> fed_;

@@ -191,10 +191,10 @@ bool is_number(const std::string& word) {
 }
 
 facts routes_facts(const fs::path& path) {
-  const auto wish = parse_routes(path.string());
+  const auto option = parse_routes(path.string());
   facts found(path.string(), "routes of layers");
   std::vector<std::vector<fact>> rows;
-  for (const auto& e : wish.entries)
+  for (const auto& e : option.entries)
     rows.push_back({e.layer, std::string(to_string(e.where)), e.clock});
   found.add("layers", rows.size());
   found.add_table("routes", {"layer", "route", "from clock"}, std::move(rows));

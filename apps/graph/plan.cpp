@@ -104,12 +104,12 @@ actor_graph plan_of(const graph_options& o) {
     train = resolve(read_net(o.spec), {}, o);
   }
   parameter_routes routes;
-  const auto wish = parse_routes(o.routes);
-  if (wish.what == route_wish::kind::automatic)
+  const auto option = parse_routes(o.routes);
+  if (option.what == route_option::kind::automatic)
     throw spec_error(
         "--routes auto times the machine that trains, and nothing is drawn by that. Give ps, sfb, "
         "or a file; poseidon-node --explain-routes says what auto would choose.");
-  if (o.nodes > 1) routes = routes_of(train, wished_layers(train, wish, rules));
+  if (o.nodes > 1) routes = routes_of(train, layers_of_option(train, option, rules));
   return plan_graph(train, make_partition(train, o.nodes, routes), {o.nodes, o.replicas, o.worker},
                     tests);
 }

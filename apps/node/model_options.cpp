@@ -30,8 +30,8 @@ void fill_weights(net_file& file) {
 
 namespace {
 
-run_spec model_spec(const model_options& o, ::caffe::Phase phase) {
-  run_spec run;
+run_definition model_spec(const model_options& o, ::caffe::Phase phase) {
+  run_definition run;
   run.solver.train_net = read_net(o.model);
   run.solver.train_state.phase = phase;
   run.solver.train_state.level = o.level;

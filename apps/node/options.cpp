@@ -68,12 +68,12 @@ void check(const node_options& o) {
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
         "node. --help shows examples.");
   const auto shares = parse_shares(o.batch_share, o.nodes);
-  if (shares.what != share_wish::kind::equal && o.own_data)
+  if (shares.what != share_option::kind::equal && o.own_data)
     throw spec_error(
         "--own-data does not go with --batch-share: a node with a larger share would go through "
         "its own part of the data faster than the others through theirs.");
   if (!o.explain_routes.empty()) {
-    if (shares.what != share_wish::kind::equal)
+    if (shares.what != share_option::kind::equal)
       throw spec_error(
           "--explain-routes reckons with nodes that are alike; leave out --batch-share. A run "
           "counts the shares in when it chooses.");

@@ -199,10 +199,11 @@ profile measured_profile(const bare_run& run, std::uint64_t iterations) {
   const auto& net = run.compiled().train;
   profile p;
   p.net = net.graph.name;
-  p.measured = run.compute().describe() + ", " + std::to_string(run.compiled().replicas) +
-               " replicas, " + (run.compute().goes_on() ? "" : "CPU ") + "time of the first over " +
-               std::to_string(iterations) + " iterations" +
-               (run.compute().goes_on() ? ", with a wait for the device behind each layer" : "");
+  p.measured =
+      run.compute().describe() + ", " + std::to_string(run.compiled().replicas) + " replicas, " +
+      (run.compute().is_asynchronous() ? "" : "CPU ") + "time of the first over " +
+      std::to_string(iterations) + " iterations" +
+      (run.compute().is_asynchronous() ? ", with a wait for the device behind each layer" : "");
   p.batch = net.batch * run.compiled().replicas;
   const auto ms = 1e3 / static_cast<double>(iterations);
   double flop = 0, seconds = 0;
@@ -244,8 +245,9 @@ void measure(const time_options& o, reporter& out) {
                " of the images.");
   constexpr std::uint64_t warm_up = 3;
   std::atomic<std::uint64_t> done{0};
-  auto shown = out.working({"timing", warm_up + o.iterations * (run.compute().goes_on() ? 2 : 1),
-                            [&done] { return done.load(std::memory_order_relaxed); }});
+  auto shown =
+      out.working({"timing", warm_up + o.iterations * (run.compute().is_asynchronous() ? 2 : 1),
+                   [&done] { return done.load(std::memory_order_relaxed); }});
   run.after_iteration = [&done] { done.fetch_add(1, std::memory_order_relaxed); };
   run.iterate(warm_up);
   run.timed = true;
@@ -256,7 +258,7 @@ void measure(const time_options& o, reporter& out) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   double wall = seconds(), waiting = 0;
-  if (run.compute().goes_on()) {
+  if (run.compute().is_asynchronous()) {
     waiting = wall;
     run.timed = false;
     wall = seconds();

@@ -150,7 +150,7 @@ class layer_case {
                                               std::span<const float> change) const {
     std::vector<float> v = values_[parameter];
     for (std::size_t i = 0; i < v.size(); ++i) {
-      v[i] = *net_.parameters[parameter].keeps * v[i] + change[i];
+      v[i] = *net_.parameters[parameter].average_momentum * v[i] + change[i];
     }
     return v;
   }
@@ -203,7 +203,7 @@ class layer_case {
       const std::size_t p = under_test_->parameters[slot];
       const auto g = r.gradient(p);
       const std::string which = "parameter " + std::to_string(slot);
-      if (net_.parameters[p].keeps) {
+      if (net_.parameters[p].average_momentum) {
         check(which + " after the pass", after_pass(p, g), blob_of(after_, slot).data());
       } else if (blob_of(stored_, slot).diff_size() > 0) {
         check("gradient of " + which, {g.begin(), g.end()}, blob_of(stored_, slot).diff());

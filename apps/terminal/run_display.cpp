@@ -43,7 +43,7 @@ void run_display::stepped(const step& s) {
 
 std::shared_ptr<void> run_display::working(long_task task) {
   std::function<void(task_list::time_point)> ended;
-  if (task.training_stands)
+  if (task.training_pauses)
     ended = [run = run_](task_list::time_point since) {
       const std::lock_guard lock(run->mutex);
       run->meter.stood_aside(since, now());

@@ -32,9 +32,9 @@ sigset_t set_of(int signal) {
 
 /// Since the last call. A thread that waited for the signal might hear of it after the next drawing.
 bool was_stopped() {
-  const auto goes_on = set_of(SIGCONT);
+  const auto is_asynchronous = set_of(SIGCONT);
   const timespec at_once{};
-  return sigtimedwait(&goes_on, nullptr, &at_once) == SIGCONT;
+  return sigtimedwait(&is_asynchronous, nullptr, &at_once) == SIGCONT;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ screen::screen(std::optional<terminal> live, painter paint)
       out_is_tty_(::isatty(STDOUT_FILENO) == 1),
       err_is_tty_(::isatty(STDERR_FILENO) == 1) {
   if (!live_) return;
-  const auto goes_on = set_of(SIGCONT);
-  pthread_sigmask(SIG_BLOCK, &goes_on, nullptr);
+  const auto is_asynchronous = set_of(SIGCONT);
+  pthread_sigmask(SIG_BLOCK, &is_asynchronous, nullptr);
   thread_ = std::thread([this] { run(); });
 }
 

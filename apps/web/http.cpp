@@ -161,8 +161,8 @@ parsed parse_head(std::string_view head, const host_rule& hosts) {
       ++hosts_seen;
       host_allowed = hosts.allows(value);
     } else if (name == "connection") {
-      const auto wish = lower(value);
-      if (wish.find("close") != std::string::npos) r.keep_alive = false;
+      const auto option = lower(value);
+      if (option.find("close") != std::string::npos) r.keep_alive = false;
     } else if (name == "cookie") {
       r.cookie = value;
     } else if (name == "authorization") {

@@ -29,7 +29,7 @@ class batch_norm_kernel final : public kernel {
     mean_ = variance_ = scale_ = std::vector<float>(channels);
     for (std::size_t s = 0; s < 3; ++s) blobs_[s] = c.parameter(s);
     if (uses_batch_) {
-      keeps_ = c.layer.spec.batch_norm_param().moving_average_fraction();
+      average_momentum_ = c.layer.spec.batch_norm_param().moving_average_fraction();
       for (std::size_t s = 0; s < 3; ++s) change_[s] = c.statistic(s);
     }
     if (!c.wants_diff(0)) return;
@@ -135,7 +135,7 @@ class batch_norm_kernel final : public kernel {
   /// What this pass adds to the running sums, weighted for the passes that follow it in its clock.
   void write_change(const pass& p) const {
     if (change_[0].empty()) return;
-    const float weight = kept_over(keeps_, p.passes_after);
+    const float weight = momentum_over(average_momentum_, p.passes_after);
     const auto m = static_cast<float>(values_per_channel_);
     const float unbiased = m > 1 ? m / (m - 1) : 1;
     for (std::size_t k = 0; k < extent_.channels; ++k) {
@@ -219,7 +219,7 @@ class batch_norm_kernel final : public kernel {
   layout form_;
   image_extent extent_;
   std::size_t values_per_channel_;
-  float eps_, keeps_ = 0;
+  float eps_, average_momentum_ = 0;
   bool uses_batch_;
   cpu_blob* top_;
   view x_, dx_;

@@ -100,9 +100,9 @@ class convolution_kernel final : public kernel {
       attributes.set_post_ops(after);
       c.state.forward_fused[relu->layer] = true;
     }
-    const convolution_layouts wish = choose_layouts(c.state.graph, c.layer);
+    const convolution_layouts option = choose_layouts(c.state.graph, c.layer);
     const auto [d,
-                way] = first_fast(ways(algorithms_, {wish, {}}), [&](const convolution_way& way) {
+                way] = first_fast(ways(algorithms_, {option, {}}), [&](const convolution_way& way) {
       const dnnl::convolution_forward::desc what(
           dnnl::prop_kind::forward_training, way.how, describe(c.bottom_shape(0), way.layouts.in),
           any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),

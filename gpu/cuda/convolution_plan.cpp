@@ -111,19 +111,19 @@ operation_names names_of(convolution_direction direction) {
 
 /// Why an engine with these notes will not do; empty if it will.
 std::string objection(const std::vector<cudnnBackendNumericalNote_t>& notes,
-                      const library_options& wishes) {
+                      const library_options& options) {
   const auto has = [&](cudnnBackendNumericalNote_t note) {
     return std::find(notes.begin(), notes.end(), note) != notes.end();
   };
   // Tensor cores round float32 inputs to 10 bits of mantissa, and the transforms of FFT and Winograd lose some.
-  if (wishes.precision == math::fp32) {
+  if (options.precision == math::fp32) {
     if (has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return "it uses tensor cores";
     if (has(CUDNN_NUMERICAL_NOTE_FFT)) return "it uses an FFT";
     if (has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) return "it uses Winograd's transforms";
   }
   if (has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return "it rounds its inputs";
   if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return "it rounds its sums";
-  if (wishes.deterministic && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
+  if (options.deterministic && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
     return "its sums have no fixed order";
   return {};
 }
@@ -170,13 +170,13 @@ struct convolution_plan::operation_graph {
 };
 
 convolution_plan::convolution_plan(const cudnn_device& device, const convolution_shape& shape,
-                                   convolution_direction direction, const library_options& wishes)
-    : convolution_plan(std::move(several(device, shape, direction, wishes, 1).front())) {}
+                                   convolution_direction direction, const library_options& options)
+    : convolution_plan(std::move(several(device, shape, direction, options, 1).front())) {}
 
 std::vector<convolution_plan> convolution_plan::several(const cudnn_device& device,
                                                         const convolution_shape& shape,
                                                         convolution_direction direction,
-                                                        const library_options& wishes,
+                                                        const library_options& options,
                                                         std::size_t most) {
   const auto graph = std::make_shared<const operation_graph>(shape, direction);
   std::vector<convolution_plan> plans;
@@ -185,7 +185,7 @@ std::vector<convolution_plan> convolution_plan::several(const cudnn_device& devi
     for (cudnn_descriptor& way : graph->ways(device, mode)) {
       if (plans.size() == most) break;
       try {
-        plans.push_back(convolution_plan(device, graph, std::move(way), wishes));
+        plans.push_back(convolution_plan(device, graph, std::move(way), options));
       } catch (const refusal& r) {
         refused = r.why;
       }
@@ -201,13 +201,13 @@ std::vector<convolution_plan> convolution_plan::several(const cudnn_device& devi
 
 convolution_plan::convolution_plan(const cudnn_device& device,
                                    std::shared_ptr<const operation_graph> graph,
-                                   cudnn_descriptor way, const library_options& wishes)
+                                   cudnn_descriptor way, const library_options& options)
     : graph_(std::move(graph)), way_(std::move(way)) {
   const auto engines =
       way_.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   notes_ = engines.at(0).values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                              most_notes);
-  if (auto why = objection(notes_, wishes); !why.empty()) throw refusal{std::move(why)};
+  if (auto why = objection(notes_, options); !why.empty()) throw refusal{std::move(why)};
   try {
     plan_.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.properties())
         .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, way_)
@@ -217,9 +217,9 @@ convolution_plan::convolution_plan(const cudnn_device& device,
   }
   workspace_bytes_ = static_cast<std::size_t>(
       plan_.values<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1).at(0));
-  if (workspace_bytes_ > wishes.workspace_bytes)
+  if (workspace_bytes_ > options.workspace_bytes)
     throw refusal{"it wants " + std::to_string(workspace_bytes_) + " bytes of workspace, " +
-                  std::to_string(wishes.workspace_bytes) + " are allowed"};
+                  std::to_string(options.workspace_bytes) + " are allowed"};
   engine_ = engines.at(0).values<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1).at(0);
 }
 

@@ -32,14 +32,14 @@ class convolution_plan {
  public:
   /// Errors   gpu::error naming the convolution, what was asked for, and why the last engine was refused.
   convolution_plan(const cudnn_device& device, const convolution_shape& shape,
-                   convolution_direction direction, const library_options& wishes);
+                   convolution_direction direction, const library_options& options);
 
   /// The `most` engines that the heuristics like best among those that are allowed, in their order; at least one.
   /// Errors   as above.
   [[nodiscard]] static std::vector<convolution_plan> several(const cudnn_device& device,
                                                              const convolution_shape& shape,
                                                              convolution_direction direction,
-                                                             const library_options& wishes,
+                                                             const library_options& options,
                                                              std::size_t most);
 
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
@@ -61,7 +61,7 @@ class convolution_plan {
   };
   /// Errors   refusal: this engine configuration will not do.
   convolution_plan(const cudnn_device& device, std::shared_ptr<const operation_graph> graph,
-                   cudnn_descriptor way, const library_options& wishes);
+                   cudnn_descriptor way, const library_options& options);
 
   std::shared_ptr<const operation_graph> graph_;
   cudnn_descriptor way_, plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};

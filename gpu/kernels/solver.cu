@@ -38,7 +38,7 @@ void update_values(stream& s, const solver_rule& rule, const rule_step& step, st
   });
 }
 
-void keep_values(stream& s, float keeps, std::size_t n, const updated_values& v) {
+void average_values(stream& s, float momentum, std::size_t n, const updated_values& v) {
   const updated_values of = v;
   for_each(s, n, [=] POSEIDON_DEVICE(index i) {
     const float w = of.values[i];

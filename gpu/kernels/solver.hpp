@@ -18,6 +18,6 @@ struct updated_values {
 void update_values(stream& s, const solver_rule& rule, const rule_step& step, std::size_t n,
                    const updated_values& v);
 /// values = keeps * values + gradient, for running statistics.
-void keep_values(stream& s, float keeps, std::size_t n, const updated_values& v);
+void average_values(stream& s, float momentum, std::size_t n, const updated_values& v);
 
 }  // namespace poseidon::gpu

@@ -212,12 +212,12 @@ class parameter_kernel final : public kernel {
 
 }  // namespace
 
-layout_wish any_layout(const net&, const net_layer&) {
-  return layout_wish::as_bottom;
+layout_option any_layout(const net&, const net_layer&) {
+  return layout_option::as_bottom;
 }
 
-layout_wish join_layout(const net& n, const net_layer& l) {
-  return joined_axis_of(n, l) == 1 ? layout_wish::as_bottom : layout_wish::nchw;
+layout_option join_layout(const net& n, const net_layer& l) {
+  return joined_axis_of(n, l) == 1 ? layout_option::as_bottom : layout_option::nchw;
 }
 
 std::unique_ptr<kernel> make_split(const layer_context& c) {

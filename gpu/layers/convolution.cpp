@@ -189,9 +189,9 @@ class convolution_kernel final : public kernel {
 }  // namespace
 
 /// Groups gain nothing by plans of cuDNN, so they take what comes.
-layout_wish convolution_layout(const net& n, const net_layer& l) {
-  if (n.blobs[l.bottoms[0]].shape.size() != 4) return layout_wish::nchw;
-  return l.spec.convolution_param().group() > 1 ? layout_wish::as_bottom : layout_wish::inside;
+layout_option convolution_layout(const net& n, const net_layer& l) {
+  if (n.blobs[l.bottoms[0]].shape.size() != 4) return layout_option::nchw;
+  return l.spec.convolution_param().group() > 1 ? layout_option::as_bottom : layout_option::inside;
 }
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {

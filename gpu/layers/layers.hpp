@@ -55,11 +55,11 @@ std::unique_ptr<kernel> make_tile(const layer_context&);
 [[nodiscard]] label_fault* watch_labels(const layer_context& c, std::size_t classes);
 
 /// What those take that do not take only NCHW. `any`: values each by itself, or sums of blobs alike.
-layout_wish any_layout(const net&, const net_layer&);
-layout_wish convolution_layout(const net&, const net_layer&);
-layout_wish join_layout(const net&, const net_layer&);
-layout_wish lrn_layout(const net&, const net_layer&);
-layout_wish pooling_layout(const net&, const net_layer&);
-layout_wish scale_layout(const net&, const net_layer&);
+layout_option any_layout(const net&, const net_layer&);
+layout_option convolution_layout(const net&, const net_layer&);
+layout_option join_layout(const net&, const net_layer&);
+layout_option lrn_layout(const net&, const net_layer&);
+layout_option pooling_layout(const net&, const net_layer&);
+layout_option scale_layout(const net&, const net_layer&);
 
 }  // namespace poseidon::gpu

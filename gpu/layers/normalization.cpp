@@ -60,7 +60,7 @@ class batch_norm_kernel final : public kernel {
       : compute_(c.compute()),
         channels_(c.channels_of(c.bottom_shape(0))),
         eps_(c.layer.spec.batch_norm_param().eps()),
-        keeps_(c.layer.spec.batch_norm_param().moving_average_fraction()),
+        average_momentum_(c.layer.spec.batch_norm_param().moving_average_fraction()),
         uses_batch_(uses_batch_statistics(c.state.graph, c.layer)),
         bottom_(c.bottom(0)),
         top_(c.top(0)),
@@ -94,8 +94,8 @@ class batch_norm_kernel final : public kernel {
 
   void backward(const pass& p) override {
     if (uses_batch_ && change_[0] != nullptr)
-      write_change(compute_, channels_, kept_over(keeps_, p.passes_after), statistics_, change_[0],
-                   change_[1], change_[2]);
+      write_change(compute_, channels_, momentum_over(average_momentum_, p.passes_after),
+                   statistics_, change_[0], change_[1], change_[2]);
     if (!backward_wanted_) return;
     if (pair_ != nullptr) {
       normalize_scaled_backward(compute_, channels_, pair_->kept(), statistics_, top_.diff,
@@ -132,7 +132,7 @@ class batch_norm_kernel final : public kernel {
 
   stream& compute_;
   channel_shape channels_;
-  float eps_, keeps_;
+  float eps_, average_momentum_;
   bool uses_batch_;
   const gpu_blob &bottom_, &top_;
   bool backward_wanted_;
@@ -146,9 +146,9 @@ class batch_norm_kernel final : public kernel {
 
 }  // namespace
 
-layout_wish lrn_layout(const net&, const net_layer& l) {
+layout_option lrn_layout(const net&, const net_layer& l) {
   const bool within = l.spec.lrn_param().norm_region() == ::caffe::LRNParameter::WITHIN_CHANNEL;
-  return within ? layout_wish::nchw : layout_wish::as_bottom;
+  return within ? layout_option::nchw : layout_option::as_bottom;
 }
 
 std::unique_ptr<kernel> make_lrn(const layer_context& c) {

@@ -78,9 +78,9 @@ class pooling_kernel final : public kernel {
 }  // namespace
 
 /// What is drawn at random is drawn by the place in NCHW, and the places that a second top has are not images.
-layout_wish pooling_layout(const net&, const net_layer& l) {
+layout_option pooling_layout(const net&, const net_layer& l) {
   const bool drawn = l.spec.pooling_param().pool() == pooling::STOCHASTIC;
-  return drawn || l.tops.size() > 1 ? layout_wish::nchw : layout_wish::as_bottom;
+  return drawn || l.tops.size() > 1 ? layout_option::nchw : layout_option::as_bottom;
 }
 
 std::unique_ptr<kernel> make_pooling(const layer_context& c) {

@@ -171,8 +171,8 @@ class prelu_kernel final : public kernel {
 }  // namespace
 
 /// A second bottom with axes of its own, or a factor of other axes than the channels', is read in NCHW.
-layout_wish scale_layout(const net& n, const net_layer& l) {
-  return scales_channels(n, l) ? layout_wish::as_bottom : layout_wish::nchw;
+layout_option scale_layout(const net& n, const net_layer& l) {
+  return scales_channels(n, l) ? layout_option::as_bottom : layout_option::nchw;
 }
 
 std::unique_ptr<kernel> make_scale(const layer_context& c) {

@@ -29,8 +29,8 @@ std::string_view kind_name(const frame_header& h) {
       "goodbye",         "worker_done",    "gradient_squares",
       "factors",         "probe",          "probe_heard",
       "watch",           "report",         "hold_training",
-      "worker_stands",   "change_routes",  "rebuild_graph",
-      "outflow",         "time_net",       "net_timed"};
+      "worker_paused",   "change_routes",  "rebuild_graph",
+      "send_rate",       "time_net",       "net_timed"};
   return names[h.index()];
 }
 

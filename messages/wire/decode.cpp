@@ -43,11 +43,11 @@ frame_header read(wire::ChangeRoutes::Reader r) {
   return c;
 }
 
-frame_header read(wire::Outflow::Reader r) {
+frame_header read(wire::SendRate::Reader r) {
   const auto rate = r.getMbitS();
   if (!std::isfinite(rate) || rate <= 0)
-    throw bad_frame("outflow", "Mbit/s", std::to_string(rate), "a positive number");
-  return frames::outflow{rate, r.getProbed()};
+    throw bad_frame("send_rate", "Mbit/s", std::to_string(rate), "a positive number");
+  return frames::send_rate{rate, r.getProbed()};
 }
 
 std::uint32_t read_replicas(std::string_view kind, std::uint32_t replicas) {
@@ -202,17 +202,17 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::report{};
     case wire::Frame::HOLD_TRAINING:
       return frames::hold_training{};
-    case wire::Frame::WORKER_STANDS: {
-      const auto r = frame.getWorkerStands();
-      return frames::worker_stands{worker_id{r.getWorker()}, clock_id{r.getClock()},
+    case wire::Frame::WORKER_PAUSED: {
+      const auto r = frame.getWorkerPaused();
+      return frames::worker_paused{worker_id{r.getWorker()}, clock_id{r.getClock()},
                                    r.getDrained()};
     }
     case wire::Frame::CHANGE_ROUTES:
       return read(frame.getChangeRoutes());
     case wire::Frame::REBUILD_GRAPH:
       return frames::rebuild_graph{};
-    case wire::Frame::OUTFLOW:
-      return read(frame.getOutflow());
+    case wire::Frame::SEND_RATE:
+      return read(frame.getSendRate());
     case wire::Frame::TIME_NET: {
       const auto r = frame.getTimeNet();
       return frames::time_net{blob(r.getSolver()), r.getSeed(), r.getMeasure()};

@@ -147,8 +147,8 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                  },
                  [&](const frames::report&) { frame.setReport(); },
                  [&](const frames::hold_training&) { frame.setHoldTraining(); },
-                 [&](const frames::worker_stands& f) {
-                   auto w = frame.initWorkerStands();
+                 [&](const frames::worker_paused& f) {
+                   auto w = frame.initWorkerPaused();
                    w.setWorker(value(f.worker));
                    w.setClock(value(f.clock));
                    w.setDrained(f.drained);
@@ -161,8 +161,8 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setWhy(text_of(f.why));
                  },
                  [&](const frames::rebuild_graph&) { frame.setRebuildGraph(); },
-                 [&](const frames::outflow& f) {
-                   auto w = frame.initOutflow();
+                 [&](const frames::send_rate& f) {
+                   auto w = frame.initSendRate();
                    w.setMbitS(f.mbit_s);
                    w.setProbed(f.probed);
                  },

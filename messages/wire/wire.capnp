@@ -51,10 +51,10 @@ struct Frame {
     watch @21 :Watch;
     report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
     holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
-    workerStands @24 :WorkerStands;
+    workerPaused @24 :WorkerPaused;
     changeRoutes @25 :ChangeRoutes;
     rebuildGraph @26 :Void;           # the first node to all: everybody has drained
-    outflow @27 :Outflow;
+    sendRate @27 :SendRate;
     timeNet @28 :TimeNet;
     netTimed @29 :NetTimed;
   }
@@ -79,7 +79,7 @@ struct View {
   reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
   routesFollowLinks @15 :Bool; # routes change when links do: who broadcasts factors finds out whether a link has become faster
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
-  replicas @17 :UInt32;       # of the first node, where shares are empty: who has no wish of its own takes as many; 0: not known
+  replicas @17 :UInt32;       # of the first node, where shares are empty: who has no option of its own takes as many; 0: not known
 }
 
 # One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
@@ -126,7 +126,7 @@ struct ProbeHeard {
 
 # Each node to the first, twice in a change of routes: when it holds (it will not begin `clock` before it hears
 # ChangeRoutes), and when it has drained (its parameters stand at that version).
-struct WorkerStands {
+struct WorkerPaused {
   worker @0 :UInt32;          # equals Frame.from
   clock @1 :UInt64;
   drained @2 :Bool;
@@ -141,7 +141,7 @@ struct ChangeRoutes {
 }
 
 # Each node to the first: how fast its links take what it sends, all together.
-struct Outflow {
+struct SendRate {
   mbitS @0 :Float64;          # positive
   probed @1 :Bool;            # timed with probes; false: read off what training sent
 }

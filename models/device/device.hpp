@@ -101,7 +101,7 @@ class fetched_values {
 
 /// One copy of a net on one device.
 ///
-/// On a device that goes on by itself (device::goes_on()) kernels return when their work has been issued, and:
+/// On a device that goes on by itself (device::is_asynchronous()) kernels return when their work has been issued, and:
 ///   the stream's thread      calls kernels, then fetch() or keep() for what the kernel before has made or read
 ///   another thread           calls bring_gradients() of a layer after its backward() of a pass and before that of
 ///                            the next, which may begin when `done` has been called
@@ -176,7 +176,7 @@ class device {
   [[nodiscard]] virtual bool computes() const { return true; }
 
   /// True where kernels only issue their work, see replica.
-  [[nodiscard]] virtual bool goes_on() const { return false; }
+  [[nodiscard]] virtual bool is_asynchronous() const { return false; }
 
   /// Can its replicas add the gradients of several passes where they are? See replica_options::passes.
   [[nodiscard]] virtual bool adds_passes() const { return false; }
@@ -187,8 +187,8 @@ class device {
   /// How many of it make_replica() puts on a device each; 0: as many as the caller likes.
   [[nodiscard]] virtual std::uint32_t replicas() const { return 0; }
 
-  /// The rate of rebuild(), where the device has been told, or of the products of device_updates, which it has timed;
-  /// others have to be timed. 0: nobody knows, so rebuild() cannot be called and no layer may broadcast factors.
+  /// The rate of reconstruct_gradient(), where the device has been told, or of the products of device_updates, which it has timed;
+  /// others have to be timed. 0: nobody knows, so reconstruct_gradient() cannot be called and no layer may broadcast factors.
   [[nodiscard]] virtual std::optional<double> told_flop_s() const { return std::nullopt; }
 
   /// Seconds of a forward and a backward pass over the batch of `n`, where the device has been told.
@@ -244,14 +244,14 @@ class device {
 
   /// One clock of one chunk of a running statistic: fresh = keeps * values + change; they may be the same
   /// memory. Any thread.
-  virtual void keep(float keeps, std::span<const float> change, std::span<const float> values,
-                    std::span<float> fresh) const = 0;
+  virtual void update_average(float momentum, std::span<const float> change,
+                              std::span<const float> values, std::span<float> fresh) const = 0;
 
   /// The gradient of an inner product from its factors: see models/device/factors.hpp. Overwrites `weights` and `bias`
   /// (empty: there is none). Any thread that has entered; the bits depend on its number of threads.
-  virtual void rebuild(const factor_shape& shape, std::span<const float> u,
-                       std::span<const float> v, std::span<float> weights,
-                       std::span<float> bias) const = 0;
+  virtual void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                                    std::span<const float> v, std::span<float> weights,
+                                    std::span<float> bias) const = 0;
 };
 
 }  // namespace poseidon

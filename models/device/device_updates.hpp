@@ -25,7 +25,7 @@ struct updates_wanted {
   bool keeps_before = false;      ///< read_values() also of the version before the newest
 };
 
-/// One update of an inner product's parameters with the gradient that device::rebuild() would make.
+/// One update of an inner product's parameters with the gradient that device::reconstruct_gradient() would make.
 struct factor_update {
   factor_shape shape;
   std::span<const float> u, v;  ///< read until a kernel that has waited for the new values has run
@@ -55,7 +55,7 @@ class device_updates {
   /// device::update() of a part; all of a parameter have been updated to `version` before it is published.
   virtual void update(const parameter_part& of, const rule_step& step, std::uint64_t version) = 0;
   /// device::keep() of a part, with the change that the replicas make.
-  virtual void keep(const parameter_part& of, float keeps, std::uint64_t version) = 0;
+  virtual void update_average(const parameter_part& of, float momentum, std::uint64_t version) = 0;
   /// Of whole parameters. Not both this and update() of one parameter.
   virtual void update_by_factors(const factor_update& f, std::uint64_t version) = 0;
 

@@ -87,13 +87,13 @@ bool is_learned(const net& n, std::size_t parameter) {
 }
 
 bool is_updated(const net& n, std::size_t parameter) {
-  return n.parameters[parameter].keeps || is_learned(n, parameter);
+  return n.parameters[parameter].average_momentum || is_learned(n, parameter);
 }
 
 bool runs_backward(const net& n, const net_layer& layer) {
   return layer.needs_backward ||
          std::any_of(layer.parameters.begin(), layer.parameters.end(),
-                     [&](std::size_t p) { return n.parameters[p].keeps.has_value(); });
+                     [&](std::size_t p) { return n.parameters[p].average_momentum.has_value(); });
 }
 
 }  // namespace poseidon

@@ -34,7 +34,7 @@ struct net_parameter {
   /// changes it to keeps * value + what the pass found. backward() writes keeps^passes_after times
   /// what it found where it writes other parameters' gradients, so that after P passes the value is
   /// keeps^P * value + the sum of these.
-  std::optional<float> keeps = std::nullopt;
+  std::optional<float> average_momentum = std::nullopt;
 };
 
 /// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer

@@ -149,7 +149,7 @@ void net_assembly::check_name(const net_layer& layer) {
 void net_assembly::share(net_layer& layer, const layer_question& q, sharing& owner,
                          std::size_t slot, const shape& s, const ::caffe::ParamSpec& param) {
   auto& p = net_.parameters[owner.parameter];
-  if (p.keeps || uses_batch_statistics(net_, layer))
+  if (p.average_momentum || uses_batch_statistics(net_, layer))
     q.fail("it shares the running statistics \"" + param.name() +
            "\", which each of the layers would change in every pass. Give them different names, or "
            "use_global_stats: true.");

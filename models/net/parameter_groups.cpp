@@ -22,7 +22,7 @@ std::vector<std::size_t> first_layers(const net& n) {
 
 bool writes(const net& n, const net_layer& layer) {
   for (std::size_t slot = 0; slot < layer.parameters.size(); ++slot)
-    if (n.parameters[layer.parameters[slot]].keeps ||
+    if (n.parameters[layer.parameters[slot]].average_momentum ||
         (layer.needs_backward && layer.learn[slot] && is_learned(n, layer.parameters[slot])))
       return true;
   return false;

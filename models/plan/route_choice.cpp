@@ -255,14 +255,14 @@ std::string routes_json(const std::vector<route_decision>& decisions, const rout
   for (const auto& d : decisions) {
     const auto& f = d.load.factors;
     if (&d != &decisions.front()) out += ",";
-    out += "\n{\"layer\":" + json_quoted(d.load.name) + ",\"outputs\":" + std::to_string(f.outputs) +
-           ",\"inputs\":" + std::to_string(f.inputs) + ",\"rows\":" + std::to_string(f.rows) +
-           ",\"parameter_server\":" + json(d.server) + ",\"factor_broadcast\":" + json(d.factors) +
-           ",\"byte_rule\":" +
+    out += "\n{\"layer\":" + json_quoted(d.load.name) +
+           ",\"outputs\":" + std::to_string(f.outputs) + ",\"inputs\":" + std::to_string(f.inputs) +
+           ",\"rows\":" + std::to_string(f.rows) + ",\"parameter_server\":" + json(d.server) +
+           ",\"factor_broadcast\":" + json(d.factors) + ",\"byte_rule\":" +
            json_quoted(std::string(
                to_string(d.byte_rule ? route::factor_broadcast : route::parameter_server))) +
-           ",\"choice\":" + json_quoted(std::string(to_string(d.chosen))) + ",\"why\":" + json_quoted(d.why) +
-           "}";
+           ",\"choice\":" + json_quoted(std::string(to_string(d.chosen))) +
+           ",\"why\":" + json_quoted(d.why) + "}";
   }
   return out + "\n]}\n";
 }

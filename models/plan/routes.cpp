@@ -97,14 +97,14 @@ std::uint64_t clock_of(const std::string& word, const spec_position& at) {
 
 }  // namespace
 
-route_wish parse_routes(const std::string& option) {
-  route_wish wish;
-  if (option == "auto") return wish;
-  wish.what = option == "ps"    ? route_wish::kind::server
-              : option == "sfb" ? route_wish::kind::factors
-                                : route_wish::kind::listed;
-  if (wish.what != route_wish::kind::listed) return wish;
-  wish.file = option;
+route_option parse_routes(const std::string& option) {
+  route_option parsed;
+  if (option == "auto") return parsed;
+  parsed.what = option == "ps"    ? route_option::kind::server
+                : option == "sfb" ? route_option::kind::factors
+                                  : route_option::kind::listed;
+  if (parsed.what != route_option::kind::listed) return parsed;
+  parsed.file = option;
   std::ifstream in(option);
   if (!in)
     throw spec_error("--routes " + option +
@@ -113,7 +113,7 @@ route_wish parse_routes(const std::string& option) {
   for (int line = 1; std::getline(in, text); ++line) {
     std::istringstream words(text.substr(0, text.find('#')));
     std::string where, more;
-    route_wish::entry e;
+    route_option::entry e;
     e.line = line;
     if (!(words >> e.layer)) continue;
     const spec_position at{option, line};
@@ -127,17 +127,17 @@ route_wish parse_routes(const std::string& option) {
                        "to hold from that clock on; found \"" +
                            text + "\".");
     e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
-    for (const auto& other : wish.entries)
+    for (const auto& other : parsed.entries)
       if (other.layer == e.layer && other.clock == e.clock)
         throw spec_error(at,
                          "layer \"" + e.layer + "\" has a route " +
                              (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
                              "in line " + std::to_string(other.line) + " already.");
-    wish.entries.push_back(e);
+    parsed.entries.push_back(e);
   }
-  std::stable_sort(wish.entries.begin(), wish.entries.end(),
+  std::stable_sort(parsed.entries.begin(), parsed.entries.end(),
                    [](const auto& a, const auto& b) { return a.clock < b.clock; });
-  return wish;
+  return parsed;
 }
 
 parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
@@ -149,17 +149,17 @@ parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
   return routes;
 }
 
-std::vector<bool> wished_layers(const net& n, const route_wish& wish,
-                                const ::caffe::SolverParameter& solver, std::uint64_t clock) {
+std::vector<bool> layers_of_option(const net& n, const route_option& option,
+                                   const ::caffe::SolverParameter& solver, std::uint64_t clock) {
   std::vector<bool> chosen(n.layers.size());
-  if (wish.what == route_wish::kind::factors)
+  if (option.what == route_option::kind::factors)
     for (std::size_t l = 0; l < n.layers.size(); ++l)
       chosen[l] = why_no_factors(n, l, solver).empty();
   std::vector<std::string> names;
   for (const auto& layer : n.layers)
     if (!layer.parameters.empty()) names.push_back(layer.name);
-  for (const auto& e : wish.entries) {
-    const spec_position at{wish.file, e.line};
+  for (const auto& e : option.entries) {
+    const spec_position at{option.file, e.line};
     const auto found = std::find_if(n.layers.begin(), n.layers.end(),
                                     [&](const net_layer& l) { return l.name == e.layer; });
     if (found == n.layers.end())
@@ -175,14 +175,15 @@ std::vector<bool> wished_layers(const net& n, const route_wish& wish,
   return chosen;
 }
 
-std::map<std::uint64_t, std::vector<bool>> wished_changes(const net& n, const route_wish& wish,
-                                                          const ::caffe::SolverParameter& solver,
-                                                          std::uint64_t clock) {
+std::map<std::uint64_t, std::vector<bool>> changes_of_option(const net& n,
+                                                             const route_option& option,
+                                                             const ::caffe::SolverParameter& solver,
+                                                             std::uint64_t clock) {
   std::map<std::uint64_t, std::vector<bool>> changes;
-  auto before = wished_layers(n, wish, solver, clock);
-  for (const auto& e : wish.entries) {
+  auto before = layers_of_option(n, option, solver, clock);
+  for (const auto& e : option.entries) {
     if (e.clock <= clock) continue;
-    auto now = wished_layers(n, wish, solver, e.clock);
+    auto now = layers_of_option(n, option, solver, e.clock);
     if (now != before) changes[e.clock] = now;
     before = std::move(now);
   }

@@ -38,7 +38,7 @@ using parameter_routes = std::vector<route>;
                                                 const ::caffe::SolverParameter& solver);
 
 /// What --routes says.
-struct route_wish {
+struct route_option {
   enum class kind { automatic, server, factors, listed };
   kind what = kind::automatic;
   std::string file;  ///< of a listed one, for messages
@@ -55,21 +55,21 @@ struct route_wish {
 /// "auto", "ps", "sfb", or a file with one `layer ps|sfb` a line, or `@clock layer ps|sfb` for a route that holds from that
 /// clock on; # begins a comment.
 /// Errors   spec_error with file and line.
-[[nodiscard]] route_wish parse_routes(const std::string& option);
+[[nodiscard]] route_option parse_routes(const std::string& option);
 
 /// The routes of a run whose layers `chosen` (by layer) broadcast factors.
 [[nodiscard]] parameter_routes routes_of(const net& n, const std::vector<bool>& chosen);
 
 /// The layers (by layer) that a wish other than automatic puts on the factor route at `clock`.
 /// Errors   spec_error: a listed layer that the net has not, or that cannot do what the file says, at whatever clock.
-[[nodiscard]] std::vector<bool> wished_layers(const net& n, const route_wish& wish,
-                                              const ::caffe::SolverParameter& solver,
-                                              std::uint64_t clock = 0);
+[[nodiscard]] std::vector<bool> layers_of_option(const net& n, const route_option& option,
+                                                 const ::caffe::SolverParameter& solver,
+                                                 std::uint64_t clock = 0);
 
 /// The clocks after `clock` from which a listed wish has other routes than before them, with these, by layer.
-/// Errors   as wished_layers.
-[[nodiscard]] std::map<std::uint64_t, std::vector<bool>> wished_changes(
-    const net& n, const route_wish& wish, const ::caffe::SolverParameter& solver,
+/// Errors   as layers_of_option.
+[[nodiscard]] std::map<std::uint64_t, std::vector<bool>> changes_of_option(
+    const net& n, const route_option& option, const ::caffe::SolverParameter& solver,
     std::uint64_t clock);
 
 }  // namespace poseidon

@@ -8,13 +8,13 @@
 
 namespace poseidon {
 
-wire_wish parse_wire(const std::string& option) {
-  wire_wish wish;
+wire_option parse_wire(const std::string& option) {
+  wire_option parsed;
   if (const auto format = wire_format_of(option)) {
-    wish.all = *format;
-    return wish;
+    parsed.all = *format;
+    return parsed;
   }
-  wish.file = option;
+  parsed.file = option;
   std::ifstream in(option);
   if (!in)
     throw spec_error("--wire " + option +
@@ -33,24 +33,26 @@ wire_wish parse_wire(const std::string& option) {
                        "expected \"layer float32\", \"layer float16\" or \"layer bfloat16\", "
                        "found \"" +
                            text + "\".");
-    const auto [known, fresh] = wish.layers.emplace(layer, *format);
+    const auto [known, fresh] = parsed.layers.emplace(layer, *format);
     if (!fresh)
       throw spec_error(at, "layer \"" + layer + "\" has a format in line " +
-                               std::to_string(wish.lines[layer]) + " already.");
-    wish.lines[layer] = line;
+                               std::to_string(parsed.lines[layer]) + " already.");
+    parsed.lines[layer] = line;
   }
-  return wish;
+  return parsed;
 }
 
-parameter_formats formats_of(const net& n, const wire_wish& wish) {
-  const auto travels = [&](std::size_t p) { return is_learned(n, p) && !n.parameters[p].keeps; };
+parameter_formats formats_of(const net& n, const wire_option& option) {
+  const auto travels = [&](std::size_t p) {
+    return is_learned(n, p) && !n.parameters[p].average_momentum;
+  };
   parameter_formats formats(n.parameters.size(), wire_format::float32);
   std::vector<std::string> names;
   for (const auto& layer : n.layers)
     if (std::any_of(layer.parameters.begin(), layer.parameters.end(), travels))
       names.push_back(layer.name);
-  for (const auto& [name, format] : wish.layers) {
-    const spec_position at{wish.file, wish.lines.at(name)};
+  for (const auto& [name, format] : option.layers) {
+    const spec_position at{option.file, option.lines.at(name)};
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const bool known = std::any_of(n.layers.begin(), n.layers.end(),
                                    [&name = name](const net_layer& l) { return l.name == name; });
@@ -62,12 +64,12 @@ parameter_formats formats_of(const net& n, const wire_wish& wish) {
   }
   std::vector<std::string> chosen_by(n.parameters.size());
   for (const auto& layer : n.layers) {
-    const auto listed = wish.layers.find(layer.name);
-    const auto format = listed == wish.layers.end() ? wish.all : listed->second;
+    const auto listed = option.layers.find(layer.name);
+    const auto format = listed == option.layers.end() ? option.all : listed->second;
     for (const auto p : layer.parameters) {
       if (!travels(p)) continue;
       if (!chosen_by[p].empty() && formats[p] != format)
-        throw spec_error(spec_position{wish.file, 0},
+        throw spec_error(spec_position{option.file, 0},
                          "layers \"" + chosen_by[p] + "\" (" + std::string(to_string(formats[p])) +
                              ") and \"" + layer.name + "\" (" + std::string(to_string(format)) +
                              ") share the parameter \"" + n.parameters[p].name +

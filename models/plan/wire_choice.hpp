@@ -10,7 +10,7 @@
 namespace poseidon {
 
 /// What --wire says.
-struct wire_wish {
+struct wire_option {
   wire_format all = wire_format::float32;  ///< of layers that no file names
   std::string file;                        ///< empty: none
   std::map<std::string, wire_format> layers;
@@ -20,13 +20,13 @@ struct wire_wish {
 /// "float32", "float16", "bfloat16", or a file with one `layer format` a line; # begins a comment. A layer that the
 /// file does not name keeps float32.
 /// Errors   spec_error with file and line.
-[[nodiscard]] wire_wish parse_wire(const std::string& option);
+[[nodiscard]] wire_option parse_wire(const std::string& option);
 
 /// The formats of a run. Reduced are what the solver learns, not running statistics (they are few) and not what is
 /// frozen (it travels once).
 /// Errors   spec_error: a listed layer that the net has not, that learns nothing, or that shares a parameter with a
 ///          layer of another format.
-[[nodiscard]] parameter_formats formats_of(const net& n, const wire_wish& wish);
+[[nodiscard]] parameter_formats formats_of(const net& n, const wire_option& option);
 
 /// Factors have one format: what goes by factor_broadcast becomes float32.
 [[nodiscard]] parameter_formats on_the_server(parameter_formats formats,

@@ -38,8 +38,8 @@ struct rule_step {
 }
 
 /// What is left of a running statistic's value after so many passes, see net_parameter::keeps.
-[[nodiscard]] inline float kept_over(float keeps, std::uint64_t passes) {
-  return static_cast<float>(std::pow(double{keeps}, static_cast<double>(passes)));
+[[nodiscard]] inline float momentum_over(float momentum, std::uint64_t passes) {
+  return static_cast<float>(std::pow(double{momentum}, static_cast<double>(passes)));
 }
 
 }  // namespace poseidon

@@ -108,7 +108,7 @@ class slow_link : public actor<slow_link> {
   }
   void arrive(const frames::fresh_parameters& f, const payload& data) {
     land(data, to_->store->at(value(f.chunk), value(f.version)));
-    tell(to_->graph->gather(to_->store->cut().chunks[value(f.chunk)].parameter),
+    tell(to_->graph->receiver_of(to_->store->cut().chunks[value(f.chunk)].parameter),
          chunk_landed{f.chunk, f.version});
   }
   void arrive(const frames::factors& f, const payload& data) {
@@ -186,7 +186,7 @@ class sim_cluster {
 
  private:
   struct one_node {
-    run_spec spec;
+    run_definition spec;
     std::shared_ptr<watched_device> device;
     node_spec own;
     std::unique_ptr<compiled_run> run;
@@ -270,7 +270,7 @@ class sim_cluster {
       const payload data{first.run->store, std::as_bytes(store.at(id, 0))};
       for (std::size_t to = 1; to < nodes_.size(); ++to)
         sim_.tell(first.links[to], send_frame{frames::fresh_parameters{chunk, {}}, data, 0});
-      const auto gather = first.graph->gather(store.cut().chunks[id].parameter);
+      const auto gather = first.graph->receiver_of(store.cut().chunks[id].parameter);
       caf::anon_send(caf::actor_cast<caf::actor>(gather.target()), chunk_landed{chunk, {}});
     }
     for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});

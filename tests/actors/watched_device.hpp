@@ -117,13 +117,14 @@ class watched_device : public device {
               std::span<const std::span<float>> history) const override {
     it_->update(rule, step, gradient, values, fresh, history);
   }
-  void keep(float keeps, std::span<const float> change, std::span<const float> values,
-            std::span<float> fresh) const override {
-    it_->keep(keeps, change, values, fresh);
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    it_->update_average(momentum, change, values, fresh);
   }
-  void rebuild(const factor_shape& shape, std::span<const float> u, std::span<const float> v,
-               std::span<float> weights, std::span<float> bias) const override {
-    it_->rebuild(shape, u, v, weights, bias);
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                            std::span<const float> v, std::span<float> weights,
+                            std::span<float> bias) const override {
+    it_->reconstruct_gradient(shape, u, v, weights, bias);
   }
 
  private:

@@ -29,7 +29,7 @@ constexpr const char* small_net = R"(
 constexpr std::uint64_t layers = 5, with_backward = 4, with_parameters = 2;
 
 bare_run small_run(std::shared_ptr<device> on, ::caffe::Phase phase = ::caffe::TRAIN) {
-  run_spec run;
+  run_definition run;
   run.solver.train_net = parse_net(small_net, "small");
   run.solver.train_state.phase = phase;
   run.solver.spec.set_lr_policy("fixed");

@@ -114,7 +114,7 @@ class Replay(unittest.TestCase):
                 for phase, lane in (("broadcast", "out$"), ("collect", "in$")):
                     spans = trace.find(layer, phase, lane=lane, clock=clock)
                     self.assertEqual(sum(s["args"]["bytes"] for s in spans), bytes_of_node, (layer, phase))
-                self.assertGreaterEqual(trace.find(layer, "rebuild", clock=clock)[0]["dur"], product_us - 2)
+                self.assertGreaterEqual(trace.find(layer, "reconstruct", clock=clock)[0]["dur"], product_us - 2)
 
     def test_a_profile_without_the_rate_of_products_leaves_everything_on_the_server(self):
         self.profile.write_text(PROFILE.replace("gflop_s: 10", ""))

@@ -27,14 +27,16 @@ test::hand_net shared_bottom(const std::string& more, const shape& in, const sha
 
 }  // namespace
 
-TEST_CASE("rebuild: the gradient is the sum over rows of u times v, and the bias's that of u") {
+TEST_CASE(
+    "reconstruct_gradient: the gradient is the sum over rows of u times v, and the bias's that of "
+    "u") {
   for (const bool transposed : {false, true}) {
     for (const factor_shape s :
          {factor_shape{1, 1, 1, transposed}, factor_shape{7, 3, 5, transposed},
           factor_shape{96, 33, 130, transposed}}) {
       const auto u = test::noise(s.u_values(), 1), v = test::noise(s.rows * s.inputs, 2);
       std::vector<float> w(s.outputs * s.inputs, 9), b(s.outputs, 9);
-      cpu::rebuild(s, u, v, w, b);
+      cpu::reconstruct_gradient(s, u, v, w, b);
       std::vector<double> expected(w.size()), bias(b.size());
       for (std::size_t r = 0; r < s.rows; ++r)
         for (std::size_t o = 0; o < s.outputs; ++o) {
@@ -49,12 +51,14 @@ TEST_CASE("rebuild: the gradient is the sum over rows of u times v, and the bias
   }
 }
 
-TEST_CASE("rebuild: wrong sizes are refused by name, with both") {
+TEST_CASE("reconstruct_gradient: wrong sizes are refused by name, with both") {
   std::vector<float> u(6), v(10), w(15), b(2);
-  CHECK_THROWS_WITH_AS(cpu::rebuild({2, 3, 5}, u, v, w, b),
-                       "rebuild: bias has 2 values, 3 are needed", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(cpu::rebuild({2, 3, 6}, u, v, w, {}),
-                       "rebuild: v has 10 values, 12 are needed", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cpu::reconstruct_gradient({2, 3, 5}, u, v, w, b),
+                       "reconstruct_gradient: bias has 2 values, 3 are needed",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cpu::reconstruct_gradient({2, 3, 6}, u, v, w, {}),
+                       "reconstruct_gradient: v has 10 values, 12 are needed",
+                       std::invalid_argument);
 }
 
 TEST_CASE("factors: their product is the gradient that the layer would have computed itself") {
@@ -93,7 +97,7 @@ TEST_CASE("factors: their product is the gradient that the layer would have comp
     }
     std::vector<float> w(s.outputs * s.inputs);
     std::vector<float> b(k.parameters.size() > 1 ? s.outputs : 0);
-    cpu::rebuild(s, u, v, w, b);
+    cpu::reconstruct_gradient(s, u, v, w, b);
     CHECK(w == plain.gradient(0));
     if (!b.empty()) CHECK(b == plain.gradient(1));
     CHECK(packed.gradient(0).empty());

@@ -66,10 +66,10 @@ std::vector<frame_header> one_of_each() {
           frames::watch{-1, 200},
           frames::report{},
           frames::hold_training{},
-          frames::worker_stands{worker_id{3}, clock_id{1ull << 40}, true},
+          frames::worker_paused{worker_id{3}, clock_id{1ull << 40}, true},
           frames::change_routes{clock_id{1ull << 40}, {0, 1, 0}, "as a file asks"},
           frames::rebuild_graph{},
-          frames::outflow{934.5},
+          frames::send_rate{934.5},
           frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
           frames::net_timed{2, 1234.5}};
 }
@@ -125,16 +125,16 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(r.images == 123456789012);
   const auto i = there_and_back(frames::install_history{chunk_id{1}, 2, 1ull << 33}, 8);
   CHECK(i.first == 1ull << 33);
-  const auto s = there_and_back(frames::worker_stands{worker_id{3}, clock_id{41}, true});
+  const auto s = there_and_back(frames::worker_paused{worker_id{3}, clock_id{41}, true});
   CHECK(s.clock == clock_id{41});
   CHECK(s.drained);
   const auto c = there_and_back(frames::change_routes{clock_id{41}, {0, 1, 0}, "as a file asks"});
   CHECK(c.clock == clock_id{41});
   CHECK(c.routes == std::vector<std::uint8_t>{0, 1, 0});
   CHECK(c.why == "as a file asks");
-  CHECK(there_and_back(frames::outflow{934.5}).mbit_s == 934.5);
-  CHECK_FALSE(there_and_back(frames::outflow{934.5}).probed);
-  CHECK(there_and_back(frames::outflow{934.5, true}).probed);
+  CHECK(there_and_back(frames::send_rate{934.5}).mbit_s == 934.5);
+  CHECK_FALSE(there_and_back(frames::send_rate{934.5}).probed);
+  CHECK(there_and_back(frames::send_rate{934.5, true}).probed);
   const auto h = there_and_back(frames::history{chunk_id{1}, 2, version_id{3}}, 8);
   CHECK(h.chunk == chunk_id{1});
   CHECK(h.slot == 2);
@@ -220,8 +220,8 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
                     }).what()) == "change_routes: route is 2, expected at most 1");
     CHECK(refused([] { (void)decode_header(encoded(frames::change_routes{})); }).field ==
           "number of routes");
-    CHECK(refused([] { (void)decode_header(encoded(frames::outflow{-1})); }).field == "Mbit/s");
-    CHECK(refused([] { (void)decode_header(encoded(frames::outflow{0.0 / 0.0})); }).field ==
+    CHECK(refused([] { (void)decode_header(encoded(frames::send_rate{-1})); }).field == "Mbit/s");
+    CHECK(refused([] { (void)decode_header(encoded(frames::send_rate{0.0 / 0.0})); }).field ==
           "Mbit/s");
   }
   SUBCASE("too many values in a report") {

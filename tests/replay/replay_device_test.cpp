@@ -172,12 +172,12 @@ TEST_CASE(
   copy->at(rig::ip1).factors(u, v);
   const auto before = r.clock->now;
   const factor_shape all{1000, 2000, 3000};  // 12 Gflop at 4 Gflop/s, three times as slow
-  r.dev->rebuild(all, u, v, left, {});
+  r.dev->reconstruct_gradient(all, u, v, left, {});
   CHECK(r.clock->deadlines.back() == before + 9'000 * ms);
   CHECK(left[0] == 7);
   // Products wait for each other.
   r.clock->now = before;
-  r.dev->rebuild(all, u, v, left, {});
+  r.dev->reconstruct_gradient(all, u, v, left, {});
   CHECK(r.clock->deadlines.back() == before + 18'000 * ms);
 }
 

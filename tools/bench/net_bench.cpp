@@ -72,8 +72,8 @@ void set_batch(net_file& file, int batch) {
   }
 }
 
-run_spec read_run(const settings& s) {
-  run_spec run;
+run_definition read_run(const settings& s) {
+  run_definition run;
   run.solver =
       read_solver(s.solver.empty() ? "models/zoo/" + s.net + "/solver.prototxt" : s.solver);
   if (s.random_images) {

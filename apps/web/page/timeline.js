@@ -5,7 +5,7 @@ import { lower } from './spans.js';
 
 export const PHASES = [['forward', '--forward'], ['backward', '--backward'], ['push', '--push'], ['apply', '--apply'], ['pull', '--pull'], ['factors', '--factors'], ['stall', '--stall']];
 const COLOUR = { forward: '--forward', backward: '--backward', push: '--push', receive: '--push', apply: '--apply', send: '--pull', pull: '--pull',
-  broadcast: '--factors', collect: '--factors', rebuild: '--factors', stall: '--stall', read: '--read', exchange: '--exchange' };
+  broadcast: '--factors', collect: '--factors', reconstruct: '--factors', stall: '--stall', read: '--read', exchange: '--exchange' };
 const LEFT = 88, TOP = 38, FOOT = 6;
 
 export class Timeline {

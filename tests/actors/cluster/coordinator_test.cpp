@@ -34,7 +34,7 @@ struct coordinator_rig {
     for (std::uint32_t w = 0; w < 3; ++w) tell(member_is_ready{worker_id{w}});
   }
   void stands(std::uint32_t worker, std::uint64_t clock, bool drained_ = false) {
-    tell(member_stands{worker_id{worker}, clock_id{clock}, drained_});
+    tell(member_paused{worker_id{worker}, clock_id{clock}, drained_});
   }
 };
 

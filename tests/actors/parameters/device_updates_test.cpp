@@ -26,8 +26,8 @@ class counting_updates : public device_updates {
     rates.push_back(step.rate);
     versions = version;
   }
-  void keep(const parameter_part&, float keeps, std::uint64_t version) override {
-    kept = keeps;
+  void update_average(const parameter_part&, float momentum, std::uint64_t version) override {
+    kept = momentum;
     versions = version;
   }
   void finish() override {}
@@ -60,13 +60,13 @@ struct shard_alone {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
-  explicit shard_alone(std::optional<float> keeps = std::nullopt) {
+  explicit shard_alone(std::optional<float> average_momentum = std::nullopt) {
     server_shard_setup s;
     s.passes = 2;
     s.solver.set_base_lr(0.5f);
     s.solver.set_lr_policy("fixed");
     s.parameters = test::one_parameter_net(3).parameters;
-    s.parameters[0].keeps = keeps;
+    s.parameters[0].average_momentum = average_momentum;
     s.first_uses = {7};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();

@@ -21,8 +21,8 @@ struct shard_of_two {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
-  explicit shard_of_two(std::optional<float> keeps = std::nullopt, std::uint64_t staleness = 0,
-                        wire_format format = wire_format::float32)
+  explicit shard_of_two(std::optional<float> average_momentum = std::nullopt,
+                        std::uint64_t staleness = 0, wire_format format = wire_format::float32)
       : store(test::one_parameter_store(3, 3, 1, staleness, format)) {
     server_shard_setup s;
     s.workers = 2;
@@ -31,7 +31,7 @@ struct shard_of_two {
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
     s.parameters = test::one_parameter_net(3).parameters;
-    s.parameters[0].keeps = keeps;
+    s.parameters[0].average_momentum = average_momentum;
     s.first_uses = {7};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();

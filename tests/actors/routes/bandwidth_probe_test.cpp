@@ -11,9 +11,9 @@ constexpr worker_id one{1}, two{2};
 /// A network that takes `trip_s` and then `s_per_byte` for what is sent to both peers.
 struct network {
   double trip_s, s_per_byte;
-  link_probe::time_point now{};
+  bandwidth_probe::time_point now{};
 
-  double measure(link_probe& p, std::size_t& sent) {
+  double measure(bandwidth_probe& p, std::size_t& sent) {
     auto round = p.begin(now);
     for (;;) {
       sent += 2 * round.bytes;
@@ -29,12 +29,12 @@ struct network {
   }
 };
 
-TEST_CASE("link_probe: the rate of all links together, without the round trip") {
+TEST_CASE("bandwidth_probe: the rate of all links together, without the round trip") {
   for (const double mbit_s : {10.0, 100.0, 1000.0, 10000.0})
     for (const double trip_s : {0.0001, 0.004}) {
       CAPTURE(mbit_s);
       CAPTURE(trip_s);
-      link_probe p(2);
+      bandwidth_probe p(2);
       network n{trip_s, 8e-6 / mbit_s};
       std::size_t sent = 0;
       CHECK(n.measure(p, sent) == doctest::Approx(mbit_s).epsilon(0.01));
@@ -44,10 +44,10 @@ TEST_CASE("link_probe: the rate of all links together, without the round trip") 
     }
 }
 
-TEST_CASE("link_probe: who knows about how fast a line is begins there") {
+TEST_CASE("bandwidth_probe: who knows about how fast a line is begins there") {
   for (const double faster : {0.5, 1.0, 8.0}) {
     CAPTURE(faster);
-    link_probe p(2, 1000, 40);
+    bandwidth_probe p(2, 1000, 40);
     network n{0.0005, 8e-6 / (faster * 1000)};
     std::size_t sent = 0;
     CHECK(n.measure(p, sent) == doctest::Approx(faster * 1000).epsilon(0.01));
@@ -56,7 +56,7 @@ TEST_CASE("link_probe: who knows about how fast a line is begins there") {
   }
 }
 
-TEST_CASE("link_probe: a round's frames are its bytes, and the last one says so") {
+TEST_CASE("bandwidth_probe: a round's frames are its bytes, and the last one says so") {
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{1} << 20, (std::size_t{5} << 20) / 2}) {
     const auto frames = frames_of({7, bytes}, 3);
@@ -72,9 +72,9 @@ TEST_CASE("link_probe: a round's frames are its bytes, and the last one says so"
   }
 }
 
-TEST_CASE("link_probe: answers to other rounds and repeated ones count for nothing") {
-  link_probe p(2);
-  link_probe::time_point now{};
+TEST_CASE("bandwidth_probe: answers to other rounds and repeated ones count for nothing") {
+  bandwidth_probe p(2);
+  bandwidth_probe::time_point now{};
   CHECK(p.begin(now).bytes == 1);
   CHECK_FALSE(p.heard(one, 0, now));
   CHECK_FALSE(p.heard(one, 0, now));
@@ -98,13 +98,13 @@ TEST_CASE("link_probe: answers to other rounds and repeated ones count for nothi
   CHECK(p.next_number() == 4);
 }
 
-TEST_CASE("link_probe: what holds up one round is not the line") {
+TEST_CASE("bandwidth_probe: what holds up one round is not the line") {
   constexpr double s_per_byte = 8e-6 / 20;
   for (const std::uint32_t held_up : {0, 1, 2, 3}) {
     CAPTURE(held_up);
-    link_probe p(1);
-    link_probe::time_point now{};
-    std::optional<link_probe::round> round = p.begin(now);
+    bandwidth_probe p(1);
+    bandwidth_probe::time_point now{};
+    std::optional<bandwidth_probe::round> round = p.begin(now);
     while (round) {
       const auto took = 0.001 + s_per_byte * static_cast<double>(round->bytes);
       now +=
@@ -116,12 +116,12 @@ TEST_CASE("link_probe: what holds up one round is not the line") {
   }
 }
 
-TEST_CASE("link_probe: trips that took longer than a load do not make a line endless") {
-  link_probe p(1);
-  link_probe::time_point now{};
+TEST_CASE("bandwidth_probe: trips that took longer than a load do not make a line endless") {
+  bandwidth_probe p(1);
+  bandwidth_probe::time_point now{};
   auto round = p.begin(now);
   for (int trips = 0; trips < 2; ++trips) round = *p.heard(one, round.number, now += 100ms);
-  for (std::optional<link_probe::round> next = round; next;
+  for (std::optional<bandwidth_probe::round> next = round; next;
        next = p.heard(one, next->number, now += 50ms))
     ;
   CHECK(p.mbit_s() == doctest::Approx(8 * 16.777216 / 0.005));

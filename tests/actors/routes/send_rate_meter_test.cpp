@@ -12,9 +12,9 @@ using namespace std::chrono_literals;
 
 /// Links whose kernels count, told every 125 ms as network_link does.
 struct node {
-  outflow_meter meter;
+  send_rate_meter meter;
   std::vector<tcp_flow> flows;
-  outflow_meter::time_point now{};
+  send_rate_meter::time_point now{};
 
   explicit node(std::size_t peers) : meter(peers), flows(peers) { (void)tick({}); }
 
@@ -23,8 +23,8 @@ struct node {
     double mbit_s = 0;
     std::uint64_t busy_us = 0, hindered_us = 0;
   };
-  std::optional<outflow_meter::reading> tick(std::vector<sent> of) {
-    std::optional<outflow_meter::reading> answer;
+  std::optional<send_rate_meter::reading> tick(std::vector<sent> of) {
+    std::optional<send_rate_meter::reading> answer;
     now += 125ms;
     of.resize(flows.size());
     for (std::size_t l = 0; l < flows.size(); ++l) {
@@ -41,7 +41,7 @@ struct node {
 
 }  // namespace
 
-TEST_CASE("outflow_meter: the rate is that of the time in which there was something to send") {
+TEST_CASE("send_rate_meter: the rate is that of the time in which there was something to send") {
   for (const std::uint64_t busy : {125000u, 60000u, 15000u}) {
     CAPTURE(busy);
     node n(1);
@@ -53,7 +53,7 @@ TEST_CASE("outflow_meter: the rate is that of the time in which there was someth
   }
 }
 
-TEST_CASE("outflow_meter: links that share a line add up, a slow one counts for each") {
+TEST_CASE("send_rate_meter: links that share a line add up, a slow one counts for each") {
   node shared(2);
   (void)shared.tick({{40, 125000}, {60, 125000}});
   CHECK(shared.tick({{40, 125000}, {60, 125000}})->mbit_s == doctest::Approx(100).epsilon(0.01));
@@ -64,13 +64,13 @@ TEST_CASE("outflow_meter: links that share a line add up, a slow one counts for 
 }
 
 TEST_CASE(
-    "outflow_meter: a receiver that does not read is no slow line, and a little says nothing") {
+    "send_rate_meter: a receiver that does not read is no slow line, and a little says nothing") {
   node n(1);
   for (int i = 0; i < 4; ++i) CHECK_FALSE(n.tick({{100, 125000, 50000}}));
   for (int i = 0; i < 20; ++i) CHECK_FALSE(n.tick({{100, 100}}));
 }
 
-TEST_CASE("outflow_meter: what was before is forgotten") {
+TEST_CASE("send_rate_meter: what was before is forgotten") {
   node n(1);
   (void)n.tick({{100, 125000}});
   n.meter.forget();

@@ -16,7 +16,7 @@ struct waiting_room {
   test::sim sim;
   std::vector<told_when_over> waiting;
   std::string log;
-  std::shared_ptr<homecoming> home = std::make_shared<homecoming>();
+  std::shared_ptr<copies_in_flight> home = std::make_shared<copies_in_flight>();
   trace_log trace{true};
   trace_lane* lane = trace.lane("copy_out [0]");
   test::probe<work_done> layer = sim.listen<work_done>();
@@ -33,7 +33,7 @@ struct waiting_room {
     it = sim.spawn<copy_out>("copy_out [0]", std::move(s));
   }
   void bring(std::uint64_t clock, std::vector<float> outputs = {}, issue_work work = {}) {
-    work.bring_home = [this](told_when_over over) { waiting.push_back(std::move(over)); };
+    work.copy_to_host = [this](told_when_over over) { waiting.push_back(std::move(over)); };
     work.settle = [this, clock] { log += "s" + std::to_string(clock); };
     if (!outputs.empty()) work.read_outputs = [outputs] { return outputs; };
     work.reply = layer.in;
@@ -41,7 +41,7 @@ struct waiting_room {
     work.backward = outputs.empty();
     work.layer = "fc7";
     home->sent();  // as the stream does
-    sim.tell(it, bring_home{work});
+    sim.tell(it, copy_to_host{work});
     sim.settle();
   }
   void arrive(std::size_t i, std::exception_ptr failed = nullptr) {

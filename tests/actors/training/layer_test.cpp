@@ -38,12 +38,12 @@ struct middle_layer {
   handle<layer> it;
 
   explicit middle_layer(bool training = true, bool runs_backward = true,
-                        std::uint64_t staleness = 0, bool goes_on = false,
+                        std::uint64_t staleness = 0, bool is_asynchronous = false,
                         std::uint32_t passes_added = 1) {
     layer_setup s;
-    s.goes_on = goes_on;
+    s.is_asynchronous = is_asynchronous;
     s.passes_added = passes_added;
-    if (goes_on) s.copy_in = copy_in.in;
+    if (is_asynchronous) s.copy_in = copy_in.in;
     s.name = "fc7";
     s.compute = &kernel;
     s.training = training;
@@ -124,7 +124,7 @@ TEST_CASE(
   }
   // The second pass is forward only: the gradient of the first is still on its way.
   REQUIRE(t.stream.got->size() == 3);
-  CHECK(t.stream.got->at(1).bring_home);
+  CHECK(t.stream.got->at(1).copy_to_host);
   CHECK(t.producer.got->size() == 1);
   t.tell(work_done{middle_layer::at(0), true, {}});
   CHECK(t.push.got->size() == 1);
@@ -147,8 +147,8 @@ TEST_CASE("layer: of passes that the device adds only the last one's gradient le
   for (const auto& work : *t.stream.got) work.run();
   CHECK(t.kernel.micro_batches == "01");
   const auto& got = *t.stream.got;
-  CHECK_FALSE((got[1].bring_home || got[1].settle || got[1].reply));
-  CHECK((got[3].bring_home && got[3].settle && got[3].reply));
+  CHECK_FALSE((got[1].copy_to_host || got[1].settle || got[1].reply));
+  CHECK((got[3].copy_to_host && got[3].settle && got[3].reply));
 
   // The next clock's first pass overwrites the sum: it waits until that is home.
   t.tell(parameters_fresh{version_id{1}});

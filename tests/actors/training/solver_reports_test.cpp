@@ -21,7 +21,7 @@ TEST_CASE("solver: a test phase is a task that asks how many of its passes are c
   REQUIRE(t.display->task_);
   CHECK(t.display->task_->total == 3);
   CHECK(t.display->task_->done() == 0);
-  CHECK(t.display->task_->training_stands);
+  CHECK(t.display->task_->training_pauses);
   CHECK_FALSE(t.display->task_is_over());
   t.test(0, 0.25f);
   CHECK(t.display->task_->done() == 3);

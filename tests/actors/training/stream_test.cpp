@@ -12,22 +12,22 @@ namespace {
 struct stream_rig {
   test::sim sim;
   std::shared_ptr<overlap_meter> overlap = std::make_shared<overlap_meter>(1);
-  std::shared_ptr<homecoming> home = std::make_shared<homecoming>();
-  test::probe<bring_home> copies = sim.listen<bring_home>();
+  std::shared_ptr<copies_in_flight> home = std::make_shared<copies_in_flight>();
+  test::probe<copy_to_host> copies = sim.listen<copy_to_host>();
   handle<stream> it;
 
-  explicit stream_rig(bool goes_on) {
+  explicit stream_rig(bool is_asynchronous) {
     stream_setup s;
     s.enter_thread = [] {};
     s.overlap = overlap;
     s.copy_out = copies.in;
-    if (goes_on) s.home = home;
+    if (is_asynchronous) s.home = home;
     it = sim.spawn<stream>("stream compute [0]", std::move(s));
   }
   void issue(bool comes_home, bool waited) {
     issue_work work;
     work.run = [] {};
-    if (comes_home) work.bring_home = [](told_when_over) {};
+    if (comes_home) work.copy_to_host = [](told_when_over) {};
     if (waited) work.waited_since_ns = 1;  // since ever
     work.layer = "conv1";
     work.phase = "forward";

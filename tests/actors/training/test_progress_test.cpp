@@ -7,8 +7,9 @@
 using namespace poseidon;
 
 TEST_CASE(
-    "test_phase: at most two passes of a replica are in flight, and the next waits for the issue") {
-  test_phase phase({5, 1, 0, 1}, 1);
+    "test_progress: at most two passes of a replica are in flight, and the next waits for the "
+    "issue") {
+  test_progress phase({5, 1, 0, 1}, 1);
   CHECK(phase.start(0) == 0);
   CHECK_FALSE(phase.start(0));  // not issued yet
   phase.issued(0, 1);
@@ -19,8 +20,8 @@ TEST_CASE(
   CHECK(phase.start(0) == 2);
 }
 
-TEST_CASE("test_phase: finished when every value of every pass is in, sums kept") {
-  test_phase phase({2, 1, 0, 1}, 2);
+TEST_CASE("test_progress: finished when every value of every pass is in, sums kept") {
+  test_progress phase({2, 1, 0, 1}, 2);
   for (int pass = 0; pass < 2; ++pass) {
     REQUIRE(phase.start(0));
     phase.issued(0, 1);
@@ -32,8 +33,9 @@ TEST_CASE("test_phase: finished when every value of every pass is in, sums kept"
   CHECK(phase.sums() == std::vector<double>{2.0, 4.0});
 }
 
-TEST_CASE("test_phase: a net that has nothing to print is passed through and divides by nothing") {
-  test_phase phase({3, 1, 0, 1}, 0);
+TEST_CASE(
+    "test_progress: a net that has nothing to print is passed through and divides by nothing") {
+  test_progress phase({3, 1, 0, 1}, 0);
   for (int pass = 0; pass < 3; ++pass) {
     CHECK_FALSE(phase.finished());
     REQUIRE(phase.start(0) == pass);

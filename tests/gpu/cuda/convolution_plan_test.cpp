@@ -92,15 +92,15 @@ TEST_CASE(
       for (const auto& [direction, precision, order] : every_way()) {
         shape.order = order;
         if (!seen.insert({shape, direction, precision}).second) continue;
-        library_options wishes;
-        wishes.precision = precision;
-        wishes.deterministic = true;
+        library_options options;
+        options.precision = precision;
+        options.deterministic = true;
         CAPTURE(folder);
         CAPTURE(l.name);
         CAPTURE(static_cast<int>(order));
         try {
-          const convolution_plan plan(device, shape, direction, wishes);
-          CHECK(plan.workspace_bytes() <= wishes.workspace_bytes);
+          const convolution_plan plan(device, shape, direction, options);
+          CHECK(plan.workspace_bytes() <= options.workspace_bytes);
           CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
           if (precision == math::fp32)
             CHECK_FALSE(notes_have(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
@@ -134,14 +134,14 @@ TEST_CASE("plans: --autotune has several ways to try, the first of which is the 
       for (const auto direction : directions) {
         CAPTURE(folder);
         CAPTURE(l.name);
-        const library_options wishes;
-        const auto ways = convolution_plan::several(device, shape, direction, wishes, most_ways);
-        const convolution_plan alone(device, shape, direction, wishes);
+        const library_options options;
+        const auto ways = convolution_plan::several(device, shape, direction, options, most_ways);
+        const convolution_plan alone(device, shape, direction, options);
         REQUIRE_FALSE(ways.empty());
         CHECK(ways.size() <= most_ways);
         CHECK(ways[0].engine() == alone.engine());
         CHECK(ways[0].workspace_bytes() == alone.workspace_bytes());
-        for (const auto& way : ways) CHECK(way.workspace_bytes() <= wishes.workspace_bytes);
+        for (const auto& way : ways) CHECK(way.workspace_bytes() <= options.workspace_bytes);
         ++products;
         if (ways.size() > 1) ++with_choice;
       }

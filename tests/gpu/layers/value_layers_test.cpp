@@ -57,10 +57,10 @@ TEST_CASE("gpu: Dropout has the CPU's masks, bit for bit, in odd sizes too") {
     CHECK(gpu.diff("x0") == cpu.diff("x0"));
   }
   check_both_ways("type: 'Dropout'");
-  hand_net test_phase(::caffe::TEST);
-  test_phase.input("x", blob_shape);
-  test_phase.layer("name: 'd' type: 'Dropout' bottom: 'x' top: 'y'", {blob_shape});
-  check_both(test_phase.n);
+  hand_net test_progress(::caffe::TEST);
+  test_progress.input("x", blob_shape);
+  test_progress.layer("name: 'd' type: 'Dropout' bottom: 'x' top: 'y'", {blob_shape});
+  check_both(test_progress.n);
 }
 
 TEST_CASE("gpu: Scale, Bias and PReLU equal the CPU's along every axis, in place and not") {
@@ -89,7 +89,7 @@ TEST_CASE("gpu: BatchNorm equals the CPU's with statistics of the batch and with
       net_layer& l = h.n.layers.back();
       l.learn.assign(3, false);
       for (const std::size_t p : l.parameters) {
-        h.n.parameters[p].keeps = 0.999f;
+        h.n.parameters[p].average_momentum = 0.999f;
         h.n.parameters[p].lr_mult = 0;
       }
       check_both(h.n, {}, [](running_net& r) {  // no variance is below 0
@@ -113,7 +113,8 @@ TEST_CASE("gpu: a residual block with BatchNorm, Scale and ReLU in place equals 
       "pad: 1 bias_term: false }",
       {s}, {{3, 3, 3, 3}});
   h.layer("name: 'bn' type: 'BatchNorm' bottom: 'c' top: 'c'", {}, {{3}, {3}, {1}});
-  for (const std::size_t p : h.n.layers.back().parameters) h.n.parameters[p].keeps = 0.999f;
+  for (const std::size_t p : h.n.layers.back().parameters)
+    h.n.parameters[p].average_momentum = 0.999f;
   h.n.layers.back().learn.assign(3, false);
   h.layer("name: 'scale' type: 'Scale' bottom: 'c' top: 'c' scale_param { bias_term: true }", {},
           {{3}, {3}});

@@ -262,13 +262,13 @@ class rig {
     stream_.push(guarded([this, l, clock, sum] {
       replica_->at(l).backward(pass_of(clock));
       if (!graph_.layers[l].parameters.empty())
-        copy_out_.push(guarded([this, l, clock, sum] { bring_home(l, clock, sum); }));
+        copy_out_.push(guarded([this, l, clock, sum] { copy_to_host(l, clock, sum); }));
       else
         note([&] { home_[l] = clock + 1; });
     }));
   }
 
-  void bring_home(std::size_t l, std::uint64_t clock, double* sum) {
+  void copy_to_host(std::size_t l, std::uint64_t clock, double* sum) {
     replica_->bring_gradients(l, [this, l, clock, sum](std::exception_ptr failed) {
       copy_out_.push(guarded([this, l, clock, sum, failed] {
         if (failed) std::rethrow_exception(failed);

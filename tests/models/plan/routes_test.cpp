@@ -52,7 +52,7 @@ std::string mistake_in(const std::string& text) {
   const listed file(text);
   try {
     const auto n = test::build(chain);
-    (void)wished_layers(n, parse_routes(file.path), {});
+    (void)layers_of_option(n, parse_routes(file.path), {});
     return {};
   } catch (const spec_error& e) {
     const std::string said = e.what();
@@ -113,7 +113,9 @@ TEST_CASE("routes: a wish becomes routes of weights and bias; what is frozen sta
   const auto n = test::build(inputs + convolution("conv1", "x") +
                              product("ip1", "conv1", "param { lr_mult: 1 } param { lr_mult: 0 }") +
                              product("ip2", "ip1") + loss("ip2"));
-  const auto of = [&](const route_wish& wish) { return routes_of(n, wished_layers(n, wish, {})); };
+  const auto of = [&](const route_option& option) {
+    return routes_of(n, layers_of_option(n, option, {}));
+  };
   constexpr auto ps = route::parameter_server, sfb = route::factor_broadcast;
   CHECK(of(parse_routes("ps")) == parameter_routes{ps, ps, ps, ps, ps, ps});
   CHECK(of(parse_routes("sfb")) == parameter_routes{ps, ps, sfb, ps, sfb, sfb});
@@ -125,19 +127,20 @@ TEST_CASE("routes: a file says from which clock a route holds, in any order") {
   const auto n = test::build(inputs + product("ip1", "x") + product("ip2", "ip1") + loss("ip2"));
   const auto on_factors = [&](const char* name) { return at(n, name); };
   const listed file("@9 ip1 ps\nip2 sfb\n@5 ip1 sfb\n@5 ip2 sfb\n@7 ip2 sfb\n");
-  const auto wish = parse_routes(file.path);
-  const auto layers = [&](std::uint64_t clock) { return wished_layers(n, wish, {}, clock); };
+  const auto option = parse_routes(file.path);
+  const auto layers = [&](std::uint64_t clock) { return layers_of_option(n, option, {}, clock); };
   CHECK_FALSE(layers(4)[on_factors("ip1")]);
   CHECK(layers(4)[on_factors("ip2")]);
   CHECK(layers(5)[on_factors("ip1")]);
   CHECK(layers(8)[on_factors("ip1")]);
   CHECK_FALSE(layers(9)[on_factors("ip1")]);
-  const auto changes = wished_changes(n, wish, {}, 0);
+  const auto changes = changes_of_option(n, option, {}, 0);
   REQUIRE(changes.size() == 2);  // at 7 nothing becomes other than it is
   CHECK(changes.at(5) == layers(5));
   CHECK(changes.at(9) == layers(9));
-  CHECK(wished_changes(n, wish, {}, 5).size() == 1);  // what a run resumed at clock 5 begins with
-  CHECK(wished_changes(n, wish, {}, 9).empty());
+  CHECK(changes_of_option(n, option, {}, 5).size() ==
+        1);  // what a run resumed at clock 5 begins with
+  CHECK(changes_of_option(n, option, {}, 9).empty());
 }
 
 TEST_CASE("routes: mistakes in a file are named with their line") {
@@ -168,7 +171,7 @@ TEST_CASE("routes: mistakes in a file are named with their line") {
 
 TEST_CASE("routes: what goes by factors is in no shard and no part of their balance") {
   const auto n = test::build(chain);
-  const auto routes = routes_of(n, wished_layers(n, parse_routes("sfb"), {}));
+  const auto routes = routes_of(n, layers_of_option(n, parse_routes("sfb"), {}));
   const auto cut = make_partition(n, 2, routes);
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     CHECK(on_factors(cut, p) == on_factors(routes, p));
