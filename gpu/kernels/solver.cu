@@ -43,7 +43,7 @@ void average_values(stream& s, float momentum, std::size_t n, const updated_valu
   for_each(s, n, [=] POSEIDON_DEVICE(index i) {
     const float w = of.values[i];
     if (of.before != nullptr) of.before[i] = w;
-    of.values[i] = keeps * w + of.gradient[i];
+    of.values[i] = momentum * w + of.gradient[i];
   });
 }
 
