@@ -96,8 +96,8 @@ TEST_CASE("batch_shares: replicas split a node's share, the first ones take what
 }
 
 TEST_CASE("batch_shares: what the option's words mean, and what is wrong with others") {
-  CHECK(parse_shares("equal", 1).what == share_wish::kind::equal);
-  CHECK(parse_shares("auto", 2).what == share_wish::kind::automatic);
+  CHECK(parse_shares("equal", 1).what == share_option::kind::equal);
+  CHECK(parse_shares("auto", 2).what == share_option::kind::automatic);
   CHECK(parse_shares("3,1,0.5", 3).weights == std::vector<double>{3, 1, 0.5});
   CHECK(refusal("3,1", 3) ==
         "--batch-share 3,1: there are 2 weights for --nodes 3. Give one for each node, the first "
