@@ -14,10 +14,10 @@
 namespace poseidon {
 namespace {
 
-// Of a replica's own threads on such a device: its streams' and copies' share two cores at the most.
+// The threads of a replica on such a device, its streams and copies, use at most two cores.
 constexpr std::size_t busy_beside_a_device = 2, most_readers = 16;
 
-/// A batch being filled: its samples are taken one after the other by whoever is free.
+/// A batch that is being filled: each free thread takes the next sample.
 class filling {
  public:
   filling(const sample_source& source, std::uint64_t first, std::size_t samples, batch& into)
@@ -61,7 +61,7 @@ class filling {
   std::size_t samples_;
   batch& into_;
   std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::size_t failed_ = std::numeric_limits<std::size_t>::max();
   std::exception_ptr error_;
 };
@@ -111,7 +111,7 @@ struct batch_filler::crew {
 
   std::mutex mutex;
   std::condition_variable called, left;
-  filling* work = nullptr;  // what all have been called to, until the last has left it
+  filling* work = nullptr;  // the batch that all threads fill, until the last has finished
   std::size_t busy = 0;
   std::uint64_t calls = 0;
   bool over = false;

@@ -1,7 +1,7 @@
 // data/batch_filler.hpp
 //
-// Fills batches with several threads: decoding pictures for a fast device is more than one thread's work. Which thread
-// makes a sample does not show in it, for a sample is its position's alone (data/source.hpp).
+// Fills batches with several threads, because one thread cannot decode pictures fast enough for a fast device. A sample
+// depends on its position alone (data/source.hpp), so it does not matter which thread makes it.
 #pragma once
 #include "models/device/device.hpp"
 
@@ -14,7 +14,7 @@ class sample_source;
 
 class batch_filler {
  public:
-  /// `threads`: the caller of fill() and others that wait here for it; at least 1.
+  /// `threads`: number of threads, the caller of fill() included; at least 1.
   explicit batch_filler(std::size_t threads = 1);
   ~batch_filler();
   batch_filler(const batch_filler&) = delete;
@@ -29,15 +29,15 @@ class batch_filler {
 
  private:
   struct crew;
-  std::unique_ptr<crew> crew_;  // of the other threads; null without
+  std::unique_ptr<crew> crew_;  // the other threads; null if there are none
 };
 
 /// batch_filler's fill() by the calling thread alone.
 void fill_batch(const sample_source& source, std::uint64_t first_sample, std::int64_t batch_size,
                 batch& into);
 
-/// Threads that read for each of `replicas` on a machine of `cores`, where nobody has said a number: one beside a replica
-/// that computes on the cores, and on a device that `is_asynchronous` by itself what its own threads leave free, at most 16.
+/// Default number of reading threads for each of `replicas` on a machine of `cores`: one for a replica that computes on the
+/// cores; for an asynchronous device the cores that its own threads leave free, at most 16.
 [[nodiscard]] std::size_t default_readers(bool is_asynchronous, std::size_t replicas,
                                           std::size_t cores);
 

@@ -1,7 +1,7 @@
 // data/batch_pool.hpp
 //
-// A fixed number of batch buffers that go round between a data_source and the layers that read
-// them. No free buffer, no reading ahead: the pool is the back-pressure.
+// A fixed number of batch buffers that circulate between a data_source and the layers that read
+// them. Without a free buffer data_source does not read ahead: the pool is the back-pressure.
 #pragma once
 #include "models/device/device.hpp"
 
@@ -14,17 +14,17 @@ namespace poseidon {
 /// Thread-safe. Buffers may outlive the pool.
 class batch_pool {
  public:
-  /// `when_back` is called, by whichever thread dropped the last reference, after a buffer has come
-  /// home. `memory`: where the values lie; empty: anywhere.
+  /// `when_back` is called after a buffer has returned to the pool, by the thread that dropped the last
+  /// reference. `memory`: where the values lie; empty: anywhere.
   explicit batch_pool(std::size_t buffers, std::function<void()> when_back = {},
                       std::shared_ptr<std::pmr::memory_resource> memory = {});
 
-  /// A buffer that nobody else refers to, with the contents of its last use; null when all are out.
-  /// It comes home when the last copy of the pointer goes; send it as shared_ptr<const batch>.
+  /// An unused buffer, with the contents of its last use; null when all are in use. It returns to the
+  /// pool when the last copy of the pointer is destroyed; send it as shared_ptr<const batch>.
   [[nodiscard]] std::shared_ptr<batch> try_take();
 
   [[nodiscard]] std::size_t buffers() const;
-  [[nodiscard]] std::size_t free() const;  ///< equals buffers() once all have come home
+  [[nodiscard]] std::size_t free() const;  ///< equals buffers() once all have returned
 
  private:
   struct state;

@@ -45,7 +45,7 @@ node_shares shares_by_weight(std::uint64_t total, std::span<const double> weight
         std::to_string(least) +
         " replicas need at least one each. Choose a larger batch_size, or fewer replicas with "
         "--devices");
-  // Who would get less than the least gets that, and the others share what is left: until nobody would.
+  // A node that would get less than its minimum gets the minimum, and the others divide the rest; repeated until all have it.
   std::vector<bool> at_least(weights.size());
   double sum = 0;
   std::uint64_t left = total;

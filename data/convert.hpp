@@ -11,18 +11,18 @@ namespace poseidon {
 
 class image_store;
 
-/// as_the_file: a JPEG stays one, everything else becomes PNG. A file that already holds just the pixels that are
-/// wanted, in the wanted encoding, is taken as it is.
+/// as_the_file: a JPEG stays a JPEG, everything else becomes PNG. A file that already holds the right pixels in the
+/// right encoding is stored unchanged.
 enum class datum_encoding { none, png, jpeg, as_the_file };
 
 struct convert_options {
-  bool replace = false;  ///< a database that is there already
+  bool replace = false;  ///< whether an existing database is replaced
   database_kind kind = database_kind::lmdb;
   datum_encoding encoding = datum_encoding::none;  ///< of images of 1 or 3 channels of bytes
   int key_digits = 8;
   bool one_shape = false;                       ///< refuse images of another shape than the first
-  std::function<void(std::uint64_t)> progress;  ///< after each image, with how many are done
-  /// If given, an image that cannot be read is left out and told here: place and reason.
+  std::function<void(std::uint64_t)> progress;  ///< called after each image with the number done
+  /// If set, an image that cannot be read is left out and reported here with place and reason.
   std::function<void(const std::string&)> skipped;
 };
 

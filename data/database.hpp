@@ -1,4 +1,4 @@
-// data/database.hpp - folders of records by key, LMDB or LevelDB, whatever is in the records.
+// data/database.hpp - folders of records by key, LMDB or LevelDB, independent of the records' content.
 #pragma once
 #include "data/opening.hpp"
 #include "data/record_writer.hpp"
@@ -34,10 +34,10 @@ class record_reader {
 [[nodiscard]] std::shared_ptr<const record_reader> open_database(
     const std::filesystem::path& path, const opening_progress& progress = {});
 
-/// Does it look like one: a folder with data.mdb or CURRENT, or a file that begins as an LMDB does?
+/// Whether the path looks like a database: a folder with data.mdb or CURRENT, or a file that begins as an LMDB does.
 [[nodiscard]] bool is_database(const std::filesystem::path& path);
 
-/// An upper bound of what is going to be written; it costs addresses, no space.
+/// An upper bound of the data to be written; it reserves addresses, not disk space.
 struct database_limits {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;  ///< of keys and values together

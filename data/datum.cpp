@@ -130,7 +130,7 @@ image values_of(const raw_datum& d, const std::vector<float>& floats) {
   return result;
 }
 
-/// What an encoded Datum says about its shape counts as little as it does in Caffe.
+/// The shape fields of an encoded Datum are ignored, as in Caffe.
 image decoded(const raw_datum& d, picture_colour colour, std::vector<std::uint8_t>& to) {
   const auto p = decode_picture(d.bytes, colour);
   to_planes(p, to);

@@ -92,7 +92,7 @@ class dummy_source final : public sample_source {
     poseidon::fill(p, static_cast<std::uint32_t>(t), seed, values);
   }
 
-  /// Fills each top once, so that a mistake is told here, with its place, and not in the first
+  /// Fills each top once, so that a mistake is reported here, with its place, and not in the first
   /// iteration.
   void check_fillers(const ::caffe::LayerParameter& layer, const spec_position& where) const {
     for (std::size_t t = 0; t < fillers_.size(); ++t) {

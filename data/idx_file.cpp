@@ -70,7 +70,7 @@ std::vector<std::uint8_t> unpacked(const std::filesystem::path& path) {
   return is_gzip(raw) ? unpack(path, raw) : std::vector<std::uint8_t>(raw.begin(), raw.end());
 }
 
-/// Its first word has been looked at.
+/// The caller has checked the first word.
 idx_file parse(const std::filesystem::path& path, std::vector<std::uint8_t> content,
                std::size_t axes) {
   idx_file result;

@@ -134,7 +134,7 @@ bool is_picture(const fs::path& path) {
          ending == ".pgm";
 }
 
-/// Paths below `folder`, relative to it, in order; adds to `others` what is no picture by its name.
+/// Paths below `folder`, relative to it, in order; files whose names are not those of pictures go to `others`.
 std::vector<std::string> pictures_in(const fs::path& folder, std::uint64_t& others) {
   std::vector<std::string> found;
   fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink);

@@ -51,7 +51,7 @@ class image_source final : public sample_source {
   std::vector<shape> shapes_;
 };
 
-/// What open() says, with the layer, the field and the name that it concerns.
+/// open()'s error, with the layer, the field and the name that it concerns.
 template <class Open>
 auto named(const ::caffe::LayerParameter& layer, const spec_position& where,
            const source_options& options, const char* field, const std::string& name, Open open) {

@@ -22,8 +22,8 @@ turbo checked(tjhandle handle) {
   return turbo(handle);
 }
 
-/// Damage that libjpeg reads over is a warning, and Caffe trained on such files (ImageNet has some).
-/// Pixels that are not there at all are an error here.
+/// Damage that libjpeg can skip is a warning, and Caffe trained on such files (ImageNet has some).
+/// Missing pixels are an error.
 bool is_fatal(tjhandle handle) {
   if (tjGetErrorCode(handle) == TJERR_FATAL) return true;
   const std::string_view text = tjGetErrorStr2(handle);

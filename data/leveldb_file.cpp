@@ -17,7 +17,7 @@ bool is_table(const fs::path& file) {
   return file.extension() == ".ldb" || file.extension() == ".sst";
 }
 
-/// Every record's checksum is compared: the bytes decide, not the file's age.
+/// Every record's checksum is compared.
 leveldb::ReadOptions checked() {
   leveldb::ReadOptions options;
   options.verify_checksums = true;

@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::uint32_t magic_word = 0xBEEFC0DE;
 constexpr std::uint32_t data_version = 1;
 constexpr std::uint64_t no_page = ~std::uint64_t{0};
-constexpr std::size_t page_header =
-    16;  // number 8, pad 2, flags 2, then lower 2 + upper 2 or pages 4
+// number 8, pad 2, flags 2, then lower 2 + upper 2 or pages 4
+constexpr std::size_t page_header = 16;
 constexpr std::size_t node_header = 8;  // low 2, high 2, flags 2, key bytes 2
 constexpr std::size_t meta_bytes = page_header + 136;
 enum page_flag : std::uint16_t { branch = 1, leaf = 2, overflow = 4, meta = 8 };
@@ -83,8 +83,8 @@ class lmdb_walk {
     if (load<std::uint32_t>(at + 20) != data_version)
       fail("LMDB format version " + std::to_string(load<std::uint32_t>(at + 20)) +
            "; this reads version " + std::to_string(data_version) + " (LMDB 0.9).");
-    const auto* main =
-        at + 88;  // dbs[1]; dbs[0], whose pad word is the page size, is the free list
+    // dbs[1]; dbs[0], whose pad word is the page size, is the free list
+    const auto* main = at + 88;
     return {load<std::uint32_t>(at + 40),   load<std::uint64_t>(main + 32),
             load<std::uint64_t>(main + 40), load<std::uint64_t>(at + 136),
             load<std::uint64_t>(at + 144),  load<std::uint16_t>(main + 4),

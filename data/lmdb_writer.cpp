@@ -12,7 +12,7 @@ namespace poseidon {
 namespace {
 constexpr std::size_t records_per_transaction = 1000;
 
-/// Room that the records need at worst: half-full pages, each value on pages of its own.
+/// The largest space that the records can need: half-full pages, each value on pages of its own.
 std::uint64_t map_bytes(std::uint64_t records, std::uint64_t expected_bytes) {
   return (std::uint64_t{64} << 20) + 2 * expected_bytes + records * 8192;
 }
@@ -28,7 +28,7 @@ lmdb_writer::lmdb_writer(std::filesystem::path folder, std::uint64_t records,
   try {
     check(mdb_env_create(&environment_), "create it");
     check(mdb_env_set_mapsize(environment_, map_bytes(records, expected_bytes)), "set its size");
-    // Nobody else knows the folder yet, so no lock file; one sync at the end is enough.
+    // No other process knows the folder yet, so there is no lock file, and one sync at the end is enough.
     check(mdb_env_open(environment_, folder_.partial().c_str(),
                        MDB_NOLOCK | MDB_NOSYNC | MDB_NOMETASYNC, 0664),
           "open it");

@@ -14,8 +14,8 @@ namespace poseidon {
 namespace {
 namespace fs = std::filesystem;
 
-/// Keys and values of a database are no more than its files, but where LevelDB has packed them; there nothing says how
-/// much more it is, so a lot of room is asked for.
+/// Keys and values of a database take no more than its files, except where LevelDB has compressed them. Their size is then
+/// unknown, so a large bound is used.
 database_limits limits_of(const record_reader& from) {
   std::uint64_t bytes = 0;
   if (!fs::is_directory(from.path()))

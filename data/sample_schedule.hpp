@@ -61,9 +61,9 @@ struct test_share {
                                            std::uint64_t n) const;
 };
 
-/// A node whose source is a part of the data that is its own, not the whole: of each clock's samples it takes as many as
-/// there are of its own in it, one after the other, and so uses each record of its part once before any a second time.
-/// Where the parts are blocks of as many samples in turn, nodes read just what they would read of the whole.
+/// For a node whose source holds its own part of the data instead of the whole: in each clock it takes the next records
+/// of its part, one for each of its samples, and so uses each record once before it uses any a second time. Where the parts
+/// are consecutive blocks of the same number of samples, the nodes read the records that they would read of the whole.
 struct own_part {
   std::uint64_t workers = 1;  ///< P; 1: the source is the whole
   std::uint64_t block = 1;    ///< samples of one node in one clock: I * R * b

@@ -1,7 +1,7 @@
 // data/source.hpp
 //
-// What a data layer reads: a source of samples with random access by position, and the transform
-// that turns one into values. No state that depends on order: sample n is sample n on any node.
+// A data layer's input: a source of samples with random access by position, and the transform that
+// turns a sample into values. It has no state that depends on order: sample n is the same on any node.
 #pragma once
 #include "data/sample_schedule.hpp"
 #include "models/device/device.hpp"
@@ -34,7 +34,7 @@ class sample_source {
   virtual void fill(std::uint64_t global, std::span<const std::span<float>> tops) const = 0;
 };
 
-/// Samples in memory, for MemoryData layers: as many labels as samples, values in sample order.
+/// Samples in memory, for MemoryData layers: one label for each sample, values in sample order.
 struct memory_samples {
   std::vector<float> values;
   std::vector<float> labels;
@@ -49,9 +49,9 @@ struct source_options {
   /// Random samples of this shape (empty: as the layer says) instead of what the layer reads.
   std::optional<shape> synthetic;
   std::map<std::string, std::shared_ptr<const memory_samples>> memory;  ///< by layer name
-  /// Workers each of which has a part of the data of its own, see own_part; 1: each has the whole.
+  /// Number of workers if each has its own part of the data (see own_part); 1: each has the whole.
   std::uint64_t workers_with_parts = 1;
-  std::uint64_t micro_batches = 1;        ///< of each of them in a clock
+  std::uint64_t micro_batches = 1;        ///< micro-batches of each worker in a clock
   std::shared_ptr<opened_images> opened;  ///< shared by the sources of a run; may be empty
 };
 
@@ -63,11 +63,11 @@ struct source_options {
                                                                const spec_position& where,
                                                                const source_options& options);
 
-/// Batch size that the layer asks for.
+/// The layer's batch size.
 [[nodiscard]] std::int64_t batch_size(const ::caffe::LayerParameter& layer,
                                       const spec_position& where);
 
-/// How the samples of all nodes lie in what this layer reads.
+/// The position of all nodes' samples in this layer's data.
 [[nodiscard]] own_part own_part_of(const ::caffe::LayerParameter& layer, const spec_position& where,
                                    const source_options& options);
 

@@ -1,4 +1,4 @@
-// data/source_path.hpp - where the relative names of a net's sources start.
+// data/source_path.hpp - the folders from which a net's relative source names start.
 #pragma once
 #include "data/source.hpp"
 
@@ -9,7 +9,7 @@ namespace poseidon {
 
 [[nodiscard]] std::filesystem::path locate(const std::string& name, const source_options& options);
 
-/// For a file that is not there: where a relative name was looked for. Else nothing.
+/// For a missing file: the places where its relative name was looked for. Otherwise nothing.
 [[nodiscard]] std::string where_it_starts(const std::string& name, const source_options& options);
 
 }  // namespace poseidon

@@ -55,7 +55,7 @@ shape input_shape(const ::caffe::LayerParameter& layer, int top) {
   return {dims.begin(), dims.end()};
 }
 
-/// What the layer's own words say about an image: nothing, or channels and a size.
+/// The image shape that the layer states: nothing, or channels and a size.
 std::optional<shape> stated_image(const ::caffe::LayerParameter& layer) {
   const std::int64_t channels =
       layer.transform_param().force_gray() ||

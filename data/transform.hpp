@@ -18,7 +18,7 @@
 
 namespace poseidon {
 
-/// Whom the random crops and mirrors belong to; with the sample they are the key of the numbers.
+/// The owner of random crops and mirrors; together with the sample it is the key of the random numbers.
 struct augment_key {
   std::uint64_t seed = 0;
   std::uint32_t layer = 0;
@@ -37,8 +37,8 @@ class image_transform {
   [[nodiscard]] const shape& image_shape() const { return input_; }  ///< of the first image
   [[nodiscard]] const shape& output_shape() const { return output_; }
 
-  /// Images that are cropped may be of any size that the crop fits in, unless a mean image is
-  /// subtracted; others are like the first one.
+  /// Images that are cropped may have any size that the crop fits in, unless a mean image is
+  /// subtracted; all others must have the first image's shape.
   /// Writes   out, output_shape() values.   Cost   one pass over the output; any thread.
   /// Errors   std::runtime_error "is 3x20x30, ...": an image of another shape.
   void apply(std::uint64_t sample, const image& in, std::span<float> out) const;

@@ -1,4 +1,4 @@
-// models/annotations.hpp - what nvcc has to be told of functions that kernels call; nothing to any other compiler.
+// models/annotations.hpp - marks functions that GPU kernels call, for nvcc; empty for every other compiler.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,8 +1,8 @@
 // models/random.hpp
 //
-// Random numbers that depend on what they are for and on nothing else: Philox4x32-10, a counter-based
-// generator. No state, so a value is the same on any node, device, thread and split of the batch, which
-// is what makes N nodes equal to one.
+// Random numbers that depend on their purpose and their place alone: Philox4x32-10, a counter-based generator
+// without state. A value is therefore the same on every node, device and thread and for every split of the
+// batch, which makes N nodes equal to one.
 // Source   Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 #include <array>

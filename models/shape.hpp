@@ -14,7 +14,7 @@ using shape = std::vector<std::int64_t>;
 [[nodiscard]] std::int64_t count(const shape& s, std::size_t from, std::size_t to);
 [[nodiscard]] std::int64_t count(const shape& s);
 
-/// The same, or nothing where the product leaves 64 bits or an extent is negative.
+/// Number of values; nothing where the product exceeds 64 bits or an extent is negative.
 [[nodiscard]] std::optional<std::int64_t> checked_count(const shape& s);
 
 /// "64x1x28x28"; "scalar" for 0 axes.

@@ -1,4 +1,4 @@
-// models/words.hpp - the word that somebody probably meant.
+// models/words.hpp - suggestions for misspelt words, and small pieces of text.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@ namespace poseidon {
 /// Edits that turn a into b: insert, delete, replace, or swap two neighbours; case does not count.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The nearest of `known`, if it is near enough to be a slip of the pen: at most two edits, or a
+/// The nearest of `known`, if it is near enough to be a typing error: at most two edits, or a
 /// third of the longer word where that is more. Ties go to the earlier.
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
                                                       const std::vector<std::string>& known);

@@ -48,8 +48,8 @@ image_counts count_images(const image_store& images, const info_options& options
 
 fact share_of(std::uint64_t some, std::uint64_t all) {
   if (some == 0 || some == all) return some != 0;
-  return {std::to_string(some) + " of " + std::to_string(all),
-          "true"};  // some are: whoever reads them has to be able to decode
+  // some are: whoever reads them has to be able to decode
+  return {std::to_string(some) + " of " + std::to_string(all), "true"};
 }
 
 void add_images(facts& to, const image_store& images, const info_options& options) {

@@ -37,10 +37,6 @@ Examples
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
-}  // namespace
-
-namespace {
-
 void check_web(const node_options& o) {
   if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
   if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
@@ -126,113 +122,153 @@ void take_output(node_options& o, const output_words& words, bool level_given) {
   o.json = words.json;
 }
 
+/// Options whose text is parsed after all of them have been read.
+struct option_words {
+  std::filesystem::path web_token_file;
+  std::string listen, join, web, synthetic, explain;
+  device_words devices;
+  output_words output;
+};
+
+void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
+  app.add_option("--listen", words.listen,
+                 "HOST:PORT where other nodes join this one (the first node)");
+  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--join", words.join,
+                 "HOST:PORT of the first node; everything else comes from there");
+  app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
+}
+
+void add_model_options(CLI::App& app, node_options& o) {
+  app.add_option("--weights", o.weights,
+                 ".caffemodel to start from, copied by layer name; several with commas");
+  app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
+  app.add_option("--keep-snapshots", o.keep_snapshots,
+                 "number of this run's snapshots to keep, the newest ones; 0: all")
+      ->check(CLI::Range(0, 1000000));
+  app.add_option("--staleness", o.staleness,
+                 "with --nodes: an iteration may compute with parameters that are at most this "
+                 "number of iterations old; overrides the solver's poseidon { staleness }")
+      ->check(CLI::Range(0u, max_staleness));
+  app.add_option("--seed", o.seed, "overrides the solver's random_seed");
+}
+
+void add_data_options(CLI::App& app, node_options& o, option_words& words) {
+  app.add_option("--data-root", o.data_root,
+                 "folder from which relative data sources start on this node");
+  app.add_flag("--own-data", o.own_data,
+               "the train net reads this node's own part of the data (made by poseidon-data "
+               "partition); give it to every node of a cluster");
+  app.add_option("--synthetic", words.synthetic,
+                 "random images instead of data and base_lr 0, for timing; CxHxW where the data "
+                 "layers do not say")
+      ->expected(0, 1);
+}
+
+void add_view_options(CLI::App& app, node_options& o, option_words& words) {
+  app.add_option("--web", words.web,
+                 "HOST:PORT where a browser sees the run: actors, timeline, curves, members")
+      ->expected(0, 1);
+  app.add_option("--web-token-file", words.web_token_file,
+                 "file whose first line a reader of --web has to know; needed when other machines "
+                 "can reach the page");
+  app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
+  app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
+  app.add_option("--log-level", o.log_level, "quiet, info or debug")
+      ->check(CLI::IsMember({"quiet", "info", "debug"}));
+  add_output_options(app, words.output);
+}
+
+void add_link_options(CLI::App& app, node_options& o) {
+  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to this number of Mbit/s")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--bandwidth-budget", o.budget_mbit_s,
+                 "sends at most this number of Mbit/s of gradients and parameters to each other "
+                 "node; with --staleness the values that change most go first")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--link-rate", o.link_rate_mbit_s,
+                 "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_replay_options(CLI::App& app, node_options& o) {
+  app.add_option("--time-scale", o.time_scale,
+                 "with --devices replay: factor by which each layer takes longer than recorded")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--byte-scale", o.byte_scale,
+                 "with --devices replay: keeps this share of each learned blob's values, for links "
+                 "that are slower by the same factor")
+      ->check(CLI::Range(1e-6, 1.0));
+  app.add_flag("--fifo", o.fifo,
+               "with --devices replay, as a baseline: gradients and parameters are sent in the "
+               "order in which they are made, and an iteration begins when all parameters have "
+               "arrived");
+}
+
+void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
+  app.add_option("--routes", o.routes,
+                 "how gradients travel: auto, ps (parameter server), sfb (factors of every "
+                 "InnerProduct that can), or a file of lines `layer ps|sfb`");
+  app.add_option("--wire", o.wire,
+                 "format of gradients and updates on the parameter server's route: float32 "
+                 "(exact), float16, bfloat16 (half the bytes), or a file of lines `layer format`");
+  app.add_option("--batch-share", o.batch_share,
+                 "how the nodes divide each iteration's samples: equal, auto (by the speed that "
+                 "each measures before training), or a weight for each node, as in 3,1");
+  app.add_option("--explain-routes", words.explain,
+                 "print what each route of each InnerProduct would cost --nodes N, and which is "
+                 "chosen; =json for programs. Trains nothing")
+      ->expected(0, 1)
+      ->check(CLI::IsMember({"table", "json"}));
+}
+
+void take_devices(node_options& o, const CLI::App& app, const device_words& words) {
+  o.gpus = gpus_of(app, words);
+  o.readers = words.readers;
+  if (const auto profile = replay_profile(words.devices)) {
+    o.replay = *profile;
+    o.replicas = 1;
+  } else if (!o.gpus) {
+    o.replicas = parse_devices(words.devices);
+  }
+}
+
 }  // namespace
 
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
-  std::filesystem::path web_token_file;
-  std::string listen, join, web, synthetic, explain;
-  device_words devices;
+  option_words words;
   CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
                "poseidon-node");
   app.footer(examples);
   app.set_version_flag("--version", "poseidon-node " POSEIDON_VERSION);
   app.add_option("--solver", o.solver,
                  "solver prototxt; its nets and data are found from the working directory");
-  app.add_option("--listen", listen, "HOST:PORT where other nodes join this one (the first node)");
-  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
-      ->check(CLI::Range(1, 4096));
-  app.add_option("--join", join, "HOST:PORT of the first node; everything else comes from there");
-  add_device_options(app, devices,
+  add_cluster_options(app, o, words);
+  add_device_options(app, words.devices,
                      "; or replay:FILE: layers take the times of a profile, nothing is computed");
-  app.add_option("--weights", o.weights,
-                 ".caffemodel to start from, copied by layer name; several with commas");
-  app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
-  app.add_option("--keep-snapshots", o.keep_snapshots,
-                 "how many of this run's snapshots stay, the newest; 0: all")
-      ->check(CLI::Range(0, 1000000));
-  app.add_option("--staleness", o.staleness,
-                 "with --nodes: how many iterations old the parameters may be that an iteration "
-                 "computes with; overrides the solver's poseidon { staleness }")
-      ->check(CLI::Range(0u, max_staleness));
-  app.add_option("--data-root", o.data_root,
-                 "folder from which relative data sources start on this node");
-  app.add_flag(
-      "--own-data", o.own_data,
-      "what the train net reads here is a part of the data, this node's own (poseidon-data "
-      "partition); for every node of a cluster");
-  app.add_option("--synthetic", synthetic,
-                 "random images instead of data and base_lr 0, for timing; CxHxW where the data "
-                 "layers do not say")
-      ->expected(0, 1);
-  app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
-  app.add_option("--web", web,
-                 "HOST:PORT where a browser sees the run: actors, timeline, curves, members")
-      ->expected(0, 1);
-  app.add_option("--web-token-file", web_token_file,
-                 "file whose first line a reader of --web has to know; needed beyond this machine");
-  app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
-  app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
-  app.add_option("--seed", o.seed, "overrides the solver's random_seed");
-  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to so many Mbit/s")
-      ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--bandwidth-budget", o.budget_mbit_s,
-         "sends at most so many Mbit/s of gradients and parameters to each other node; with "
-         "--staleness those that change most go first")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--time-scale", o.time_scale,
-                 "with --devices replay: how much longer than recorded each layer takes")
-      ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--byte-scale", o.byte_scale,
-         "with --devices replay: the share of each learned blob's values that is there, for "
-         "links that are slower alike")
-      ->check(CLI::Range(1e-6, 1.0));
-  app.add_flag(
-      "--fifo", o.fifo,
-      "with --devices replay, to compare with: gradients and parameters leave in the order in "
-      "which they are made, and an iteration begins when all parameters are in");
-  app.add_option("--routes", o.routes,
-                 "how gradients travel: auto, ps (parameter server), sfb (factors of every "
-                 "InnerProduct that can), or a file of lines `layer ps|sfb`");
-  app.add_option("--wire", o.wire,
-                 "how gradients and updates look on the parameter server's way: float32 (exact), "
-                 "float16, bfloat16 (half the bytes), or a file of lines `layer format`");
-  app.add_option("--batch-share", o.batch_share,
-                 "how nodes divide the batches of all of them: equal, auto (by the speed that each "
-                 "measures before training), or a weight for each node, as in 3,1");
-  app.add_option("--link-rate", o.link_rate_mbit_s,
-                 "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--explain-routes", explain,
-                 "print what each route of each InnerProduct would cost --nodes N, and which is "
-                 "chosen; =json for programs. Trains nothing")
-      ->expected(0, 1)
-      ->check(CLI::IsMember({"table", "json"}));
-  app.add_option("--log-level", o.log_level, "quiet, info or debug")
-      ->check(CLI::IsMember({"quiet", "info", "debug"}));
-  output_words words;
-  add_output_options(app, words);
+  add_model_options(app, o);
+  add_data_options(app, o, words);
+  add_view_options(app, o, words);
+  add_link_options(app, o);
+  add_exchange_options(app, o, words);
+  add_replay_options(app, o);
   if (!parsed(app, argc, argv)) return std::nullopt;
-  take_output(o, words, app.count("--log-level") > 0);
-  if (!listen.empty()) o.listen = parse_host_port(listen);
-  if (!join.empty()) o.join = parse_host_port(join);
-  if (app.count("--web") > 0) o.web = parse_host_port(web.empty() ? default_page : web);
-  o.gpus = gpus_of(app, devices);
-  o.readers = devices.readers;
-  if (const auto profile = replay_profile(devices.devices)) {
-    o.replay = *profile;
-    o.replicas = 1;
-  } else if (!o.gpus) {
-    o.replicas = parse_devices(devices.devices);
-  }
+
+  take_output(o, words.output, app.count("--log-level") > 0);
+  if (!words.listen.empty()) o.listen = parse_host_port(words.listen);
+  if (!words.join.empty()) o.join = parse_host_port(words.join);
+  if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
+  take_devices(o, app, words.devices);
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
-  if (app.count("--synthetic") > 0) o.synthetic = synthetic;
-  if (app.count("--explain-routes") > 0) o.explain_routes = explain.empty() ? "table" : explain;
+  if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
+  if (app.count("--explain-routes") > 0)
+    o.explain_routes = words.explain.empty() ? "table" : words.explain;
   o.seed_given = app.count("--seed") > 0;
   if (!o.token_file.empty()) o.token = web::read_token("--token-file", o.token_file);
-  if (!web_token_file.empty()) o.web_token = web::read_token("--web-token-file", web_token_file);
+  if (!words.web_token_file.empty())
+    o.web_token = web::read_token("--web-token-file", words.web_token_file);
   check(o);
   return o;
 }

@@ -16,8 +16,8 @@ class signal_thread {
     for (const int s : {SIGINT, SIGTERM, end_signal}) sigaddset(&set_, s);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ,
-                SIG_IGN);  // a file that may not grow is an error of its write, like a full disk
+    // a file that may not grow is an error of its write, like a full disk
+    std::signal(SIGXFSZ, SIG_IGN);
   }
   ~signal_thread() {
     if (!thread_.joinable()) return;

@@ -16,9 +16,9 @@ enum class outcome { passed, failed, skipped };
 struct result {
   std::string name;  ///< "layers/convolution_k3"
   outcome what = outcome::passed;
-  std::string
-      detail;  ///< failed: blob, index, both values; skipped: the layer type that is not built yet;
-               ///< passed: empty, or what else there is to say
+  /// failed: blob, index, both values; skipped: the layer type that is not built yet; passed: empty, or what else
+  /// there is to say.
+  std::string detail;
 };
 
 /// Each runs every case of its part of `directory`, a folder laid out like the reference set

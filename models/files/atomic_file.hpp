@@ -1,4 +1,4 @@
-// models/files/atomic_file.hpp - files that are there whole or not at all.
+// models/files/atomic_file.hpp - writes files whole or not at all.
 #pragma once
 #include <filesystem>
 #include <functional>

@@ -1,10 +1,10 @@
 // models/files/hdf5_file.hpp
 //
 // HDF5 files as Caffe uses them: groups, datasets of numbers with a shape, and strings. Values are
-// float32 here, whatever number type the file has. Nothing of the library shows; its errors become
-// ours, with the file, the dataset and the innermost reason that the library gives.
+// float32 here, whatever number type the file has. The library is hidden; its errors become
+// spec_error with the file, the dataset and the library's innermost reason.
 //
-// Thread-safe as far as the library is; Debian builds it with locks.
+// As thread-safe as the library, which Debian builds with locks.
 #pragma once
 #include "models/shape.hpp"
 
@@ -44,7 +44,7 @@ class hdf5_reader {
  public:
   /// Errors   spec_error: missing, a folder, not HDF5, truncated.
   explicit hdf5_reader(const std::filesystem::path& path);
-  /// A file that is in memory; `name` is for messages.
+  /// Reads a file from memory; `name` is for messages.
   hdf5_reader(std::span<const std::uint8_t> image, std::string name);
 
   // Paths begin at the root: "data/conv1/0".
@@ -69,13 +69,13 @@ class hdf5_reader {
   hdf5_handle file_;
 };
 
-/// Makes an HDF5 file in memory, so that it reaches the disk in one piece or not at all.
+/// Builds an HDF5 file in memory, so that it is written to disk in one piece or not at all.
 class hdf5_writer {
  public:
   hdf5_writer();
 
-  // Groups on the way to a path are made. Errors   std::invalid_argument: the path is taken, or
-  // the values are not as many as the shape says.
+  // Missing groups of a path are created. Errors   std::invalid_argument: the path is taken, or
+  // the number of values is not the shape's.
   void make_group(const std::string& path);
   void write(const std::string& path, const shape& extents, std::span<const float> values);
   /// Shape {1} and 32 bits, as Caffe does; 64 bits for what needs them.

@@ -1,4 +1,4 @@
-// models/files/hdf5_library.hpp - what our HDF5 sources share: handles of its types, its errors, its silence.
+// models/files/hdf5_library.hpp - handles of HDF5's types, its errors, and how it is kept from printing.
 #pragma once
 #include "models/files/hdf5_file.hpp"
 
@@ -15,9 +15,8 @@ hdf5_handle hold(hid_t id) {
   return {id, [](std::int64_t held) -> int { return Close(held); }};
 }
 
-/// The library prints every error of its stack to stderr unless told otherwise, thread by thread.
-/// And it has its own handler at exit, which finds what a damaged file made it leave open and prints
-/// pages about that; what is ours to close, hdf5_handle closes.
+/// By default the library prints every error of its stack to stderr, separately for each thread. Its own handler at exit
+/// prints pages about objects that a damaged file made it leave open. hdf5_handle closes the objects that we opened.
 class silence {
  public:
   silence() {
@@ -34,7 +33,7 @@ class silence {
   void* data_ = nullptr;
 };
 
-/// Where the library's last error began.
+/// The innermost entry of the library's last error.
 inline std::string innermost_reason() {
   std::string reason;
   const auto take = [](unsigned n, const H5E_error2_t* error, void* to) -> herr_t {

@@ -50,7 +50,7 @@ void check_blob(const ::caffe::BlobProto& blob, const shape& wanted, const std::
                      std::to_string(count(wanted)) + ". The file is damaged.");
 }
 
-/// By the content; a file that is named as HDF5 and is none is complained about as such.
+/// Decided by the content; a file that has HDF5's suffix and other content gets an error that says so.
 bool in_hdf5(const std::filesystem::path& path) {
   return is_hdf5(path) || (path.extension() == ".h5" && std::filesystem::exists(path));
 }
@@ -62,7 +62,7 @@ bool in_hdf5(const std::filesystem::path& path) {
   return state;
 }
 
-/// Left to the owner of a shared parameter.
+/// Whether the layer leaves the blob to the owner of a shared parameter.
 bool is_left_out(const ::caffe::LayerParameter& from, std::size_t slot) {
   if (static_cast<int>(slot) >= from.blobs_size()) return true;
   const auto& blob = from.blobs(static_cast<int>(slot));

@@ -33,7 +33,7 @@ using parameter_arrays = std::vector<std::vector<float>>;
 std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
                                       const std::string& file_name, const net& n,
                                       std::span<const std::span<float>> values);
-/// The same for arrays, which take the size of what is copied.
+/// Copies into arrays, which take the size of the copied blobs.
 std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
                                       const std::string& file_name, const net& n,
                                       parameter_arrays& values);
@@ -42,10 +42,10 @@ std::vector<std::string> copy_weights(const ::caffe::NetParameter& from,
 /// that uses them.
 [[nodiscard]] ::caffe::NetParameter to_caffemodel(const net& n, const parameter_arrays& values);
 
-/// What a run has used of its data. Files of Caffe's have none: there reading starts at the first record.
+/// The position of a run in its data. Caffe's files have none: after them reading starts at the first record.
 struct data_position {
   std::uint64_t samples = 0;      ///< the next one to train on, over all epochs and nodes
-  std::uint64_t test_phases = 0;  ///< that have been run
+  std::uint64_t test_phases = 0;  ///< number of test phases that have been run
 };
 
 struct solver_state {
@@ -56,7 +56,7 @@ struct solver_state {
   data_position data;
 };
 
-/// Where a .solverstate resumes, before its net is known.
+/// The iteration at which a .solverstate resumes, read before its net is known.
 /// Errors   spec_error: missing, truncated.
 struct resume_point {
   std::uint64_t iteration = 0;

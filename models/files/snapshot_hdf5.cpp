@@ -33,7 +33,7 @@ void read_blob(const hdf5_reader& file, const std::string& dataset, ::caffe::Blo
 /// A group with datasets is a layer; groups in it are layers with longer names.
 void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetParameter& net) {
   constexpr std::size_t most_blobs = 64;  // Caffe's LSTM has 3, its BatchNorm 3
-  constexpr auto deepest = 64;            // a link to a group above it would go on for ever
+  constexpr auto deepest = 64;            // a link to a group above it would never end
   const auto group = name.empty() ? "data" : "data/" + name;
   if (std::count(group.begin(), group.end(), '/') > deepest)
     throw spec_error({file.name(), 0}, "group \"" + group + "\" is nested too deeply.");

@@ -1,8 +1,8 @@
 // models/files/snapshot_hdf5.hpp
 //
 // Caffe's HDF5 snapshots, to and from the messages that its binary ones hold.
-//   weights  /data/<layer>/<index>, float32 with the blob's shape. A shared parameter is there once,
-//            in the layer that owns it. Some files have gradients in /diff: not read.
+//   weights  /data/<layer>/<index>, float32 with the blob's shape. A shared parameter is stored once,
+//            in the layer that owns it. Gradients, which some files have in /diff, are not read.
 //   state    /iter, /current_step: {1} integers; /learned_net: a string; /history/<index>
 // A layer whose name has slashes (GoogLeNet's "conv1/7x7_s2") becomes nested groups. Caffe itself
 // can neither write nor read these; its binary snapshots have no such limit.

@@ -1,5 +1,5 @@
-// models/files/snapshot_io.hpp - protobuf messages from binary files, and what is wrong with those that
-// are not.
+// models/files/snapshot_io.hpp - reads protobuf messages from binary files, with errors for files that hold
+// something else.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -33,8 +33,8 @@ void mark_what_learns(net& n) {
   }
 }
 
-/// Downwards: a gradient comes where a loss lies above, and nobody above keeps it to himself. Blobs
-/// go by name, as in Caffe, where all automatic tops share one.
+/// Downwards: a gradient arrives where a loss lies above and no layer between withholds it. Blobs are
+/// compared by name, as in Caffe, where all automatic tops share one name.
 void keep_what_reaches_a_loss(net& n) {
   std::set<std::string> under_loss, cut_off;
   for (auto layer = n.layers.rbegin(); layer != n.layers.rend(); ++layer) {

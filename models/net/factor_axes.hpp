@@ -4,7 +4,7 @@
 
 namespace poseidon {
 
-/// Values over the axes before the factor's, over the factor's own, and over those behind.
+/// Number of values over the axes before the factor's axes, over the factor's axes, and over the axes behind them.
 struct factor_axes {
   std::size_t before = 1, own = 1, behind = 1;
 };

@@ -8,7 +8,7 @@
 namespace poseidon {
 
 /// Caffe's fillers: constant, uniform, gaussian (sparse too), positive_unitball, xavier, msra,
-/// bilinear, with the same fan-in, fan-out and variance_norm. The numbers are ours (Philox).
+/// bilinear, with Caffe's fan-in, fan-out and variance_norm. The random numbers are Philox's (models/random.hpp).
 ///
 /// Writes   values, in Caffe's layout.
 /// Errors   spec_error for an unknown type, with the nearest one; nothing is written.

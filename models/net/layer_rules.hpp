@@ -1,6 +1,6 @@
 // models/net/layer_rules.hpp
 //
-// What Caffe's layer types demand and give: how many bottoms and tops, which options, the shapes of
+// What Caffe's layer types require and produce: the number of bottoms and tops, the options, the shapes of
 // tops and learned blobs. One rule per type, pure functions of a question; net_builder.cpp asks
 // them in net order.
 #pragma once
@@ -55,9 +55,9 @@ struct layer_type {
   int max_bottoms = 1;  ///< any_number: no limit
   int min_tops = 1;
   int max_tops = 1;
-  layer_rule rule = nullptr;  ///< null: Caffe has the type, we do not read it yet
+  layer_rule rule = nullptr;  ///< null: a type of Caffe's that Poseidon does not read yet
   bool in_place = false;      ///< the top may be the bottom
-  bool loss = false;          ///< weight 1 unless told otherwise; a missing top is made
+  bool loss = false;          ///< its weight is 1 by default; a missing top is added
   bool source = false;        ///< its tops come from outside the net
 };
 
@@ -68,28 +68,28 @@ struct layer_type {
 [[nodiscard]] const layer_type* find_layer_type(std::string_view name);  ///< null if unknown
 [[nodiscard]] std::vector<std::string> layer_type_names();
 
-/// Does force_backward reach this bottom? Not the labels of a loss.
+/// Whether force_backward reaches this bottom; it does not reach the labels of a loss.
 [[nodiscard]] bool takes_gradient(std::string_view type, std::size_t bottom);
 
-/// Number of bottoms and tops as the type wants them.   Errors   spec_error with both numbers.
+/// Checks the number of bottoms and tops.   Errors   spec_error with both numbers.
 void check_arity(const layer_type& type, const layer_question& q);
 
 // The rules, by family.
 layer_answer same_shape_rule(const layer_question& q);   // every top like bottom 0
-layer_answer convolution_rule(const layer_question& q);  // windows.cpp
+layer_answer convolution_rule(const layer_question& q);  // rules_windows.cpp
 layer_answer deconvolution_rule(const layer_question& q);
 layer_answer im2col_rule(const layer_question& q);
 layer_answer pooling_rule(const layer_question& q);
 layer_answer lrn_rule(const layer_question& q);
 layer_answer spp_rule(const layer_question& q);
-layer_answer inner_product_rule(const layer_question& q);  // learned.cpp
+layer_answer inner_product_rule(const layer_question& q);  // rules_learned.cpp
 layer_answer embed_rule(const layer_question& q);
 layer_answer batch_norm_rule(const layer_question& q);
 layer_answer scale_rule(const layer_question& q);
 layer_answer bias_rule(const layer_question& q);
 layer_answer prelu_rule(const layer_question& q);
 layer_answer parameter_rule(const layer_question& q);
-layer_answer concat_rule(const layer_question& q);  // arrangement.cpp
+layer_answer concat_rule(const layer_question& q);  // rules_arrangement.cpp
 layer_answer slice_rule(const layer_question& q);
 layer_answer eltwise_rule(const layer_question& q);
 layer_answer flatten_rule(const layer_question& q);
@@ -105,7 +105,7 @@ layer_answer dropout_rule(const layer_question& q);
 layer_answer clip_rule(const layer_question& q);
 layer_answer lstm_unit_rule(const layer_question& q);
 layer_answer silence_rule(const layer_question& q);    // no tops
-layer_answer pair_loss_rule(const layer_question& q);  // losses.cpp
+layer_answer pair_loss_rule(const layer_question& q);  // rules_losses.cpp
 layer_answer softmax_loss_rule(const layer_question& q);
 layer_answer infogain_loss_rule(const layer_question& q);
 layer_answer multinomial_loss_rule(const layer_question& q);
@@ -113,10 +113,10 @@ layer_answer contrastive_loss_rule(const layer_question& q);
 layer_answer euclidean_loss_rule(const layer_question& q);
 layer_answer sigmoid_loss_rule(const layer_question& q);
 layer_answer accuracy_rule(const layer_question& q);
-layer_answer input_rule(const layer_question& q);  // sources.cpp
+layer_answer input_rule(const layer_question& q);  // rules_sources.cpp
 layer_answer dummy_data_rule(const layer_question& q);
 
-/// A known filler with sane numbers?   Errors   spec_error naming the layer and the nearest type.
+/// Checks that the filler is known and its numbers are valid.   Errors   spec_error naming the layer and the nearest type.
 void check_filler(const layer_question& q, const ::caffe::FillerParameter& filler);
 [[nodiscard]] const std::vector<std::string>& filler_types();
 

@@ -1,8 +1,8 @@
 // models/net/net.hpp
 //
 // The resolved net: a Caffe specification for one phase after V1 upgrade, phase rules, automatic
-// Split layers and shape inference. A value without behaviour; net_builder.hpp makes it, devices
-// compile it, actors wire one `layer` actor per entry. Every index below points into the vectors of
+// Split layers and shape inference. A value without behaviour: net_builder.hpp builds it, devices
+// compile it, and each entry becomes one `layer` actor. Every index below points into the vectors of
 // `net`.
 #pragma once
 #include "models/shape.hpp"
@@ -30,10 +30,10 @@ struct net_parameter {
   float lr_mult = 1;
   float decay_mult = 1;
   ::caffe::FillerParameter filler;
-  /// Set for a running statistic (BatchNorm with statistics of the batch): nothing learns it, a pass
-  /// changes it to keeps * value + what the pass found. backward() writes keeps^passes_after times
-  /// what it found where it writes other parameters' gradients, so that after P passes the value is
-  /// keeps^P * value + the sum of these.
+  /// Set for a running statistic (BatchNorm with statistics of the batch). It is not learned: each pass
+  /// replaces it by average_momentum * value + the pass's statistic. backward() writes
+  /// average_momentum^passes_after times the statistic to the place of the gradient, so that after P
+  /// passes the value is average_momentum^P * value + the sum of what the passes wrote.
   std::optional<float> average_momentum = std::nullopt;
 };
 
@@ -48,11 +48,11 @@ struct net_layer {
   std::vector<std::size_t> tops;     ///< blobs
   /// Learned blobs, by slot; shared ones point at the owner's entry.
   std::vector<std::size_t> parameters;
-  std::vector<shape>
-      parameter_shapes;  ///< as this layer sees them: PERMISSIVE sharing lets them differ
-  std::vector<bool> propagate_down;  ///< by bottom: does its diff have to be computed?
-  std::vector<bool> learn;           ///< by parameter: is its gradient needed (lr_mult != 0)?
-  std::vector<float> loss_weights;   ///< by top; 0 where the top is no loss
+  /// As this layer sees them: PERMISSIVE sharing lets them differ.
+  std::vector<shape> parameter_shapes;
+  std::vector<bool> propagate_down;  ///< by bottom: whether its diff is computed
+  std::vector<bool> learn;          ///< by parameter: whether its gradient is needed (lr_mult != 0)
+  std::vector<float> loss_weights;  ///< by top; 0 where the top is no loss
   bool needs_backward = false;
   spec_position where;  ///< for messages; line 0 for layers that no file wrote (Split)
 };
@@ -77,36 +77,37 @@ struct net {
 /// Layers that have `blob` as a top: more than one where some work in place.
 [[nodiscard]] std::size_t writers_of(const net& n, std::size_t blob);
 
-/// Whose pass begins that of a layer without bottoms which is no source itself (Parameter): the net's
-/// first source. Nothing for all other layers.
+/// For a layer without bottoms that is no source itself (Parameter): the net's first source, whose pass
+/// begins that layer's pass. Nothing for all other layers.
 [[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
 
-/// Does a solver ever change it? Not where lr_mult is 0. Where no loss reaches its layers the gradient is 0,
-/// but weight decay and momentum still act, as in Caffe.
+/// Whether a solver ever changes the parameter: unless its lr_mult is 0. Where no loss reaches its layers the
+/// gradient is 0, but weight decay and momentum still act, as in Caffe.
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 
-/// Does training ever change it: is it learned, or a running statistic (net_parameter::keeps)?
+/// Whether training ever changes the parameter: it is learned, or a running statistic
+/// (net_parameter::average_momentum).
 [[nodiscard]] bool is_updated(const net& n, std::size_t parameter);
 
-/// Does backward() of this layer have anything to write: a diff, a gradient, or the change of a
-/// running statistic, which a layer has even where no gradient reaches it?
+/// Whether backward() of this layer writes anything: a diff, a gradient, or the change of a running
+/// statistic, which a layer has even where no gradient reaches it.
 [[nodiscard]] bool runs_backward(const net& n, const net_layer& layer);
 
 /// The net's phase, or the layer's own where its specification has one.
 [[nodiscard]] ::caffe::Phase phase_of(const net& n, const net_layer& layer);
 
-/// Does a BatchNorm normalise with its batch, and so keep running statistics? Not in TEST, unless told
-/// otherwise.
+/// Whether a BatchNorm normalises with its batch and so has running statistics. By default it does in TRAIN
+/// and does not in TEST.
 [[nodiscard]] bool uses_batch_statistics(const net& n, const net_layer& layer);
 
-/// By blob: can its shape differ from the net's at run time? Behind a Filter, which passes some samples of a batch.
+/// By blob: whether its shape can differ from the net's at run time, as behind a Filter, which passes some samples of a batch.
 [[nodiscard]] std::vector<bool> resized_blobs(const net& n);
 
-/// By parameter: is a layer's backward pass known to be the last that writes its gradient? Not where several layers use it
-/// and not all of them learn it.
+/// By parameter: whether it is known which layer's backward pass is the last to write its gradient. It is not where several
+/// layers use the parameter and not all of them learn it.
 [[nodiscard]] std::vector<bool> have_whole_gradients(const net& n);
 
-/// Does this layer make its tops from outside the net (Data, Input, DummyData, ...)?
+/// Whether this layer's tops come from outside the net (Data, Input, DummyData, ...).
 [[nodiscard]] bool is_source(const net_layer& layer);
 
 }  // namespace poseidon

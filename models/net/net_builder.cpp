@@ -14,7 +14,7 @@ namespace poseidon {
 
 namespace {
 
-/// Adds one layer after the other to a net; everything it keeps is by blob or parameter.
+/// Adds one layer after the other to a net; its state is kept by blob or by parameter.
 class net_assembly {
  public:
   net_assembly(const net_file& file, const build_options& options)
@@ -29,7 +29,7 @@ class net_assembly {
  private:
   struct sharing {
     std::size_t parameter = 0;
-    bool has_lr = false, has_decay = false;  ///< somebody gave the multiplier explicitly
+    bool has_lr = false, has_decay = false;  ///< whether a layer gave the multiplier explicitly
   };
 
   void connect_bottoms(net_layer& layer);
@@ -104,7 +104,7 @@ void net_assembly::connect_tops(net_layer& layer, const layer_type& type, const 
     if (!values || *values > std::numeric_limits<std::int32_t>::max())
       q.fail("its top would have the shape " + to_string(shapes[i]) + ", more than 2^31 values.");
     const auto slot = static_cast<int>(i);
-    if (slot >= layer.spec.top_size()) {  // the automatic top of a loss, which nobody can take
+    if (slot >= layer.spec.top_size()) {  // the automatic top of a loss, which no layer can take
       layer.tops.push_back(net_.blobs.size());
       net_.blobs.push_back({"(automatic)", shapes[i]});
       continue;
@@ -185,8 +185,8 @@ void net_assembly::add_parameters(net_layer& layer, const layer_question& q,
   if (!learned.empty()) check_name(layer);
   for (std::size_t slot = 0; slot < learned.size(); ++slot) {
     ::caffe::ParamSpec param;
-    if (layer.type == "BatchNorm")
-      param.set_lr_mult(0);  // statistics, which forward() keeps itself
+    // statistics, which forward() keeps itself
+    if (layer.type == "BatchNorm") param.set_lr_mult(0);
     if (static_cast<int>(slot) < layer.spec.param_size())
       param = layer.spec.param(static_cast<int>(slot));
     layer.learn.push_back(param.lr_mult() != 0);

@@ -17,7 +17,7 @@ struct net_state {
 };
 
 /// Shapes of the tops of a data layer (batch axis included), which only data/ knows.
-/// Input and DummyData say their own shapes and are not asked.
+/// Input and DummyData state their own shapes and are not asked.
 using source_shapes = std::function<std::vector<shape>(const ::caffe::LayerParameter& layer,
                                                        const spec_position& where)>;
 
@@ -25,7 +25,7 @@ struct build_options {
   net_state state;
   source_shapes sources;
   std::int64_t split_batch = 1;  ///< replicas of a node, which share the first axis of sources
-  /// Instead: a replica with so many samples of a batch of so many; 0: all of them.
+  /// Used instead where replicas differ: this replica's samples, and the samples of the whole batch; 0: all of them.
   std::int64_t samples = 0, of_batch = 1;
 };
 
@@ -35,7 +35,7 @@ struct build_options {
 /// Adds Split layers where a blob has several consumers, named as Caffe names them.
 [[nodiscard]] net_file insert_splits(const net_file& file);
 
-/// Filters, inserts splits, checks every layer, infers every shape, decides who runs backward.
+/// Filters, inserts splits, checks every layer, infers every shape, decides which layers run backward.
 /// Errors   spec_error "file:line: layer "x" (Type): ..." with both values and a suggestion.
 [[nodiscard]] net build_net(const net_file& file, const build_options& options);
 

@@ -1,4 +1,4 @@
-// models/net/parameter_groups.hpp - which layers learn together, because they share parameters.
+// models/net/parameter_groups.hpp - groups of layers that share parameters and so learn together.
 #pragma once
 #include "models/net/net.hpp"
 
@@ -9,12 +9,13 @@
 namespace poseidon {
 
 /// Layers that share parameters, directly or through a third one, and everything they use. In most nets
-/// every layer with parameters is a group of its own. A group is what is exchanged as one: its gradient is
-/// complete when the backward passes of all `writers` are.
+/// every layer with parameters is a group of its own. A group is exchanged as one: its gradient is
+/// complete when the backward passes of all `writers` have finished.
 struct parameter_group {
-  std::vector<std::size_t>
-      layers;  ///< that use the parameters, in net order; the first names the group
-  /// Of these, whose backward computes gradients of learned ones; the first if none does, for their zeros.
+  /// Layers that use the parameters, in net order; the first names the group.
+  std::vector<std::size_t> layers;
+  /// Those layers whose backward pass computes gradients of learned parameters; if none does, the first layer, which then
+  /// writes zeros.
   std::vector<std::size_t> writers;
   std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
   std::vector<std::size_t> frozen;   ///< parameters that no update changes

@@ -9,8 +9,8 @@ namespace poseidon {
 struct net_layer;
 
 struct pool_shape {
-  int height = 0, width = 0;          ///< of the bottom
-  int out_height = 0, out_width = 0;  ///< of the top, rounded up as Caffe does
+  int height = 0, width = 0;          ///< extents of the bottom
+  int out_height = 0, out_width = 0;  ///< extents of the top, rounded up as Caffe does
   int kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
 
   [[nodiscard]] std::size_t in_plane() const { return static_cast<std::size_t>(height) * width; }
@@ -19,7 +19,7 @@ struct pool_shape {
   }
 };
 
-/// Of a Pooling layer over [images, channels, height, width].
+/// The window of a Pooling layer over [images, channels, height, width].
 [[nodiscard]] pool_shape resolve_pooling(const net_layer& layer, const shape& input,
                                          const shape& output);
 

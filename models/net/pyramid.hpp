@@ -12,8 +12,8 @@ struct pyramid_axis {
   std::int64_t kernel = 1, pad = 0, out = 1;
 };
 
-/// Caffe's arithmetic: bins all of one size, what is missing spread over both ends; a last bin that
-/// would begin in the padding is dropped, so there may be fewer than 2^level.
+/// Caffe's arithmetic: all bins have one size, and padding at both ends fills what is missing; a last bin that
+/// would begin in the padding is dropped, so there may be fewer than 2^level bins.
 [[nodiscard]] constexpr pyramid_axis pyramid_axis_of(std::int64_t in, std::int64_t level) {
   const std::int64_t bins = std::int64_t{1} << level;
   pyramid_axis a;

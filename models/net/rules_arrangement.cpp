@@ -201,7 +201,7 @@ layer_answer batch_reindex_rule(const layer_question& q) {
   return {{top}, {}};
 }
 
-/// The tops are at most as long as the batch; how long they are, only the selector's values say.
+/// The tops have at most the batch's number of samples; the actual number depends on the selector's values.
 layer_answer filter_rule(const layer_question& q) {
   const auto last = q.bottoms.size() - 1;
   const auto& selector = q.bottoms[last];

@@ -12,7 +12,7 @@ void check_same_batch(const layer_question& q) {
                 " must have the same first dimension, one label per sample.");
 }
 
-/// Without the axis of classes, predictions and labels must be equally many.
+/// Without the axis of classes, there must be one label for each prediction.
 void check_labels(const layer_question& q, std::size_t axis) {
   const auto& scores = q.bottoms[0];
   const auto places = count(scores, 0, axis) * count(scores, axis + 1, scores.size());
@@ -24,7 +24,7 @@ void check_labels(const layer_question& q, std::size_t axis) {
                                   std::to_string(labels) + ".");
 }
 
-/// A scalar, and behind it what the rule says.
+/// A scalar, followed by the tops that the rule adds.
 layer_answer scalar(const layer_question& q, const shape& second = {}) {
   layer_answer a{{shape{}}, {}};
   if (q.tops > 1) a.tops.push_back(second);

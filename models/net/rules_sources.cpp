@@ -1,4 +1,4 @@
-// Sources that say their own shapes; those of data layers come from data/.
+// Sources that state their own shapes; the shapes of data layers come from data/.
 #include "models/net/layer_rules.hpp"
 #include "models/words.hpp"
 
@@ -12,7 +12,7 @@ shape checked(const layer_question& q, shape s) {
   return s;
 }
 
-/// One shape for all tops, or one each.
+/// One shape for all tops, or one for each.
 layer_answer by_top(const layer_question& q,
                     const google::protobuf::RepeatedPtrField<caffe::BlobShape>& shapes) {
   const auto n = static_cast<std::size_t>(shapes.size());

@@ -9,7 +9,7 @@ namespace {
                                     " Leave out --batch-share: with equal shares this net trains.");
 }
 
-/// Behind a Split stands what it splits.
+/// A Split's top stands for the Split's bottom.
 const net_layer& maker_of(const net& n, std::size_t l) {
   while (n.layers[l].type == "Split") l = producer(n, n.layers[l].bottoms.front(), l).value();
   return n.layers[l];

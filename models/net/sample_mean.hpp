@@ -1,8 +1,8 @@
 // models/net/sample_mean.hpp
 //
-// Losses over parts of a batch that are not of one size. A loss is a mean over the samples that its layer sees; where
-// replicas see different numbers of them, each one's counts by its samples. Its gradients are linear in loss_weight, so
-// that is all there is to change: whatever travels afterwards, gradients, factors or rounded ones, is weighted.
+// Losses over parts of a batch that differ in size. A loss is a mean over the samples that its layer sees. Where replicas
+// see different numbers of samples, each replica's loss is weighted by its number. Gradients are linear in loss_weight, so
+// changing loss_weight is enough: gradients, factors and rounded values are then weighted, too.
 #pragma once
 #include "models/net/net.hpp"
 
@@ -14,7 +14,8 @@ namespace poseidon {
 ///          normalisation, a loss_weight on the values of each sample).
 void require_sample_means(const net& n);
 
-/// Makes the gradients of a net that sees `samples` of `batch` that part of a mean over the whole batch.
+/// Scales the losses of a net that sees `samples` of `batch` samples, so that its gradients are its part of the mean over the
+/// whole batch.
 void weigh_losses(net& n, std::uint64_t samples, std::uint64_t batch);
 
 /// Errors   spec_error with file and line: `part`, the net with another batch size, has parameters of other shapes.

@@ -1,5 +1,5 @@
-// Where several layers take one blob, a Split layer copies it and adds up what comes back:
-// insert_splits of net_builder.hpp. Afterwards every top has one consumer at most.
+// Where several layers take one blob, a Split layer copies it and adds their gradients: insert_splits of
+// net_builder.hpp. Afterwards every top has at most one consumer.
 #include "models/net/blob_uses.hpp"
 #include "models/net/net_builder.hpp"
 

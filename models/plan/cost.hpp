@@ -6,11 +6,11 @@
 
 namespace poseidon {
 
-/// Floating-point operations (a multiply and an add are two) of one pass over the net's batch, of the layers
-/// whose work is products: Convolution, Deconvolution, InnerProduct. 0 for all others, which are bound by memory.
+/// Floating-point operations (a multiply and an add are two) of one pass over the net's batch, for
+/// layers that multiply matrices: Convolution, Deconvolution, InnerProduct. 0 for all others, which are bound by memory.
 struct layer_flops {
   std::uint64_t forward = 0;
-  std::uint64_t backward = 0;  ///< those diffs and gradients that are asked for
+  std::uint64_t backward = 0;  ///< for the diffs and gradients that are needed
 };
 [[nodiscard]] layer_flops flops_of(const net& n, std::size_t layer);
 

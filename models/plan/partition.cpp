@@ -24,7 +24,7 @@ void cut(std::size_t parameter, std::size_t values, std::size_t at_most, std::si
          std::vector<chunk>& chunks) {
   constexpr std::size_t line = 64 / sizeof(float);
   auto pieces = (values + at_most - 1) / at_most;
-  // As many for each shard: all nodes send a layer at the same time, and one owner's link would carry it alone.
+  // The same number for each shard: all nodes send a layer at the same time, and the link of a single owner would carry it alone.
   if (values >= smallest * shards) pieces = (pieces + shards - 1) / shards * shards;
   auto piece = (values + pieces - 1) / pieces;
   piece = std::min(at_most, (piece + line - 1) / line * line);

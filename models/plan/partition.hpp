@@ -1,4 +1,4 @@
-// models/plan/partition.hpp - which shard owns which piece of which parameter. The same on every node.
+// models/plan/partition.hpp - which shard owns which piece of which parameter; every node computes the same partition.
 #pragma once
 #include "models/device/wire_format.hpp"
 #include "models/net/net.hpp"
@@ -10,17 +10,17 @@
 
 namespace poseidon {
 
-/// A run of one parameter's values: what travels, is summed and is updated as one.
+/// Consecutive values of one parameter that are sent, summed and updated together.
 struct chunk {
   std::size_t parameter = 0;
   std::size_t offset = 0;  ///< in values, not bytes
   std::size_t count = 0;
   std::size_t owner = 0;  ///< worker whose shard updates it; or every_worker
-  /// How its gradients and updates travel.
+  /// Format of its gradients and updates on the wire.
   wire_format format = wire_format::float32;
 };
 
-/// Owner of what goes by factor_broadcast: each node updates its own copy, no shard has a part in it.
+/// Owner of a parameter on the route factor_broadcast: each node updates its own copy, and no shard owns a part of it.
 inline constexpr std::size_t every_worker = static_cast<std::size_t>(-1);
 
 inline constexpr std::size_t max_chunk_bytes = 2u << 20;
@@ -28,21 +28,22 @@ inline constexpr std::size_t max_chunk_bytes = 2u << 20;
 struct partition {
   std::vector<chunk> chunks;  ///< by chunk id; in parameter order, then offset
   std::vector<std::vector<std::size_t>> by_parameter;  ///< chunk ids
-  std::vector<std::vector<std::size_t>> by_owner;  ///< chunk ids; those of every_worker are in none
+  /// Chunk ids; chunks of every_worker are not listed.
+  std::vector<std::vector<std::size_t>> by_owner;
 };
 
 /// Gives every chunk its parameter's format.
 void set_formats(partition& cut, const parameter_formats& formats);
 
-/// Does this parameter go by factor_broadcast?
+/// Whether this parameter is on the route factor_broadcast.
 [[nodiscard]] bool on_factors(const partition& cut, std::size_t parameter);
 
-/// Every shard owns as much of each parameter of more than a few thousand values as the others, because all
-/// nodes send a layer at the same moment, and what one shard owned alone would wait for that node's link.
+/// All shards own equal parts of each parameter of more than a few thousand values, because all nodes send a layer at the
+/// same moment: a layer that one shard owned alone would wait for that node's link.
 ///
 /// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for
 /// small nets, so that every shard gets a share) and gives them to `shards` owners, largest first to the least
-/// loaded; ties by lower index, so that the answer depends on nothing but the arguments. Parameters that go by
+/// loaded; ties by lower index, so that the answer depends on the arguments alone. Parameters on the route
 /// factor_broadcast are cut too, for their first values and their solver state. `scale` shrinks the largest
 /// chunk as the blobs of `n` have been shrunk (byte_scale.hpp).
 [[nodiscard]] partition make_partition(const net& n, std::size_t shards,

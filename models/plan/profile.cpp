@@ -21,7 +21,7 @@ std::string number(double value) {
   return text;
 }
 
-/// As the text format wants it: whatever could end the string early is escaped.
+/// A string of the text format: characters that could end it early are escaped.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {

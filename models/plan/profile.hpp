@@ -1,4 +1,4 @@
-// models/plan/profile.hpp - how long a net's layers take on some device: read, written, made from a throughput.
+// models/plan/profile.hpp - the times of a net's layers on some device: read, written, estimated from a throughput.
 #pragma once
 #include "models/net/net.hpp"
 #include "models/spec/spec_file.hpp"
@@ -14,14 +14,14 @@ namespace poseidon {
 struct layer_time {
   std::string layer;
   double forward_ms = 0;   ///< one pass over the profile's batch
-  double backward_ms = 0;  ///< the same, all its diffs and gradients together
+  double backward_ms = 0;  ///< one pass over the profile's batch, all diffs and gradients together
   spec_position where;
 };
 
 struct profile {
-  std::string net, measured;  ///< for people: whose times, and taken how
+  std::string net, measured;  ///< for people: the net, and how its times were measured
   std::uint64_t batch = 0;
-  double gflop_s = 0;  ///< of big matrix products; 0: not known
+  double gflop_s = 0;  ///< rate of large matrix products; 0: not known
   std::vector<layer_time> layers;
   spec_position where;
 };
@@ -39,13 +39,13 @@ struct pass_ms {
   double forward = 0, backward = 0;
 };
 
-/// Times by layer of `n` for passes of `batch` images: the profile's, in proportion to the batch, which is what
-/// a device does whose kernels fill it. 0 for layers that the profile does not name.
+/// Times by layer of `n` for passes of `batch` images: the profile's times in proportion to the batch, as on a device
+/// that its kernels fill. 0 for layers that the profile does not name.
 /// Errors   spec_error with file, line and the nearest name: a layer that `n` does not have.
 [[nodiscard]] std::vector<pass_ms> times_on(const profile& p, const net& n, std::uint64_t batch);
 
 /// The profile of a device that trains `n` at this throughput, if every floating-point operation of flops_of()
-/// takes it equally long. Layers without such operations are left out.
+/// takes the same time. Layers without such operations are left out.
 /// Errors   spec_error: a net without products, a throughput that is not above 0.
 [[nodiscard]] profile spread_over_flops(const net& n, std::uint64_t batch, double images_per_s,
                                         const std::string& measured);

@@ -11,7 +11,8 @@ namespace poseidon {
 namespace {
 
 constexpr double least_gain = 0.05;
-constexpr double least_share = 0.02;  // of the whole iteration, for leaving the server
+// share of the whole iteration that leaving the server has to save
+constexpr double least_share = 0.02;
 
 std::string format(const char* with, double value) {
   char text[48];
@@ -22,15 +23,15 @@ std::string format(const char* with, double value) {
 /// Seconds since the backward pass began.
 struct timeline {
   double ready = 0;      // the layer's gradient or factors
-  double wire_free = 0;  // what the layers above it send is on its way
-  double end = 0;        // of the pass
+  double wire_free = 0;  // when the data of the layers above has been sent
+  double end = 0;        // end of the pass
 };
 
 double seconds_on_wire(double bytes, const route_rates& r) {
   return bytes * 8 / (r.link_mbit_s * 1e6);
 }
 
-/// `product`: seconds that the lanes compute for this route alone.
+/// `product`: seconds that the lanes compute only because of this route.
 void account(route_cost& c, double product, const timeline& t, const route_rates& r) {
   const double wire = seconds_on_wire(c.bytes, r), tail = c.tail_ms / 1e3;
   const double over = std::max(0.0, t.wire_free - t.end);
@@ -41,7 +42,7 @@ void account(route_cost& c, double product, const timeline& t, const route_rates
   c.compute_ms = (product + std::max(0.0, tail - exposed) / r.cores) * 1e3;
 }
 
-/// What the layer computes on either route.
+/// The layer's computation, the same on both routes.
 double without_product(const route_load& load) {
   const auto& f = load.factors;
   const auto product = 2.0 * static_cast<double>(f.rows) * static_cast<double>(f.outputs) *
@@ -98,11 +99,11 @@ namespace {
 struct account_of_all {
   std::vector<route_decision> decisions;  // by layer
   double total_ms = 0;                    // what the chosen routes cost an iteration
-  double iteration_ms = 0;                // forward, backward, and what of the wire shows
+  double iteration_ms = 0;                // forward, backward, and exposed communication
 };
 
-/// From the net's end, as the backward pass meets the layers: each finds the wire as those above it leave it.
-/// `chosen` by layer; empty: each takes what is better for itself.
+/// From the net's end, in the order of the backward pass: each layer meets the traffic of the layers above it.
+/// `chosen` by layer; empty: each layer takes its own better route.
 account_of_all account_all(const std::vector<route_load>& loads, const route_rates& r,
                            const std::vector<bool>& chosen) {
   const auto p = static_cast<double>(r.workers);
@@ -159,7 +160,7 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
   auto best = account_all(loads, r, {});
   std::vector<bool> chosen;
   for (const auto& d : best.decisions) chosen.push_back(d.chosen == route::factor_broadcast);
-  // What is good for one layer may keep the wire from the layers below it: change one at a time while that helps.
+  // A layer's own better route may delay the layers below it: change one choice at a time while the total falls.
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t l = loads.size(); l-- > 0;) {
@@ -174,7 +175,7 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
       }
     }
   }
-  // The server's bits are one node's, and its choice is the same in every run: that is worth what nobody would notice.
+  // The server's route gives the bits of one node and the same choice in every run; that is worth a small loss of speed.
   for (std::size_t l = 0; l < loads.size(); ++l) {
     if (!chosen[l]) continue;
     chosen[l] = false;

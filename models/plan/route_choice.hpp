@@ -1,9 +1,9 @@
 // models/plan/route_choice.hpp
 //
-// Which route is faster for which layer, as arithmetic on what is known: shapes, the rate of the wire, the rate of the
-// device. The byte rule of the paper (factors iff K P <= 2 M N / (M + N)) counts neither what it costs to make the
-// gradient again from everybody's factors, nor what of the wire hides behind the rest of the backward pass; on CPU
-// nodes the first often decides, and on fast wires the second.
+// Predicts which route is faster for each layer, from shapes, the rate of the wire and the rate of the device. The byte
+// rule of the paper (factors iff K P <= 2 M N / (M + N)) leaves out two costs: reconstructing the gradient from all nodes'
+// factors, and the part of the transfer that is hidden behind the rest of the backward pass. On CPU nodes the first often
+// decides, on fast wires the second.
 #pragma once
 #include "models/device/wire_format.hpp"
 #include "models/plan/routes.hpp"
@@ -15,13 +15,13 @@
 
 namespace poseidon {
 
-/// What one layer computes and sends on one node in a clock.
+/// One layer's computation and communication on one node in one clock.
 struct route_load {
   std::string name;
-  factor_shape factors;      ///< of the node; rows 0: the layer cannot broadcast
-  std::string refusal;       ///< why not, for a layer of weights that cannot
+  factor_shape factors;      ///< this node's factors; rows 0: the layer cannot broadcast
+  std::string refusal;       ///< for a layer with weights that cannot broadcast: the reason
   double values = 0;         ///< learned parameters
-  double value_bytes = 4;    ///< of one of these on the server's route, on average
+  double value_bytes = 4;    ///< bytes of one of them on the server's route, on average
   double backward_flop = 0;  ///< with the product that makes the weight gradient
 };
 
@@ -32,29 +32,30 @@ struct route_load {
 
 struct route_rates {
   std::size_t workers = 1;
-  /// Where nodes have different shares of the batch: the largest one, and all together, over this node's. A node sends as
-  /// many rows of factors as it has samples, and makes the gradient of everybody's. 0: as many as there are workers.
+  /// Where nodes have different shares of the batch: the largest share, and the sum of all, each divided by this node's
+  /// share. A node sends one row of factors for each of its samples and reconstructs the gradient from all nodes' rows.
+  /// 0: the number of workers.
   double largest_share = 1, all_shares = 0;
-  double link_mbit_s = 1000;  ///< out of a node and into it, each, all peers together
+  double link_mbit_s = 1000;  ///< rate out of a node, and into it, for all peers together
   double lanes = 1;           ///< replicas, each with a thread of its own
   double cores = 1;
-  /// Seconds of one thread for a product of that shape.
+  /// Seconds that one thread takes for a product of that shape.
   std::function<double(const factor_shape&)> product_s;
-  double flop_s = 1e10;       ///< of one lane, for layers that are no inner product
+  double flop_s = 1e10;       ///< rate of one lane, for layers that are no inner product
   double update_s_value = 0;  ///< seconds of one thread to apply the solver's rule to one value
-  double add_s_value = 0;     ///< to add one value
-  /// The same as update_s_value, where the gradient is made of factors; none: the same.
+  double add_s_value = 0;     ///< seconds of one thread to add one value
+  /// update_s_value where the gradient is reconstructed from factors; empty: the same as update_s_value.
   std::optional<double> factor_update_s_value = std::nullopt;
 };
 
 /// One candidate, per node and clock.
 struct route_cost {
-  double bytes = 0;       ///< sent; as many are received
-  double wire_ms = 0;     ///< these on the wire
-  double tail_ms = 0;     ///< one thread, from the last byte to fresh parameters
-  double exposed_ms = 0;  ///< of wire and tail: what is left when the backward pass is over
-  double compute_ms =
-      0;  ///< what the lanes lose: the weight gradient, and what the hidden part of the tail takes
+  double bytes = 0;       ///< bytes sent; the same number is received
+  double wire_ms = 0;     ///< time of these bytes on the wire
+  double tail_ms = 0;     ///< time of one thread from the last byte to fresh parameters
+  double exposed_ms = 0;  ///< the part of wire and tail after the end of the backward pass
+  /// What the lanes lose: the weight gradient, and what the hidden part of the tail takes.
+  double compute_ms = 0;
   [[nodiscard]] double total_ms() const { return exposed_ms + compute_ms; }
 };
 
@@ -63,22 +64,23 @@ struct route_decision {
   route_load load;
   route_cost server, factors;
   route chosen = route::parameter_server;
-  bool byte_rule = false;  ///< the paper's would broadcast
+  bool byte_rule = false;  ///< whether the paper's rule would broadcast
   std::string why;
 };
 
-/// Chooses for each layer by itself, from the net's end as the backward pass meets them, so that each finds the wire as
-/// those above it leave it; then changes single choices as long as the sum over all layers falls by 1 %. The server wins
-/// ties of less than 5 %, and wherever factors would save less than 2 % of the iteration: it is exact, whatever the nodes'
-/// processors, and the same choice in every run. Only layers with an InnerProduct's weights are in
-/// the answer, in net order; each route's cost is that beside the others' choices.
+/// Chooses layer by layer from the net's end, in the order of the backward pass, so that each layer meets the traffic of the
+/// layers above it; then changes single choices while the total falls by at least 1 %. The server wins where it is slower by
+/// less than 5 %, and where factors would save less than 2 % of the iteration: the server's route is exact on all processors
+/// and gives the same choice in every run. The answer lists only layers with an InnerProduct's weights, in net order; the cost
+/// of each route holds for the other layers' choices.
 [[nodiscard]] std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
                                                         const route_rates& rates);
 
-/// What an iteration takes with the layers of `chosen` (by load) on the factor route and the others on the server's.
+/// The predicted time of an iteration with the layers of `chosen` (by load) on the factor route and the others on the
+/// server's.
 struct route_forecast {
-  double routes_ms =
-      0;  ///< what of it the routes cost: exposed communication, and what the lanes lose
+  /// The part that the routes cost: exposed communication, and the lanes' lost time.
+  double routes_ms = 0;
   double iteration_ms = 0;  ///< forward, backward, and exposed communication
 };
 [[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,

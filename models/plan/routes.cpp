@@ -19,7 +19,7 @@ std::size_t uses(const net& n, std::size_t parameter) {
   return found;
 }
 
-/// What holds for all layers of a run.
+/// The conditions that concern all layers of a run.
 std::string solver_refusal(const ::caffe::SolverParameter& solver) {
   if (solver.clip_gradients() >= 0)
     return "clip_gradients needs the norm of all gradients, which only shards add up";
@@ -86,7 +86,7 @@ std::string why_no_factors_at_all(const net& n, const ::caffe::SolverParameter& 
 
 namespace {
 
-/// Of "@20".
+/// The number in "@20".
 std::uint64_t clock_of(const std::string& word, const spec_position& at) {
   std::uint64_t clock = 0;
   const auto* end = word.data() + word.size();

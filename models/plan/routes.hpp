@@ -1,4 +1,4 @@
-// models/plan/routes.hpp - by which route a parameter's gradient goes to the other nodes, and what the user says about it.
+// models/plan/routes.hpp - the route of each parameter's gradient to the other nodes, and the option that sets it.
 #pragma once
 #include "models/device/factors.hpp"
 #include "models/net/net.hpp"
@@ -13,8 +13,8 @@
 
 namespace poseidon {
 
-/// parameter_server: its chunks' gradients go to their shards, fresh values come back.
-/// factor_broadcast: u and v of an inner product go to every node, each makes the gradient and the update.
+/// parameter_server: the gradients of its chunks go to their shards, which send fresh values back.
+/// factor_broadcast: u and v of an inner product go to every node; each node reconstructs the gradient and updates its copy.
 enum class route : std::uint8_t { parameter_server = 0, factor_broadcast = 1 };
 [[nodiscard]] std::string_view to_string(route r);
 
@@ -22,34 +22,34 @@ enum class route : std::uint8_t { parameter_server = 0, factor_broadcast = 1 };
 using parameter_routes = std::vector<route>;
 [[nodiscard]] bool on_factors(const parameter_routes& routes, std::size_t parameter);
 
-/// By layer: does it broadcast factors?
+/// By layer: whether it broadcasts factors.
 [[nodiscard]] std::vector<bool> factor_layers(const net& n, const parameter_routes& routes);
 
 /// u and v of one replica and micro-batch of an InnerProduct.
 [[nodiscard]] factor_shape factors_of(const net& n, std::size_t layer);
 
-/// Why a layer's gradient cannot go as factors; empty if it can.
+/// The reason why a layer's gradient cannot be sent as factors; empty if it can.
 [[nodiscard]] std::string why_no_factors(const net& n, std::size_t layer,
                                          const ::caffe::SolverParameter& solver);
 
-/// The line for the user where the solver keeps every layer of a net that could otherwise broadcast factors from
-/// doing so; empty where nothing does.
+/// A line for the user where a setting of the solver keeps all layers of the net from broadcasting factors; empty
+/// otherwise.
 [[nodiscard]] std::string why_no_factors_at_all(const net& n,
                                                 const ::caffe::SolverParameter& solver);
 
-/// What --routes says.
+/// The value of --routes.
 struct route_option {
   enum class kind { automatic, server, factors, listed };
   kind what = kind::automatic;
-  std::string file;  ///< of a listed one, for messages
+  std::string file;  ///< the file of a list, for messages
   struct entry {
     std::string layer;
     route where = route::parameter_server;
-    std::uint64_t clock = 0;  ///< from this one on
-    int line = 0;             ///< where it stands
+    std::uint64_t clock = 0;  ///< the first clock for which the entry holds
+    int line = 0;             ///< its line in the file
   };
-  std::vector<entry>
-      entries;  ///< of a listed one, by clock; a layer that is not there stays on the server
+  /// Lines of the file, by clock; a layer without one stays on the server.
+  std::vector<entry> entries;
 };
 
 /// "auto", "ps", "sfb", or a file with one `layer ps|sfb` a line, or `@clock layer ps|sfb` for a route that holds from that
@@ -60,13 +60,13 @@ struct route_option {
 /// The routes of a run whose layers `chosen` (by layer) broadcast factors.
 [[nodiscard]] parameter_routes routes_of(const net& n, const std::vector<bool>& chosen);
 
-/// The layers (by layer) that a wish other than automatic puts on the factor route at `clock`.
-/// Errors   spec_error: a listed layer that the net has not, or that cannot do what the file says, at whatever clock.
+/// By layer: whether an option other than automatic puts it on the factor route at `clock`.
+/// Errors   spec_error: the file lists, for any clock, a layer that the net does not have or that cannot take that route.
 [[nodiscard]] std::vector<bool> layers_of_option(const net& n, const route_option& option,
                                                  const ::caffe::SolverParameter& solver,
                                                  std::uint64_t clock = 0);
 
-/// The clocks after `clock` from which a listed wish has other routes than before them, with these, by layer.
+/// The clocks after `clock` at which a listed option changes routes, each with the routes from then on, by layer.
 /// Errors   as layers_of_option.
 [[nodiscard]] std::map<std::uint64_t, std::vector<bool>> changes_of_option(
     const net& n, const route_option& option, const ::caffe::SolverParameter& solver,

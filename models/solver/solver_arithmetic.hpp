@@ -1,8 +1,8 @@
 // models/solver/solver_arithmetic.hpp
 //
-// The formulas of Caffe's solver rules for one value, which CPUs and GPUs compute alike. Every operation is rounded by
-// itself: what includes this is compiled without contraction (-ffp-contract=off, -fmad=false), so that all devices give
-// the same bits, wherever a parameter is cut.
+// The formulas of Caffe's solver rules for one value, the same for CPUs and GPUs. Every operation is rounded separately:
+// sources that include this header are compiled without contraction (-ffp-contract=off, -fmad=false), so that all devices
+// give the same bits, wherever a parameter is cut.
 // Source   BVLC Caffe's solvers as the reference set describes them; Kingma & Ba (2015) for Adam's t.
 #pragma once
 #include "models/annotations.hpp"
@@ -13,8 +13,8 @@
 
 namespace poseidon::rules {
 
-/// What a rule is given: g, the gradient after scale and decay, and its arrays of solver state, which it writes. It
-/// returns what is taken from the value.
+/// A rule's arguments: g, the gradient after scale and decay, and its arrays of solver state, which it writes. The rule
+/// returns the number that is subtracted from the value.
 struct sgd {
   float rate, mu;
   POSEIDON_HOST_DEVICE float operator()(float g, float& h) const { return h = rate * g + mu * h; }
@@ -64,7 +64,7 @@ struct adam {
   }
 };
 
-/// g of one value: its gradient divided by the passes that are summed in it, then regularised.
+/// g of one value: the gradient divided by the number of passes summed in it, then regularised.
 template <bool L1>
 POSEIDON_HOST_DEVICE inline float regularised(float gradient, float value, float scale,
                                               float decay) {

@@ -16,7 +16,7 @@ namespace {
 using ::caffe::SolverParameter;
 using place_of = std::function<spec_position(const char* field)>;
 
-/// A solver as it is being resolved: its message, and where its fields stand, if a file wrote them.
+/// A solver while it is resolved: its message, and the places of its fields if they come from a file.
 struct solver_source {
   const SolverParameter& spec;
   const field_lines* lines = nullptr;
@@ -113,7 +113,7 @@ void check_counts(const solver_source& s) {
             std::string(field) + " is " + std::to_string(value) + ", it cannot be negative.");
 }
 
-/// Relative to the working directory, as Caffe reads it, or else beside the solver.
+/// Relative to the working directory, as in Caffe, or else to the solver's folder.
 std::filesystem::path find_file(const std::filesystem::path& name, const solver_source& s,
                                 const char* field, int index) {
   std::error_code ignored;
@@ -150,7 +150,7 @@ net_file inline_net(const ::caffe::NetParameter& spec, const solver_source& s, c
   return net;
 }
 
-/// Lowest first: the phase, what the net says of itself, what the solver says.
+/// In rising order of precedence: the phase, the net's own state, the solver's state.
 net_state merged_state(::caffe::Phase phase, const net_file& net,
                        const ::caffe::NetState* by_solver) {
   ::caffe::NetState state;
@@ -179,8 +179,8 @@ net_file train_net_of(const solver_source& s) {
 
 std::vector<net_file> test_nets_of(const solver_source& s, const net_file& train_net) {
   const auto& spec = s.spec;
-  const bool generic =
-      spec.has_net() || spec.has_net_param();  // also the test net of each further test_iter
+  // also the test net of each further test_iter
+  const bool generic = spec.has_net() || spec.has_net_param();
   const int named = spec.test_net_param_size() + spec.test_net_size();
   const int wanted = spec.test_iter_size();
   require(generic ? wanted >= named : wanted == named,
@@ -248,7 +248,7 @@ solver_file read_solver(const std::filesystem::path& path) {
   field_lines lines;
   parse_text(read_spec_text(path), path.string(), spec, lines);
   upgrade_solver(spec, {path.string(), line_of(lines, spec, "solver_type", -1)});
-  // As Caffe: snapshots are named after the solver unless told otherwise.
+  // As in Caffe, snapshots are named after the solver by default.
   std::error_code ignored;
   if (!spec.has_snapshot_prefix())
     spec.set_snapshot_prefix((path.parent_path() / path.stem()).string());
@@ -268,7 +268,7 @@ solver_file read_solver(const std::filesystem::path& path) {
   spec.clear_test_state();
   spec.clear_weights();  // the first node hands out the values
   *spec.mutable_train_net_param() = file.train_net.spec;
-  // A merged state would be merged again with the net's own, which repeats its stages.
+  // Merging a merged state with the net's own again would repeat the net's stages.
   spec.mutable_train_net_param()->clear_state();
   write_state(file.train_state, *spec.mutable_train_state());
   for (std::size_t i = 0; i < file.test_nets.size(); ++i) {

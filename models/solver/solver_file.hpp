@@ -13,7 +13,7 @@
 
 namespace poseidon {
 
-/// Of `poseidon { staleness: s }`.
+/// The largest s in `poseidon { staleness: s }`.
 inline constexpr std::uint32_t max_staleness = 100;
 
 struct solver_file {
@@ -23,10 +23,11 @@ struct solver_file {
   net_state train_state;
   std::vector<net_file> test_nets;
   std::vector<net_state> test_states;
-  std::vector<std::filesystem::path> weights;  ///< first values, each copied over those before
+  /// Files of first values; each is copied over the values of those before it.
+  std::vector<std::filesystem::path> weights;
 };
 
-/// "a.caffemodel, b.caffemodel" as two paths: how Caffe takes several files of weights in one word.
+/// "a.caffemodel, b.caffemodel" as two paths: Caffe accepts several files of weights in one word.
 [[nodiscard]] std::vector<std::filesystem::path> split_paths(const std::string& text);
 
 /// The names that Caffe gives to rules (`type`) and to learning-rate policies (`lr_policy`).
@@ -40,13 +41,13 @@ struct solver_file {
 ///          step without stepsize, test_iter and test nets that do not match, ...
 [[nodiscard]] solver_file read_solver(const std::filesystem::path& path);
 
-/// The same from a message instead of a file: what a joining node is told. Inline nets are taken as
-/// they are.
+/// Resolves a message instead of a file: the first node sends one to a joining node. Inline nets are used
+/// unchanged.
 [[nodiscard]] solver_file resolve_solver(const ::caffe::SolverParameter& spec,
                                          const spec_position& where);
 
 /// One message that needs no other file: nets inline, every state explicit. resolve_solver() of it
-/// gives an equal solver_file but for the places of the layers.
+/// gives an equal solver_file except for the places of the layers.
 [[nodiscard]] ::caffe::SolverParameter self_contained(const solver_file& file);
 
 [[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
@@ -55,11 +56,11 @@ struct solver_file {
 /// poly, sigmoid.
 [[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
 
-/// How many steps of `step` or `multistep` the rate of this iteration has behind it; 0 with other policies.
+/// The number of steps of `step` or `multistep` taken before this iteration; 0 with other policies.
 [[nodiscard]] std::uint64_t current_step(const ::caffe::SolverParameter& solver,
                                          std::uint64_t iteration);
 
-/// What a shard does to a chunk of parameter `p` in an iteration: the solver's rates times the parameter's own.
+/// The update of a chunk of parameter `p` in an iteration: the solver's rates times the parameter's own.
 [[nodiscard]] rule_step step_of(const ::caffe::SolverParameter& solver, const net_parameter& p,
                                 std::uint64_t iteration, float scale);
 

@@ -20,7 +20,7 @@ constexpr std::array<std::pair<const char*, rule_kind>, 6> rules{{{"SGD", rule_k
                                                                   {"AdaDelta", rule_kind::adadelta},
                                                                   {"Adam", rule_kind::adam}}};
 
-/// How many of the steps have been taken. Caffe takes at most one per iteration.
+/// The number of steps taken until now. Caffe takes at most one per iteration.
 int steps_taken(const ::caffe::SolverParameter& solver, std::int64_t iteration) {
   int steps = 0;
   std::int64_t from = -1;

@@ -1,8 +1,7 @@
 // models/solver/solver_rule.hpp
 //
-// What a shard does to a chunk of parameters once the gradients of a clock are summed: Caffe's
-// solver rules, in Caffe's order (divide, regularise, rule). The arithmetic itself belongs to the
-// device.
+// The update of a chunk of parameters after a clock's gradients have been summed: Caffe's solver rules in
+// Caffe's order (divide, regularise, rule). A device does the arithmetic.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -37,7 +36,7 @@ struct rule_step {
   return kind == rule_kind::adadelta || kind == rule_kind::adam ? 2 : 1;
 }
 
-/// What is left of a running statistic's value after so many passes, see net_parameter::keeps.
+/// The factor of a running statistic's old value after `passes` passes, see net_parameter::average_momentum.
 [[nodiscard]] inline float momentum_over(float momentum, std::uint64_t passes) {
   return static_cast<float>(std::pow(double{momentum}, static_cast<double>(passes)));
 }

@@ -1,6 +1,6 @@
 // models/spec/net_file.hpp
 //
-// A net specification as its file says it: parsed, upgraded to V2, every layer with its place in
+// A net specification as its file states it: parsed, upgraded to V2, every layer with its place in
 // the file. Reading never needs data or devices; net_builder.hpp resolves it for a phase.
 #pragma once
 #include "models/spec/spec_file.hpp"

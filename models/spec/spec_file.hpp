@@ -1,4 +1,4 @@
-// models/spec/spec_file.hpp - where in a file a word stands, and the error that says so.
+// models/spec/spec_file.hpp - a place in a file, and the error that names it.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -20,8 +20,8 @@ struct spec_error : std::invalid_argument {
   explicit spec_error(const std::string& text);
 };
 
-/// A layer type of Caffe's that something here has no rule or no kernel for yet: the file is right,
-/// we are not there. An unknown word is a plain spec_error.
+/// A layer type of Caffe's for which Poseidon has no rule or no kernel yet: the file is correct. An unknown word is a
+/// plain spec_error.
 struct unsupported_layer : spec_error {
   unsupported_layer(const spec_position& where, const std::string& text, std::string layer_type);
   std::string type;

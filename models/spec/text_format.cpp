@@ -55,8 +55,8 @@ void add_enum_words(const pb::Descriptor& type, const std::string& field,
   }
 }
 
-/// The parser does not say which message it was in, so these are the words of every field of that
-/// name.
+/// The parser does not report the message that it was in, so these are the words of every field of
+/// that name.
 std::vector<std::string> enum_words(const std::string& field) {
   std::vector<std::string> words;
   const auto* file = caffe::NetParameter::descriptor()->file();

@@ -1,4 +1,4 @@
-// models/spec/text_format.hpp - reads protobuf's text format and says where and how a file is wrong.
+// models/spec/text_format.hpp - reads protobuf's text format; errors name the place and the mistake.
 #pragma once
 #include "models/spec/spec_file.hpp"
 
@@ -22,7 +22,7 @@ using field_lines = google::protobuf::TextFormat::ParseInfoTree;
 void parse_text(std::string_view text, const std::string& file_name,
                 google::protobuf::Message& message, field_lines& lines);
 
-/// Line, from 1, of entry `index` of a field (-1: not repeated); 0 if it is not there.
+/// Line, from 1, of entry `index` of a field (-1: not repeated); 0 if the field is missing.
 [[nodiscard]] int line_of(const field_lines& lines, const google::protobuf::Message& message,
                           const char* field, int index);
 

@@ -63,7 +63,7 @@ const char* v2_type(V1LayerParameter::LayerType type) {
   return words.at(static_cast<std::size_t>(type));
 }
 
-/// data_param { scale crop_size ... } was where transform_param is now.
+/// Old files have scale, crop_size and so on in data_param; today they belong to transform_param.
 template <class Param>
 void move_transformation(Param& from, caffe::TransformationParameter& to) {
   if (from.has_scale()) to.set_scale(from.scale()), from.clear_scale();
@@ -90,8 +90,8 @@ bool has_transformation(const V1LayerParameter& layer) {
   }
 }
 
-/// Caffe touches every data layer of a net in which one has such a field; so the empty messages
-/// that it leaves behind are left here too.
+/// Caffe changes every data layer of a net in which one has such a field, and leaves empty messages
+/// behind; so does this function.
 void move_transformations(caffe::NetParameter& net) {
   bool any = false;
   for (const auto& layer : net.layers()) any = any || has_transformation(layer);
@@ -155,7 +155,7 @@ LayerParameter to_v2(const V1LayerParameter& v1) {
   return v2;
 }
 
-/// An `input` without any shape is what old weight files have; there it only has to go.
+/// Old weight files have an `input` without any shape; there it is only removed.
 void inputs_to_layer(caffe::NetParameter& net, std::vector<spec_position>& places,
                      const spec_position& place) {
   const bool has_shape = net.input_shape_size() > 0;
