@@ -1,5 +1,5 @@
-// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; shows
-// here the page of a node that runs elsewhere, and of a run that is over.
+// apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; serves on
+// this machine the page of a node that runs elsewhere, or of a finished run.
 #include "actors/telemetry/actor_graph.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
@@ -46,7 +46,7 @@ bool parsed(CLI::App& app, int argc, char** argv) {
   return true;
 }
 
-/// Where a page may be served that passes on what others have protected, or left to this machine's users.
+/// Checks the address at which a forwarded page is served: the original may be protected by a token or by its machine.
 host_port loopback(const std::string& text) {
   const auto at = parse_host_port(text);
   if (!is_loopback(at))
@@ -56,7 +56,7 @@ host_port loopback(const std::string& text) {
   return at;
 }
 
-/// Holds signals back that end the program. Before a server's thread is there, which would inherit none of it.
+/// Blocks the signals that end the program. Called before a server's thread starts, so that the thread inherits the mask.
 class until_interrupted {
  public:
   until_interrupted() {
@@ -90,7 +90,7 @@ int view(int argc, char** argv) {
   return 0;
 }
 
-/// The actors of a running node at this moment, as it tells them.
+/// The actors of a running node at this moment, as that node reports them.
 void draw_attached(const web::page_address& node, std::optional<std::uint32_t> worker,
                    const std::filesystem::path& output) {
   const auto query = worker ? "?node=" + std::to_string(*worker) : std::string();

@@ -1,4 +1,4 @@
-// apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. What it does: actors/node/node.hpp.
+// apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. The work is done in actors/node/node.hpp.
 #include "actors/node/run_node.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
@@ -20,7 +20,7 @@ namespace poseidon::app {
 
 namespace {
 
-/// What is left of a run whose kernels sleep: no data, no tests, no files.
+/// Reduces a run to what sleeping kernels need: no data, no tests, no files.
 void make_replay(solver_file& solver, const node_options& o) {
   auto& spec = solver.spec;
   auto& scales = *spec.mutable_poseidon()->mutable_replay();
@@ -44,7 +44,7 @@ run_definition read_run(const node_options& o) {
   if (!o.replay.empty()) make_replay(run.solver, o);
   if (o.synthetic || !o.replay.empty()) {
     run.solver.spec.mutable_poseidon()->set_synthetic(o.synthetic.value_or(""));
-    run.solver.spec.set_base_lr(0);  // noise teaches nothing, and could make the loss infinite
+    run.solver.spec.set_base_lr(0);  // training on noise could make the loss infinite
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
   if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
@@ -55,7 +55,7 @@ run_definition read_run(const node_options& o) {
   return run;
 }
 
-/// Where the state says, as in Caffe; or in the state's own folder, if both have been moved.
+/// The path that the state names, as in Caffe; or the same name in the state's folder, if both files have been moved.
 std::filesystem::path weights_beside(const std::filesystem::path& state,
                                      const std::filesystem::path& named) {
   std::error_code ignored;
@@ -64,7 +64,7 @@ std::filesystem::path weights_beside(const std::filesystem::path& state,
   return moved && std::filesystem::exists(beside, ignored) ? beside : named;
 }
 
-/// What is known of the rate of a node's links together.
+/// The known rate of all links of a node together.
 double node_mbit_s(const node_options& o) {
   if (o.link_rate_mbit_s > 0) return o.link_rate_mbit_s;
   const bool budget =
@@ -170,14 +170,14 @@ int train_verb(int argc, char** argv) {
   node_result result;
   try {
     result = train(*options, display, signals);
-  } catch (const std::exception& e) {  // a bad file, most of all
+  } catch (const std::exception& e) {  // usually a bad file
     result = {exit_code_of(e), e.what(), nullptr};
   }
   display->ended(result.exit_code, result.error);
   return result.exit_code;
 }
 
-/// Verbs come first, as with Caffe's tool; without one, train.
+/// The verb is the first argument, as with Caffe's tool; the default is train.
 int run(int argc, char** argv) {
   const std::string verb = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
   if (verb.empty()) return train_verb(argc, argv);

@@ -2,9 +2,9 @@
 //
 //   poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE] [--nhwc]]
 //
-// With --gpu the layers and the solvers are computed by GPU N in strict float32, which the plug-in of FILE brings or,
-// without one, libposeidon_gpu.so beside the program; with --nhwc images are NHWC on it. Cases about files are left out
-// then, for no device sees them.
+// With --gpu, GPU N computes the layers and the solvers in strict float32 through the plug-in FILE, by default
+// libposeidon_gpu.so in the program's folder; with --nhwc images are NHWC on it. Cases about files are then left out,
+// because they use no device.
 // One line per failing case, the skipped ones counted by layer type, and at the end, alone on a
 // line, "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
 #include "apps/oracle/cases.hpp"
@@ -57,7 +57,7 @@ struct tally {
   }
 };
 
-/// Returns  false for wrong use, after saying so.
+/// Returns  false for wrong use, after printing what is wrong.
 bool read_options(int argc, char** argv, options& to) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   poseidon::oracle::device_maker make;
   try {
     make = maker_of(o);
-    (void)make();  // what is missing is said once
+    (void)make();  // a missing GPU is reported once
   } catch (const std::exception& e) {
     return std::cerr << e.what() << "\n", 2;
   }
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     for (const auto& [part, run] : parts) {
       if (!is_wanted(o, part) && o.only.rfind(part, 0) != 0) continue;
       if (o.gpu && part != "layers/" && part != "solvers/") continue;
-      // Cases are run from their own folder; the next one starts here again.
+      // A case runs in its own folder; the next one starts in this folder again.
       const auto here = fs::current_path();
       const auto results = run(fs::absolute(folder));
       fs::current_path(here);

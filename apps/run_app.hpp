@@ -1,4 +1,4 @@
-// apps/run_app.hpp - what every program's main() does with an exception: one line, and an exit code.
+// apps/run_app.hpp - how every program ends after an exception: one line and an exit code.
 #pragma once
 #include <cstdio>
 #include <exception>
@@ -6,13 +6,13 @@
 
 namespace poseidon::app {
 
-/// Wrong use and bad files 2, whatever else 1.
+/// 2 for wrong use and bad files, 1 for everything else.
 [[nodiscard]] inline int exit_code_of(const std::exception& e) {
   return dynamic_cast<const std::invalid_argument*>(&e) != nullptr ? 2 : 1;
 }
 
-/// Runs `run(argc, argv)`. Wrong use and bad files (std::invalid_argument, spec_error) end with 2,
-/// whatever else with 1, each after one line on standard error.
+/// Runs `run(argc, argv)`. Wrong use and bad files (std::invalid_argument, spec_error) give exit code 2, all other
+/// exceptions 1; each prints one line on standard error.
 template <class Run>
 int run_app(int argc, char** argv, Run run) {
   try {

@@ -1,13 +1,13 @@
 // data/leveldb_file.hpp
 //
-// Reads a LevelDB, Caffe's default backend, without taking it from others. LevelDB allows one
-// process per database and writes into its folder even to read. So a view is opened instead: a
-// folder of its own under the system's temporary one, with links to the tables, which LevelDB never
-// changes, and copies of the small files that it does. Any number of nodes may read one database,
-// from a disk that is read-only too; nobody may write meanwhile.
+// Reads a LevelDB, Caffe's default backend, without locking others out. LevelDB allows one process per
+// database and writes into its folder even when it only reads. So a view is opened instead: a folder
+// under the system's temporary one with links to the tables, which LevelDB never changes, and copies of
+// the small files that it does change. Any number of nodes may read one database at the same time, also
+// from a read-only disk; no process may write to it meanwhile.
 //
-// LevelDB does not know how many records it has: opening reads the whole database once. For large
-// sets convert it to an LMDB, which opens at once (poseidon-data convert db).
+// LevelDB does not store its number of records: opening reads the whole database once. Convert large
+// sets to an LMDB, which opens quickly (poseidon-data convert db).
 #pragma once
 #include "data/opening.hpp"
 
@@ -23,7 +23,7 @@ class DB;
 
 namespace poseidon {
 
-/// A folder that goes when its owner does.
+/// A folder that its owner's destructor removes.
 class leveldb_view {
  public:
   explicit leveldb_view(const std::filesystem::path& database);
@@ -45,7 +45,9 @@ class leveldb_file {
   ~leveldb_file();
 
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
-  [[nodiscard]] const std::string& key(std::size_t n) const { return keys_[n]; }  ///< they rise
+  [[nodiscard]] const std::string& key(std::size_t n) const {
+    return keys_[n];
+  }  ///< in rising order
   /// Overwrites `value` with the n-th record.   Errors   std::runtime_error: damaged.
   void read(std::size_t n, std::vector<std::uint8_t>& value) const;
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

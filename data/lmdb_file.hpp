@@ -2,10 +2,10 @@
 //
 // Reads an LMDB database without trusting it. liblmdb follows the offsets and page numbers that it
 // finds in the file, so a flipped bit or a lost tail ends the process (SIGSEGV, SIGBUS, assert).
-// This walks the same B+tree once, checks every step against the bytes that are really there, and
-// keeps an index: record n in key order is then two additions away, from any thread.
+// This class walks the same B+tree once, checks every step against the bytes of the file, and keeps an
+// index: any thread then finds record n in key order by two additions.
 //
-// Reads the file as a snapshot, like liblmdb with MDB_RDONLY | MDB_NOLOCK: nobody may write
+// Reads the file as a snapshot, like liblmdb with MDB_RDONLY | MDB_NOLOCK: no process may write to it
 // meanwhile. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
 #pragma once
 #include "data/mapped_file.hpp"
@@ -29,8 +29,7 @@ class lmdb_file {
  public:
   /// `path` is a folder with data.mdb, or the file itself (MDB_NOSUBDIR).
   /// Cost     touches every leaf page once; 24 bytes of index per record.
-  /// Errors   std::runtime_error naming the file, the page and both values: missing, truncated, not
-  /// an
+  /// Errors   std::runtime_error naming the file, the page and both values: missing, truncated, not an
   ///          LMDB, corrupt.
   explicit lmdb_file(const std::filesystem::path& path, const opening_progress& progress = {});
 

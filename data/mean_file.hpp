@@ -15,8 +15,8 @@ struct mean_image {
   std::vector<float> values;
 };
 
-/// Errors   std::runtime_error: missing, not a BlobProto, values that its shape does not account
-/// for.
+/// Errors   std::runtime_error: missing, not a BlobProto, a number of values that does not fit its
+/// shape.
 [[nodiscard]] mean_image read_mean(const std::filesystem::path& path);
 
 /// Written aside and renamed. Errors   as models/files/atomic_file.hpp's.
@@ -25,8 +25,8 @@ void write_mean(const std::filesystem::path& path, const mean_image& mean);
 /// The mean of each channel, for mean_value.
 [[nodiscard]] std::vector<double> channel_means(const mean_image& mean);
 
-/// What Caffe's compute_image_mean finds, but summed in double precision.
-/// `progress` is called after each image with how many are done. Errors   as image_store::get.
+/// The mean that Caffe's compute_image_mean computes, but summed in double precision.
+/// `progress` is called after each image with the number done. Errors   as image_store::get.
 [[nodiscard]] mean_image mean_of(const image_store& images,
                                  const std::function<void(std::uint64_t)>& progress = {});
 

@@ -1,7 +1,7 @@
 // data/parts.hpp
 //
-// Cuts what nets train on into parts, one for each node's own disk, and puts parts together again: databases record
-// by record as they are, whatever is in them, and lists of files line by line. Part k of "x" is called "x_k", as in
+// Cuts training data into parts, one for each node's own disk, and joins parts again: databases record by record, without
+// looking into the records, and lists of files line by line. Part k of "x" is called "x_k", as in
 // Petuum's partition_data.
 #pragma once
 #include "data/database.hpp"
@@ -21,9 +21,10 @@ enum class part_order {
 struct partition_options {
   std::uint64_t parts = 2;
   part_order order = part_order::round_robin;
-  std::uint64_t block = 1;                      ///< records that stay together, round_robin only
-  bool replace = false;                         ///< parts that are there already
-  std::function<void(std::uint64_t)> progress;  ///< now and then, with the records done
+  std::uint64_t block = 1;  ///< records that stay together, round_robin only
+  bool replace = false;     ///< whether existing parts are replaced
+  std::function<void(std::uint64_t)>
+      progress;  ///< called from time to time with the number of records done
 };
 
 [[nodiscard]] std::filesystem::path part_path(const std::filesystem::path& prefix,
@@ -33,7 +34,7 @@ struct partition_options {
 [[nodiscard]] std::uint64_t part_of(std::uint64_t n, std::uint64_t records,
                                     const partition_options& options);
 
-/// Each record goes to exactly one part, with its key; a part has them in the order in which the database has.
+/// Each record goes to exactly one part, with its key; a part keeps the order of the database.
 /// Writes   part_path(prefix, 0 ... parts - 1), of the same kind: all of them or none.
 /// Errors   std::runtime_error: a part without records, a part that exists, disk full, a damaged record.
 /// Returns  the number of records by part.
@@ -41,12 +42,12 @@ std::vector<std::uint64_t> partition_database(const record_reader& from,
                                               const std::filesystem::path& prefix,
                                               const partition_options& options);
 
-/// The same for the lines of a text file; empty ones are left out.
+/// Cuts a text file by lines; empty lines are left out.
 std::vector<std::uint64_t> partition_list(const std::filesystem::path& list,
                                           const std::filesystem::path& prefix,
                                           const partition_options& options);
 
-/// All records of all parts in the order of their keys: what partition_database() took apart.
+/// Joins the parts that partition_database() made: all records in the order of their keys.
 /// Writes   `out`, all or nothing.
 /// Errors   std::runtime_error: a key that two parts have; as above.
 /// Returns  the number of records.

@@ -24,10 +24,10 @@ struct picture {
 };
 
 enum class picture_kind { jpeg, png, pnm };
-/// By the first bytes; nothing for what is none of them.
+/// The kind by the first bytes; nothing for other files.
 [[nodiscard]] std::optional<picture_kind> kind_of_picture(std::span<const std::uint8_t> file);
 
-/// Errors   std::runtime_error: of no kind that is read, damaged, cut short, 16 bits per value
+/// Errors   std::runtime_error: of an unknown kind, damaged, cut short, 16 bits per value
 ///          where they have to be kept, more than 2^27 pixels.
 [[nodiscard]] picture decode_picture(std::span<const std::uint8_t> file, picture_colour colour);
 

@@ -1,4 +1,4 @@
-// data/record_writer.hpp - what makes a new database of records, all or nothing.
+// data/record_writer.hpp - writes a new database of records, all or nothing.
 #pragma once
 #include <filesystem>
 #include <string_view>
@@ -11,9 +11,9 @@ class record_writer {
   /// Keys must rise. Errors   std::runtime_error naming folder, records written and the cause (disk
   /// full).
   virtual void put(std::string_view key, std::string_view value) = 0;
-  /// Syncs everything to disk, so that nothing is left that a full disk could refuse. Then finish().
+  /// Syncs everything to disk: afterwards a full disk cannot fail any more. Then finish().
   virtual void seal() = 0;
-  /// Seals the database if that has not been done, and gives it its name.
+  /// Seals the database if necessary, and gives it its name.
   virtual void finish() = 0;
 };
 

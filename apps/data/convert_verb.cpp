@@ -43,13 +43,13 @@ image_list_options list_of(const convert_words& w) {
   if (w.shuffle) list.order_seed = w.seed;
   list.compare_files = w.encoded || !w.encode_type.empty();
   list.may_skip = !w.strict;
-  // Caffe puts ROOT and path together as they are, which surprises whoever forgets the slash.
+  // Caffe joins ROOT and path without a slash, which surprises users who forget it.
   if (!list.root.empty() && fs::is_directory(list.root))
     list.root = (fs::path(list.root) / "").string();
   return list;
 }
 
-/// Returns how many were left out.
+/// Returns the number of images left out.
 std::uint64_t convert_to(const image_store& images, const fs::path& out, convert_options options,
                          reporter& report) {
   progress shown(report, "convert", out.string(), images.size());
@@ -83,7 +83,7 @@ int convert_folder(const convert_words& w, reporter& report) {
   const auto found = open_image_folder(w.source, list_of(w));
   std::string names;
   for (const auto& name : found.classes) names += name + "\n";
-  std::unique_ptr<new_file> file;  // before anything long begins
+  std::unique_ptr<new_file> file;  // opened before any long work begins
   if (!w.class_names.empty()) file = std::make_unique<new_file>(w.class_names, w.force);
   const int code = convert_files(*found.images, w, report);
   if (file != nullptr) {
@@ -98,7 +98,7 @@ int convert_folder(const convert_words& w, reporter& report) {
   return code;
 }
 
-/// A folder of pictures, or the list that `images` once took alone.
+/// A folder of pictures or a list of images.
 int convert_images(const convert_words& w, reporter& report) {
   if (fs::is_directory(w.source)) return convert_folder(w, report);
   return convert_files(*open_image_list(w.source, list_of(w)), w, report);

@@ -54,8 +54,8 @@ share share_of(const std::string& text) {
                            ": expected K/N, with K from 0 to N - 1: the first of four is 0/4.");
 }
 
-/// Batches [first, last) of all, and how many rows of them count: at the end of the data a batch goes on with the first
-/// record, and only --batches asks for that.
+/// Batches [first, last), and the number of their rows that count: the last batch continues with the first record of the
+/// data, and those rows count only with --batches.
 struct extent {
   std::uint64_t first = 0, last = 0, rows = 0;
 };

@@ -1,4 +1,4 @@
-// apps/data/facts.hpp - what `info` has found out about a file, as text for people or as JSON.
+// apps/data/facts.hpp - the results of `info` about a file, as text for people or as JSON.
 #pragma once
 #include "apps/terminal/json_event.hpp"
 #include "models/shape.hpp"
@@ -25,7 +25,7 @@ struct fact {
       : text(std::move(in_words)), json(std::move(in_json)) {}
 };
 
-/// Bytes as people say them; JSON has the number.
+/// Bytes with a unit for people; JSON has the number.
 [[nodiscard]] fact bytes_fact(std::uint64_t bytes);
 
 class facts {
@@ -33,7 +33,7 @@ class facts {
   facts(std::string file, std::string kind) : file_(std::move(file)), kind_(std::move(kind)) {}
 
   void add(const std::string& name, const fact& value) { facts_.emplace_back(name, value); }
-  /// For programs alone.
+  /// Only in JSON.
   void add_field(const std::string& name, const fact& value) { fields_.emplace_back(name, value); }
   /// Rows have a value for each column.
   void add_table(const std::string& name, std::vector<std::string> columns,

@@ -18,7 +18,7 @@ namespace poseidon::app {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t piece_values = 1 << 18;  // 1 MiB of values is written at once
+constexpr std::uint64_t piece_values = 1 << 18;  // values are written in pieces of 1 MiB
 
 class database_features final : public feature_writer {
  public:
@@ -65,7 +65,7 @@ std::string_view view_of(const std::string& text) {
   return text;
 }
 
-/// A file that grows by pieces of what waits.
+/// A file that is written in pieces.
 template <class Waiting>
 class features_in_pieces : public feature_writer {
  public:
@@ -115,7 +115,7 @@ class csv_features final : public features_in_pieces<std::string> {
   }
 };
 
-/// Beside its target while it grows; the library writes it, so only its name is ours to give.
+/// HDF5 writes the file itself: it is filled under a temporary name in the target's folder and then renamed.
 class hdf5_features final : public feature_writer {
  public:
   explicit hdf5_features(const feature_target& target)
@@ -145,7 +145,7 @@ class hdf5_features final : public feature_writer {
     waiting_.clear();
     labels_.clear();
   }
-  new_file aside_;  // takes the place, and clears it if this comes to nothing
+  new_file aside_;  // reserves the temporary name, and removes the file after a failure
   std::unique_ptr<hdf5_appender> file_;
   shape row_;
   std::vector<float> waiting_, labels_;

@@ -1,4 +1,4 @@
-// apps/data/feature_writer.hpp - where features go: a database as Caffe's extract_features writes, or an array.
+// apps/data/feature_writer.hpp - writes features: a database as Caffe's extract_features makes, or an array.
 #pragma once
 #include "models/shape.hpp"
 
@@ -11,20 +11,21 @@
 
 namespace poseidon::app {
 
-/// The features of one blob, row by row. Nothing is at the place before finish().
+/// Writes the features of one blob row by row. The target appears in finish().
 class feature_writer {
  public:
   virtual ~feature_writer() = default;
   /// `values`: one row. `label` of its image; 0 where there is none.
   virtual void add(std::span<const float> values, std::int32_t label) = 0;
-  virtual void seal() = 0;  ///< all to disk: after it nothing is left that a full disk could refuse
+  virtual void
+  seal() = 0;  ///< writes everything to disk: afterwards a full disk cannot fail any more
   virtual void finish() = 0;  ///< gives it its name
 };
 
 struct feature_target {
   std::string format;  ///< one of feature_formats()
   std::filesystem::path path;
-  shape row;                ///< of one image
+  shape row;                ///< shape of one image's features
   std::uint64_t first = 0;  ///< number of the first row over all parts
   std::uint64_t rows = 0;
   bool replace = false;
@@ -32,7 +33,7 @@ struct feature_target {
 
 /// lmdb, leveldb: a Datum of channels, height, width and float_data for each row, under its number in ten digits, as
 /// Caffe writes, and with the image's label, as Petuum's Caffe does. npy: float32 [rows, row...], NumPy's format.
-/// hdf5: the same as dataset "features", and "label". csv: a line for each row, its label first.
+/// hdf5: datasets "features" (the same array) and "label". csv: a line for each row, its label first.
 [[nodiscard]] const std::vector<std::string>& feature_formats();
 
 /// Errors   std::runtime_error: something is there and `replace` is false, or what the system said.

@@ -1,5 +1,5 @@
-// apps/data/info.hpp - what is in a file, by kind. Each function reads the whole of it, so that it also says whether
-// all of it can be read, and throws std::exception with file and reason if not.
+// apps/data/info.hpp - describes a file by its kind. Each function reads the whole file, and so finds damage, too; it
+// then throws std::exception with file and reason.
 #pragma once
 #include "apps/data/facts.hpp"
 #include "data/opening.hpp"
@@ -12,9 +12,9 @@
 namespace poseidon::app {
 
 struct info_options {
-  bool quick = false;               ///< databases: only the first record
-  std::optional<shape> input;       ///< of an image, for nets whose data are not here
-  std::filesystem::path data_root;  ///< where relative sources of nets start
+  bool quick = false;          ///< databases: only the first record
+  std::optional<shape> input;  ///< shape of an image, for nets whose data are not on this machine
+  std::filesystem::path data_root;  ///< folder from which relative sources of nets start
   opening_progress opening, progress;
 };
 
@@ -35,8 +35,8 @@ struct info_options {
 // info_text.cpp: net, solver, profile, routes, list of images.
 [[nodiscard]] facts text_facts(const std::filesystem::path& path, const info_options& options);
 
-/// Finds out which it is by what is in it, not by its name.
-/// Errors   std::runtime_error: nothing there, empty, of no kind that is known (with the kinds that are).
+/// Recognises the kind by the content, not by the name.
+/// Errors   std::runtime_error: missing, empty, or of an unknown kind (the known kinds are listed).
 [[nodiscard]] facts facts_of(const std::filesystem::path& path, const info_options& options);
 
 }  // namespace poseidon::app

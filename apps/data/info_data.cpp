@@ -25,7 +25,7 @@ std::uint64_t bytes_on_disk(const fs::path& path) {
   return bytes;
 }
 
-/// How many images there are of each label, and what they are.
+/// The number of images of each label, and their shapes and encodings.
 struct image_counts {
   std::map<std::int32_t, std::uint64_t> labels;
   std::uint64_t encoded = 0, floats = 0, other_shapes = 0;
@@ -48,7 +48,7 @@ image_counts count_images(const image_store& images, const info_options& options
 
 fact share_of(std::uint64_t some, std::uint64_t all) {
   if (some == 0 || some == all) return some != 0;
-  // some are: whoever reads them has to be able to decode
+  // at least one record is encoded, so readers need a decoder
   return {std::to_string(some) + " of " + std::to_string(all), "true"};
 }
 
@@ -168,7 +168,7 @@ facts array_facts(const fs::path& path) {
 }
 
 namespace {
-/// `depth`: groups may contain each other.
+/// `depth` limits the recursion, because groups may contain each other.
 void add_datasets(const hdf5_reader& file, const std::string& group, int depth,
                   std::vector<std::vector<fact>>& rows) {
   constexpr int deepest = 16;

@@ -20,12 +20,12 @@ namespace poseidon::app {
 namespace {
 namespace fs = std::filesystem;
 
-/// Values of a blob, whichever of its four lists they are in.
+/// The number of values of a blob, from whichever of its four lists holds them.
 std::uint64_t values_of(const ::caffe::BlobProto& blob) {
   return static_cast<std::uint64_t>(blob.data_size() + blob.double_data_size());
 }
 
-/// Bad values that a net would hand on to everything.
+/// Counts values that are not finite, which would spread through the whole net.
 std::uint64_t nonfinite(const ::caffe::BlobProto& blob) {
   const auto bad = [](double v) { return !std::isfinite(v); };
   return static_cast<std::uint64_t>(
@@ -35,8 +35,8 @@ std::uint64_t nonfinite(const ::caffe::BlobProto& blob) {
 
 using google::protobuf::internal::WireFormatLite;
 
-/// Which of Caffe's messages with files a file is, by its outermost fields alone: parsing it as the wrong one would
-/// copy hundreds of megabytes as fields that nobody knows.
+/// Recognises which of Caffe's messages a file holds by its outermost fields alone: parsing it as the wrong message would
+/// copy hundreds of megabytes of unknown fields.
 enum class message_kind { none, net_v1, net_v2, state, blob };
 
 /// Numbers and wire types of the outermost fields; empty for what is no protobuf message.
@@ -176,7 +176,7 @@ facts message_facts(const fs::path& path) {
   if (kind == message_kind::net_v1 || kind == message_kind::net_v2) return weights_facts(path);
   if (kind == message_kind::state) return state_facts(path);
   if (kind == message_kind::blob) return blob_facts(path);
-  // Damaged perhaps. What its name says it is knows best what is wrong with it.
+  // The file may be damaged. The reader of the kind that its name suggests gives the best error.
   const auto ending = path.extension().string();
   if (ending == ".caffemodel") return weights_facts(path);
   if (ending == ".solverstate") return state_facts(path);

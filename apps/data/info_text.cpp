@@ -19,7 +19,7 @@ namespace poseidon::app {
 namespace {
 namespace fs = std::filesystem;
 
-/// Where what begins at `at` ends: a comment at its line's end, a quoted text behind its quote.
+/// The end of the token that begins at `at`: of a comment, the end of its line; of a quoted text, the place behind its quote.
 std::size_t skip(const std::string& text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size() && text[at] != '\n'; ++at) {
@@ -32,7 +32,7 @@ std::size_t skip(const std::string& text, std::size_t at) {
   return at;
 }
 
-/// Names of the fields of a text message that are in no braces: what kind of message it is, even where it has mistakes.
+/// Names of a text message's outermost fields, which tell its kind even if it has mistakes.
 std::set<std::string> outer_fields(const std::string& text) {
   std::set<std::string> names;
   int depth = 0;
@@ -86,7 +86,7 @@ void add_resolved(facts& to, const net& n, const std::string& phase) {
                {"layer", "type", "bottoms", "tops", "top shapes", "parameters"}, std::move(rows));
 }
 
-/// As the file has them, where shapes are not known.
+/// The layers as the file lists them, for nets whose shapes are unknown.
 void add_unresolved(facts& to, const net_file& file) {
   std::vector<std::vector<fact>> rows;
   for (const auto& layer : file.spec.layer())

@@ -1,4 +1,4 @@
-// apps/data/info_verb.cpp - poseidon-data info: what any file is, by its content.
+// apps/data/info_verb.cpp - poseidon-data info: describes any file by its content.
 #include "actors/run/opening_task.hpp"
 #include "apps/data/info.hpp"
 #include "apps/data/npy_file.hpp"
@@ -37,7 +37,7 @@ std::string first_bytes(const fs::path& path) {
   return bytes;
 }
 
-/// No control characters but those that lines are made of. Bytes above 127 may be UTF-8.
+/// Text has no control characters except those that separate lines. Bytes above 127 may be UTF-8.
 bool is_text(const std::string& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) {
     return c >= 0x20 || c == '\n' || c == '\r' || c == '\t' || c == '\f';
@@ -50,9 +50,9 @@ int print_info(const info_words& w, reporter& report) {
   if (!w.input.empty()) options.input = parse_sample_shape(w.input);
   options.data_root = w.data_root;
   options.opening = show_opening(report.tasks(), w.source);
-  std::unique_ptr<progress> shown;  // its bar goes before the facts are told
+  std::unique_ptr<progress> shown;  // its bar is removed before the facts are printed
   options.progress = [&](std::uint64_t done, std::uint64_t all) {
-    options.opening = nullptr;  // that is over, and its bar goes
+    options.opening = nullptr;  // the file has been opened: remove the bar
     if (!shown) shown = std::make_unique<progress>(report, "reading", w.source, all);
     shown->at(done);
   };

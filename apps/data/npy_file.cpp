@@ -23,7 +23,7 @@ std::string dictionary_of(const shape& extents) {
   throw std::runtime_error(path.string() + ": " + text);
 }
 
-/// What follows 'key': in the dictionary.
+/// The text that follows 'key': in the dictionary.
 std::string after(const std::string& text, const std::string& key,
                   const std::filesystem::path& path) {
   const auto at = text.find("'" + key + "':");

@@ -8,7 +8,7 @@
 
 namespace poseidon::app {
 
-/// What stands before the values: magic, version 1.0, a dictionary, padded to a multiple of 64 bytes.
+/// The header: magic, version 1.0, a dictionary, padded to a multiple of 64 bytes.
 /// Source   NumPy's documentation, numpy.lib.format.
 [[nodiscard]] std::string npy_header(const shape& extents);
 
@@ -21,7 +21,7 @@ struct npy_file {
 
 [[nodiscard]] bool is_npy(const std::filesystem::path& path);
 
-/// Errors   std::runtime_error: not of this format, a damaged header, another size than shape and kind say.
+/// Errors   std::runtime_error: not of this format, a damaged header, a size that does not fit shape and kind.
 [[nodiscard]] npy_file read_npy_header(const std::filesystem::path& path);
 
 }  // namespace poseidon::app

@@ -1,4 +1,4 @@
-// apps/data/parts_verbs.cpp - poseidon-data partition and merge: parts for nodes, and parts together again.
+// apps/data/parts_verbs.cpp - poseidon-data partition and merge: cuts data into parts for nodes, and joins parts.
 #include "actors/run/opening_task.hpp"
 #include "apps/data/feature_writer.hpp"
 #include "apps/data/progress.hpp"

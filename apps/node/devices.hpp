@@ -1,4 +1,4 @@
-// apps/node/devices.hpp - what poseidon-node's verbs share in reading their command lines.
+// apps/node/devices.hpp - command line options that poseidon-node's verbs share.
 #pragma once
 #include "models/device/device.hpp"
 
@@ -19,7 +19,7 @@ inline constexpr const char* devices_help =
     "cpu (chooses), or cpu:R for R replicas that split the batch, or GPUs by number, as in 0,1: a "
     "replica on each";
 
-/// GPUs of this machine. `logical`: how many devices they are to look like; 0: as many as they are.
+/// GPUs of this machine. `logical`: number of devices to show; 0: the number of GPUs.
 struct gpu_request {
   std::vector<int> ordinals;
   std::uint32_t logical = 0;
@@ -30,15 +30,15 @@ struct gpu_request {
   std::string text;  ///< as the user wrote it
 };
 
-/// --devices, the options that belong to GPUs, and who feeds them.
+/// --devices, the options for GPUs, and the number of reading threads.
 struct device_words {
   std::string devices = "cpu";
   std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
-/// Adds them to `app`; `also` goes on where the help of --devices ends.
+/// Adds these options to `app`; `also` is appended to the help of --devices.
 void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
-/// The GPUs that are asked for; nothing for other devices.
+/// The requested GPUs; nothing for other devices.
 /// Errors   spec_error: an option of GPUs without any, fewer logical devices than GPUs, and parse_gpus()'s.
 [[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
 

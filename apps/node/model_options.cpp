@@ -15,7 +15,7 @@ bool has_input(const net_file& file) {
                      [](const auto& l) { return l.type() == "Input"; });
 }
 
-/// A deploy net names no fillers, and zeros all through it would be computed faster than any real values.
+/// A deploy net names no fillers, and zeros are computed faster than real values.
 void fill_weights(net_file& file) {
   for (auto& layer : *file.spec.mutable_layer()) {
     if ((layer.type() == "Convolution" || layer.type() == "Deconvolution") &&
@@ -43,7 +43,7 @@ run_definition model_spec(const model_options& o, ::caffe::Phase phase) {
   if (o.weights.empty()) fill_weights(run.solver.train_net);
   if (o.synthetic)
     run.solver.spec.mutable_poseidon()->set_synthetic(*o.synthetic);
-  else if (has_input(run.solver.train_net))  // nothing else feeds them here
+  else if (has_input(run.solver.train_net))  // there is no other input
     run.solver.spec.mutable_poseidon()->set_synthetic("");
   return run;
 }

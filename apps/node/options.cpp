@@ -103,7 +103,7 @@ void check(const node_options& o) {
         "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
 }
 
-/// One scale for the whole cluster: the first node's, which travels to the others.
+/// The whole cluster has one scale: the first node's, which it sends to the others.
 void check_scales(const node_options& o, bool given) {
   if (!given) return;
   if (o.replay.empty())

@@ -39,8 +39,8 @@ struct node_options {
 
 inline constexpr const char* default_page = "127.0.0.1:7680";
 
-/// What the arguments say, checked against each other; the token file is read. Empty after --help and
-/// --version, which have been printed.
+/// Parses the arguments, checks them against each other and reads the token file. Empty after --help and --version,
+/// which have been printed.
 /// Errors   std::invalid_argument with one line.
 [[nodiscard]] std::optional<node_options> parse_options(int argc, char** argv);
 

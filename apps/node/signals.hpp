@@ -7,8 +7,8 @@
 
 namespace poseidon::app {
 
-/// Waits for signals in a thread of its own and tells the first one; a second one ends the process at once.
-/// Every later thread inherits the mask, so it must be constructed before the first of them.
+/// Waits for signals in its own thread and reports the first one; a second one ends the process immediately.
+/// Construct it before any other thread, because threads inherit the signal mask.
 class signal_thread {
  public:
   signal_thread() {
@@ -16,7 +16,7 @@ class signal_thread {
     for (const int s : {SIGINT, SIGTERM, end_signal}) sigaddset(&set_, s);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
-    // a file that may not grow is an error of its write, like a full disk
+    // a limit on file sizes becomes an error of the write, like a full disk
     std::signal(SIGXFSZ, SIG_IGN);
   }
   ~signal_thread() {
@@ -27,7 +27,7 @@ class signal_thread {
   signal_thread(const signal_thread&) = delete;
   signal_thread& operator=(const signal_thread&) = delete;
 
-  /// `before_exit`, by the second signal, must not wait for anybody.
+  /// `before_exit` is called on the second signal and must not wait for another thread.
   void run(std::function<void(int)> tell, std::function<void()> before_exit) {
     thread_ = std::thread([this, tell = std::move(tell), before_exit = std::move(before_exit)] {
       for (int seen = 0;; ++seen) {

@@ -1,4 +1,4 @@
-// apps/node/status_verb.cpp - poseidon-node status: how a run goes, asked from outside.
+// apps/node/status_verb.cpp - poseidon-node status: prints the state of a running node.
 #include "apps/node/options.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"

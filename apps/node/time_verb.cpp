@@ -123,8 +123,8 @@ double peak_megabytes() {
   return static_cast<double>(use.ru_maxrss) / 1024;
 }
 
-/// `wall`: seconds of all iterations. `waiting`: likewise with a wait behind each layer, as those of the table are; 0
-/// where nobody waits.
+/// `wall`: seconds of all iterations. `waiting`: seconds with a wait after each layer, as in the table; 0 if the device
+/// needs no wait.
 void report(reporter& out, const bare_run& run, std::uint64_t iterations, double wall,
             double waiting) {
   const auto& net = run.compiled().train;
@@ -194,7 +194,7 @@ void write_profile(const time_options& o, profile p, reporter& out) {
   out.event(json_event("profile").text("path", o.profile_out).count("batch", p.batch));
 }
 
-/// Replicas work side by side: the times of one are those of the node for the whole batch.
+/// Replicas run in parallel: the times of one replica are the node's times for the whole batch.
 profile measured_profile(const bare_run& run, std::uint64_t iterations) {
   const auto& net = run.compiled().train;
   profile p;

@@ -1,4 +1,4 @@
-// apps/node/verbs.hpp - what poseidon-node does besides training: Caffe's other verbs.
+// apps/node/verbs.hpp - poseidon-node's verbs besides train: Caffe's other verbs.
 #pragma once
 #include "apps/bare/bare_run.hpp"
 #include "apps/node/devices.hpp"
@@ -15,7 +15,7 @@ int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);
 int status_verb(int argc, char** argv);
 
-/// One net as a run of its own: what `test` and `time` work on.
+/// A run of one net, for `test` and `time`.
 struct model_options {
   std::string model, weights, data_root, stages;
   std::optional<std::string> synthetic;
@@ -26,10 +26,10 @@ struct model_options {
 };
 [[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase,
                                       const task_display& display);
-/// What the user is to know of the run before it begins.
+/// Prints the warnings and remarks about the run before it begins.
 void say_first(const bare_run& run, reporter& out);
 
-/// The same net with its shapes, but nothing compiled and no data opened that --synthetic can stand for.
+/// The net of make_model_run() with its shapes, without compiling it or opening data that --synthetic replaces.
 [[nodiscard]] net make_model_net(const model_options& o, ::caffe::Phase phase);
 
 }  // namespace poseidon::app
