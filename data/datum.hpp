@@ -1,4 +1,4 @@
-// data/datum.hpp - Caffe's Datum, read in place: bytes stay where they are.
+// data/datum.hpp - reads Caffe's Datum in place, without copying its bytes.
 #pragma once
 #include "data/picture.hpp"
 #include "models/shape.hpp"
@@ -19,18 +19,18 @@ struct image {
   std::int32_t label = 0;
   std::array<std::int64_t, 3> extents{};  ///< channels, height, width
   std::span<const std::uint8_t> file{};   ///< the picture file that it was decoded from, if any
-  bool as_in_file = false;  ///< `file` decodes to just these values when nothing else is asked for
+  bool as_in_file = false;  ///< `file` decodes to exactly these values without options
 };
 
 [[nodiscard]] shape shape_of(const image& i);
 
-/// Where an image that is not in its file as it is needed is put; reused from image to image.
+/// Memory for an image that cannot be used in place; reused from image to image.
 struct image_scratch {
   std::vector<float> floats;
   std::vector<std::uint8_t> bytes, record;
 };
 
-/// An encoded Datum's picture is decoded, to `colour`; others have the channels that they have.
+/// Decodes an encoded Datum's picture to `colour`; other images keep their channels.
 /// Overwrites   `scratch`; what it returns points into it, or into `record`.
 /// Errors   std::runtime_error: not a Datum, a damaged picture, or a number of values that is not
 ///          its shape's.

@@ -1,4 +1,4 @@
-// data/dummy_source.hpp - DummyData: samples out of fillers, for tests and for timing nets without
+// data/dummy_source.hpp - DummyData: samples from fillers, for tests and for timing nets without
 // data.
 #pragma once
 #include "data/source.hpp"
@@ -17,7 +17,7 @@ namespace poseidon {
 [[nodiscard]] std::int64_t dummy_batch_size(const ::caffe::LayerParameter& layer,
                                             const spec_position& where);
 
-/// "layer "x" (Type): text", at its place in the file: how all of data/ complains about a layer.
+/// "layer "x" (Type): text", at its place in the file: the form of all of data/'s errors about a layer.
 [[nodiscard]] spec_error layer_error(const ::caffe::LayerParameter& layer,
                                      const spec_position& where, const std::string& text);
 

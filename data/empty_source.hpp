@@ -1,4 +1,4 @@
-// data/empty_source.hpp - samples without values, for devices that do not look at them.
+// data/empty_source.hpp - samples without values, for devices that do not read them.
 #pragma once
 #include "data/source.hpp"
 

@@ -1,8 +1,8 @@
 // data/epoch_order.hpp
 //
-// In which order an epoch goes through n things: as they are, or in a new random order each epoch
-// that depends on (seed, key, epoch) and on nothing else, so that every node and replica finds the
-// same one, and together they use each thing once per epoch.
+// The order in which an epoch uses n things: their own order, or a new random order each epoch that
+// depends on (seed, key, epoch) alone, so that every node and replica computes the same order and
+// together they use each thing once per epoch.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,7 +23,7 @@ using permutation = std::shared_ptr<const std::vector<std::uint32_t>>;
 /// 0 ... n - 1 in the order of one epoch.   Cost   n random numbers.
 [[nodiscard]] permutation shuffled(std::uint64_t n, const shuffle_key& key, std::uint64_t epoch);
 
-/// Thread-safe. Keeps the orders of the two epochs asked for last: readers of one source are never
+/// Thread-safe. Keeps the orders of the two epochs used last: readers of one source are never
 /// further apart.
 class epoch_order {
  public:
@@ -31,7 +31,7 @@ class epoch_order {
   /// Errors   std::invalid_argument: more than that.
   epoch_order(std::uint64_t n, bool shuffles, const shuffle_key& key);
 
-  /// Which of the n things global sample `sample` is.
+  /// The index among the n things of global sample `sample`.
   [[nodiscard]] std::uint64_t at(std::uint64_t sample) const;
 
  private:

@@ -1,10 +1,10 @@
-// data/exif.hpp - how a camera was held, as its JPEG says it.
+// data/exif.hpp - the orientation of a camera, as its JPEG states it.
 #pragma once
 #include "data/picture.hpp"
 
 namespace poseidon {
 
-/// EXIF's orientation of a JPEG, 1 to 8; 1 (upright) where it says none or something damaged.
+/// EXIF's orientation of a JPEG, 1 to 8; 1 (upright) where it is missing or damaged.
 /// Source   CIPA DC-008, "Exchangeable image file format", tag 0x0112 of IFD 0.
 [[nodiscard]] int orientation_of(std::span<const std::uint8_t> jpeg);
 

@@ -1,4 +1,4 @@
-// data/fail.hpp - what a file that cannot be read is answered with.
+// data/fail.hpp - the error for a file that cannot be read.
 #pragma once
 #include <filesystem>
 #include <stdexcept>

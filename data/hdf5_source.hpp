@@ -8,8 +8,8 @@
 
 namespace poseidon {
 
-/// Reads the header of every file now, its values when they are needed: a file whole, and the last
-/// two are kept (Caffe keeps one).
+/// Reads the header of every file now and its values when they are needed: whole files, of which the
+/// last two are kept (Caffe keeps one).
 /// Errors   spec_error: no such list or file, a dataset that is missing, has no rows, other rows
 ///          than its neighbours, or another sample shape than in the first file; transform_param.
 [[nodiscard]] std::shared_ptr<const sample_source> open_hdf5(const ::caffe::LayerParameter& layer,

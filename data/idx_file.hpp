@@ -23,10 +23,10 @@ struct idx_file {
 /// damage.
 [[nodiscard]] idx_file read_idx(const std::filesystem::path& path, std::size_t axes);
 
-/// The same with as many axes as the file says.
+/// Reads a file with any number of axes.
 [[nodiscard]] idx_file read_idx(const std::filesystem::path& path);
 
-/// Whether the file begins as gzip or as an IDX images file, so that read_idx is the one to ask.
+/// Whether the file begins as gzip or as an IDX images file, and so should be read by read_idx.
 [[nodiscard]] bool looks_like_idx(const std::filesystem::path& path);
 
 }  // namespace poseidon

@@ -16,18 +16,18 @@
 namespace poseidon {
 
 struct image_list_options {
-  std::string root;         ///< put before each path as it is: end it with a slash
-  std::int64_t height = 0;  ///< resized to this; both 0: as the files are
+  std::string root;         ///< prefixed to each path without a slash: end it with one
+  std::int64_t height = 0;  ///< images are resized to this; both 0: not resized
   std::int64_t width = 0;
   picture_colour colour = picture_colour::colour;
-  std::optional<std::uint64_t> order_seed;  ///< if given, the lines are taken in a random order
-  /// From `root` and a line's path to the file; null: as it stands.
+  std::optional<std::uint64_t> order_seed;  ///< if set, the lines are used in a random order
+  /// Finds the file of `root` and a line's path; null: uses the path unchanged.
   std::function<std::filesystem::path(const std::string&)> locate;
-  bool compare_files = false;  ///< find out image::as_in_file: decodes each picture twice
-  bool may_skip = false;       ///< image_shape() is of the first picture that can be read
+  bool compare_files = false;  ///< determine image::as_in_file: decodes each picture twice
+  bool may_skip = false;       ///< image_shape() is that of the first readable picture
 };
 
-/// Pictures are read and decoded when they are asked for; the first one now, for the shape.
+/// Pictures are read and decoded on demand; the first one now, for the shape.
 /// Errors   std::runtime_error: no such list, an empty one, a line without a label, and for a
 ///          picture that cannot be read list, line, file and reason.
 [[nodiscard]] std::shared_ptr<const image_store> open_image_list(const std::filesystem::path& list,
@@ -36,12 +36,12 @@ struct image_list_options {
 struct image_folder {
   std::shared_ptr<const image_store> images;
   std::vector<std::string> classes;  ///< by label
-  std::uint64_t other_files = 0;     ///< that are no pictures by their names
+  std::uint64_t other_files = 0;     ///< number of files whose names are not those of pictures
 };
 
 /// A folder per class, labels in the order of their names; within a class the pictures (.jpg, .jpeg, .png, .ppm,
-/// .pgm) in the order of theirs, those in folders below it too. Names that begin with a dot do not count.
-/// options.root and options.locate are not looked at.
+/// .pgm) in the order of their names, including folders below it. Names that begin with a dot are ignored, and so are
+/// options.root and options.locate.
 /// Errors   std::runtime_error: no such folder, no folders in it, a class without pictures; as above.
 [[nodiscard]] image_folder open_image_folder(const std::filesystem::path& folder,
                                              const image_list_options& options);

@@ -1,7 +1,7 @@
 // data/image_store.hpp
 //
-// Images and labels as a file keeps them, by position, before any transform. What kind of file it
-// is, its content says, not its name: an LMDB or LevelDB folder of Datum, an IDX images file (plain
+// Images and labels as a file stores them, by position, before any transform. The kind of file is
+// recognised by its content, not by its name: an LMDB or LevelDB folder of Datum, an IDX images file (plain
 // or gzip; its labels lie beside it), or the binary batches of CIFAR-10 and CIFAR-100.
 #pragma once
 #include "data/datum.hpp"
@@ -27,11 +27,11 @@ class image_store {
   [[nodiscard]] virtual std::string key(std::uint64_t n) const = 0;  ///< for messages
   [[nodiscard]] virtual std::string name(std::uint64_t) const { return {}; }  ///< a file's
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "LMDB of Datum", "IDX", ...
-  /// "path/data.mdb: record "00000012"": how a message about the n-th image begins.
+  /// "path/data.mdb: record "00000012"": the beginning of messages about the n-th image.
   [[nodiscard]] virtual std::string where(std::uint64_t n) const = 0;
 
   /// The n-th image, n < size(). The result points into the store or into `scratch`. Its shape may
-  /// be another than the first one's.
+  /// differ from the first one's.
   /// Errors   std::runtime_error naming source, key and what is wrong with the record.
   [[nodiscard]] virtual image get(std::uint64_t n, image_scratch& scratch) const = 0;
 };
@@ -39,13 +39,13 @@ class image_store {
 /// `path`: an LMDB folder or file, a LevelDB folder, an IDX images file, the prefix of a pair of IDX
 /// files ("dir/train" of dir/train-images-idx3-ubyte.gz), a .bin file of CIFAR-10 or CIFAR-100 (fine labels). `colour` is what
 /// encoded Datums are decoded to.
-/// Errors   std::runtime_error: nothing there, empty, truncated (both sizes), of a kind that is not
-///          read.
+/// Errors   std::runtime_error: missing, empty, truncated (both sizes), of an unknown
+///          kind.
 [[nodiscard]] std::shared_ptr<const image_store> open_images(
     const std::filesystem::path& path, picture_colour colour = picture_colour::as_stored,
     const opening_progress& progress = {});
 
-/// The shape that all of a source's images need to have.
+/// Checks that an image has the shape that all of a source's images must have.
 /// Errors   std::runtime_error "is 1x2x3, the first record is 1x2x2; ...".
 void require_shape(const image& one, const shape& expected);
 
@@ -53,7 +53,7 @@ void require_shape(const image& one, const shape& expected);
 /// layer or net that reads it. One thread.
 class opened_images {
  public:
-  /// Asked for each path that is opened; what it answers lives until the path is open.
+  /// Called for each path that is opened; its result lives until the path is open.
   using watcher = std::function<opening_progress(const std::filesystem::path&)>;
   explicit opened_images(watcher watch = {}) : watch_(std::move(watch)) {}
 

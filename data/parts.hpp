@@ -23,8 +23,8 @@ struct partition_options {
   part_order order = part_order::round_robin;
   std::uint64_t block = 1;  ///< records that stay together, round_robin only
   bool replace = false;     ///< whether existing parts are replaced
-  std::function<void(std::uint64_t)>
-      progress;  ///< called from time to time with the number of records done
+  /// Called from time to time with the number of records done.
+  std::function<void(std::uint64_t)> progress;
 };
 
 [[nodiscard]] std::filesystem::path part_path(const std::filesystem::path& prefix,

@@ -17,8 +17,8 @@ class feature_writer {
   virtual ~feature_writer() = default;
   /// `values`: one row. `label` of its image; 0 where there is none.
   virtual void add(std::span<const float> values, std::int32_t label) = 0;
-  virtual void
-  seal() = 0;  ///< writes everything to disk: afterwards a full disk cannot fail any more
+  /// Writes everything to disk: afterwards a full disk cannot fail any more.
+  virtual void seal() = 0;
   virtual void finish() = 0;  ///< gives it its name
 };
 

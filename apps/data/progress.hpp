@@ -1,4 +1,4 @@
-// apps/data/progress.hpp - a verb that goes through something long: a bar meanwhile, one line and one event in the end.
+// apps/data/progress.hpp - progress of a verb with long work: a bar meanwhile, one line and one event at the end.
 #pragma once
 #include "apps/terminal/reporter.hpp"
 
@@ -23,7 +23,7 @@ class progress {
   std::string command_, target_;
   std::atomic<std::uint64_t> done_{0};
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::shared_ptr<void> shown_;  // last: goes before what it asks
+  std::shared_ptr<void> shown_;  // last member: destroyed before the ones that it reads
 };
 
 }  // namespace poseidon::app

@@ -1,4 +1,4 @@
-// apps/data/verbs.hpp - what poseidon-data does, a verb for each.
+// apps/data/verbs.hpp - poseidon-data's verbs.
 #pragma once
 #include "apps/terminal/reporter.hpp"
 #include "data/database.hpp"
@@ -13,8 +13,8 @@ class App;
 
 namespace poseidon::app {
 
-/// The verb's words on the command line, and what it does if they are there. `run` returns the exit code.
-/// Errors   of run: std::exception with one line that says what is wrong.
+/// The verb's command line, and the function that runs it. `run` returns the exit code.
+/// Errors   run throws std::exception with one line that names the problem.
 struct verb {
   CLI::App* command = nullptr;
   std::function<int(reporter&)> run;
@@ -22,7 +22,7 @@ struct verb {
 
 inline constexpr int incomplete = 1;  ///< exit code: written, but not everything could be read
 
-/// Each adds its words to `app`; what they say is kept where `run` finds it.
+/// Each adds its options to `app`, whose values `run` reads.
 [[nodiscard]] std::vector<verb> add_convert(CLI::App& app);
 [[nodiscard]] verb add_mean(CLI::App& app);
 [[nodiscard]] verb add_partition(CLI::App& app);

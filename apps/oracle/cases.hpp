@@ -1,5 +1,4 @@
-// apps/oracle/cases.hpp - what poseidon-oracle's runners share: a case folder and what became of
-// it.
+// apps/oracle/cases.hpp - a case of poseidon-oracle and its result, for all runners.
 #pragma once
 #include "models/device/device.hpp"
 
@@ -16,8 +15,8 @@ enum class outcome { passed, failed, skipped };
 struct result {
   std::string name;  ///< "layers/convolution_k3"
   outcome what = outcome::passed;
-  /// failed: blob, index, both values; skipped: the layer type that is not built yet; passed: empty, or what else
-  /// there is to say.
+  /// failed: blob, index, both values; skipped: the layer type that is not built yet; passed: empty, or a
+  /// remark.
   std::string detail;
 };
 

@@ -14,7 +14,7 @@
 namespace poseidon::oracle {
 namespace {
 
-/// What differs between our k-th batch and Caffe's, top by top.
+/// The difference between our k-th batch and Caffe's, top by top.
 std::optional<std::string> compare_batch(const json& one, int k, const sample_source& source,
                                          std::int64_t samples) {
   batch ours;

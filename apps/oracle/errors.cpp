@@ -66,7 +66,7 @@ std::optional<std::string> must_fail(const json& one) {
     throw;
   } catch (const std::invalid_argument& e) {
     return has_message(e);
-  } catch (const std::runtime_error& e) {  // a record that is read only when its turn comes
+  } catch (const std::runtime_error& e) {  // a record that is read only in its iteration
     return has_message(e);
   }
   return "accepted, but Caffe refuses it: see error.txt";

@@ -1,4 +1,4 @@
-// apps/oracle/formats.cpp - files of Caffe's: what they become, which layers a phase has, who runs
+// apps/oracle/formats.cpp - Caffe's files: how they are read, the layers of each phase, the layers that run
 // backward.
 #include "apps/oracle/manifest.hpp"
 #include "apps/oracle/one_pass.hpp"

@@ -54,7 +54,7 @@ std::vector<float> values_of(const Repeated& r) {
   return {r.begin(), r.end()};
 }
 
-/// Empty if equal within the tolerance, else what differs most: blob, index, both values.
+/// Empty if equal within the tolerance, else the largest difference: blob, index, both values.
 std::string differs(const std::string& what, const std::vector<float>& ours,
                     const std::vector<float>& wanted, double tolerance) {
   if (ours.size() != wanted.size()) {
@@ -129,7 +129,7 @@ class layer_case {
       }
       std::copy(from.begin(), from.end(), to.begin());
     }
-    // Only of layers that change their blobs in forward, and then it holds the reference's change.
+    // Given only for layers that change their blobs in forward; it holds the reference's change.
     const fs::path after = folder_ / "params_after.caffemodel";
     if (fs::exists(after) && !after_.ParseFromString(read_text(after))) {
       throw std::runtime_error(after.string() + ": not a NetParameter");
@@ -145,7 +145,7 @@ class layer_case {
                              "\" is missing in the reference's parameters");
   }
 
-  /// What a server makes of a running statistic, see net_parameter::keeps.
+  /// A server's update of a running statistic, see net_parameter::average_momentum.
   [[nodiscard]] std::vector<float> after_pass(std::size_t parameter,
                                               std::span<const float> change) const {
     std::vector<float> v = values_[parameter];
@@ -215,7 +215,8 @@ class layer_case {
   [[nodiscard]] std::vector<float> data(const replica& r, std::size_t blob) const {
     std::vector<float> v(static_cast<std::size_t>(count(net_.blobs[blob].shape)));
     r.read_data(blob, v);
-    v.resize(static_cast<std::size_t>(count(r.extents(blob))));  // a Filter chooses less than all
+    // a Filter passes some samples only
+    v.resize( static_cast<std::size_t>(count(r.extents(blob))));
     return v;
   }
   [[nodiscard]] std::vector<float> diff(const replica& r, std::size_t blob) const {

@@ -1,5 +1,4 @@
-// apps/oracle/manifest.hpp - what the runners need besides the product: MANIFEST.json, blobs,
-// comparison.
+// apps/oracle/manifest.hpp - MANIFEST.json, blobs and comparison, for the runners.
 #pragma once
 #include "apps/oracle/cases.hpp"
 
@@ -18,7 +17,7 @@ using json = google::protobuf::Value;
 /// Errors   std::invalid_argument naming the file.
 [[nodiscard]] json read_json(const std::filesystem::path& path);
 
-// Members of a value; nothing there is null, "", 0, false or no elements.
+// Members of a value; a missing one is null, "", 0, false or has no elements.
 [[nodiscard]] const json& member(const json& object, const std::string& name);
 [[nodiscard]] std::string text(const json& object, const std::string& name);
 [[nodiscard]] double number(const json& object, const std::string& name, double otherwise = 0);

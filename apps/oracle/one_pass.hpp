@@ -11,7 +11,7 @@
 
 namespace poseidon::oracle {
 
-/// Values of the tops of Input layers, by blob name; what is not named is zero.
+/// Values of the tops of Input layers, by blob name; others are zero.
 using named_values = std::map<std::string, std::vector<float>>;
 
 class one_pass {

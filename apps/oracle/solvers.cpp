@@ -35,7 +35,7 @@ std::vector<std::vector<std::string>> read_csv(const fs::path& path) {
   return rows;
 }
 
-/// Keeps what worker 0 would have printed.
+/// Keeps the lines that worker 0 would have printed.
 struct recorder : progress {
   std::map<std::uint64_t, iteration> iterations;
   std::map<std::pair<std::uint64_t, std::string>, double> tests;
@@ -54,7 +54,7 @@ struct recorder : progress {
   void note(const std::string&) override {}
 };
 
-/// A folder for one run's snapshots, gone afterwards.
+/// A folder for one run's snapshots, removed afterwards.
 struct scratch_folder {
   fs::path path;
   scratch_folder() {
@@ -189,7 +189,7 @@ std::optional<std::string> check_resumed(const json& one, int iterations,
   return std::nullopt;
 }
 
-/// A whole run from `weights`. `begins`: what its first iterations had to say, which rounding does not explain.
+/// A whole run from `weights`. `begins`: differences in its first iterations, which rounding does not explain.
 struct verdict {
   std::optional<std::string> begins, is_asynchronous;
 };
@@ -211,7 +211,7 @@ verdict check_run(const json& one, const fs::path& weights, const device_maker& 
   return v;
 }
 
-/// Caffe's first weights with the last bit of every third or so turned: as far from them as rounding is.
+/// Caffe's first weights with the last bit of about every third one flipped: as different as after rounding.
 fs::path nudged(const scratch_folder& in, std::uint32_t start) {
   auto weights = read_caffemodel("init.caffemodel");
   std::uint64_t i = 0;
@@ -227,10 +227,10 @@ fs::path nudged(const scratch_folder& in, std::uint32_t start) {
   return path;
 }
 
-/// Runs in the case's folder. A run that begins as Caffe's and then leaves it at one iteration has met a unit within
-/// rounding of zero, or two within rounding of each other, and taken the other side. From starts a bit away that seldom
-/// happens again; a fault happens from everywhere.
-/// Writes   `remark`, where that was so.
+/// Runs in the case's folder. A run that begins like Caffe's and then differs from one iteration on may have met a unit
+/// within rounding of zero, or two units within rounding of each other, and decided the other way. From slightly different
+/// starts that seldom happens again, whereas a fault happens from every start.
+/// Writes   `remark` in that case.
 std::optional<std::string> check(const json& one, const device_maker& make, std::string& remark) {
   constexpr int starts = 3;
   const auto own = check_run(one, "init.caffemodel", make);

@@ -15,7 +15,7 @@ std::string last_error() {
   return text == nullptr ? "unknown error" : text;
 }
 
-/// Half a second and 200 MB would go into libraries that then find no driver.
+/// Without this check the process would spend half a second and 200 MB on libraries that then find no driver.
 void require_driver() {
   if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr) return;
   throw std::runtime_error("this machine has no NVIDIA driver (" + last_error() +
@@ -44,7 +44,7 @@ std::filesystem::path find_library() {
 const device_plugin& open_plugin(const std::filesystem::path& file) {
   if (file.empty()) require_driver();
   const auto path = std::filesystem::absolute(file.empty() ? find_library() : file);
-  // Never closed: CUDA leaves functions to be called when threads end.
+  // Never closed: CUDA registers functions that run when threads end.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const auto why = last_error();

@@ -1,4 +1,4 @@
-// apps/plugin/open_plugin.hpp - finds and opens the shared library that brings GPUs.
+// apps/plugin/open_plugin.hpp - finds and opens the shared library for GPUs.
 #pragma once
 #include "models/device/device_plugin.hpp"
 
@@ -7,12 +7,12 @@
 
 namespace poseidon::app {
 
-/// The plug-in in `file`, or without one libposeidon_gpu.so: beside the program, or in ../lib/poseidon. It stays open
-/// until the program ends. The driver is looked for first: without it CUDA's libraries need not be mapped.
+/// Opens the plug-in in `file`, by default libposeidon_gpu.so in the program's folder or in ../lib/poseidon. It stays open
+/// until the program ends. The driver is looked for first, so that CUDA's libraries are not mapped without it.
 /// Errors   std::runtime_error with one line: no driver, no plug-in, a library that the plug-in needs, another build.
 [[nodiscard]] const device_plugin& open_plugin(const std::filesystem::path& file);
 
-/// The same with its devices. `asked`: what the user wrote, "--devices 0,1".
+/// Opens the plug-in and makes its devices. `asked`: the user's words, "--devices 0,1".
 /// Errors   those of open_plugin() and device_plugin::make, after `asked`.
 [[nodiscard]] std::shared_ptr<device> open_devices(const std::filesystem::path& file,
                                                    const plugin_choice& choice,

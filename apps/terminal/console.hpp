@@ -1,5 +1,5 @@
-// apps/terminal/console.hpp - a training in plain lines on standard output, one per display interval; where the live lines
-// take that terminal, without those.
+// apps/terminal/console.hpp - reports training in plain lines on standard output, one per display interval; intervals are left
+// out where live lines are drawn on that terminal.
 #pragma once
 #include "apps/terminal/run_display.hpp"
 
@@ -18,14 +18,14 @@ class console : public run_display {
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;
-  /// The reason on standard error; before it, where no interval has left a line, that of the last one.
+  /// Prints the reason on standard error; before it the last interval's line, if intervals were left out.
   void ended(int exit_code, const std::string& reason) override;
 
  private:
   void interval(const iteration& i, const std::vector<output_value>& outputs,
                 const run_meter::interval& rates) override;
   std::mutex mutex_;
-  std::string last_interval_;  // that has not been written
+  std::string last_interval_;  // the last interval's line, if it has not been written
 };
 
 /// "clock 120/2300: loss 0.51 lr 0.01 images/s 4813 hidden 97% net 24.8/24.4 MB/s left 40s"

@@ -1,4 +1,4 @@
-// apps/terminal/json_console.hpp - a training as events for programs, an object a line on standard output. What each holds:
+// apps/terminal/json_console.hpp - reports training as events for programs, one object per line on standard output. Their fields:
 // docs/json-events.md.
 #pragma once
 #include "apps/terminal/run_display.hpp"
@@ -18,7 +18,7 @@ class json_console : public run_display {
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;
-  /// The event "end", and the reason on standard error, as without --json.
+  /// Writes the event "end", and the reason on standard error, as without --json.
   void ended(int exit_code, const std::string& reason) override;
 
  private:

@@ -14,8 +14,8 @@ class json_event {
   /// An object within another: without name and time.
   json_event() = default;
 
-  json_event& text(std::string_view key,
-                   std::string_view value);                ///< bytes that are no UTF-8: U+FFFD
+  /// Bytes that are no UTF-8: U+FFFD.
+  json_event& text(std::string_view key, std::string_view value);
   json_event& number(std::string_view key, double value);  ///< null for what is no number
   json_event& count(std::string_view key, std::uint64_t value);
   json_event& null(std::string_view key);

@@ -6,7 +6,7 @@ namespace poseidon::app {
 
 namespace {
 
-// Readings closer together are one: a net of a thousand iterations a second needs no thousand of them.
+// Readings that are closer together count as one, so that a net of a thousand iterations a second costs little.
 constexpr std::chrono::milliseconds apart{100};
 constexpr std::size_t least_kept = 4;
 

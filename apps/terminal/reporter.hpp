@@ -1,7 +1,7 @@
 // apps/terminal/reporter.hpp
 //
-// How a command that is not a training speaks: lines for people, a bar for what takes long, or with --json an object a
-// line for programs. poseidon-data's commands, and poseidon-node's test and time.
+// Output of commands other than training: lines for people and a bar for long work, or with --json one object per line
+// for programs. poseidon-data's commands, and poseidon-node's test and time.
 #pragma once
 #include "actors/core/long_task.hpp"
 #include "apps/terminal/json_event.hpp"
@@ -28,21 +28,21 @@ class reporter {
  public:
   explicit reporter(output_words words);
 
-  /// What the command was called for: also with --quiet, not with --json.
+  /// The command's result: printed also with --quiet, not with --json.
   void result(const std::string& line);
-  /// What people like to see on the way: neither with --quiet nor with --json.
+  /// Additional information: printed neither with --quiet nor with --json.
   void remark(const std::string& line);
-  /// Something is wrong, and the work goes on: on standard error, and the event "warning".
+  /// A problem that does not end the work: a line on standard error and the event "warning".
   void warning(const std::string& line);
-  /// With --json alone. With --quiet too, where `is_result`.
+  /// Only with --json; with --quiet, too, if `is_result`.
   void event(const json_event& e, bool is_result = true);
-  /// A bar while the result lives; not with --quiet.
+  /// Shows a bar while the result lives; not with --quiet.
   [[nodiscard]] std::shared_ptr<void> working(long_task task);
   [[nodiscard]] task_display tasks();
 
-  /// Takes the bars away; with --json the event "end". Nothing is to be said after it.
+  /// Removes the bars; with --json writes the event "end". The last call.
   void end(int exit_code, const std::string& reason);
-  /// Runs `run`, then end() with what it returned or threw; what was thrown goes on.
+  /// Runs `run`, then end() with its result or exception; rethrows the exception.
   /// `code_of`: the exit code that an exception will have.
   template <class Run, class CodeOf>
   void until_end(Run run, CodeOf code_of) {

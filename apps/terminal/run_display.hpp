@@ -1,5 +1,5 @@
-// apps/terminal/run_display.hpp - a training as its user sees it: the live lines, and what the two ways of writing it down
-// (console.hpp, json_console.hpp) share.
+// apps/terminal/run_display.hpp - shows training to the user: the live lines, and the common part of the two reporters
+// (console.hpp, json_console.hpp).
 #pragma once
 #include "actors/core/progress.hpp"
 #include "apps/terminal/run_lines.hpp"
@@ -16,24 +16,24 @@ namespace poseidon::app {
 
 enum class verbosity { quiet, info, debug };
 
-/// Of --log-level's words.
+/// The words of --log-level.
 [[nodiscard]] verbosity verbosity_of(const std::string& word);
 
 class run_display : public progress {
  public:
-  /// `nodes`: of the cluster. `live`: where lines are drawn; none at all with verbosity::quiet.
+  /// `nodes`: number of nodes in the cluster. `live`: the stream for live lines, which verbosity::quiet leaves out.
   run_display(verbosity level, std::size_t nodes, std::optional<terminal> live);
 
   void trained(const iteration& i, const std::vector<output_value>& outputs) final;
   void stepped(const step& s) final;
   [[nodiscard]] std::shared_ptr<void> working(long_task task) final;
 
-  /// Once, when the run is over or has not even begun; takes the live lines away. `reason`: why it failed, or empty.
+  /// Called once, when the run has ended or could not begin; removes the live lines. `reason`: why it failed, or empty.
   virtual void ended(int exit_code, const std::string& reason) = 0;
   [[nodiscard]] screen& lines() { return screen_; }
 
  protected:
-  /// Values and rates of a display interval, at every level.
+  /// Called with the values and rates of each display interval, at every log level.
   virtual void interval(const iteration& i, const std::vector<output_value>& outputs,
                         const run_meter::interval& rates) = 0;
   [[nodiscard]] verbosity level() const { return level_; }
@@ -48,9 +48,9 @@ class run_display : public progress {
     run_state state;
   };
   verbosity level_;
-  std::shared_ptr<measured> run_;  // tasks that end after this object still tell it
+  std::shared_ptr<measured> run_;  // shared, because tasks may end after this object
   task_list tasks_;
-  screen screen_;  // last: its thread paints from what is above
+  screen screen_;  // last member: its thread reads those above
 };
 
 }  // namespace poseidon::app

@@ -12,9 +12,9 @@ constexpr std::size_t least_bar = 8, widest_bar = 60, widest_name = 24;
 
 styled_line first_line(const run_state& s, std::size_t columns) {
   const auto share = s.total == 0 ? 0 : static_cast<double>(s.done) / static_cast<double>(s.total);
-  // Rounded down: 100 % is when it is over.
+  // Rounded down, so that 100 % means the end.
   const auto tenths = s.total == 0 ? 0 : s.done * 1000 / s.total;
-  // As wide as at the end of the run, so that nothing moves to the right meanwhile.
+  // As wide as at the end of the run, so that the text behind it does not move.
   const auto total = std::to_string(s.total), done = std::to_string(s.done);
   const auto percent = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
   const auto padded = [](const std::string& text, std::size_t columns) {
@@ -28,7 +28,7 @@ styled_line first_line(const run_state& s, std::size_t columns) {
     end = {"left " + duration(*s.left_s), style::plain};
   if (columns >= columns_of(begin) + 7 + 2 + columns_of(end.text)) begin += padded(percent, 7);
   styled_line line = {{begin + "  ", style::plain}};
-  // As wide as if the time left were long, so that the bar does not jump with its length.
+  // Room for a long time left, so that the bar keeps its width.
   const auto used = columns_of(begin) + 4 + std::max<std::size_t>(columns_of(end.text), 11);
   if (columns >= used + least_bar) {
     for (auto& part : bar(share, std::min(columns - used, widest_bar)))

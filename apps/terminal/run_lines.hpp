@@ -1,4 +1,4 @@
-// apps/terminal/run_lines.hpp - a training on two lines of a terminal:
+// apps/terminal/run_lines.hpp - training on two lines of a terminal:
 //
 //    iter  1259/10000  12.5%  |#####                                    |  left 27m05s
 //    loss 2.033  accuracy 0.525  695 images/s  net 248/244 MB/s  hidden 68%
@@ -18,7 +18,7 @@ namespace poseidon::app {
 struct run_state {
   std::uint64_t done = 0, total = 0;  ///< iterations
   std::optional<double> left_s;
-  std::optional<double> waiting_s;  ///< takes the place of the time left
+  std::optional<double> waiting_s;  ///< shown instead of the time left
   std::optional<double> loss;
   std::vector<std::pair<std::string, double>> outputs;
   std::optional<double> images_s;
@@ -26,7 +26,7 @@ struct run_state {
   std::optional<double> hidden;
 };
 
-/// What does not fit is left out: the bar first; of the second line whole facts, never half a number.
+/// Leaves out what does not fit: first the bar; on the second line whole facts, never half a number.
 [[nodiscard]] std::vector<styled_line> run_lines(const run_state& s, std::size_t columns);
 
 }  // namespace poseidon::app

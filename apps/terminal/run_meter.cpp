@@ -52,7 +52,7 @@ run_meter::interval run_meter::trained(const progress::iteration& i, time_point 
   return out;
 }
 
-/// Test phases will take as much of the time as they have until now.
+/// Assumes that test phases keep their share of the time.
 std::optional<double> run_meter::left_s(time_point now) const {
   if (newest_.done >= newest_.total) return std::nullopt;
   const auto left = iterations_.left_s(static_cast<double>(newest_.total), now);

@@ -14,9 +14,9 @@ namespace poseidon::app {
 namespace {
 
 constexpr std::chrono::milliseconds between_drawings{200};
-// Lines that come faster are written together, so that the live ones below them do not flicker away.
+// Lines that follow more quickly are written together, so that the live lines below do not flicker.
 constexpr std::chrono::milliseconds between_lines{40};
-// Behind the last line stays room for the "^C" that a terminal shows, so that it does not begin a new line.
+// Leaves room behind the last line for the "^C" that a terminal shows, which would otherwise wrap to a new line.
 constexpr std::size_t room_for_echo = 2;
 
 std::size_t rows_of(std::size_t columns_taken, std::size_t columns) {
@@ -30,7 +30,8 @@ sigset_t set_of(int signal) {
   return set;
 }
 
-/// Since the last call. A thread that waited for the signal might hear of it after the next drawing.
+/// Whether SIGCONT has arrived since the last call. Polled, because a thread that waits for the signal might run only
+/// after the next drawing.
 bool was_stopped() {
   const auto is_asynchronous = set_of(SIGCONT);
   const timespec at_once{};
@@ -81,7 +82,7 @@ void screen::close() {
 void screen::abandon() noexcept {
   if (!any_shown_.load() || !in_foreground(*live_)) return;
   pollfd room{live_->fd, POLLOUT, 0};
-  if (::poll(&room, 1, 0) != 1) return;  // it has been stopped: then nobody sees it either
+  if (::poll(&room, 1, 0) != 1) return;  // the terminal accepts no output (Ctrl-S)
   [[maybe_unused]] const auto n = ::write(live_->fd, "\n", 1);
 }
 
@@ -113,7 +114,7 @@ std::vector<styled_line> screen::painted(const terminal_size& size) const {
   if (!paint_) return {};
   const auto columns = std::max(size.columns, room_for_echo + 2) - room_for_echo - 1;
   auto lines = paint_(columns);
-  // More than fit could not be drawn over again.
+  // Lines that have scrolled off the screen could not be overwritten.
   if (lines.size() >= size.rows) lines.resize(std::max<std::size_t>(size.rows, 2) - 1);
   for (auto& line : lines) {
     for (auto& part : line) part.text = printable(part.text);
@@ -122,8 +123,8 @@ std::vector<styled_line> screen::painted(const terminal_size& size) const {
   return lines;
 }
 
-/// To the first column of the first live line. Terminals break lines anew when they get narrower, so that a line takes more
-/// rows than when it was drawn.
+/// Moves the cursor to the first column of the first live line. A terminal that gets narrower wraps lines again, so that a
+/// line may take more rows than when it was drawn.
 std::string screen::to_top(std::size_t columns) const {
   std::size_t rows = 0;
   for (const auto& line : shown_) rows += rows_of(columns_of(line), columns);
@@ -132,7 +133,7 @@ std::string screen::to_top(std::size_t columns) const {
 
 void screen::draw(const std::vector<said>& lines, bool repaint) {
   if (was_stopped() || !in_foreground(*live_)) {
-    // What was drawn is above somebody else's lines now.
+    // Another program has written lines below the drawn ones.
     shown_.clear();
     shown_text_.clear();
     any_shown_ = false;
@@ -151,7 +152,7 @@ void screen::draw(const std::vector<said>& lines, bool repaint) {
   std::string bytes = shown_.empty() ? "" : to_top(size.columns);
   bool cleared = shown_.empty();
   for (const auto& s : lines) {
-    if (!(s.error ? err_is_tty_ : out_is_tty_)) {  // into a file, while the live lines stay
+    if (!(s.error ? err_is_tty_ : out_is_tty_)) {  // goes to a file; the live lines stay
       write(s.error, s.text);
       continue;
     }
@@ -175,7 +176,7 @@ void screen::draw(const std::vector<said>& lines, bool repaint) {
 void screen::write(bool error, const std::string& bytes) {
   if (bytes.empty()) return;
   auto* stream = error ? stderr : stdout;
-  if (error) std::fflush(stdout);  // in the order in which they were said
+  if (error) std::fflush(stdout);  // keeps the order of the two streams
   std::fwrite(bytes.data(), 1, bytes.size(), stream);
   std::fflush(stream);
 }

@@ -1,12 +1,12 @@
 // apps/terminal/screen.hpp
 //
-// What a program says on standard output and standard error, with some lines at the bottom of the terminal that are
-// drawn anew in place, five times a second at most, also while nobody says anything. A line that is said goes above
-// them. Where there is no terminal, lines are written at once and nothing is drawn.
+// A program's output on standard output and standard error, with some live lines at the bottom of the terminal, which are
+// redrawn in place at most five times a second. Other lines are written above them. Without a terminal, lines are written
+// immediately and no live lines are drawn.
 //
-// With a terminal a thread of its own writes everything: whoever says a line does not wait for a slow ssh or for
-// somebody who has pressed Ctrl-S. It sleeps between two drawings. It changes nothing of the terminal's state (the cursor
-// is never hidden, echo stays on), so that there is nothing to be put right after a crash.
+// With a terminal, one thread writes everything, so that the caller does not wait for a slow ssh or after Ctrl-S. The
+// thread sleeps between two drawings. It does not change the terminal's state (the cursor is never hidden, echo stays on),
+// so that a crash leaves the terminal usable.
 #pragma once
 #include "apps/terminal/terminal.hpp"
 #include "apps/terminal/text.hpp"
@@ -25,27 +25,27 @@ namespace poseidon::app {
 
 class screen {
  public:
-  /// The lines to be drawn now, for so many columns. Called by the screen's thread, with no lock held.
+  /// Returns the lines to draw, for the given number of columns. Called by the screen's thread without a lock.
   using painter = std::function<std::vector<styled_line>(std::size_t columns)>;
 
-  /// With a terminal it blocks SIGCONT in the calling thread, and so in all that are begun after it: the screen's thread
-  /// asks for it itself, because after a stop (Ctrl-Z) the cursor is where the shell has left it.
+  /// With a terminal, blocks SIGCONT in the calling thread and in all threads that it starts later: the screen's thread
+  /// polls for the signal, because after a stop (Ctrl-Z) the cursor is where the shell has left it.
   screen(std::optional<terminal> live, painter paint);
   ~screen();  ///< close()
   screen(const screen&) = delete;
   screen& operator=(const screen&) = delete;
 
-  /// Any thread. `text` has no end of line; on a terminal what could move its cursor is "?".
+  /// Any thread. `text` has no end of line; on a terminal, characters that could move its cursor become "?".
   void out(const std::string& text);
   void err(const std::string& text);
-  /// Writes what has been said and takes the live lines away. What is said later is written at once. Not from `paint`.
+  /// Writes all waiting lines and removes the live lines. Later lines are written immediately. Do not call it from `paint`.
   void close();
 
   [[nodiscard]] bool live() const { return live_.has_value(); }
-  /// The live lines go where standard output does, so that nothing else is wanted there but results.
+  /// Whether the live lines are drawn where standard output goes, which should then receive results only.
   [[nodiscard]] bool draws_on_out() const { return live_ && live_->fd == 1; }
 
-  /// Before an end that runs no destructor: the prompt begins on a line of its own. Waits for nobody.
+  /// For an end that runs no destructor: lets the prompt begin on its own line. Waits for no lock.
   void abandon() noexcept;
 
  private:
@@ -69,7 +69,7 @@ class screen {
   std::vector<said> queue_;
   bool closing_ = false, closed_ = false;
 
-  // Of the thread.
+  // Used by the thread only.
   std::vector<styled_line> shown_;
   std::string shown_text_;
   std::size_t shown_columns_ = 0;

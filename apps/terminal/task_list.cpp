@@ -66,7 +66,7 @@ styled_line task_line(const long_task& task, std::uint64_t done, double lasted_s
                 : std::to_string(done) + " of " + std::to_string(task.total);
     if (left_s >= 0) facts += "  left " + duration(left_s);
   }
-  // The name gives way first, then the bar.
+  // The name is shortened first, then the bar.
   const auto used = 1 + 2 + columns_of(facts);
   const auto rest = columns > used ? columns - used : 0;
   const bool has_bar = task.total > 0 && rest > least_name + 2 + least_bar;

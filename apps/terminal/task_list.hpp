@@ -1,4 +1,4 @@
-// apps/terminal/task_list.hpp - what is being done that takes long: a bar each for those that have lasted two seconds.
+// apps/terminal/task_list.hpp - long tasks under way, each with a bar once it has lasted two seconds.
 #pragma once
 #include "actors/core/long_task.hpp"
 #include "apps/terminal/pace.hpp"
@@ -19,14 +19,15 @@ class task_list {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds silent_for{2};
 
-  /// Shown until the result goes, which may outlive the list. `ended` hears then since when; may be empty.
+  /// The task is shown until the result is destroyed, which may outlive the list. `ended` is then called with the task's
+  /// start; may be empty.
   [[nodiscard]] std::shared_ptr<void> begin(long_task task, time_point now,
                                             std::function<void(time_point since)> ended = {});
 
-  /// The newest `most` of those that have lasted and are not complete, oldest first.
+  /// The newest `most` tasks that have lasted and are not complete, oldest first.
   [[nodiscard]] std::vector<styled_line> lines(std::size_t columns, time_point now,
                                                std::size_t most = 2);
-  /// Something is under way, however short.
+  /// Whether any task is under way, however short.
   [[nodiscard]] bool any() const;
 
  private:
@@ -43,7 +44,7 @@ class task_list {
   std::shared_ptr<entries> entries_ = std::make_shared<entries>();
 };
 
-/// One line for a task that is `done` so far, after so many seconds. `left_s` below 0: not known.
+/// One line for a task of which `done` is finished after the given seconds. `left_s` below 0: not known.
 [[nodiscard]] styled_line task_line(const long_task& task, std::uint64_t done, double lasted_s,
                                     double left_s, std::size_t columns);
 

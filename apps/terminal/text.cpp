@@ -15,7 +15,7 @@ struct character {
   bool good = false;
 };
 
-/// The first character of a text that is not empty. Overlong forms, surrogates and what is beyond Unicode are not good.
+/// The first character of a text that is not empty. Overlong forms, surrogates and numbers beyond Unicode are invalid.
 character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto lead = byte(0);
@@ -37,7 +37,7 @@ bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/// What wcwidth() says depends on the thread's locale; the program's stays "C", because numbers are read and written in it.
+/// wcwidth() depends on the thread's locale; the program's locale stays "C", in which numbers are read and written.
 class unicode_locale {
  public:
   unicode_locale() : here_(newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{})) {
@@ -66,7 +66,7 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
-/// Bytes of the longest beginning of at most so many columns.
+/// Bytes of the longest beginning that fits into the given columns.
 std::size_t bytes_that_fit(std::string_view text, std::size_t columns) {
   if (is_ascii(text)) return std::min(text.size(), columns);
   const unicode_locale here;
@@ -160,7 +160,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
   if (columns <= 4) return cut(text, columns);
   const auto tail = (columns - 2) / 2;
   auto from = bytes_that_fit(text, wide - tail);
-  // A character of two columns may lie across the place.
+  // A character of two columns may cross the boundary.
   while (columns_of(text.substr(from)) > tail) from += first_of(text.substr(from)).bytes;
   return cut(text, columns - 2 - tail) + ".." + std::string(text.substr(from));
 }

@@ -1,4 +1,4 @@
-// apps/terminal/text.hpp - texts as a terminal shows them: how wide they are, what is cut, what may be sent there.
+// apps/terminal/text.hpp - text for terminals: its width, how it is shortened, and which characters may be sent.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -15,25 +15,25 @@ struct styled {
 };
 using styled_line = std::vector<styled>;
 
-/// Without what a terminal would obey: control characters, and bytes that are no UTF-8, are "?". Tabs and ends of lines
-/// stay. Names in the files of others must not move a cursor.
+/// Replaces control characters and bytes that are no UTF-8 by "?"; tabs and ends of lines stay. Names from other users'
+/// files must not control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Bytes that are no UTF-8 are replaced by U+FFFD: what a reader of JSON wants.
+/// Replaces bytes that are no UTF-8 by U+FFFD, as readers of JSON expect.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-/// How many columns `text`, which is printable(), takes. CJK takes two each, combining marks none.
+/// The number of columns of `text`, which is printable(). CJK characters take two each, combining marks none.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 [[nodiscard]] std::size_t columns_of(const styled_line& line);
 
-/// The beginning of `text` that fits.
+/// The beginning of `text` that fits into the columns.
 [[nodiscard]] std::string cut(std::string_view text, std::size_t columns);
 [[nodiscard]] styled_line cut(const styled_line& line, std::size_t columns);
 
-/// Begin and end with ".." between them where `text` is too wide: of a path both tell something.
+/// If `text` is too wide, its beginning and end with ".." between them: both parts of a path are informative.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t columns);
 
-/// The line as it is sent; without SGR sequences unless `colour`.
+/// The line for the terminal; without SGR sequences unless `colour`.
 [[nodiscard]] std::string sent(const styled_line& line, bool colour);
 
 }  // namespace poseidon::app
