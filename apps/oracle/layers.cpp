@@ -216,7 +216,7 @@ class layer_case {
     std::vector<float> v(static_cast<std::size_t>(count(net_.blobs[blob].shape)));
     r.read_data(blob, v);
     // a Filter passes some samples only
-    v.resize( static_cast<std::size_t>(count(r.extents(blob))));
+    v.resize(static_cast<std::size_t>(count(r.extents(blob))));
     return v;
   }
   [[nodiscard]] std::vector<float> diff(const replica& r, std::size_t blob) const {
