@@ -125,7 +125,7 @@ int attach(int argc, char** argv) {
   }
   if (worker) throw spec_error("--worker belongs to -o; the page lets you choose.");
   const auto address = loopback(at);
-  (void)web::fetch(from, "/healthz");  // whoever has mistyped something hears it now
+  (void)web::fetch(from, "/healthz");  // a mistyped address is reported now
   const until_interrupted interrupted;
   const auto page = web::serve_attached(address, from);
   interrupted.wait("page at http://" + to_string(page->address()) + "/" +

@@ -40,7 +40,7 @@ class record_reader {
 /// An upper bound of the data to be written; it reserves addresses, not disk space.
 struct database_limits {
   std::uint64_t records = 0;
-  std::uint64_t bytes = 0;  ///< of keys and values together
+  std::uint64_t bytes = 0;  ///< size of keys and values together
 };
 
 /// Errors   std::runtime_error: `folder` exists and `replace` is false, or what the system said.

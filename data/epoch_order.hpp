@@ -15,7 +15,7 @@ namespace poseidon {
 struct shuffle_key {
   std::uint64_t seed = 0;
   std::uint32_t layer = 0;
-  std::uint32_t part = 0;  ///< of a layer that shuffles several things
+  std::uint32_t part = 0;  ///< which part, for a layer that shuffles several things
 };
 
 using permutation = std::shared_ptr<const std::vector<std::uint32_t>>;

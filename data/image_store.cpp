@@ -106,7 +106,7 @@ class cifar_store final : public image_store {
   std::vector<const std::uint8_t*> records_;
 };
 
-/// Of the two layouts the one whose records the file consists of.
+/// The one of the two layouts whose records make up the file.
 std::shared_ptr<const image_store> open_cifar(const fs::path& path) {
   const auto bytes = fs::file_size(path);
   const bool is_100 = bytes % (1 + cifar_values) != 0 && bytes % (2 + cifar_values) == 0;

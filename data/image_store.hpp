@@ -23,7 +23,7 @@ class image_store {
  public:
   virtual ~image_store() = default;
   [[nodiscard]] virtual std::uint64_t size() const = 0;              ///< at least 1
-  [[nodiscard]] virtual const shape& image_shape() const = 0;        ///< of the first image
+  [[nodiscard]] virtual const shape& image_shape() const = 0;        ///< the first image's shape
   [[nodiscard]] virtual std::string key(std::uint64_t n) const = 0;  ///< for messages
   [[nodiscard]] virtual std::string name(std::uint64_t) const { return {}; }  ///< a file's
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "LMDB of Datum", "IDX", ...
@@ -76,7 +76,7 @@ class opened_images {
 [[nodiscard]] std::shared_ptr<const image_store> open_cifar10(
     const std::vector<std::filesystem::path>& files);
 
-/// The same of CIFAR-100, whose records begin with a coarse label (of 20) and a fine one (of 100).
+/// CIFAR-100's binary file, whose records begin with a coarse label (one of 20) and a fine one (one of 100).
 enum class cifar100_label { fine, coarse };
 [[nodiscard]] std::shared_ptr<const image_store> open_cifar100(
     const std::vector<std::filesystem::path>& files, cifar100_label label);

@@ -9,7 +9,7 @@ namespace poseidon {
 namespace {
 namespace fs = std::filesystem;
 
-/// What --force may delete: a folder that holds a database and nothing else.
+/// --force may delete only a folder that holds a database and nothing else.
 void require_replaceable(const fs::path& folder, new_folder::file_test is_ours) {
   if (!fs::exists(fs::symlink_status(folder))) return;
   bool ours = fs::is_directory(fs::symlink_status(folder));
@@ -34,7 +34,7 @@ new_folder::new_folder(fs::path name, bool replace, file_test is_ours)
   require_replaceable(partial_, is_ours);
   require_replaceable(name_.string() + ".old", is_ours);
   std::error_code ignored;
-  fs::remove_all(partial_, ignored);  // of an earlier writer that was killed
+  fs::remove_all(partial_, ignored);  // left by an earlier writer that was killed
   if (name_.has_parent_path()) fs::create_directories(name_.parent_path());
   fs::create_directory(partial_);
 }

@@ -15,7 +15,7 @@ namespace poseidon {
 
 enum class part_order {
   round_robin,  ///< blocks in turn: block b goes to part b % parts
-  contiguous    ///< part k is the k-th of as many even pieces
+  contiguous    ///< part k is the k-th of equal pieces
 };
 
 struct partition_options {

@@ -1,4 +1,4 @@
-// What a picture is, by its first bytes; PPM and PGM, which need no library.
+// Recognises the kind of a picture by its first bytes; reads PPM and PGM, which need no library.
 #include "data/picture.hpp"
 
 #include <algorithm>

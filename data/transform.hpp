@@ -34,7 +34,7 @@ class image_transform {
   image_transform(const ::caffe::TransformationParameter& spec, std::optional<mean_image> mean,
                   const shape& image_shape, ::caffe::Phase phase, augment_key key);
 
-  [[nodiscard]] const shape& image_shape() const { return input_; }  ///< of the first image
+  [[nodiscard]] const shape& image_shape() const { return input_; }  ///< the first image's shape
   [[nodiscard]] const shape& output_shape() const { return output_; }
 
   /// Images that are cropped may have any size that the crop fits in, unless a mean image is

@@ -27,7 +27,7 @@ namespace poseidon {
 // The reference implementation's known answer for an all-zero counter and key.
 static_assert(philox({0, 0, 0, 0}, {0, 0})[0] == 0x6627e8d5);
 
-/// What a stream of numbers is for; part of the key, so that no two uses share numbers.
+/// The purpose of a stream of numbers; part of the key, so that no two uses share numbers.
 enum class random_use : std::uint32_t {
   filler = 1,
   dropout = 2,

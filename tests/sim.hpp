@@ -1,7 +1,7 @@
 // tests/sim.hpp
 //
 // Actors without threads, ports or time: CAF's testing scheduler runs one message at a time on the
-// thread of the test, and its clock stands still until the test advances it. So a test says what
+// thread of the test, and its clock stops until the test advances it. So a test says what
 // was told, lets everything settle, and looks at what arrived.
 //
 //   test::sim sim;
@@ -40,14 +40,14 @@ class listener : public actor<listener<M>> {
   listener(actor_context context, std::shared_ptr<std::vector<M>> got)
       : actor<listener<M>>(context), got_(std::move(got)) {}
   void on(const M& m) { got_->push_back(m); }
-  /// What was kept may hold ports to actors that hold this one: nobody would ever be released.
+  /// The kept messages may hold ports to actors that hold this one, so that none of them would ever be released.
   void on_exit() override { got_.reset(); }
 
  private:
   std::shared_ptr<std::vector<M>> got_;
 };
 
-/// What a test hands to the actor that it tests (`in`), and what came through it.
+/// A port for the tested actor (`in`), and the messages that arrived through it.
 template <class M>
 struct probe {
   port<M> in;
@@ -90,9 +90,9 @@ class sim {
   }
   /// Handles messages until no mailbox holds any; says how many resumptions that took.
   std::size_t settle() { return scheduler_.run(); }
-  /// Lets one actor handle what it would in one turn; false if nobody has a message.
+  /// Lets one actor handle what it would in one turn; false if no actor has a message.
   bool step() { return scheduler_.try_run_once(); }
-  /// The same for an actor that `random` draws: any order that real threads could take, too. For some hundred steps
+  /// Lets an actor chosen by `random` handle its messages: any order that real threads could take, too. For some hundred steps
   /// at a time one of them, drawn as well, gets no turn while others have something to do: a thread that is held up.
   template <class Random>
   bool step_any(Random& random) {

@@ -15,7 +15,7 @@
 namespace poseidon::app {
 namespace {
 namespace fs = std::filesystem;
-constexpr std::uint64_t most_parts = 512;  // all are open at once
+constexpr std::uint64_t most_parts = 512;  // all are open at the same time
 
 struct parts_words {
   std::string source, out, order = "round-robin";

@@ -20,7 +20,7 @@ namespace poseidon::app {
 
 namespace {
 
-/// What follows `key` and a colon in a file like /proc/cpuinfo; empty if it is not there.
+/// The text behind `key` and a colon in a file like /proc/cpuinfo; empty if the key is missing.
 std::string field(const char* path, const std::string& key) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {

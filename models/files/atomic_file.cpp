@@ -27,7 +27,7 @@ class temporary_file {
   explicit temporary_file(const fs::path& target) {
     for (int attempt = 0; fd_ < 0 && (attempt == 0 || (errno == EEXIST && attempt < 100));
          ++attempt) {
-      std::string name(1, '.');  // hidden, so that nobody takes it for a snapshot
+      std::string name(1, '.');  // hidden, so that it is not taken for a snapshot
       name += target.filename().string() + "." + std::to_string(::getpid()) + "." +
               std::to_string(attempt) + ".tmp";
       path_ = target.parent_path() / name;

@@ -25,7 +25,7 @@ void hdf5_appender::fail(const std::string& dataset) const {
 }
 
 hdf5_appender::grown hdf5_appender::make(const std::string& dataset, const shape& extents) const {
-  // A chunk is what is appended at once, so that a chunk is written once.
+  // A chunk holds the rows of one append, so that each chunk is written once.
   const std::vector<hsize_t> chunk(extents.begin(), extents.end());
   auto first = chunk, most = chunk;
   first[0] = 0;

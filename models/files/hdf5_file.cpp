@@ -39,7 +39,7 @@ hdf5_handle in_memory(std::size_t grows_by) {
   return access;
 }
 
-/// Two files in memory that are open at once and have one name would be one file to the library.
+/// The library takes two open files in memory with the same name for one file.
 std::string unused_name() {
   static std::atomic<std::uint64_t> files{0};
   return "in memory " + std::to_string(files++);

@@ -54,7 +54,7 @@ struct route_cost {
   double wire_ms = 0;     ///< time of these bytes on the wire
   double tail_ms = 0;     ///< time of one thread from the last byte to fresh parameters
   double exposed_ms = 0;  ///< the part of wire and tail after the end of the backward pass
-  /// What the lanes lose: the weight gradient, and what the hidden part of the tail takes.
+  /// Time that the lanes lose: the weight gradient, and the hidden part of the tail.
   double compute_ms = 0;
   [[nodiscard]] double total_ms() const { return exposed_ms + compute_ms; }
 };

@@ -90,7 +90,7 @@ std::vector<float> npy_values(const std::filesystem::path& path) {
 
 TEST_CASE("extract: features are those of the net, one row for each record, in order") {
   const made_net net;
-  // All at once: the memory of one is another's when the pass has gone on.
+  // All in one pass: blobs share memory, so a blob may be overwritten later in the pass.
   check_done(net.words + " --blobs ip,data,twice,eight --out " + net.at("f") + "," + net.at("d") +
                  "," + net.at("t") + "," + net.at("e"),
              "10 rows, ip (3) in ");
@@ -118,7 +118,7 @@ TEST_CASE("extract: features are those of the net, one row for each record, in o
       CHECK(last.float_data(o) == 8 * datum.float_data(o));
     }
   }
-  // What the data layer made, in its own shape.
+  // The data layer's output, in its own shape.
   ::caffe::Datum datum;
   REQUIRE(datum.ParseFromString(records_of(net.folder / "d")[7].second));
   CHECK(datum.channels() == 1);

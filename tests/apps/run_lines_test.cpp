@@ -139,12 +139,12 @@ TEST_CASE(
   CHECK_FALSE(m.waiting_s(at(1.9)));
   CHECK(*m.waiting_s(at(30)) == doctest::Approx(30));  // the first iteration has not ended
   m.stepped({1, 10, 0, 0, 0}, at(4));
-  CHECK_FALSE(m.waiting_s(at(15)));  // of iterations that take 4 s that is nothing
+  CHECK_FALSE(m.waiting_s(at(15)));  // short beside iterations of 4 s
   CHECK(*m.waiting_s(at(17)) == doctest::Approx(13));
   m.stood_aside(at(4), at(16));
   CHECK_FALSE(m.waiting_s(at(17)));
   m.stepped({10, 10, 0, 0, 0}, at(18));
-  CHECK_FALSE(m.waiting_s(at(100)));  // it is over
+  CHECK_FALSE(m.waiting_s(at(100)));  // the run has ended
   CHECK_FALSE(m.left_s(at(100)));
 }
 

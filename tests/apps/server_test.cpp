@@ -30,7 +30,7 @@ std::shared_ptr<tcp_socket> ask(const server& s, const std::string& head) {
   return socket;
 }
 
-/// What comes until the other side closes, `enough` is seen, or the deadline has passed.
+/// The bytes received until the other side closes, `enough` is seen, or the deadline has passed.
 std::string read_until(tcp_socket& socket, const std::string& enough = "") {
   std::string out;
   char buffer[65536];
@@ -86,7 +86,7 @@ server_options quick() {
   return o;
 }
 
-/// Answers /late when the test says so, everything else at once.
+/// Answers /late when the test allows it, and everything else immediately.
 class late_site : public site {
  public:
   answer get(const request& r) override {
@@ -139,14 +139,14 @@ TEST_CASE("server: answers one request after the other on a connection") {
 
 TEST_CASE("server: an answer that takes long keeps nobody else waiting, and comes in its turn") {
   auto o = quick();
-  o.patience = milliseconds{30};  // of ours with a client, not of a client with us
+  o.patience = milliseconds{30};  // the server's patience with a client, not the client's
   const auto shown = std::make_shared<late_site>();
   server s(o, shown);
   auto socket = ask(s, "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n");
   auto promise = shown->next();
   const std::string then = "GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n";
   socket->write(std::as_bytes(std::span(then)));
-  // Somebody who says nothing is sent away meanwhile, so more than the patience has passed.
+  // A silent client is disconnected meanwhile, so more than the patience has passed.
   CHECK(read_until(*connect_to(s.address(), deadline)).empty());
   CHECK(answers(get(s, "/a"), 200));
   promise.set_value({200, "text/plain", "late, but here", ""});
@@ -156,7 +156,7 @@ TEST_CASE("server: an answer that takes long keeps nobody else waiting, and come
   auto unheard = shown->next();
   gone.reset();
   CHECK(answers(get(s, "/a"), 200));
-  unheard.set_value({});  // nobody is there to hear it
+  unheard.set_value({});  // the client has left
 }
 
 TEST_CASE("server: refuses what is not to be answered, in words") {

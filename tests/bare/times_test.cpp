@@ -1,4 +1,4 @@
-// What `poseidon-node time` measures on a device that goes on by itself: each layer alone, waited for, or whole iterations
+// `poseidon-node time` on an asynchronous device: it measures each layer alone, with a wait, or whole iterations
 // without such waits. The values have to be the same, and those of the CPU.
 #include "apps/bare/bare_run.hpp"
 #include "cpu/cpu_device.hpp"

@@ -68,7 +68,7 @@ TEST_CASE("batch_filler: all its threads fill at once") {
   std::mutex mutex;
   std::set<std::thread::id> seen;
   source.on_fill = [&](std::uint64_t) {
-    all.arrive_and_wait();  // goes on only when as many stand here as there are threads
+    all.arrive_and_wait();  // continues only when all threads have arrived
     const std::lock_guard lock(mutex);
     seen.insert(std::this_thread::get_id());
   };

@@ -40,7 +40,7 @@ TEST_CASE("batch_shares: shares follow the weights, whole samples by largest rem
   CHECK(samples(10, {1, 1, 1}) == list{4, 3, 3});    // equal remainders: the first
   CHECK(samples(10, {2, 1, 2.9}) == list{3, 2, 5});  // 3.39, 1.69, 4.92
   CHECK(samples(128, {100, 47}) == list{87, 41});    // 87.07, 40.93
-  CHECK(samples(7, {1e300, 1e300}) == list{4, 3});   // their sum is too large for nobody
+  CHECK(samples(7, {1e300, 1e300}) == list{4, 3});   // their sum overflows without harm
   CHECK(samples(2, {1, 1}) == list{1, 1});
 }
 

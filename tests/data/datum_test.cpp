@@ -50,7 +50,7 @@ TEST_CASE(
   CHECK(read.floats[1] == -2.0f);
   CHECK(read.label == 0);
   d.set_data("ab");
-  d.add_float_data(3.0f);  // one too many, if anybody counted them
+  d.add_float_data(3.0f);  // one too many
   record = d.SerializeAsString();
   CHECK(parse_datum(bytes_of(record), scratch).bytes.size() == 2);
 }

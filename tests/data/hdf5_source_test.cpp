@@ -1,4 +1,4 @@
-// HDF5Data: files in a list, one dataset per top, whole epochs, and orders that everybody agrees on.
+// HDF5Data: files in a list, one dataset per top, whole epochs, and the same orders on every node.
 #include "data/batch_filler.hpp"
 #include "data/source.hpp"
 #include "models/atomic_file.hpp"

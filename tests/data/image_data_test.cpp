@@ -88,7 +88,7 @@ TEST_CASE("image data: shuffle gives each epoch an order of its own, the same fo
   CHECK(std::set<int>(second.begin(), second.end()).size() == 20);
   CHECK(first != second);
   CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
-  CHECK(labels(*other, 20, 20) == second);  // whoever begins there
+  CHECK(labels(*other, 20, 20) == second);  // also for a reader that begins there
   CHECK(labels(*other, 0, 20) == first);
   options.seed = 4;
   CHECK(labels(*open_source(layer, here(), options), 0, 20) != first);

@@ -15,7 +15,7 @@ struct pair {
   bool operator==(const pair&) const = default;
 };
 
-/// What liblmdb says is in a folder: the oracle for our reader.
+/// The content of a folder as liblmdb reads it: the oracle for our reader.
 std::vector<pair> read_with_liblmdb(const std::filesystem::path& folder) {
   MDB_env* environment = nullptr;
   MDB_txn* transaction = nullptr;

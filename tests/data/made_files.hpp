@@ -104,7 +104,7 @@ inline std::string idx_labels(std::size_t labels) {
   return text;
 }
 
-/// What f() complains about; "" if it does not.
+/// f()'s error; "" if there is none.
 template <class Function>
 std::string complaint(Function f) {
   try {

@@ -33,7 +33,7 @@ inline poseidon::net build(const std::string& text, ::caffe::Phase phase = ::caf
   return poseidon::build_net(poseidon::parse_net(text, "net.prototxt"), options);
 }
 
-/// What building the text says is wrong with it; empty if nothing.
+/// The error of building the text; empty if there is none.
 inline std::string mistake(const std::string& text, ::caffe::Phase phase = ::caffe::TRAIN) {
   try {
     (void)build(text, phase);

@@ -1,7 +1,7 @@
 // tools/bench/link_bench.cpp
 // Asks    How many bytes per second, and CPU seconds per GB, does a pair of network_links move over
 //         loopback?
-// Shapes  Chunks of 1 MiB and 64 KiB, from one process to another, one way or both ways at once.
+// Shapes  Chunks of 1 MiB and 64 KiB, from one process to another, one way, or both ways at the same time.
 // Checks  the bytes of the last chunk received, and that every chunk came once.
 // Run     tools/bench/link (interleaves it with iperf3), tools/bench/line_rate (the same on shaped lines), or
 //         link_bench --chunk 1048576 --bytes 4e9 [--both]
@@ -41,7 +41,7 @@ struct options {
   bool pooled = false;  // gradients into pooled buffers instead of parameters to their place
 };
 
-// What a test or a trainer would do with the chunks: keep a few in flight, count what came.
+// Uses the chunks as training does: keeps a few in flight and counts those that arrived.
 struct progress {
   std::mutex mutex;
   std::condition_variable changed;

@@ -37,7 +37,7 @@ float rounded(wire_format f, float v) {
   return decoded(f, encoded(f, v));
 }
 
-/// What every format has to round right: the two neighbours' middles, both sides of them, and the edges.
+/// Values that every format must round correctly: middles between two neighbours, both sides of them, and the limits.
 std::vector<float> edge_cases() {
   std::vector<float> v;
   for (std::uint32_t high = 0; high < 0x10000; ++high)

@@ -101,7 +101,7 @@ TEST_CASE("hdf5 weights: a shared parameter is stored by its owner alone, and re
   parameter_arrays copied;
   CHECK(copy_weights(read_caffemodel(path), "s", n, copied) == std::vector<std::string>{"a", "b"});
   CHECK(copied == values);
-  // A net that does not share has nobody to take it from.
+  // A net without sharing has no owner to take the values from.
   const auto alone =
       test::build(test::input("x", {2, 4}) + test::layer("b", "InnerProduct", "x", "b",
                                                          "inner_product_param { num_output: 4 }"));

@@ -1,4 +1,4 @@
-// Who runs backward. Caffe's flags for whole nets are in the reference set (formats/backward_*);
+// The layers that run backward. Caffe's flags for whole nets are in the reference set (formats/backward_*);
 // here are the single reasons.
 #include "tests/models/nets.hpp"
 

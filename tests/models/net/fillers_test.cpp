@@ -82,7 +82,7 @@ TEST_CASE("fillers: msra and gaussian have the deviation that they promise") {
   CHECK(mean(filled(p)) == doctest::Approx(3).epsilon(0.01));
   CHECK(deviation(filled(p)) == doctest::Approx(0.5).epsilon(0.02));
   p.filler.set_mean(0);
-  p.filler.set_sparse(50);  // of 200 outputs: a quarter of the values
+  p.filler.set_sparse(50);  // 50 of 200 outputs: a quarter of the values
   const auto values = filled(p);
   const auto zeros = static_cast<double>(std::count(values.begin(), values.end(), 0.0f));
   CHECK(zeros / 40000 == doctest::Approx(0.75).epsilon(0.02));

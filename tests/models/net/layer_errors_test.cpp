@@ -1,4 +1,4 @@
-// What a net says is wrong with it: the line, the layer, both values and what to do. Each text is
+// A net's errors: the line, the layer, both values and what to do. Each text is
 // held here.
 #include "tests/models/nets.hpp"
 

@@ -31,7 +31,7 @@ TEST_CASE("byte_scale: a tenth of each parameter's values is left, rounded, and 
   scale_parameters(n, 0.1);
   CHECK(to_string(n.parameters[0].shape) == "300000");
   CHECK(to_string(n.parameters[1].shape) == "300");  // 3 x 1000
-  CHECK(to_string(n.parameters[2].shape) == "1");    // of 3
+  CHECK(to_string(n.parameters[2].shape) == "1");    // 1 of 3
   CHECK(to_string(test::named(n, "a").parameter_shapes[0]) == "300000");
   CHECK(n.parameters[0].filler.type() == "constant");
 }

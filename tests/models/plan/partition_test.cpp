@@ -105,7 +105,7 @@ TEST_CASE(
 }
 
 TEST_CASE("partition: every shard owns as much of each parameter that is worth cutting") {
-  // All nodes send a layer at the same moment: an owner of all of it would be sent to by everybody alone.
+  // All nodes send a layer at the same moment: they would all send to one owner of the whole layer.
   const auto n = test::build(
       test::input("x", {2, 50}) +
       test::layer("a", "InnerProduct", "x", "a", "inner_product_param { num_output: 2000 }") +

@@ -138,8 +138,7 @@ TEST_CASE("routes: a file says from which clock a route holds, in any order") {
   REQUIRE(changes.size() == 2);  // at 7 nothing becomes other than it is
   CHECK(changes.at(5) == layers(5));
   CHECK(changes.at(9) == layers(9));
-  CHECK(changes_of_option(n, option, {}, 5).size() ==
-        1);  // what a run resumed at clock 5 begins with
+  CHECK(changes_of_option(n, option, {}, 5).size() == 1);  // the routes of a run resumed at clock 5
   CHECK(changes_of_option(n, option, {}, 9).empty());
 }
 

@@ -17,7 +17,7 @@ const std::string a_net =
     test::layer("ip", "InnerProduct", "data", "ip", "inner_product_param { num_output: 3 }") +
     test::layer("loss", "Reduction", "ip", "loss", "loss_weight: 1");
 
-/// What reading a solver of this text says is wrong with it, after "solver.prototxt".
+/// The error of reading a solver of this text, without "solver.prototxt" at its beginning.
 std::string mistake(const std::string& text) {
   const test::folder folder;
   folder.write("net.prototxt", a_net);

@@ -1,4 +1,4 @@
-// What the text format and the schema refuse, and that every layer knows its line.
+// Errors of the text format and the schema, and the line of every layer.
 #include "models/spec/net_file.hpp"
 #include "tests/models/folder.hpp"
 #include "tests/models/nets.hpp"

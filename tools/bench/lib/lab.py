@@ -87,7 +87,7 @@ class Lab:
         run("ip", "-n", ns, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
         run("ip", "-n", ns, "link", "set", "eth0", "up")
         run("ip", "-n", self.hub, "link", "set", f"h{host}", "master", "br0", "up")
-        # One plain algorithm for everybody, whatever this machine prefers.
+        # The same plain algorithm for all hosts, whatever this machine prefers.
         run("ip", "netns", "exec", ns, "sh", "-c",
             "for c in cubic reno; do echo $c > /proc/sys/net/ipv4/tcp_congestion_control && exit; done 2> /dev/null", check=False)
 

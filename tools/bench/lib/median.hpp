@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-/// Of none: -1.
+/// -1 for an empty list.
 inline double median(std::vector<double> v) {
   if (v.empty()) return -1;
   const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);

@@ -26,7 +26,7 @@ def machine_line():
 
 
 def table(rows, options, arguments):
-    command = []  # a path of one machine tells nobody anything
+    command = []  # without paths of one machine
     for word in arguments:
         command.append(" ".join(pathlib.Path(w).name if w.startswith("/") else w for w in shlex.split(word))
                        if command and command[-1] == "--ddp" else word)
