@@ -1,4 +1,4 @@
-// actors/links/frame_queue.hpp - what a network_link has yet to send, and in which order.
+// actors/links/frame_queue.hpp - the frames that a network_link has yet to send, most urgent first.
 #pragma once
 #include "messages/link.hpp"
 #include "messages/wire/codec.hpp"
@@ -24,7 +24,7 @@ class frame_queue {
   struct entry {
     send_frame frame;
     std::size_t sent = 0;         ///< payload bytes given out so far
-    std::int64_t started_ns = 0;  ///< for whoever traces; the queue does not look at it
+    std::int64_t started_ns = 0;  ///< set and read by network_link, for the trace
   };
   /// A run of bytes to write next.
   struct piece {
@@ -37,7 +37,7 @@ class frame_queue {
   void push(send_frame f);
   /// The next piece, with at most piece_bytes of payload; nothing if no frame waits.
   [[nodiscard]] std::optional<piece> take();
-  /// The same if it is a frame without a payload; else nothing.
+  /// The next piece if it is a frame without a payload; else nothing.
   [[nodiscard]] std::optional<piece> take_without_payload();
 
   [[nodiscard]] bool empty() const { return waiting_.empty() && begun_.empty(); }

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds look_up{100};  // how long stop_accepting may wait in the mailbox
+constexpr milliseconds look_up{100};  // the longest that stop_accepting waits in the mailbox
 
 }  // namespace
 
@@ -60,14 +60,14 @@ void link_acceptor::welcome(std::shared_ptr<tcp_socket> socket) {
       m.error = e.what();
     }
     tell_from_outside(self, std::move(m));
-    listener->wake();  // it may be waiting for the next one
+    listener->wake();  // it may be waiting for the next connection
   });
 }
 
 void link_acceptor::on(const handshake_ended& m) {
   const auto g = guests_.find(m.guest);
   if (g == guests_.end()) return;
-  g->second.thread.join();  // that message was the last thing but one that it did
+  g->second.thread.join();  // after that message the thread only wakes the listener
   guests_.erase(g);
   if (m.connection)
     tell(accepted_, link_accepted{*m.connection});
@@ -83,7 +83,7 @@ void link_acceptor::on_exit() {
   for (auto& [id, g] : guests_) g.socket->shutdown();
   for (auto& [id, g] : guests_) g.thread.join();
   guests_.clear();
-  listener_.reset();  // nobody is left in the backlog of a socket that nobody serves
+  listener_.reset();  // no peer waits in the backlog of a socket that is not served
 }
 
 }  // namespace poseidon

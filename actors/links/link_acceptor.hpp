@@ -1,17 +1,17 @@
 // actors/links/link_acceptor.hpp
 //
-// Owns a node's listening socket: whoever connects and proves that it knows the token becomes a
-// link_accepted for the node; whoever does not is refused. Each handshake has a short-lived thread
-// of its own, because a stranger may be silent for as long as handshake_options.limit and must not
-// hold up the others; at most max_guests at once, more are told that this node is busy.
+// Owns a node's listening socket. A connection whose peer proves that it knows the token becomes a
+// link_accepted for the node; any other is refused. Each handshake has a short-lived thread of its
+// own, because a stranger may be silent for up to handshake_options.limit and must not delay the
+// others. At most max_guests handshakes run at a time; further peers are told that this node is busy.
 //
 // Accepts  accept_more      from itself       waits for the next connection, at most 100 ms
 //          handshake_ended  from its threads  once per connection
-//          stop_accepting   from node         breaks off what is going on and ends
+//          stop_accepting   from node         breaks off the handshakes in progress and ends
 // Sends    link_accepted    to node           an authenticated connection: its link can be opened
 //          peer_refused     to node           one line for the log
-// State    the connections whose handshake is going on. Detached: it blocks in accept.
-// Fails    never by itself; when the system has no descriptors left it says so and tries on.
+// State    the connections whose handshake is in progress. Detached: it blocks in accept.
+// Fails    never by itself. When the system has no descriptors left it sends peer_refused and tries again.
 #pragma once
 #include "actors/core/actor.hpp"
 #include "messages/wire/handshake.hpp"
@@ -40,7 +40,7 @@ struct accept_more {};
 struct handshake_ended {
   std::uint64_t guest = 0;
   std::optional<link_connection> connection;
-  std::string error;  ///< if there is none
+  std::string error;  ///< if there is no connection
 };
 
 class link_acceptor : public actor<link_acceptor> {

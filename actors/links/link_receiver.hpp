@@ -1,16 +1,16 @@
 // actors/links/link_receiver.hpp
 //
-// The reading half of a network_link. One long handler on its own thread: reads a header, validates it, reads
-// the payload straight to where it belongs, tells whom it concerns, until the connection ends.
+// The reading half of a network_link. One long handler on its own thread repeats until the connection ends: it
+// reads a header, validates it, reads the payload to its place and tells the actor that uses it.
 //
-// Accepts  begin_receiving   once, from open_link(); the handler returns when the connection is over
+// Accepts  begin_receiving   once, from open_link(); the handler returns when the connection has ended
 // Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
 //          report_arrived (to telemetry)
 //                            along link_routes
 //          receiver_ended    to network_link, last
 // State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
-// Fails    a bad frame, silence, the connection's end: all become receiver_ended with a line for the user.
-//          It ends when its socket is shut down, and only then: network_link does that.
+// Fails    a bad frame, silence and the connection's end all become receiver_ended with a line for the user.
+//          The actor ends only when its socket is shut down, which network_link does.
 #pragma once
 #include "actors/links/network_link.hpp"
 #include "messages/wire/buffer_pool.hpp"
@@ -52,7 +52,7 @@ class stream_reader {
 
   struct silent {};  ///< thrown: nothing came for the silence limit
   struct ended {};   ///< thrown: the peer has closed
-  /// `beyond`: of the frame that `into` belongs to, behind it.
+  /// `beyond`: how many bytes of the same frame follow after `into`.
   void read(std::span<std::byte> into, std::size_t beyond = 0);
   /// When the last byte came.
   [[nodiscard]] std::chrono::steady_clock::time_point heard() const { return heard_; }
@@ -81,8 +81,8 @@ class link_receiver : public actor<link_receiver> {
  private:
   struct open_frame {
     decoded_header head;
-    std::shared_ptr<const link_binding> binding;  // what held when it began
-    std::shared_ptr<const void> owner;            // of a pooled buffer
+    std::shared_ptr<const link_binding> binding;  // in force when the frame began
+    std::shared_ptr<const void> owner;            // keeps a pooled buffer
     std::span<std::byte> place;
     std::size_t filled = 0;
     std::int64_t start_ns = 0;
@@ -91,7 +91,9 @@ class link_receiver : public actor<link_receiver> {
   receiver_ended receive_all();
   void receive_piece();
   open_frame begin_frame(std::size_t header_bytes, std::uint32_t checksum);
+  void find_place(open_frame& f);
   void deliver(open_frame f);
+  void count_and_trace(const open_frame& f) const;
 
   std::shared_ptr<link_shared> shared_;
   port<receiver_ended> link_;
@@ -102,10 +104,6 @@ class link_receiver : public actor<link_receiver> {
   bool between_frames_ = true;  // the stream may end here
   std::optional<std::string> goodbye_;
 };
-
-/// Holds a header to the run. `from` is the worker on the other end.
-/// Errors   bad_frame.
-void check_frame(const decoded_header& h, const link_binding& run);
 
 }  // namespace poseidon
 

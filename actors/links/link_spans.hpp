@@ -1,7 +1,7 @@
 // actors/links/link_spans.hpp - what a link carries, as spans of the trace.
 #pragma once
 #include "actors/core/trace.hpp"
-#include "actors/links/network_link.hpp"
+#include "actors/links/link_event.hpp"
 
 #include <memory>
 #include <string>

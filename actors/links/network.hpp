@@ -12,10 +12,10 @@ class node_network {
  public:
   virtual ~node_network() = default;
 
-  /// Takes an address; whoever dials it from now on waits. Returns  it, with its real port.
+  /// Takes an address; nodes that dial it from now on wait. Returns  the address, with its real port.
   /// Errors   socket_error.
   virtual host_port listen(const host_port& at);
-  /// Lets in who waits at the address of listen().
+  /// Lets in the nodes that wait at the address of listen().
   virtual handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
                                        handshake_options options, port<link_accepted> accepted,
                                        port<peer_refused> refused);

@@ -2,12 +2,9 @@
 
 #include "actors/core/trace.hpp"
 #include "actors/links/link_receiver.hpp"
-#include "messages/wire/checksum.hpp"
-#include "messages/wire/codec.hpp"
 #include "messages/wire/tcp_flow.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <utility>
 
@@ -16,8 +13,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-constexpr std::size_t most_pieces_at_once = 16;  // small frames go together in one write
 
 }  // namespace
 
@@ -32,100 +27,13 @@ std::string peer_name(worker_id peer, const std::string& address) {
   return "worker " + std::to_string(value(peer)) + " (" + address + ")";
 }
 
-link_event describe(const frame_header& h) {
-  link_event e;
-  e.kind = kind_name(h);
-  std::visit(
-      [&e](const auto& f) {
-        if constexpr (requires { f.chunk; }) e.chunk = f.chunk;
-        if constexpr (requires { f.layer; }) e.layer = f.layer;
-        if constexpr (requires { f.clock; }) e.number = value(f.clock);
-        if constexpr (requires { f.version; }) e.number = value(f.version);
-      },
-      h);
-  return e;
-}
-
-// A token bucket that may go into debt by one write: nothing more is written until it is paid. So a
-// write is never split, and what is written next is chosen when it may go, not before.
-struct network_link::bucket {
-  explicit bucket(double mbit_s) : bytes_per_s(mbit_s * 1e6 / 8) {}
-  double bytes_per_s;  // 0: no limit
-  double credit = 0;
-  clock::time_point at = clock::now();
-
-  // A wake-up can be late by milliseconds; what was saved up meanwhile may be spent at once.
-  [[nodiscard]] double most_credit() const { return std::max(bytes_per_s * 0.02, 4096.0); }
-  void refill(clock::time_point now) {
-    credit = std::min(most_credit(),
-                      credit + bytes_per_s * std::chrono::duration<double>(now - at).count());
-    at = now;
-  }
-  void spend(std::size_t bytes) { credit -= static_cast<double>(bytes); }
-  [[nodiscard]] milliseconds wait() const {
-    if (bytes_per_s <= 0 || credit >= 0) return milliseconds{0};
-    return milliseconds{1 + static_cast<long>(-credit * 1000 / bytes_per_s)};
-  }
-};
-
-// One write: up to most_pieces_at_once pieces with their headers, as the kernel wants it.
-struct network_link::outbox {
-  struct slot {
-    std::array<std::byte, preamble_bytes> preamble;
-    std::vector<std::byte> header;
-    frame_queue::piece piece;
-    std::size_t bytes = 0;  // of all three
-  };
-  std::array<slot, most_pieces_at_once> slots;
-  std::array<iovec, 3 * most_pieces_at_once> parts;
-  std::size_t pieces = 0, used_parts = 0, bytes = 0, payload_bytes = 0;
-  std::span<iovec> left;      // of parts, while a write is not finished
-  std::int64_t begin_ns = 0;  // of that write
-
-  void add(frame_queue::piece p, worker_id from) {
-    auto& s = slots[pieces];
-    const auto sum = crc32c(p.bytes);
-    s.header.clear();
-    if (p.first)
-      encode_header(p.of->frame.header, {from, p.of->frame.data.bytes.size(), sum}, s.header);
-    s.preamble = encode_preamble(
-        {static_cast<std::uint32_t>(s.header.size() / 8), p.first ? crc32c(s.header) : sum});
-    put(s.preamble);
-    put(s.header);
-    put(p.bytes);
-    payload_bytes += p.bytes.size();
-    s.bytes = s.preamble.size() + s.header.size() + p.bytes.size();
-    s.piece = std::move(p);
-    ++pieces;
-  }
-  void put(std::span<const std::byte> b) {
-    if (b.empty()) return;
-    parts[used_parts++] = {const_cast<std::byte*>(b.data()), b.size()};
-    bytes += b.size();
-  }
-  void clear() {
-    for (std::size_t i = 0; i < pieces; ++i) slots[i].piece = {};
-    pieces = used_parts = bytes = payload_bytes = 0;
-    left = {};
-  }
-  [[nodiscard]] bool empty() const { return pieces == 0; }
-  [[nodiscard]] std::size_t left_bytes() const {
-    std::size_t n = 0;
-    for (const auto& part : left) n += part.iov_len;
-    return n;
-  }
-};
-
 network_link::network_link(actor_context context, std::shared_ptr<link_shared> shared)
     : actor<network_link>(context),
       shared_(std::move(shared)),
-      line_(std::make_unique<bucket>(shared_->options.rate_mbit_s)),
-      budget_(std::make_unique<bucket>(shared_->options.budget_mbit_s)),
-      outbox_(std::make_unique<outbox>()),
+      line_(shared_->options.rate_mbit_s, clock::now()),
+      budget_(shared_->options.budget_mbit_s, clock::now()),
       stall_(shared_->options.stall_limit),
       last_write_(shared_->options.now()) {}
-
-network_link::~network_link() = default;
 
 void network_link::started() {
   tell_self(link_tick{}, shared_->options.heartbeat / 2);
@@ -136,7 +44,7 @@ void network_link::on_exit() {
 }  // also ends the receiver
 
 void network_link::on(const send_frame& m) {
-  if (phase_ != phase::open) return;  // said goodbye or lost: link_lost tells whoever cares
+  if (phase_ != phase::open) return;  // the node learns from link_lost that it was not sent
   auto frame = m;
   if (frame.priority > 0 && shared_->binding()->fifo) frame.priority = 1;
   queue_.push(std::move(frame));
@@ -167,14 +75,14 @@ void network_link::on(const pump& m) {
   if (m.turn != pump_turn_) return;
   pump_due_.reset();
   if (phase_ != phase::open && phase_ != phase::closing) return;
-  line_->refill(clock::now());
-  budget_->refill(clock::now());
-  if (const auto wait = line_->wait(); wait.count() > 0) return want_pump(wait);
-  if (outbox_->empty()) fill_outbox();
-  if (outbox_->empty() && !queue_.empty()) return want_pump(budget_->wait());
+  line_.refill(clock::now());
+  budget_.refill(clock::now());
+  if (const auto wait = line_.wait(); wait.count() > 0) return want_pump(wait);
+  if (outbox_.empty()) fill_outbox();
+  if (outbox_.empty() && !queue_.empty()) return want_pump(budget_.wait());
   write_outbox();
   if (phase_ != phase::open && phase_ != phase::closing) return;
-  if (!queue_.empty() || !outbox_->empty()) return want_pump();
+  if (!queue_.empty() || !outbox_.empty()) return want_pump();
   if (phase_ != phase::closing) return;
   if (goodbye_put_) return said_goodbye();
   goodbye_put_ = true;
@@ -182,11 +90,11 @@ void network_link::on(const pump& m) {
   want_pump();
 }
 
-/// Who closes has nothing left to plan: what still waits goes at once.
+/// A link that closes has nothing left to plan: what waits is sent without regard to the budget.
 std::optional<frame_queue::piece> network_link::next_piece() {
-  const bool overdrawn = phase_ != phase::closing && budget_->wait().count() > 0;
+  const bool overdrawn = phase_ != phase::closing && budget_.wait().count() > 0;
   auto p = overdrawn ? queue_.take_without_payload() : queue_.take();
-  if (p) budget_->spend(p->bytes.size());
+  if (p) budget_.spend(p->bytes.size());
   return p;
 }
 
@@ -195,13 +103,12 @@ std::optional<frame_queue::piece> network_link::next_piece() {
 void network_link::fill_outbox() {
   const auto from = shared_->binding()->self;
   try {
-    while (outbox_->pieces < most_pieces_at_once && outbox_->payload_bytes < piece_bytes) {
+    while (!outbox_.full()) {
       auto p = next_piece();
       if (!p) break;
-      outbox_->add(std::move(*p), from);
+      outbox_.add(std::move(*p), from);
       // Under a limit the queue holds what waits, not the debt.
-      if (line_->bytes_per_s > 0 && static_cast<double>(outbox_->bytes) >= line_->most_credit())
-        break;
+      if (line_.is_emptied_by(outbox_.bytes())) break;
     }
   } catch (const std::length_error& e) {
     break_off(e.what());
@@ -212,53 +119,54 @@ void network_link::fill_outbox() {
 void network_link::put_now(frame_header h) {
   frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
   p.of->frame.header = std::move(h);
-  outbox_->add(std::move(p), shared_->binding()->self);
+  outbox_.add(std::move(p), shared_->binding()->self);
 }
 
-// Leaves the rest in the outbox if the peer takes no more: pump() comes back to it.
+// Leaves the rest in the outbox if the peer takes no more: pump() continues with it.
 void network_link::write_outbox() {
-  if (outbox_->empty()) return;
+  if (outbox_.empty()) return;
   const auto& o = shared_->options;
-  if (outbox_->left.empty()) {
-    outbox_->left = std::span(outbox_->parts).first(outbox_->used_parts);
-    outbox_->begin_ns = now_ns();
+  if (outbox_.unwritten().empty()) {
+    outbox_.begin_write(now_ns());
     stall_.offered(o.now());
   }
-  const auto before = outbox_->left_bytes();
+  const auto before = outbox_.unwritten_bytes();
   try {
-    outbox_->left = o.socket->write_some(outbox_->left);
+    outbox_.set_unwritten(o.socket->write_some(outbox_.unwritten()));
   } catch (const socket_error&) {
     // The receiver finds out why: it reads what the peer said before it closed.
-    outbox_->clear();
+    outbox_.clear();
     return break_off("");
   }
   const auto now = o.now();
-  if (outbox_->left.empty()) {
+  if (outbox_.unwritten().empty()) {
     last_write_ = now;
-    return written(outbox_->begin_ns);
+    return written();
   }
-  const auto stalled = stall_.after_write(now, before - outbox_->left_bytes());
+  const auto stalled = stall_.after_write(now, before - outbox_.unwritten_bytes());
   if (!stalled) return want_pump();
-  outbox_->clear();
+  outbox_.clear();
   break_off("it has taken nothing of what waits for it for " + seconds_text(*stalled) + " (limit " +
             seconds_text(o.stall_limit) +
             "), though it can be heard: its process is stuck, or the network carries one direction "
             "only");
 }
 
-void network_link::written(std::int64_t begin_ns) {
-  line_->spend(outbox_->bytes);
+void network_link::written() {
+  line_.spend(outbox_.bytes());
   auto& counters = *shared_->options.counters;
-  counters.bytes_out.fetch_add(outbox_->bytes, std::memory_order_relaxed);
+  counters.bytes_out.fetch_add(outbox_.bytes(), std::memory_order_relaxed);
   const auto end_ns = now_ns();
-  const auto at = [&, all = static_cast<double>(outbox_->bytes)](std::size_t bytes) {
+  const auto at = [begin_ns = outbox_.begin_ns(), end_ns,
+                   all = static_cast<double>(outbox_.bytes())](std::size_t bytes) {
     return begin_ns + static_cast<std::int64_t>(static_cast<double>(end_ns - begin_ns) *
                                                 (static_cast<double>(bytes) / all));
   };
-  for (std::size_t i = 0, before = 0; i < outbox_->pieces; ++i) {
-    const auto& p = outbox_->slots[i].piece;
+  std::size_t before = 0;
+  for (const auto& slot : outbox_.slots()) {
+    const auto& p = slot.piece;
     if (p.first) p.of->started_ns = at(before);
-    before += outbox_->slots[i].bytes;
+    before += slot.bytes;
     if (!p.last) continue;
     counters.frames_out.fetch_add(1, std::memory_order_relaxed);
     if (!shared_->options.trace) continue;
@@ -270,15 +178,15 @@ void network_link::written(std::int64_t begin_ns) {
     e.bytes = p.of->frame.data.bytes.size();
     shared_->options.trace(e);
   }
-  outbox_->clear();
+  outbox_.clear();
 }
 
 void network_link::on(const link_tick&) {
   const auto& o = shared_->options;
   const auto now = o.now();
   if (phase_ == phase::open || phase_ == phase::closing) {
-    // Where something waits to be written, a heartbeat says nothing more.
-    if (now - last_write_ >= o.heartbeat / 2 && outbox_->empty() && !goodbye_put_) {
+    // While data waits to be written, a heartbeat would add nothing.
+    if (now - last_write_ >= o.heartbeat / 2 && outbox_.empty() && !goodbye_put_) {
       put_now(frames::heartbeat{});
       write_outbox();
     }
@@ -288,7 +196,7 @@ void network_link::on(const link_tick&) {
         tell(binding->routes.flow,
              link_flow{binding->peer, flow->acked_bytes, flow->busy_us, flow->hindered_us});
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
-    o.socket->shutdown();  // it talks on as if nothing were; it has had its time
+    o.socket->shutdown();  // the peer has had its time to end, and sends on
   }
   if (phase_ != phase::over) tell_self(link_tick{}, o.heartbeat / 2);
 }
@@ -308,9 +216,9 @@ void network_link::break_off(std::string why) {
 }
 
 void network_link::on(const receiver_ended& m) {
-  // What the peer said last before its goodbye may already have been answered: what waits for it
-  // was told while it could still be reached, and it reads on until we have said goodbye too.
-  const bool something_waits = !queue_.empty() || !outbox_->empty();
+  // What waits may answer the peer's last frames. The peer reads until this node has said goodbye too, so it is
+  // still sent.
+  const bool something_waits = !queue_.empty() || !outbox_.empty();
   if (m.goodbye && phase_ == phase::open && something_waits) phase_ = phase::closing;
   if (m.goodbye && phase_ == phase::closing) {
     peer_done_ = m;

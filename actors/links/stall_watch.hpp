@@ -6,13 +6,13 @@
 
 namespace poseidon {
 
-/// Told after each attempt to write how much the peer took. It reads no clock: whoever asks says the time.
+/// Told after each attempt to write how much the peer took. It reads no clock: the caller passes the time.
 class stall_watch {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   explicit stall_watch(std::chrono::milliseconds limit) : limit_(limit) {}
 
-  /// Something new waits for the peer, and nothing else did.
+  /// New data waits for the peer, and none did before.
   void offered(time_point now) { since_ = now; }
   /// Returns  how long the peer has taken nothing, once that is the limit.
   [[nodiscard]] std::optional<std::chrono::steady_clock::duration> after_write(time_point now,

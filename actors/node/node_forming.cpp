@@ -36,6 +36,20 @@ class store_landing : public landing {
   factor_stores factors_;
 };
 
+/// What a worker's solver reports of each net (actors/training/solver.hpp).
+std::vector<report_shape> reports_of(const compiled_run& c, const run_definition& run,
+                                     worker_id worker) {
+  std::vector<report_shape> out{{static_cast<std::uint32_t>(1 + c.train.outputs.size()), 1}};
+  for (std::size_t t = 0; t < c.tests.size(); ++t) {
+    const auto batches = run.solver.spec.test_iter(static_cast<int>(t));
+    // As if it had one replica: how a node shares its passes out among several does not change their number.
+    const test_share share{static_cast<std::uint64_t>(batches), run.workers, value(worker), 1};
+    out.push_back({static_cast<std::uint32_t>(c.tests[t].outputs.size()),
+                   static_cast<std::uint32_t>(share.passes(0))});
+  }
+  return out;
+}
+
 }  // namespace
 
 /// Runs a step of building; what it throws is the user's to read, not a crash.
@@ -270,7 +284,6 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   auto b = std::make_shared<link_binding>();
   b->self = self_;
   b->peer = worker_id{worker};
-  b->limits.workers = static_cast<std::uint32_t>(members_.size());
   b->limits.history_slots =
       static_cast<std::uint32_t>(history_count(rule_of(setup_.run->solver.spec).kind));
   std::vector<port<chunk_landed>> gather;
@@ -288,7 +301,10 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
     broadcasts[layer] = graph_->broadcast(layer_id{layer});
   }
   b->limits.first_version = setup_.run->first_clock;
+  b->limits.end_clock = static_cast<std::uint64_t>(std::max(0, setup_.run->solver.spec.max_iter()));
   b->limits.clips = setup_.run->solver.spec.clip_gradients() >= 0;
+  b->limits.watches = setup_.shows && value(self_) == 0;
+  if (value(self_) == 0) b->limits.reports = reports_of(*compiled_, *setup_.run, b->peer);
   b->fifo = setup_.run->solver.spec.poseidon().replay().fifo();
   b->routes.shard = graph_->shard();
   b->routes.shard_squares = graph_->shard();
@@ -297,7 +313,7 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
   b->routes.gather = [gather](chunk_id id) { return gather[value(id)]; };
   b->routes.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
   b->routes.control = me;
-  if (setup_.shows && value(self_) == 0) b->routes.reports = telemetry_;
+  if (b->limits.watches) b->routes.reports = telemetry_;
   b->routes.bound = me;
   b->routes.lost = me;
   b->routes.flow = me;

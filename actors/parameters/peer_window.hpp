@@ -4,7 +4,7 @@
 // before what it rests on. A frame outside ends the link (network_link.hpp), so that nothing behind the link
 // has to doubt what it is told. One per link; called by its receiver's thread.
 #pragma once
-#include "actors/links/network_link.hpp"
+#include "actors/links/link_binding.hpp"
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/parameter_store.hpp"
 

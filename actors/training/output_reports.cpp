@@ -30,8 +30,10 @@ double smoothed_loss::add(double loss) {
 
 std::optional<report_board::merged> report_board::add(worker_id from,
                                                       const frames::worker_report& r) {
-  const auto key = std::pair{r.test_net, value(r.clock)};
-  auto& reports = open_[key];
+  auto& net = nets_[r.test_net];
+  const auto clock = value(r.clock);
+  if (net.complete && clock <= *net.complete) return std::nullopt;
+  auto& reports = net.open[clock];
   reports[value(from)] = r;
   if (reports.size() < workers_) return std::nullopt;
   merged all;
@@ -44,8 +46,15 @@ std::optional<report_board::merged> report_board::add(worker_id from,
     all.exposed_ns += report.exposed_ns;
   }
   for (auto& m : all.means) m /= static_cast<double>(all.passes);
-  open_.erase(key);
+  net.complete = clock;
+  net.open.erase(net.open.begin(), net.open.upper_bound(clock));
   return all;
+}
+
+std::size_t report_board::incomplete() const {
+  std::size_t clocks = 0;
+  for (const auto& [test_net, net] : nets_) clocks += net.open.size();
+  return clocks;
 }
 
 }  // namespace poseidon

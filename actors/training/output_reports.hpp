@@ -62,13 +62,20 @@ class report_board {
     std::uint64_t images = 0;  ///< trained by all workers since the run began
     std::uint64_t communication_ns = 0, exposed_ns = 0;  ///< the same, as in worker_report
   };
-  /// Returns  the merged values once every worker has reported.
+  /// Returns  the merged values once every worker has reported. A worker reports the clocks of a net in rising order, so
+  /// a clock that not all have reported when a later one is complete never will be: its reports are dropped, and so are
+  /// those that come later still.
   std::optional<merged> add(worker_id from, const frames::worker_report& r);
+  /// Clocks that some workers have reported and others not.
+  [[nodiscard]] std::size_t incomplete() const;
 
  private:
+  struct net_reports {
+    std::map<std::uint64_t, std::map<std::uint32_t, frames::worker_report>> open;  // by clock
+    std::optional<std::uint64_t> complete;                                         // the last clock
+  };
   std::size_t workers_;
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::map<std::uint32_t, frames::worker_report>>
-      open_;
+  std::map<std::int32_t, net_reports> nets_;
 };
 
 }  // namespace poseidon

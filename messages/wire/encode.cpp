@@ -1,4 +1,5 @@
 // messages/wire/encode.cpp - frames to Cap'n Proto: every kind is written here, and nowhere else.
+#include "messages/overloaded.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <capnp/message.h>
@@ -8,19 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <type_traits>
 
 #include "wire.capnp.h"
 
 namespace poseidon {
 namespace {
-
-template <class... Fs>
-struct overloaded : Fs... {
-  using Fs::operator()...;
-};
-template <class... Fs>
-overloaded(Fs...) -> overloaded<Fs...>;
 
 kj::ArrayPtr<const kj::byte> bytes_of(const std::string& s) {
   return {reinterpret_cast<const kj::byte*>(s.data()), s.size()};

@@ -113,7 +113,6 @@ double run_end(std::shared_ptr<tcp_socket> socket, unsigned self, const options&
   l.address = "loopback";
   l.binding.self = worker_id{self};
   l.binding.peer = worker_id{1 - self};
-  l.binding.limits.workers = 2;
   l.binding.limits.chunk_values.assign(chunks,
                                        static_cast<std::uint32_t>(o.chunk_bytes / sizeof(float)));
   l.binding.landing = parameters;

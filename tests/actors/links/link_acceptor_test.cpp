@@ -64,7 +64,7 @@ TEST_CASE(
   CHECK(t.accepted->wait_for(1).size() == 1);
 }
 
-TEST_CASE("link_acceptor: who is refused is reported in one line and the next is taken") {
+TEST_CASE("link_acceptor: a refused peer is reported in one line and the next one is taken") {
   acceptor_rig t;
   auto wrong = t.options;
   wrong.token = "guess";

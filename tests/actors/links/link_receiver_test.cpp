@@ -67,11 +67,11 @@ TEST_CASE(
     say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, four, 0xfffffffc),
         "push_gradient: payload size is 4294967292, expected at most 67108864");
   }
-  SUBCASE("somebody else's name") {
+  SUBCASE("another worker's name") {
     say(piece_with_header(frames::start_training{}, {}, 0, worker_id{4}),
         "start_training: from is 4, expected 1");
   }
-  SUBCASE("somebody else's readiness") {
+  SUBCASE("another worker's readiness") {
     say(piece_with_header(frames::member_ready{worker_id{0}}, {}, 0),
         "member_ready: worker is 0, expected 1");
   }
@@ -274,7 +274,7 @@ TEST_CASE("link_receiver: a peer that begins frames without ending them is cut o
   CHECK(t.lost().why.find("number of frames begun is 9, expected at most 8") != std::string::npos);
 }
 
-TEST_CASE("link_receiver: a flood of gradients that nobody uses ends the link, not the process") {
+TEST_CASE("link_receiver: a flood of gradients that are not used ends the link, not the process") {
   end_options o;
   o.pool_bytes = 64 << 10;
   link_and_puppet t(o);

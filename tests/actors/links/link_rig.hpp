@@ -213,7 +213,6 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.address = "10.0.0." + std::to_string(7 + value(o.peer)) + ":7600";
   l.binding.self = o.self;
   l.binding.peer = o.peer;
-  l.binding.limits.workers = 2;
   l.binding.limits.clips = o.clips;
   l.binding.limits.factors = o.factors;
   l.binding.limits.chunk_formats = o.formats;

@@ -126,8 +126,8 @@ TEST_CASE(
   o.values = (2 << 20) / 4;
   o.chunks = 16;
   link_and_puppet t(o);
-  for (unsigned i = 0; i < o.chunks;
-       ++i)  // far more than the kernel takes from a link that nobody reads
+  // Far more than the kernel takes while the peer reads nothing.
+  for (unsigned i = 0; i < o.chunks; ++i)
     t.end.send(frames::push_gradient{chunk_id{i}, clock_id{0}}, o.values, 1.0f, 9);
   while (t.end.counters->bytes_out == 0) std::this_thread::yield();
   t.end.tell(send_frame{frames::stop_requested{"now"}, {}, 0});
@@ -181,7 +181,7 @@ TEST_CASE("network_link: within a budget chunks take their time, and control fra
   CHECK(stop[0].end_ns < starts.back());
 }
 
-TEST_CASE("network_link: who closes does not wait for the budget") {
+TEST_CASE("network_link: a link that closes does not wait for its budget") {
   end_options o;
   o.values = 10'000;
   o.budget_mbit_s = 0.001;  // a chunk in five minutes

@@ -1,0 +1,156 @@
+#include "actors/links/frame_check.hpp"
+
+#include "messages/node_report.hpp"
+#include "models/device/square_sum.hpp"
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace poseidon {
+namespace {
+
+wire_format format_of_chunk(chunk_id id, const link_limits& limits) {
+  return value(id) < limits.chunk_formats.size() ? limits.chunk_formats[value(id)]
+                                                 : wire_format::float32;
+}
+
+/// Only gradients and updates are ever reduced.
+template <class F>
+wire_format format_of_values(const F& f, const link_limits& limits) {
+  if constexpr (std::is_same_v<F, frames::push_gradient>) return format_of_chunk(f.chunk, limits);
+  if constexpr (std::is_same_v<F, frames::fresh_parameters>) return format_of(f, limits);
+  return wire_format::float32;
+}
+
+void check_piece_of_history(const decoded_header& h, const frames::install_history& f,
+                            std::uint32_t values) {
+  const auto kind = kind_name(h.header);
+  const auto of_chunk = " of chunk " + std::to_string(value(f.chunk));
+  if (f.first >= values)
+    throw bad_frame(kind, "first value" + of_chunk, std::to_string(f.first),
+                    "less than " + std::to_string(values));
+  const auto most = sizeof(float) * (values - f.first);
+  if (h.payload_bytes == 0 || h.payload_bytes % sizeof(float) != 0 || h.payload_bytes > most)
+    throw bad_frame(kind, "payload size" + of_chunk, std::to_string(h.payload_bytes),
+                    "a multiple of 4 up to " + std::to_string(most));
+}
+
+template <class F>
+void check_chunk(const decoded_header& h, const F& f, const link_limits& limits) {
+  const auto chunk = value(f.chunk);
+  const auto kind = kind_name(h.header);
+  const auto chunks = limits.chunk_values.size();
+  if (chunk >= chunks) {
+    throw bad_frame(kind, "chunk", std::to_string(chunk),
+                    chunks == 0 ? "none before this node knows the run's chunks"
+                                : "at most " + std::to_string(chunks - 1));
+  }
+  const auto values = limits.chunk_values[chunk];
+  if constexpr (std::is_same_v<F, frames::install_history>) {
+    check_piece_of_history(h, f, values);
+  } else if (const auto bytes = width(format_of_values(f, limits)) * values;
+             h.payload_bytes != bytes) {
+    throw bad_frame(kind, "payload size of chunk " + std::to_string(chunk),
+                    std::to_string(h.payload_bytes), std::to_string(bytes));
+  }
+}
+
+void check_slot(std::string_view kind, std::uint32_t slot, const link_limits& limits) {
+  if (slot < limits.history_slots) return;
+  throw bad_frame(kind, "slot", std::to_string(slot),
+                  "less than " + std::to_string(limits.history_slots));
+}
+
+template <class F>
+void check_values(const decoded_header& h, const F& f, const link_limits& limits) {
+  if constexpr (requires { f.chunk; }) check_chunk(h, f, limits);
+  if constexpr (requires { f.slot; }) check_slot(kind_name(h.header), f.slot, limits);
+}
+
+void check_values(const decoded_header& h, const frames::gradient_squares&,
+                  const link_limits& limits) {
+  if (!limits.clips)
+    throw bad_frame("gradient_squares", "clip_gradients", "set", "unset, as in this run's solver");
+  if (h.payload_bytes != square_sum::bytes)
+    throw bad_frame("gradient_squares", "payload size", std::to_string(h.payload_bytes),
+                    std::to_string(square_sum::bytes));
+}
+
+void check_values(const decoded_header& h, const frames::factors& f, const link_limits& limits) {
+  const auto layer = value(f.layer);
+  const auto of_layer = [&](const char* field) {
+    return std::string(field) + " of layer " + std::to_string(layer);
+  };
+  if (layer >= limits.factors.size() || limits.factors[layer].rows == 0)
+    throw bad_frame("factors", "layer", std::to_string(layer),
+                    "one whose route is factor_broadcast");
+  auto shape = limits.factors[layer];
+  if (f.rows == 0 || f.rows > shape.rows)
+    throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows),
+                    "1 to " + std::to_string(shape.rows));
+  shape.rows = f.rows;
+  const auto values = f.first < shape.values() ? factor_piece(shape, f.first) : 0;
+  if (values == 0)
+    throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
+                    "less than " + std::to_string(shape.values()));
+  if (h.payload_bytes != sizeof(float) * values)
+    throw bad_frame("factors", of_layer("payload size"), std::to_string(h.payload_bytes),
+                    std::to_string(sizeof(float) * values));
+}
+
+void check_values(const decoded_header& h, const frames::report&, const link_limits& limits) {
+  if (!limits.watches)
+    throw bad_frame("report", "reader", "this node", "the first node, while it shows the run");
+  if (h.payload_bytes > max_report_bytes)
+    throw bad_frame("report", "payload size", std::to_string(h.payload_bytes),
+                    "at most " + std::to_string(max_report_bytes));
+}
+
+void check_values(const decoded_header&, const frames::worker_report& f,
+                  const link_limits& limits) {
+  const auto refuse = [](const char* field, std::uint64_t got, std::uint64_t wanted) {
+    throw bad_frame("worker_report", field, std::to_string(got), std::to_string(wanted));
+  };
+  if (limits.reports.empty())
+    throw bad_frame("worker_report", "reader", "this node", "the first node, in training");
+  const auto nets = static_cast<std::int64_t>(limits.reports.size());
+  if (f.test_net < -1 || f.test_net + 1 >= nets)
+    throw bad_frame("worker_report", "test net", std::to_string(f.test_net),
+                    "-1 to " + std::to_string(nets - 2));
+  // A test is one of the parameters that a clock begins with, or of those at the end.
+  const auto end = limits.end_clock + (f.test_net >= 0 ? 1 : 0);
+  if (value(f.clock) < limits.first_version || value(f.clock) >= end)
+    throw bad_frame(
+        "worker_report", "clock", std::to_string(value(f.clock)),
+        std::to_string(limits.first_version) + " or more and less than " + std::to_string(end));
+  const auto& shape = limits.reports[static_cast<std::size_t>(f.test_net + 1)];
+  if (f.sums.size() != shape.sums) refuse("number of sums", f.sums.size(), shape.sums);
+  if (f.passes != shape.passes) refuse("number of passes", f.passes, shape.passes);
+}
+
+}  // namespace
+
+wire_format format_of(const frames::fresh_parameters& f, const link_limits& limits) {
+  return value(f.version) > limits.first_version ? format_of_chunk(f.chunk, limits)
+                                                 : wire_format::float32;
+}
+
+void check_frame(const decoded_header& h, worker_id peer, const link_limits& limits) {
+  const auto kind = kind_name(h.header);
+  const auto require_peer = [&](const char* field, worker_id named) {
+    if (named != peer && peer != no_worker)
+      throw bad_frame(kind, field, std::to_string(value(named)), std::to_string(value(peer)));
+  };
+  // A joiner has no id before its view says so.
+  if (h.from != no_worker) require_peer("from", h.from);
+  std::visit(
+      [&](const auto& f) {
+        check_values(h, f, limits);
+        if constexpr (requires { f.worker; }) require_peer("worker", f.worker);
+      },
+      h.header);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,41 @@
+// actors/links/frame_check.hpp - holds the header of a received frame to the run, before its payload is read.
+#pragma once
+#include "messages/wire/codec.hpp"
+#include "models/device/factors.hpp"
+#include "models/device/wire_format.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace poseidon {
+
+/// What a peer's worker_report of one net holds.
+struct report_shape {
+  std::uint32_t sums = 0;  ///< training: the smoothed loss and each output; test nets: each output
+  std::uint32_t passes = 0;  ///< that the sums are over
+};
+
+/// What a frame of this run can say. Empty before the view is known: frames with values are bad
+/// then.
+struct link_limits {
+  std::vector<std::uint32_t> chunk_values;  ///< by chunk id
+  std::vector<wire_format> chunk_formats;   ///< by chunk id; empty: float32 throughout
+  std::uint64_t first_version = 0;          ///< the first clock, whose parameters travel as float32
+  std::uint64_t end_clock = 0;              ///< the run trains the clocks before this one
+  std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
+  bool clips = false;                       ///< the run has clip_gradients
+  bool watches = false;                     ///< this node shows the run: it reads `report` frames
+  std::vector<factor_shape> factors;  ///< by layer: factors of one node; rows 0 where it sends none
+  /// The train net's, then each test net's. Empty: this node reads no worker_report.
+  std::vector<report_shape> reports;
+};
+
+/// The format in which the values of `f` travel.
+[[nodiscard]] wire_format format_of(const frames::fresh_parameters& f, const link_limits& limits);
+
+/// Holds the header of a frame from worker `peer` to the run. While that id is not known, no_worker, the frame may name
+/// any worker.
+/// Errors   bad_frame.
+void check_frame(const decoded_header& h, worker_id peer, const link_limits& limits);
+
+}  // namespace poseidon

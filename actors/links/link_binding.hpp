@@ -1,0 +1,63 @@
+// actors/links/link_binding.hpp - what a link knows of the run: the two workers, what the peer may send, which actors get it.
+#pragma once
+#include "actors/links/frame_check.hpp"
+#include "messages/link.hpp"
+#include "messages/port.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace poseidon {
+
+/// The actors to which the receiver hands frames. Where a port is empty such frames are dropped.
+struct link_routes {
+  port<gradient_arrived> shard;
+  port<squares_arrived> shard_squares;
+  std::function<port<chunk_landed>(chunk_id)> gather;
+  std::function<port<factors_landed>(layer_id)> factors;
+  port<control_arrived> control;
+  port<report_arrived> reports;
+  std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
+  port<history_arrived> history_checkpointer;                    ///< history
+  port<link_bound> bound;
+  port<link_lost> lost;
+  port<link_flow> flow;
+};
+
+/// Where fresh parameters lie in this node. Called by the receiver's thread.
+class landing {
+ public:
+  virtual ~landing() = default;
+  /// The place for `chunk` at `version`, 4 * its count bytes. The receiver fills it and then tells
+  /// chunk_landed. Until that message the place holds a mixture, permanently if the link is lost meanwhile.
+  /// Errors   bad_frame if this version cannot be due: ends the link, nothing is written.
+  virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
+  /// A reduced format: adds the received changes to the version before `version`. The receiver then tells chunk_landed.
+  virtual void add_changes(chunk_id, version_id, std::span<const std::byte>) {}
+  /// The place for the values of a frame of factors; the receiver then tells factors_landed. Empty: this node
+  /// takes none.
+  virtual std::span<std::byte> place_factors(worker_id, const frames::factors&) { return {}; }
+};
+
+/// What the run lets a peer say now, beyond what check_frame() knows. Called by the receiver's thread with
+/// each header, before the payload is read.
+class frame_gate {
+ public:
+  virtual ~frame_gate() = default;
+  /// Errors   bad_frame: ends the link, the payload is not read.
+  virtual void admit(const frame_header& h) = 0;
+};
+
+struct link_binding {
+  worker_id self = no_worker;
+  worker_id peer = no_worker;
+  link_limits limits;
+  link_routes routes;
+  std::shared_ptr<poseidon::landing> landing;
+  std::shared_ptr<frame_gate> gate;  ///< null: every frame that passes check_frame() is admitted
+  bool fifo = false;  ///< frames with a payload go in their order of arrival, not by priority
+};
+
+}  // namespace poseidon

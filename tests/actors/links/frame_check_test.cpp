@@ -1,0 +1,150 @@
+// What a header may say in a run, frame by frame.
+#include "actors/links/frame_check.hpp"
+
+#include "messages/node_report.hpp"
+#include "models/device/square_sum.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poseidon {
+namespace {
+
+constexpr worker_id the_peer{1};
+
+/// Two chunks of 10 and 20 values, the second in float16 from version 4 on; layer 2 broadcasts factors; the clocks 3 to
+/// 9; a train net with two outputs and a test net with one.
+link_limits limits_of_a_run() {
+  link_limits l;
+  l.chunk_values = {10, 20};
+  l.chunk_formats = {wire_format::float32, wire_format::float16};
+  l.first_version = 3;
+  l.end_clock = 10;
+  l.history_slots = 2;
+  l.clips = true;
+  l.watches = true;
+  l.factors = {{}, {}, factor_shape{4, 3, 2}};
+  l.reports = {{3, 1}, {1, 5}};
+  return l;
+}
+
+/// "" if it passes, else what the peer's user reads.
+std::string refusal_of(frame_header h, std::size_t payload_bytes = 0,
+                       const link_limits& limits = limits_of_a_run(), worker_id from = the_peer,
+                       worker_id peer = the_peer) {
+  decoded_header d;
+  d.header = std::move(h);
+  d.payload_bytes = payload_bytes;
+  d.from = from;
+  try {
+    check_frame(d, peer, limits);
+  } catch (const bad_frame& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_CASE("frame_check: what the run has passes") {
+  CHECK(refusal_of(frames::push_gradient{chunk_id{0}, clock_id{3}}, 40).empty());
+  CHECK(refusal_of(frames::push_gradient{chunk_id{1}, clock_id{3}}, 40).empty());
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{1}, version_id{3}}, 80).empty());
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{1}, version_id{4}}, 40).empty());
+  CHECK(refusal_of(frames::install_history{chunk_id{1}, 1, 19}, 4).empty());
+  CHECK(refusal_of(frames::history{chunk_id{1}, 1, version_id{3}}, 80).empty());
+  CHECK(refusal_of(frames::gradient_squares{clock_id{3}}, square_sum::bytes).empty());
+  CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 4, 0}, 48).empty());
+  CHECK(refusal_of(frames::report{}, max_report_bytes).empty());
+  CHECK(refusal_of(frames::worker_report{clock_id{9}, -1, 1, {1, 2, 3}}).empty());
+  CHECK(refusal_of(frames::worker_report{clock_id{3}, 0, 5, {1}}).empty());
+  CHECK(refusal_of(frames::member_ready{the_peer}).empty());
+  CHECK(refusal_of(frames::start_training{}).empty());
+}
+
+TEST_CASE("frame_check: before the view frames without values pass, and no others") {
+  const link_limits none;
+  const auto early = [&](frame_header h, std::size_t bytes = 0) {
+    return refusal_of(std::move(h), bytes, none, worker_id{0}, no_worker);
+  };
+  CHECK(early(frames::heartbeat{}).empty());
+  CHECK(early(frames::view{}).empty());
+  CHECK(early(frames::time_net{}).empty());
+  CHECK(early(frames::probe{1, true}, 1000).empty());
+  CHECK(early(frames::member_ready{worker_id{7}}).empty());
+  CHECK(early(frames::push_gradient{}, 4) ==
+        "push_gradient: chunk is 0, expected none before this node knows the run's chunks");
+  CHECK(early(frames::factors{}, 4) ==
+        "factors: layer is 0, expected one whose route is factor_broadcast");
+  CHECK(early(frames::gradient_squares{}, square_sum::bytes) ==
+        "gradient_squares: clip_gradients is set, expected unset, as in this run's solver");
+  CHECK(early(frames::report{}, 10) ==
+        "report: reader is this node, expected the first node, while it shows the run");
+  CHECK(early(frames::worker_report{}) ==
+        "worker_report: reader is this node, expected the first node, in training");
+}
+
+TEST_CASE("frame_check: a peer speaks for itself alone, and for no worker before it has an id") {
+  const auto limits = limits_of_a_run();
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, worker_id{2}) ==
+        "heartbeat: from is 2, expected 1");
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, no_worker).empty());
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, worker_id{2}, no_worker).empty());
+  CHECK(refusal_of(frames::worker_done{worker_id{2}, version_id{9}}) ==
+        "worker_done: worker is 2, expected 1");
+}
+
+TEST_CASE("frame_check: values of a wrong place or size are refused") {
+  CHECK(refusal_of(frames::push_gradient{chunk_id{2}, clock_id{3}}, 40) ==
+        "push_gradient: chunk is 2, expected at most 1");
+  CHECK(refusal_of(frames::push_gradient{chunk_id{1}, clock_id{3}}, 80) ==
+        "push_gradient: payload size of chunk 1 is 80, expected 40");
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{1}, version_id{3}}, 40) ==
+        "fresh_parameters: payload size of chunk 1 is 40, expected 80");
+  CHECK(refusal_of(frames::history{chunk_id{0}, 2, version_id{3}}, 40) ==
+        "history: slot is 2, expected less than 2");
+  CHECK(refusal_of(frames::install_history{chunk_id{1}, 0, 20}, 4) ==
+        "install_history: first value of chunk 1 is 20, expected less than 20");
+  for (const std::size_t bytes : {0, 3, 8})
+    CHECK(refusal_of(frames::install_history{chunk_id{1}, 0, 19}, bytes) ==
+          "install_history: payload size of chunk 1 is " + std::to_string(bytes) +
+              ", expected a multiple of 4 up to 4");
+  CHECK(refusal_of(frames::gradient_squares{clock_id{3}}, 4000) ==
+        "gradient_squares: payload size is 4000, expected 4096");
+  CHECK(refusal_of(frames::factors{layer_id{1}, clock_id{3}, 4, 0}, 48) ==
+        "factors: layer is 1, expected one whose route is factor_broadcast");
+  CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 5, 0}, 48) ==
+        "factors: rows of layer 2 is 5, expected 1 to 4");
+  CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 4, 20}, 48) ==
+        "factors: first value of layer 2 is 20, expected less than 20");
+  CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 4, 12}, 48) ==
+        "factors: payload size of layer 2 is 48, expected 32");
+  CHECK(refusal_of(frames::report{}, max_report_bytes + 1) ==
+        "report: payload size is 4194305, expected at most 4194304");
+}
+
+TEST_CASE(
+    "frame_check: a worker_report of a net, clock, length or weight that the run has not is "
+    "refused") {
+  const auto report = [](std::uint64_t clock, std::int32_t test_net, std::uint32_t passes,
+                         std::size_t sums) {
+    return refusal_of(
+        frames::worker_report{clock_id{clock}, test_net, passes, std::vector<double>(sums)});
+  };
+  CHECK(report(3, 1, 5, 1) == "worker_report: test net is 1, expected -1 to 0");
+  CHECK(report(2, -1, 1, 3) == "worker_report: clock is 2, expected 3 or more and less than 10");
+  CHECK(report(10, -1, 1, 3) == "worker_report: clock is 10, expected 3 or more and less than 10");
+  CHECK(report(10, 0, 5, 1).empty());  // the test at the end
+  CHECK(report(11, 0, 5, 1) == "worker_report: clock is 11, expected 3 or more and less than 11");
+  CHECK(report(std::numeric_limits<std::uint64_t>::max(), 0, 5, 1) ==
+        "worker_report: clock is 18446744073709551615, expected 3 or more and less than 11");
+  CHECK(report(3, -1, 1, 2) == "worker_report: number of sums is 2, expected 3");
+  CHECK(report(3, 0, 5, 3) == "worker_report: number of sums is 3, expected 1");
+  CHECK(report(3, -1, 0, 3) == "worker_report: number of passes is 0, expected 1");
+  CHECK(report(3, 0, 4, 1) == "worker_report: number of passes is 4, expected 5");
+}
+
+}  // namespace
+}  // namespace poseidon
