@@ -21,11 +21,11 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// How much may lie in the kernel unsent. What lies there is beyond the reach of priorities, so
-// little: an urgent frame waits for it as well as for the piece being written.
+// How much may lie in the kernel unsent: little, because priorities cannot reorder it. An urgent frame waits for it
+// as well as for the piece being written.
 constexpr int unsent_bytes = 512 << 10;
 
-// A reader sleeps until so much is there: what comes in a tenth of a millisecond. The kernel wakes it earlier when the
+// A reader sleeps until what comes in a tenth of a millisecond has arrived, within these bounds. The kernel wakes it earlier when the
 // window is about to close, so a small receive buffer is no deadlock.
 constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 1 << 20;
 
@@ -39,12 +39,12 @@ struct address_list {
   }
 };
 
-struct descriptor {
+struct owned_descriptor {
   int fd = -1;
-  explicit descriptor(int fd) : fd(fd) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
+  explicit owned_descriptor(int fd) : fd(fd) {}
+  owned_descriptor(const owned_descriptor&) = delete;
+  owned_descriptor& operator=(const owned_descriptor&) = delete;
+  ~owned_descriptor() {
     if (fd >= 0) ::close(fd);
   }
   int release() { return std::exchange(fd, -1); }
@@ -83,10 +83,21 @@ timeval timeval_of(milliseconds t) {
   return {t.count() / 1000, (t.count() % 1000) * 1000};
 }
 
-void tune(int fd) {
+/// `result` of a call that has to succeed for the limits of a connection to hold.
+void require(int result, const char* what, const std::string& peer) {
+  if (result == 0) return;
+  const int error = errno;
+  throw socket_error(std::string("cannot ") + what + " " + peer + ": " + cause(error), error);
+}
+
+void tune(int fd, const std::string& peer) {
   const int one = 1;
+  const int off = 0;
   const auto patience = timeval_of(tcp_socket::write_patience);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  require(::ioctl(fd, FIONBIO, &off), "make reads and writes block on the connection to", peer);
+  require(::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience),
+          "limit how long a write waits on the connection to", peer);
+  // Without these two it works as well, only later.
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
 }
@@ -120,7 +131,8 @@ int connect_one(int fd, const addrinfo& to, clock::time_point deadline, const wa
 std::string connect_advice(int error) {
   switch (error) {
     case ECONNREFUSED:
-      return "nobody listens there (connection refused). Start the first node with --listen, or "
+      return "no program listens there (connection refused). Start the first node with --listen, "
+             "or "
              "check the "
              "port.";
     case ETIMEDOUT:
@@ -177,8 +189,10 @@ bool wake_up::wait(milliseconds limit) const noexcept {
 
 // ---- a connection
 
-tcp_socket::tcp_socket(int fd, std::string peer) noexcept : fd_(fd), peer_(std::move(peer)) {
-  tune(fd_);
+tcp_socket::tcp_socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {
+  owned_descriptor owner(fd);
+  tune(fd_, peer_);
+  owner.release();
 }
 
 tcp_socket::~tcp_socket() {
@@ -223,11 +237,12 @@ void tcp_socket::write(std::span<const std::byte> bytes) {
 
 std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, milliseconds limit,
                                                  std::size_t surely) {
-  limit = std::max(limit, milliseconds{1});  // 0 would be for ever
-  if (limit !=
-      read_limit_) {  // kept by the kernel: one call per read instead of a poll before each
+  limit = std::max(limit, milliseconds{1});  // 0 would be no limit
+  // The kernel remembers it: one call per read instead of a poll before each.
+  if (limit != read_limit_) {
     const auto t = timeval_of(limit);
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    require(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t),
+            "limit how long a read waits on the connection to", peer_);
     read_limit_ = limit;
   }
   const auto read = [&](int flags) {
@@ -247,8 +262,8 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
       ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
       wakes_for_ = wakes_for;
     }
-    // poll, not the read itself, waits for so much: a read would take what is there and then sleep until as
-    // much again has come, which is more than the peer has to send.
+    // poll, not the read itself, waits for that number: a read would take what has arrived and then sleep until the
+    // same number has come again, which is more than the peer has to send.
     if (much) (void)wait_for(fd_, POLLIN, clock::now() + limit, nullptr);
     n = read(much ? MSG_DONTWAIT : 0);
   }
@@ -306,7 +321,7 @@ std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit,
   resolve(to, 0, found, "connect to");
   int error = EHOSTUNREACH;
   for (const auto* a = found.first; a != nullptr; a = a->ai_next) {
-    descriptor s(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    owned_descriptor s(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (s.fd < 0) {
       error = errno;
       continue;
@@ -314,8 +329,6 @@ std::shared_ptr<tcp_socket> connect_to(const host_port& to, milliseconds limit,
     error = connect_one(s.fd, *a, deadline, stop);
     if (error == ECANCELED) break;
     if (error != 0) continue;
-    const int off = 0;
-    ::ioctl(s.fd, FIONBIO, &off);
     return std::make_shared<tcp_socket>(s.release(), numeric(a->ai_addr, a->ai_addrlen));
   }
   throw socket_error("cannot connect to " + to_string(to) + ": " + connect_advice(error), error);
@@ -333,7 +346,7 @@ tcp_listener::tcp_listener(const host_port& at) {
   for (const int family : {any ? AF_INET6 : AF_INET, any ? AF_INET : AF_INET6}) {
     for (const auto* a = found.first; a != nullptr; a = a->ai_next) {
       if (a->ai_family != family) continue;
-      descriptor s(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      owned_descriptor s(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       if (s.fd < 0) continue;
       const int one = 1;
       const int v6_only = any ? 0 : 1;
@@ -374,7 +387,7 @@ std::shared_ptr<tcp_socket> tcp_listener::accept(milliseconds limit) {
   const int fd = ::accept4(fd_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC);
   if (fd >= 0)
     return std::make_shared<tcp_socket>(fd, numeric(reinterpret_cast<sockaddr*>(&from), size));
-  // Gone before we came, or taken by nobody: no reason to stop listening.
+  // A peer that is gone already is no reason to stop listening.
   if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR || errno == EPROTO) return nullptr;
   throw socket_error("cannot accept connections: " + cause(errno), errno);
 }

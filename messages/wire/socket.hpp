@@ -22,7 +22,7 @@ struct socket_error : std::runtime_error {
   int error;  ///< errno
 };
 
-/// Ends waits on the network: while it is set, whoever waits with it stops waiting. Any thread.
+/// Ends waits on the network: while it is set, a wait that was given it returns. Any thread.
 class wake_up {
  public:
   wake_up();  ///< Errors   socket_error: no descriptors left
@@ -44,7 +44,9 @@ class wake_up {
 /// wakes both.
 class tcp_socket {
  public:
-  tcp_socket(int fd, std::string peer) noexcept;  ///< takes the descriptor over
+  /// Takes the descriptor over, makes it blocking and sets write_patience.
+  /// Errors   socket_error if one of these is refused; the descriptor is closed then.
+  tcp_socket(int fd, std::string peer);
   ~tcp_socket();
   tcp_socket(const tcp_socket&) = delete;
   tcp_socket& operator=(const tcp_socket&) = delete;
@@ -64,8 +66,8 @@ class tcp_socket {
 
   /// Reads what is there into `parts`, at least a byte, blocking at most `limit`. 0: the peer has
   /// closed. Returns nothing if the limit has passed. Errors   socket_error.
-  /// `surely`: so many bytes will come, whatever else does. If they are many it sleeps until those of a tenth of a
-  /// millisecond are there: a thread that is woken for every segment spends more time being woken than copying.
+  /// `surely`: a number of bytes that will come in any case. If they are many it sleeps until those of a tenth of a
+  /// millisecond have arrived: a thread that is woken for every segment spends more time being woken than copying.
   [[nodiscard]] std::optional<std::size_t> read_some(std::span<iovec> parts,
                                                      std::chrono::milliseconds limit,
                                                      std::size_t surely = 1);
@@ -98,8 +100,8 @@ class tcp_socket {
   int fd_;
   std::string peer_;
   std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
-  int wakes_for_ = 1;                         // bytes; the same
-  inflow inflow_;                             // the same
+  int wakes_for_ = 1;                         // bytes, likewise
+  inflow inflow_;                             // likewise
 };
 
 /// Connects, waiting at most `limit`; `stop` ends the wait. (Looking up a name is the system's, and is

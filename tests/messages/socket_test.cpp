@@ -84,7 +84,7 @@ TEST_CASE("socket: a port in use, a refusing port and an unknown host are explai
   CHECK(error_of([&] {
           (void)connect_to({"127.0.0.1", closed}, 60s);
         }) == "cannot connect to 127.0.0.1:" + std::to_string(closed) +
-                  ": nobody listens there (connection refused). Start the first node with "
+                  ": no program listens there (connection refused). Start the first node with "
                   "--listen, or check the port.");
   CHECK(error_of([] {
           (void)connect_to({"no-such-host.invalid", 7600}, 60s);
@@ -228,6 +228,30 @@ TEST_CASE("socket: a wake-up ends a read that waits, and lasts until it is clear
   CHECK(stop.wait(0ms));
   stop.clear();
   CHECK_FALSE(stop.wait(0ms));
+}
+
+TEST_CASE("socket: a limit that the system refuses to set is an error that names it and the peer") {
+  int pipe_ends[2];
+  REQUIRE(::pipe(pipe_ends) == 0);
+  const auto [not_a_socket, its_other_end] = pipe_ends;
+  const auto errors = [&](int descriptor) {
+    return error_of([&] { tcp_socket s(descriptor, "10.0.0.7:7600"); });
+  };
+  CHECK(errors(-1) ==
+        "cannot make reads and writes block on the connection to 10.0.0.7:7600: Bad file "
+        "descriptor");
+  CHECK(errors(::dup(not_a_socket)) ==
+        "cannot limit how long a write waits on the connection to 10.0.0.7:7600: Socket operation "
+        "on non-socket");
+  auto [a, b] = connected();
+  REQUIRE(::dup2(not_a_socket, b->descriptor()) == b->descriptor());
+  std::byte one{};
+  iovec part{&one, 1};
+  CHECK(error_of([&, b = b] { (void)b->read_some(std::span(&part, 1), 1s); }) ==
+        "cannot limit how long a read waits on the connection to " + b->peer() +
+            ": Socket operation on non-socket");
+  ::close(not_a_socket);
+  ::close(its_other_end);
 }
 
 TEST_CASE("socket: wake ends a waiting accept without a connection") {
