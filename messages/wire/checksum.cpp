@@ -85,44 +85,6 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const std::byte* p,
   for (; n > 0; ++p, --n) last = _mm_crc32_u8(last, std::to_integer<std::uint8_t>(*p));
   return ~last;
 }
-
-// Folding: a block of the message may be replaced by its product with x^distance mod P, added to
-// the block that lies that distance ahead, without changing the remainder. Four registers of 512
-// bits march through the buffer like that; what is left of them is an ordinary message for the crc
-// instruction. Source   Gopal et al., "Fast CRC Computation for Generic Polynomials Using
-// PCLMULQDQ", Intel 2009.
-constexpr std::size_t fold_bytes = 256;
-
-// x^n mod P with its bits reversed, one to the left, as a carry-less product of reversed operands
-// needs it.
-constexpr long long power(int n) {
-  std::uint32_t r = 0x80000000u;
-  for (int i = 0; i < n; ++i) r = (r >> 1) ^ ((r & 1) != 0 ? polynomial : 0);
-  return static_cast<long long>(r) << 1;
-}
-
-__attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) std::uint32_t crc32c_avx512(
-    const std::byte* p, std::size_t n, std::uint32_t before) {
-  if (n < 2 * fold_bytes) return crc32c_sse42(p, n, before);
-  constexpr auto low = power(8 * fold_bytes + 32);
-  constexpr auto high = power(8 * fold_bytes - 32);
-  const __m512i k = _mm512_set_epi64(high, low, high, low, high, low, high, low);
-  __m512i x[4];
-  for (int i = 0; i < 4; ++i) x[i] = _mm512_loadu_si512(p + 64 * i);
-  x[0] = _mm512_xor_si512(x[0], _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, ~before));
-  for (p += fold_bytes, n -= fold_bytes; n >= fold_bytes; p += fold_bytes, n -= fold_bytes) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      x[i] = _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x[i], k, 0x00),
-                                       _mm512_clmulepi64_epi128(x[i], k, 0x11),
-                                       _mm512_loadu_si512(p + 64 * i), 0x96);
-    }
-  }
-  alignas(64) std::byte folded[fold_bytes];
-  for (int i = 0; i < 4; ++i) _mm512_store_si512(folded + 64 * i, x[i]);
-  constexpr std::uint32_t from_zero = 0xffffffff;  // crc32c_sse42 inverts what it begins with
-  return crc32c_sse42(p, n, crc32c_sse42(folded, fold_bytes, from_zero));
-}
 #endif
 
 }  // namespace
@@ -134,19 +96,11 @@ std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t be
   return ~c;
 }
 
-std::uint32_t crc32c_interleaved(std::span<const std::byte> bytes, std::uint32_t before) {
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.2")) return crc32c_sse42(bytes.data(), bytes.size(), before);
 #endif
   return crc32c_portable(bytes, before);
-}
-
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
-    return crc32c_avx512(bytes.data(), bytes.size(), before);
-#endif
-  return crc32c_interleaved(bytes, before);
 }
 
 }  // namespace poseidon

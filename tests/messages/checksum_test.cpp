@@ -29,7 +29,8 @@ TEST_CASE("crc32c: agrees with the values that RFC 3720 B.4 prints") {
   CHECK(crc32c(std::as_bytes(std::span(digits))) == 0xe3069283);
 }
 
-TEST_CASE("crc32c: the fast ways give what one byte after the other gives, at every length") {
+TEST_CASE(
+    "crc32c: three lanes at a time give what one byte after the other gives, at every length") {
   const auto data = noise(40'000, 1);
   for (const std::size_t n : {0,   1,    7,    8,    9,    63,   511,    512,    513,    767,
                               768, 1031, 6143, 6144, 6145, 6152, 12'287, 12'288, 12'291, 39'999}) {
@@ -39,7 +40,6 @@ TEST_CASE("crc32c: the fast ways give what one byte after the other gives, at ev
       CAPTURE(n);
       CHECK(crc32c(part) == crc32c_portable(part));
       CHECK(crc32c(part, 0x12345678) == crc32c_portable(part, 0x12345678));
-      CHECK(crc32c_interleaved(part, 0x12345678) == crc32c_portable(part, 0x12345678));
     }
   }
 }
