@@ -1,0 +1,76 @@
+// What an authenticated peer sends in a run: a preamble and a header. What frame_check accepts must lie within the run,
+// as link_receiver and the actors behind it rely on.
+#include "actors/links/frame_check.hpp"
+#include "messages/node_report.hpp"
+#include "tests/fuzz/target.hpp"
+
+#include <vector>
+
+using namespace poseidon;
+
+namespace {
+
+constexpr worker_id the_peer{1};
+
+link_limits limits_of_a_run() {
+  link_limits l;
+  l.chunk_values = {10, 20};
+  l.chunk_formats = {wire_format::float32, wire_format::float16};
+  l.first_version = 3;
+  l.end_clock = 10;
+  l.history_slots = 2;
+  l.clips = true;
+  l.watches = true;
+  l.factors = {{}, {}, factor_shape{4, 3, 2}};
+  l.reports = {{3, 1}, {1, 5}};
+  return l;
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(std::string("accepted: ") + what);
+}
+
+template <class F>
+void hold(const F& f, std::size_t payload, const link_limits& limits) {
+  if constexpr (requires { f.chunk; }) {
+    require(value(f.chunk) < limits.chunk_values.size(), "a chunk that is none");
+    require(payload > 0 && payload <= 4 * limits.chunk_values[value(f.chunk)], "a chunk's size");
+  }
+  if constexpr (requires { f.slot; }) require(f.slot < limits.history_slots, "a slot that is none");
+  if constexpr (requires { f.worker; }) require(f.worker == the_peer, "another worker's frame");
+}
+
+void hold(const frames::install_history& f, std::size_t payload, const link_limits& limits) {
+  require(value(f.chunk) < limits.chunk_values.size(), "a chunk that is none");
+  require(payload > 0 && f.first + payload / 4 <= limits.chunk_values[value(f.chunk)],
+          "solver state beyond the chunk");
+}
+
+void hold(const frames::factors& f, std::size_t payload, const link_limits& limits) {
+  require(value(f.layer) < limits.factors.size(), "a layer that is none");
+  require(f.first + payload / 4 <= limits.factors[value(f.layer)].values(),
+          "factors beyond the layer's");
+}
+
+void hold(const frames::worker_report& f, std::size_t, const link_limits& limits) {
+  require(static_cast<std::size_t>(f.test_net + 1) < limits.reports.size(), "a net that is none");
+  require(f.sums.size() == limits.reports[static_cast<std::size_t>(f.test_net + 1)].sums, "sums");
+  require(f.passes > 0, "a report of no passes");
+  require(value(f.clock) <= limits.end_clock, "a clock after the end");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size < preamble_bytes) return 0;
+  return fuzz::accept_or_refuse([&] {
+    const auto* from = reinterpret_cast<const std::byte*>(bytes);
+    const std::vector<std::byte> header(from + preamble_bytes, from + size);
+    const auto decoded = decode_header(header);
+    static const auto limits = limits_of_a_run();
+    check_frame(decoded, the_peer, limits);
+    std::visit([&](const auto& f) { hold(f, decoded.payload_bytes, limits); }, decoded.header);
+    require(decoded.from == the_peer || decoded.from == no_worker, "another worker's name");
+    require(decoded.payload_bytes <= max_payload_bytes, "a payload too long for any kind");
+  });
+}
