@@ -16,10 +16,9 @@
 
 namespace poseidon {
 
-/// Bytes that somebody owns; immutable once sent. An empty one has no owner.
+/// Bytes and what keeps them alive; immutable once sent. An empty payload has no owner.
 struct payload {
-  std::shared_ptr<const void>
-      owner;  ///< keeps `bytes` alive; a pool gets its buffer back when it dies
+  std::shared_ptr<const void> owner;  ///< a pool gets its buffer back with the last copy
   std::span<const std::byte> bytes;
 };
 
@@ -35,7 +34,7 @@ struct share {
 };
 
 /// The first node to each other one, once all have joined: who takes part and what is trained.
-/// A joiner needs no files but its data.
+/// A joiner needs no file except its data.
 struct view {
   std::uint64_t epoch = 0;
   worker_id you{};                   ///< the receiver's own id
@@ -44,18 +43,19 @@ struct view {
   std::uint64_t seed = 0;
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
-  std::uint64_t test_phases = 0;   ///< that a run before this one has done
+  std::uint64_t test_phases = 0;   ///< done by the run that this one resumes
   /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast; empty: all 0.
   std::vector<std::uint8_t> routes;
   /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0.
   std::vector<std::uint8_t> wire;
   bool watched = false;  ///< the first node shows the run: record spans, answer `watch`
-  /// By layer of the train net: why it has its route, for people; empty, or fewer than layers: nothing to say.
+  /// By layer of the train net: why it has its route, as a text for people; may end early.
   std::vector<std::string> reasons;
-  /// Routes change when links do: who broadcasts factors finds out whether a link has become faster.
+  /// Routes change when links do: nodes that broadcast factors measure whether a link has become faster.
   bool routes_follow_links = false;
   std::vector<share> shares;  ///< by worker; empty: the net's batch for each
-  /// Of the first node, where shares are empty: who has no wish of its own takes as many. 0: not known.
+  /// Those of the first node, where shares are empty: a node without an option of its own takes the same number. 0: not
+  /// known.
   std::uint32_t replicas = 0;
 };
 
@@ -63,19 +63,19 @@ struct view {
 struct time_net {
   std::string solver;  ///< as in view
   std::uint64_t seed = 0;
-  bool measure = false;  ///< else only the replicas are asked for
+  bool measure = false;  ///< else only the number of replicas is asked for
 };
 
-/// The answer.
+/// The answer to time_net.
 struct net_timed {
   std::uint32_t replicas = 1;
-  double samples_s = 0;  ///< 0: was not to be measured
+  double samples_s = 0;  ///< 0: not measured
 };
 
 /// Each node to the first: links to all members are up and the actors wait.
 struct member_ready {
   worker_id worker{};
-  std::uint32_t replicas = 1;  ///< of that node: where shares are equal, everybody needs as many
+  std::uint32_t replicas = 1;  ///< of that node; with equal shares the same on all nodes
 };
 
 /// The first node to all: every member is ready; go.
@@ -111,7 +111,7 @@ struct fresh_parameters {
 };
 
 /// To the shard that owns `chunk`, or to every factor_broadcast of it. Node 0 sends it before the first clock of a
-/// resumed run; whoever kept that state before, when the routes have changed. Payload: values `first` and following of
+/// resumed run; when the routes have changed, the node that kept that state before. Payload: values `first` and following of
 /// one array of the chunk's solver state, float32.
 struct install_history {
   chunk_id chunk{};
@@ -133,10 +133,10 @@ struct history {
 struct worker_report {
   clock_id clock{};
   std::int32_t test_net = -1;  ///< -1: training outputs
-  std::uint32_t passes = 0;    ///< how many passes the sums below are over
+  std::uint32_t passes = 0;    ///< that the sums are over
   std::vector<double> sums;    ///< by output value, in net order
   std::uint64_t images = 0;    ///< trained since the run began
-  /// Since the run began: how long some layer's update was under way, and for how much of that the streams stood still.
+  /// Since the run began: how long some layer's update was under way, and how much of that time the streams were idle.
   std::uint64_t communication_ns = 0, exposed_ns = 0;
 };
 
@@ -151,13 +151,13 @@ struct stop_after {
   std::string reason;
 };
 
-/// To everyone, before closing on purpose, so that the end of the connection is no failure.
+/// To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct goodbye {
   std::string reason;  ///< empty: done as planned
 };
 
 /// Bytes to time links with: the first node to each other one before the view; while training, from each to each as part
-/// of no round. The payload is thrown away.
+/// of no round. The payload is not used.
 struct probe {
   std::uint32_t round = 0;
   bool last = false;  ///< of that round, to this node
@@ -168,47 +168,47 @@ struct probe_heard {
   std::uint32_t round = 0;
 };
 
-/// Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
+/// Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct worker_done {
   worker_id worker{};
   version_id version{};
 };
 
-/// The first node to each other one, every second while it shows the run: report, so often.
+/// The first node to each other one, every second while it shows the run: send a report each interval.
 struct watch {
   std::int64_t sent_ns = 0;  ///< the writer's now_ns()
   std::uint32_t interval_ms = 1000;
 };
 
-/// The answer. Payload: a node_report (messages/node_report.hpp).
+/// The answer to watch. Payload: a node_report (messages/node_report.hpp).
 struct report {};
 
-/// The first node to all: begin no clock that you have not begun, and say which that would be.
+/// The first node to all: begin no further clock, and say which would be the next.
 struct hold_training {};
 
 /// The answer to hold_training; and, with `drained`, to change_routes: every clock before `clock` is trained and this
-/// node's parameters stand at that version.
+/// node's parameters are at that version.
 struct worker_paused {
   worker_id worker{};
   clock_id clock{};
   bool drained = false;
 };
 
-/// The first node to all: these routes hold from `clock` on, which nobody begins before all have rebuilt.
+/// The first node to all: these routes hold from `clock` on, which no node begins before all have rebuilt their graphs.
 struct change_routes {
   clock_id clock{};
   std::vector<std::uint8_t> routes;  ///< as in view
   std::string why;                   ///< for people
 };
 
-/// The first node to all: everybody has drained, so nothing of the old routes is on its way any more: build anew.
+/// The first node to all: all have drained, so no frame of the old routes is on its way. Build the graph of the new ones.
 struct rebuild_graph {};
 
 /// Each node to the first, a few times a second while there is much to send, else about once a second if it asks its
-/// links: how fast they are, all together.
+/// links: the rate of all its links together.
 struct send_rate {
   double mbit_s = 0;
-  bool probed = false;  ///< timed with probes; false: read off what training sent
+  bool probed = false;  ///< timed with probes; false: taken from what training sent
 };
 
 }  // namespace frames

@@ -8,8 +8,8 @@ namespace poseidon {
 enum class layer_id : std::uint32_t {};      ///< place in net::layers
 enum class parameter_id : std::uint32_t {};  ///< place in net::parameters
 enum class chunk_id : std::uint32_t {};      ///< place in partition::chunks, the same on every node
-enum class worker_id : std::uint32_t {
-};  ///< a node as a contributor to a clock; 0 listens, then in joining order
+/// A node as a contributor to a clock: 0 is the one that listens, the others follow in joining order.
+enum class worker_id : std::uint32_t {};
 enum class replica_id : std::uint32_t {};  ///< one copy of the net within a node
 enum class clock_id : std::uint64_t {};    ///< an iteration; the first is the solver state's `iter`
 /// How many updates a parameter has seen: version c is what clock c computes with at staleness 0.

@@ -28,14 +28,14 @@ struct gradient_arrived {
   payload values;
 };
 
-/// From a network_link to the shard: what another shard's summed gradients add to the norm of a clock.
+/// From a network_link to the shard: what another shard's summed gradients add to the gradient norm of a clock.
 struct squares_arrived {
   worker_id from{};
   clock_id clock{};
   payload values;
 };
 
-/// From a network_link to the layer's factor_broadcast: the values of that frame have been read to their place
+/// From a network_link to the layer's factor_broadcast: the values of a frame have been read to their place
 /// in the layer's factor_store.
 struct factors_landed {
   worker_id from{};
@@ -57,10 +57,10 @@ struct history_arrived {
   std::uint32_t slot = 0;
   version_id version{};
   payload values;
-  std::uint64_t first = 0;  ///< of the chunk's values
+  std::uint64_t first = 0;  ///< place of the first value in the chunk
 };
 
-/// From a network_link to telemetry: a node_report, not yet looked at.
+/// From a network_link to telemetry: a node_report, not yet decoded.
 struct report_arrived {
   worker_id from{};
   payload packed;
@@ -73,7 +73,7 @@ struct link_lost {
   bool on_purpose = false;  ///< a goodbye came before
 };
 
-/// From a network_link, after bind_link: from now on what it receives is held to that.
+/// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.
 struct link_bound {
   worker_id peer{};
 };

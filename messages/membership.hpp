@@ -15,25 +15,25 @@ struct member_joined {
   std::string address;
 };
 
-/// coordinator -> node: all are here; the addresses by worker id.
+/// coordinator -> node: all nodes have joined; their addresses by worker id.
 struct view_agreed {
   std::vector<std::string> members;
 };
 
-/// node -> coordinator: this worker's links and actors stand.
+/// node -> coordinator: this worker's links and actors exist.
 struct member_is_ready {
   worker_id worker{};
 };
 struct everyone_ready {};
 
-/// node -> coordinator: everybody is to train with these routes, as soon as may be; or, where there is a clock, from that
-/// one on, which all have been told.
+/// node -> coordinator: all workers are to train with these routes, as soon as possible; or, if a clock is given, from
+/// that clock on, which all have been told.
 struct change_wanted {
   std::vector<std::uint8_t> routes;  ///< as frames::view has them
   std::optional<clock_id> clock;
   std::string why;  ///< for people
 };
-/// coordinator -> node: ask everybody where they hold.
+/// coordinator -> node: ask every worker which clock it would begin next.
 struct hold_everyone {};
 
 /// node -> coordinator: what a worker answers (frames::worker_paused).
@@ -42,7 +42,7 @@ struct member_paused {
   clock_id clock{};
   bool drained = false;
 };
-/// coordinator -> node: tell everybody.
+/// coordinator -> node: tell every worker.
 struct change_agreed {
   clock_id clock{};
   std::vector<std::uint8_t> routes;

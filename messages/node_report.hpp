@@ -1,8 +1,8 @@
 // messages/node_report.hpp
 //
-// What a node has done since it last said so: the payload of a `report` frame (wire.capnp, Report), and inside a
-// process the way from the one who measures (actors/telemetry/activity.hpp) to the one who shows (actors/telemetry/cluster_view.hpp).
-// Names are told once and then meant by their place in the order of telling.
+// What a node has done since its last report: the payload of a `report` frame (wire.capnp, Report), and inside a
+// process the way from actors/telemetry/activity.hpp, which measures, to actors/telemetry/cluster_view.hpp, which shows.
+// A name is sent once; from then on its place in the order of sending stands for it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ struct node_report {
 /// Returns  the bytes of a report frame. Errors  std::length_error beyond max_report_bytes.
 [[nodiscard]] std::shared_ptr<const std::vector<std::byte>> encode_report(const node_report& r);
 
-/// Nothing in it has been held against what was told before: cluster_view does.
+/// It is not compared with earlier reports: cluster_view does that.
 /// Errors   bad_frame (messages/wire/codec.hpp) for anything that encode_report would not have written.
 [[nodiscard]] node_report decode_report(std::span<const std::byte> bytes);
 

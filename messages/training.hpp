@@ -20,14 +20,12 @@
 
 namespace poseidon {
 
-struct batch;  // models/device/device.hpp; here only handed on
+struct batch;  // models/device/device.hpp; messages only carry it
 
 /// Which pass. Within one replica and net, passes follow each other and never overlap in a layer.
 struct pass_id {
-  clock_id
-      clock{};  ///< iteration; at staleness 0 also the parameter version that the pass computes with
-  std::uint32_t index =
-      0;  ///< micro-batch within the clock; test nets: test batch within the phase
+  clock_id clock{};  ///< at staleness 0 also the parameter version that the pass computes with
+  std::uint32_t index = 0;  ///< micro-batch within the clock; test nets: test batch in the phase
   std::uint64_t first_sample = 0;  ///< global index of its first sample
 
   friend bool operator==(const pass_id&, const pass_id&) = default;
@@ -40,7 +38,7 @@ struct start_pass {
   pass_id pass;
 };
 
-/// data_source -> the data layer: its values, which stay alive as long as somebody holds them.
+/// data_source -> the data layer: its values, shared with the data source's pool.
 struct batch_ready {
   pass_id pass;
   std::shared_ptr<const batch> values;
@@ -52,53 +50,53 @@ struct bottom_ready {
 };
 
 /// layer -> the producer of one of its bottoms: that diff is being computed. Sent for every bottom, also
-/// where no diff is needed and in test passes: it says that nobody will read the bottom's data any more.
+/// where no diff is needed and in test passes: it says that the bottom's data are no longer read.
 struct top_diff_ready {
   pass_id pass;
 };
 
-/// stream, copy_out -> layer: the kernel that was issued with a wish for it has completed, and what it made for the host
-/// is there.
+/// stream, copy_out -> layer: a kernel that was issued with `reply` has completed, and its results for the host have
+/// arrived.
 struct work_done {
   pass_id pass;
   bool backward = false;
   std::vector<float> outputs;  ///< forward of a layer whose tops are net outputs: their values
 };
 
-/// Told once when something is over: with what has gone wrong, or null.
+/// Called once, at the end: with the error, or null.
 using told_when_over = std::function<void(std::exception_ptr)>;
 
 /// layer -> stream: execute in order. The stream's mailbox is its queue.
 struct issue_work {
   std::function<void()> run;
-  /// On devices that go on by themselves, for work whose results the host wants: copy_out calls this after run(), and
-  /// goes on with what follows here when they have come home. Empty: the stream does, right after run().
+  /// On an asynchronous device, for work whose results the host needs: copy_out calls this after run(), and the
+  /// functions below when the results have reached the host. Empty: the stream calls those right after run().
   std::function<void(told_when_over)> copy_to_host;
   std::function<void()> settle;                      ///< may be empty
   std::function<std::vector<float>()> read_outputs;  ///< after all these; may be empty
-  port<work_done> reply;                             ///< told after both; empty: nobody waits
+  port<work_done> reply;                             ///< told after both; may be empty
   pass_id pass;
   bool backward = false;
-  std::int64_t waited_since_ns =
-      0;                   ///< everything but fresh parameters was there then; 0: they came first
+  /// When everything but fresh parameters had arrived; 0: they came first.
+  std::int64_t waited_since_ns = 0;
   std::string_view layer;  ///< for the trace; lives as long as the run
   std::string_view phase;  ///< "forward", "backward", "test"
-  std::string_view home_phase =
-      "bring home";  ///< in copy_out; "sum" where the device adds it to another's, "made" where it stays
+  /// In copy_out: "sum" where the device adds the gradient to another's, "made" where it stays.
+  std::string_view home_phase = "bring home";
 };
 
-/// stream -> copy_out: this has been issued; its results are to come home.
+/// stream -> copy_out: this has been issued; its results are to be copied to the host.
 struct copy_to_host {
   issue_work work;
 };
 
-/// copy_out -> itself, from the device's thread: what it has begun to bring is here.
+/// copy_out -> itself, from the device's thread: a copy that it has begun has reached the host.
 struct copied_to_host {
   std::uint64_t ticket = 0;
   std::exception_ptr failed;
 };
 
-/// layer -> solver: a data layer's pass is issued as far as it goes: the next may start.
+/// layer -> solver: all of a data layer's pass is issued; the next may start.
 struct pass_issued {
   replica_id replica{};
   std::int32_t test_net = -1;  ///< -1: the train net
@@ -164,12 +162,11 @@ struct finish_after {
   std::string reason;
 };
 
-/// solver -> node: this node has nothing left to train; parameters stand at `version`.
+/// solver -> node: this node has nothing left to train; its parameters are at `version`.
 struct training_done {
   version_id version{};
   std::uint64_t images = 0;
-  std::string
-      snapshot_error;  ///< why the last snapshot is not there; empty: it is, or none was due
+  std::string snapshot_error;  ///< of the last snapshot; empty: it is written, or none was due
 };
 
 /// solver -> node: training cannot go on (NaN, a broken source). One line for the user and an exit code.
@@ -183,19 +180,19 @@ struct snapshot_copied {
   version_id version{};
 };
 
-/// checkpointer -> solver or node: the files are there, or why they are not.
+/// checkpointer -> solver or node: the files are written, or could not be.
 struct snapshot_written {
   version_id version{};
   std::string path;   ///< of the .caffemodel
   std::string error;  ///< empty: written
 };
 
-/// solver (worker 0) -> checkpointer: write what stands at `version`; no parameter moves until it is copied.
+/// solver (worker 0) -> checkpointer: write the parameters of `version`; none changes until it is copied.
 /// node -> checkpointer, when a peer is lost: the same without solver state, part of which is lost with it.
 struct write_snapshot {
   version_id version{};
   std::uint64_t samples = 0;      ///< global index of the next one to train on
-  std::uint64_t test_phases = 0;  ///< run so far
+  std::uint64_t test_phases = 0;  ///< that have been run
   bool with_state = true;
   port<snapshot_copied> copied;
   port<snapshot_written> written;
@@ -212,25 +209,25 @@ struct clocks_held {
   clock_id clock{};
 };
 
-/// node -> solver: train all clocks before this one, then wait until their parameters are here, then for resume_training.
+/// node -> solver: train all clocks before this one, wait for their parameters, then for resume_training.
 struct pause_at {
   clock_id clock{};
 };
-/// solver -> node: it is so. Nothing of the clocks before is under way on this node any more.
+/// solver -> node: this node has paused. No work of the clocks before `version` is under way.
 struct training_paused {
   version_id version{};
-  std::uint64_t test_phases = 0;  ///< run so far
+  std::uint64_t test_phases = 0;  ///< that have been run
 };
 struct resume_training {};
 
-/// By chunk, then slot: what a rule remembers of the values.
+/// By chunk, then slot: the solver state of the chunk's values.
 using chunk_histories = std::map<std::uint32_t, std::vector<std::vector<float>>>;
 
 /// server_shard, factor_broadcast -> node: all solver state, which the sender gives away.
 struct history_released {
   std::shared_ptr<const chunk_histories> history;
 };
-/// node -> server_shard, factor_broadcast: training has paused, and this is the end of you.
+/// node -> server_shard, factor_broadcast: training has paused; give the solver state away, then end.
 struct release_history {
   port<history_released> to;
 };
@@ -246,7 +243,7 @@ struct stop_decided {
   std::string reason;
 };
 
-/// node -> everybody, in order, at the end.
+/// node -> every actor, in order, at the end.
 struct shut_down {};
 
 }  // namespace poseidon

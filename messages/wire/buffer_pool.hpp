@@ -10,7 +10,7 @@
 
 namespace poseidon {
 
-/// What a link keeps of received values that nobody has used yet, at most.
+/// The most that a link keeps of received values that are not yet used.
 inline constexpr std::size_t link_pool_bytes = std::size_t{4} << 30;
 
 /// Buffers that come back when their last payload dies, in whatever thread that is. New memory of

@@ -1,9 +1,8 @@
 // messages/wire/codec.hpp
 //
-// frames.hpp to bytes and back. wire.capnp says what lies on the stream; everything that a peer can
-// get wrong is checked here or in actors/links/network_link.cpp (which knows the run: chunks, workers),
-// and ends as a bad_frame: nothing that arrives is trusted before, and nothing that arrives can
-// crash.
+// frames.hpp to bytes and back. wire.capnp says what lies on the stream. Everything that a peer can get
+// wrong becomes a bad_frame: what is wrong in any run is found here, what is wrong in this run in
+// actors/links/frame_check.hpp, what is wrong at this time in actors/parameters/peer_window.hpp.
 #pragma once
 #include "messages/frames.hpp"
 
@@ -23,10 +22,8 @@ inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node tha
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
-inline constexpr std::size_t max_payload_bytes =
-    64u << 20;  ///< chunks are <= 2 MiB; room for later kinds
-inline constexpr std::size_t max_view_bytes =
-    4u << 20;  ///< header of a view, a time_net: they carry the nets
+inline constexpr std::size_t max_payload_bytes = 64u << 20;  ///< chunks are <= 2 MiB
+inline constexpr std::size_t max_view_bytes = 4u << 20;     ///< header of a frame that carries nets
 inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every other kind
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_replicas = 4096;  ///< of a node
@@ -35,8 +32,7 @@ inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
 inline constexpr std::uint32_t min_report_ms = 50, max_report_ms = 10000;  ///< a watch's interval
-inline constexpr std::size_t max_text_bytes =
-    4096;  ///< reasons, addresses, folders; longer ones are cut
+inline constexpr std::size_t max_text_bytes = 4096;  ///< reasons and addresses; longer ones are cut
 
 /// What a peer sent cannot be right. what() reads "push_gradient: chunk is 77, at most 11 is
 /// possible".
@@ -50,7 +46,7 @@ struct bad_frame : std::runtime_error {
 [[nodiscard]] std::string_view kind_name(const frame_header& h);
 /// Whether frames of this kind carry values.
 [[nodiscard]] bool has_payload(const frame_header& h);
-/// May its header have max_view_bytes?
+/// Whether a header of this kind may have max_view_bytes: a view and a time_net.
 [[nodiscard]] bool carries_nets(const frame_header& h);
 
 inline constexpr std::size_t preamble_bytes = 8;

@@ -30,7 +30,7 @@ using hello = std::array<std::byte, hello_bytes>;
 using mac = std::array<std::byte, mac_bytes>;
 using identity = std::array<std::byte, identity_bytes>;
 
-// What follows the hellos starts with one of these.
+// Each part after the hellos starts with one of these.
 enum class part : std::uint8_t { proof = 1, welcome = 2, refused = 3 };
 
 // Layout of a hello: magic 0..7, wire version 8..11, token set 12 (2: refuses before it matters),
@@ -51,7 +51,7 @@ Int get(std::span<const std::byte> from) {
   return v;
 }
 
-// A peer's text for our user's eyes: printable ASCII only.
+// A peer's text as it may be shown to a user: printable ASCII only.
 std::string printable(std::span<const std::byte> bytes) {
   std::string s;
   for (const auto b : bytes) {
@@ -291,7 +291,7 @@ void handshake::refuse(refusal why, const std::string& text) {
       if (!n || *n < rest.size()) break;
     }
   } catch (const socket_error&) {
-    // It is gone; our own user is told all the same.
+    // The peer is gone; our own user is told all the same.
   }
   fail(why, text);
 }
@@ -363,7 +363,7 @@ link_connection dial(const host_port& to, const handshake_options& options, mill
       return {std::move(s), std::move(who)};
     } catch (const socket_error& e) {
       if (last || e.error != ECONNREFUSED) throw;
-      detail("nobody listens there yet, " + std::to_string(left.count()) + " ms left");
+      detail("no program listens there yet, " + std::to_string(left.count()) + " ms left");
     } catch (const handshake_error& e) {
       if (last || e.why != refusal::busy) throw;
       detail("it is busy, " + std::to_string(left.count()) + " ms left");

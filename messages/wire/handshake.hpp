@@ -12,12 +12,10 @@
 // Instead of its next part either side may say `refused` and why, without a word about the token.
 // The hellos hold the random bytes of both sides and both versions, so an old proof is worth
 // nothing, and the role in it keeps a stranger from handing a side its own. The dialer proves
-// first: whoever merely connects gets nothing that a token could be guessed from. An attacker whom
-// we dial does, so a token should be long and random. Frames themselves are not encrypted: TLS is a
-// later matter.
+// first, so a stranger who merely connects gets nothing that a token could be guessed from. An
+// attacker whom we dial does, so a token should be long and random. Frames are not encrypted.
 //
-// The first 12 bytes of a hello keep their meaning for ever, so that any two versions can tell each
-// other.
+// The first 12 bytes of a hello keep their meaning in all versions, so that any two can name each other's.
 #pragma once
 #include "messages/wire/codec.hpp"
 #include "messages/wire/socket.hpp"
@@ -34,9 +32,9 @@ namespace poseidon {
 
 /// Who a node says it is. Trusted once its proof is right.
 struct link_identity {
-  std::string
-      listen_address;  ///< "host:port" where it accepts links. A node that listens on every address
-                       ///< sends an empty host; the other side fills in the host that it sees.
+  /// "host:port" where it accepts links. A node that listens on every address sends an empty host;
+  /// the other side fills in the host that it sees.
+  std::string listen_address;
   worker_id worker = no_worker;  ///< no_worker: joins now, has none yet
   std::uint64_t epoch = 0;       ///< of the view that it is in; 0: none yet
 };
@@ -77,7 +75,7 @@ enum class handshake_role { dialer, acceptor };
 [[nodiscard]] link_identity shake_hands(tcp_socket& s, handshake_role role,
                                         const handshake_options& options);
 
-/// Tells a peer that nobody has time for it (refusal::busy). Never throws, never blocks for long.
+/// Tells a peer that this node checks too many connections (refusal::busy). Never throws, never blocks for long.
 void refuse_busy(tcp_socket& s) noexcept;
 
 /// An authenticated connection.
@@ -86,9 +84,10 @@ struct link_connection {
   link_identity peer;
 };
 
-/// Connects and shakes hands, blocking. While nobody listens yet (or the other side is busy) it
-/// tries again until `patience` is over; whatever waiting cannot mend (wrong token, other version)
-/// ends it at once. Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
+/// Connects and shakes hands, blocking. While the other side does not listen yet, or is busy, it
+/// tries again until `patience` has passed; an error that waiting cannot mend (wrong token, other
+/// version) ends it immediately.
+/// Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
 [[nodiscard]] link_connection dial(const host_port& to, const handshake_options& options,
                                    std::chrono::milliseconds patience);
 

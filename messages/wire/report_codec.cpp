@@ -14,7 +14,7 @@ namespace poseidon {
 
 namespace {
 
-/// Unpacked it may be so large: zeros, of which there are many, take no room in the packed form.
+/// The largest report, unpacked: zeros, of which there are many, take no room in the packed form.
 constexpr std::size_t max_words = (std::size_t{16} << 20) / sizeof(capnp::word);
 
 /// `fill(builder, value)` for each of `from`.

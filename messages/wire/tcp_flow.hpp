@@ -5,17 +5,18 @@
 
 namespace poseidon {
 
-/// Since the connection is there.
+/// Since the connection was made.
 struct tcp_flow {
   std::uint64_t acked_bytes = 0;
-  /// While there was something that the peer's kernel had not confirmed. A sender that comes late is not in it: with
-  /// nothing to send a connection is not busy.
+  /// Time with data that the peer's kernel had not confirmed. A sender that comes late does not count: with nothing to
+  /// send a connection is not busy.
   std::uint64_t busy_us = 0;
-  /// Of that: while the receiver's process had not read enough, so that its window, not the line, was the limit.
+  /// Part of that time in which the receiver's process had not read enough, so that its window, not the line, was the
+  /// limit.
   std::uint64_t hindered_us = 0;
 };
 
-/// Empty where the kernel does not say.
+/// Empty where the kernel does not tell.
 [[nodiscard]] std::optional<tcp_flow> flow_of(int descriptor);
 
 }  // namespace poseidon

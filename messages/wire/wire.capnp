@@ -53,7 +53,7 @@ struct Frame {
     holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
     workerPaused @24 :WorkerPaused;
     changeRoutes @25 :ChangeRoutes;
-    rebuildGraph @26 :Void;           # the first node to all: everybody has drained
+    rebuildGraph @26 :Void;           # the first node to all: all have drained
     sendRate @27 :SendRate;
     timeNet @28 :TimeNet;
     netTimed @29 :NetTimed;
@@ -75,11 +75,11 @@ struct View {
   testPhases @10 :UInt64;     # that a run before this one has done
   routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
   wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
-  watched @13 :Bool;          # the first node shows the run to somebody: record spans, answer watch frames
+  watched @13 :Bool;          # the first node shows the run: record spans, answer watch frames
   reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
-  routesFollowLinks @15 :Bool; # routes change when links do: who broadcasts factors finds out whether a link has become faster
+  routesFollowLinks @15 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
-  replicas @17 :UInt32;       # of the first node, where shares are empty: who has no option of its own takes as many; 0: not known
+  replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
 # One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
@@ -93,10 +93,10 @@ struct Share {
 struct TimeNet {
   solver @0 :Data;            # as in View
   seed @1 :UInt64;
-  measure @2 :Bool;           # train a few iterations and say how fast; else only say the replicas
+  measure @2 :Bool;           # train a few iterations and tell how fast; else only tell the replicas
 }
 
-# The answer.
+# The answer to TimeNet.
 struct NetTimed {
   replicas @0 :UInt32;        # that the writer will have
   samplesPerSecond @1 :Float64;  # of the net's batch, all replicas together; 0 if it was not to be measured
@@ -105,13 +105,13 @@ struct NetTimed {
 # Each node to the first: links to all members are up and the actors wait.
 struct MemberReady {
   worker @0 :UInt32;          # equals Frame.from
-  replicas @1 :UInt32;        # of the writer: where shares are equal, everybody needs as many
+  replicas @1 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
 }
 
-# Each node to the first: its last clock is trained; it stays for the others until a goodbye comes.
+# Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct WorkerDone {
   worker @0 :UInt32;          # equals Frame.from
-  version @1 :UInt64;         # what its parameters stand at
+  version @1 :UInt64;         # of its parameters
 }
 
 # Bytes that mean nothing, to time links with. The first node to each other one, before the view; while training, where
@@ -125,7 +125,7 @@ struct ProbeHeard {
 }
 
 # Each node to the first, twice in a change of routes: when it holds (it will not begin `clock` before it hears
-# ChangeRoutes), and when it has drained (its parameters stand at that version).
+# ChangeRoutes), and when it has drained (its parameters are at that version).
 struct WorkerPaused {
   worker @0 :UInt32;          # equals Frame.from
   clock @1 :UInt64;
@@ -140,13 +140,13 @@ struct ChangeRoutes {
   why @2 :Text;               # for people; may be empty
 }
 
-# Each node to the first: how fast its links take what it sends, all together.
+# Each node to the first: the rate at which all its links together take what it sends.
 struct SendRate {
   mbitS @0 :Float64;          # positive
-  probed @1 :Bool;            # timed with probes; false: read off what training sent
+  probed @1 :Bool;            # timed with probes; false: taken from what training sent
 }
 
-# gradient_push to the server_shard that owns the chunk. Payload: as many values as the chunk has, in its
+# gradient_push to the server_shard that owns the chunk. Payload: all values of the chunk, in its
 # parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
 # (worker, chunk, clock). In a reduced format they are rounded to the nearest, after what rounding took from the
 # clock before has been added: the sums over all clocks stay those of the unrounded gradients.
@@ -158,7 +158,7 @@ struct PushGradient {
 # factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors
 # of a clock are u [rows, outputs], then v [rows, inputs], row-major float32; rows are those of its
 # micro-batches, each with its replicas' one after the other. Payload: values `first` and following of these,
-# 524288 of them or as many as there are to the end of u or of v. In rising order of `first`, none twice.
+# 524288 of them, fewer at the end of u and of v. In rising order of `first`, none twice.
 struct Factors {
   layer @0 :UInt32;           # place in the train net, automatic Split layers counted
   clock @1 :UInt64;
@@ -182,7 +182,7 @@ struct GradientSquares {
 }
 
 # To the owning shard (or to every factor_broadcast of the layer): node 0 before the first clock of a resumed run;
-# whoever kept the state until then, before the first clock of changed routes. Payload: float32 values `first` and
+# the node that kept the state until then, before the first clock of changed routes. Payload: float32 values `first` and
 # following of one array of the chunk's solver state.
 struct InstallHistory {
   chunk @0 :UInt32;
@@ -204,11 +204,11 @@ struct History {
 struct WorkerReport {
   clock @0 :UInt64;
   testNet @1 :Int32 = -1;     # -1: outputs of the training net
-  passes @2 :UInt32;          # how many passes the sums are over
+  passes @2 :UInt32;          # that the sums are over
   sums @3 :List(Float64);     # by output value, in net order
   images @4 :UInt64;          # trained by this worker since the run began
-  communicationNs @5 :UInt64; # for so long some layer's update was under way since then
-  exposedNs @6 :UInt64;       # and for so long of that the writer's streams had nothing to do
+  communicationNs @5 :UInt64; # how long some layer's update was under way since then
+  exposedNs @6 :UInt64;       # how much of that time the writer's streams were idle
 }
 
 # Any node to node 0: please end.
@@ -222,27 +222,27 @@ struct StopAfter {
   reason @1 :Text;
 }
 
-# To everyone, before closing on purpose, so that the end of the connection is no failure.
+# To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
 }
 
-# The first node to each other one, every second while it shows the run (--web): report, so often. Without one
-# for five seconds a node stops reporting.
+# The first node to each other one, every second while it shows the run (--web): send a report each interval. A node
+# that gets none for five seconds stops reporting.
 struct Watch {
   sentNs @0 :Int64;           # the writer's monotonic clock; comes back in reports, and so the clocks are compared
   intervalMs @1 :UInt32;      # between two reports, 50 to 10000
 }
 
-# What a node has done since its last report. Everything that has a name is told once, and from then on is meant by
-# its place in the order of telling: the first name of the first report is 0, and so on over all reports of a writer.
+# What a node has done since its last report. Everything that has a name is sent once; from then on its place in the
+# order of sending stands for it: the first name of the first report is 0, and so on over all reports of a writer.
 # At most 4 MiB packed. None is sent while the one before still waits in its link.
 struct Report {
   sentNs @0 :Int64;           # the writer's monotonic clock, like all times here
   askedNs @1 :Int64;          # Watch.sentNs of the newest watch frame, in the other's clock; 0: none yet
   heardNs @2 :Int64;          # when that frame came
   replicas @3 :UInt32;
-  firstName @4 :UInt32;       # how many names, actors, edges and lanes the reports before have told
+  firstName @4 :UInt32;       # how many names, actors, edges and lanes earlier reports have sent
   firstActor @5 :UInt32;
   firstEdge @6 :UInt32;
   firstLane @7 :UInt32;

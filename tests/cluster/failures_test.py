@@ -139,7 +139,7 @@ class Failures(unittest.TestCase):
         with socket.socket() as nobody:  # bound, not listening: refuses connections, and nobody else gets the port
             nobody.bind(("127.0.0.1", 0))
             node = self.cluster.node("--join", f"127.0.0.1:{nobody.getsockname()[1]}", "--log-level", "debug")
-            node.wait_for("nobody listens there yet")
+            node.wait_for("no program listens there yet")
             node.signal(signal.SIGINT)
             self.assertEqual(node.wait(20), 130, node)
 

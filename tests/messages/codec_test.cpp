@@ -194,7 +194,7 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
     CHECK(e.field == "payload size");
     CHECK(e.got == "4294967280");
   }
-  SUBCASE("a view that is nobody's") {
+  SUBCASE("a view for no member") {
     frames::view v;
     v.members = {"a:1", "b:2"};
     v.you = worker_id{2};
@@ -283,7 +283,7 @@ TEST_CASE("codec: random bytes, flipped bits and truncations end as bad_frame an
   std::get<frames::view>(headers[1]).solver.resize(200);
   for (const auto& h : headers) {
     const auto right = encoded(h, has_payload(h) ? 4 : 0);
-    // Each place of most headers; of a long one, which takes long to read, about as many.
+    // Each place of most headers; of a long one, which takes long to read, a similar number of places.
     const std::size_t stride = (right.size() / 1024) | 1;
     for (std::size_t n = 0; n < right.size(); n += stride)
       must_not_crash(std::span(right).first(n), read, bad);

@@ -145,7 +145,7 @@ TEST_CASE("handshake: whatever else connects is named by what it said") {
   CHECK(o.text.find("closed the connection during the handshake") != std::string::npos);
 }
 
-TEST_CASE("handshake: a stranger who knows everything but the token gets no proof to guess from") {
+TEST_CASE("handshake: a stranger that knows everything but the token gets no proof to guess from") {
   connection c;
   std::thread node([&] {
     CHECK(!run(*c.acceptor, handshake_role::acceptor, options("secret")).peer);
@@ -215,8 +215,7 @@ TEST_CASE("handshake: a peer that closes half-way is a typed error at every byte
   }
 }
 
-TEST_CASE(
-    "dial: waits for a node that does not listen yet, and not for one that refuses for good") {
+TEST_CASE("dial: waits for a node that does not listen yet, and not for one that refuses it") {
   std::uint16_t port = 0;
   {
     tcp_listener l({"127.0.0.1", 0});
