@@ -23,7 +23,7 @@ route_rates rates_at(double mbit_s) {
   return r;
 }
 
-std::vector<route_load> net() {
+std::vector<route_load> loads_of_a_net() {
   route_load conv;
   conv.name = "conv1";
   conv.values = 1e5;
@@ -42,10 +42,11 @@ struct watched {
   replanner it;
   replanner::time_point now{};
 
-  explicit watched(double mbit_s) : it(net(), rates_at(mbit_s), mbit_s, factors_at(mbit_s)) {}
+  explicit watched(double mbit_s)
+      : it(loads_of_a_net(), rates_at(mbit_s), mbit_s, factors_at(mbit_s)) {}
   static std::vector<bool> factors_at(double mbit_s) {
     std::vector<bool> out(2);
-    for (const auto& d : decide_routes(net(), rates_at(mbit_s)))
+    for (const auto& d : decide_routes(loads_of_a_net(), rates_at(mbit_s)))
       out[d.layer] = d.chosen == route::factor_broadcast;
     return out;
   }
