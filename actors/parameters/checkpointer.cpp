@@ -75,12 +75,12 @@ std::string checkpointer::write(const work& w) {
     shown = setup_.display->working({"writing " + weights_path(stem, format), 0, {}});
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    write_weights(stem, format, *neighbours_.train, w.values);
+    neighbours_.files.write_weights(stem, w.values);
     wrote(weights_path(stem, format));
     if (!w.order.with_state) return {};
     auto state = w.state;
     state.learned_net = weights_path(stem, format);
-    write_state(stem, format, *neighbours_.train, state);
+    neighbours_.files.write_state(stem, state);
     wrote(state_path(stem, format));
     keep_newest({weights_path(stem, format), state_path(stem, format)});
     return {};

@@ -25,6 +25,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +42,15 @@ struct checkpointer_setup {
   std::shared_ptr<progress> display;  ///< hears each step; may be empty
 };
 
+/// Write the files of a snapshot whose names begin with `stem`.
+struct snapshot_files {
+  std::function<void(const std::string& stem, const parameter_arrays& values)> write_weights;
+  std::function<void(const std::string& stem, const solver_state& state)> write_state;
+};
+
 /// Again when routes have changed: it outlives the graph around it.
 struct connect_checkpointer {
-  const net* train = nullptr;  ///< stays until the next of these messages, or the end
+  snapshot_files files;  ///< called until the next of these messages, or the end
   std::shared_ptr<parameter_store> store;
   std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;

@@ -5,16 +5,16 @@
 
 namespace poseidon {
 
-parameter_store::parameter_store(const net& n, partition cut, std::size_t workers,
-                                 std::uint64_t staleness,
+parameter_store::parameter_store(const std::vector<net_parameter>& parameters, partition cut,
+                                 std::size_t workers, std::uint64_t staleness,
                                  std::shared_ptr<std::pmr::memory_resource> memory)
     : cut_(std::move(cut)),
       memory_(std::move(memory)),
       copies_(workers > 1 ? staleness + 2 : 1),
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) updated_.push_back(is_updated(n, p));
-  for (const auto& p : n.parameters) {
+  for (const auto& p : parameters) {
+    updated_.push_back(is_updated(p));
     for (auto& copy : copies_) copy.emplace_back(static_cast<std::size_t>(count(p.shape)), where);
     views_.push_back(std::make_unique<parameter_values>());
     views_.back()->values.store(copies_[0].back().data());

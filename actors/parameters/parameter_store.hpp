@@ -33,8 +33,9 @@ namespace poseidon {
 
 class parameter_store {
  public:
-  /// `workers`: of the cluster. `staleness`: see staleness_of(). `memory`: device::host_memory(); empty: any.
-  parameter_store(const net& n, partition cut, std::size_t workers, std::uint64_t staleness = 0,
+  /// `workers`: number of nodes in the cluster. `memory`: device::host_memory(); empty: ordinary memory.
+  parameter_store(const std::vector<net_parameter>& parameters, partition cut, std::size_t workers,
+                  std::uint64_t staleness = 0,
                   std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   [[nodiscard]] const partition& cut() const { return cut_; }

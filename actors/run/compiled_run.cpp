@@ -346,8 +346,9 @@ std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_
   }
   auto cut = cut_of(out->train.graph, run, scales.byte_scale());
   check_staleness(cut, run);
-  out->store = std::make_shared<parameter_store>(out->train.graph, std::move(cut), run.workers,
-                                                 staleness_of(run), node.compute->host_memory());
+  out->store = std::make_shared<parameter_store>(out->train.graph.parameters, std::move(cut),
+                                                 run.workers, staleness_of(run),
+                                                 node.compute->host_memory());
   if (staleness_of(run) > 0)
     for (std::uint32_t r = 0; r < out->replicas; ++r)
       out->pins.push_back(std::make_shared<pass_versions>(out->store));

@@ -82,12 +82,30 @@ bool is_source(const net_layer& layer) {
   return type != nullptr && type->source;
 }
 
+std::size_t first_use(const net& n, std::size_t parameter) {
+  for (std::size_t layer = 0; layer < n.layers.size(); ++layer) {
+    const auto& used = n.layers[layer].parameters;
+    if (std::find(used.begin(), used.end(), parameter) != used.end()) return layer;
+  }
+  throw std::invalid_argument("parameter " + std::to_string(parameter) +
+                              " is not in the net, which has " +
+                              std::to_string(n.parameters.size()));
+}
+
+bool is_learned(const net_parameter& p) {
+  return p.lr_mult != 0;
+}
+
 bool is_learned(const net& n, std::size_t parameter) {
-  return n.parameters[parameter].lr_mult != 0;
+  return is_learned(n.parameters[parameter]);
+}
+
+bool is_updated(const net_parameter& p) {
+  return p.average_momentum || is_learned(p);
 }
 
 bool is_updated(const net& n, std::size_t parameter) {
-  return n.parameters[parameter].average_momentum || is_learned(n, parameter);
+  return is_updated(n.parameters[parameter]);
 }
 
 bool runs_backward(const net& n, const net_layer& layer) {

@@ -81,12 +81,17 @@ struct net {
 /// begins that layer's pass. Nothing for all other layers.
 [[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
 
+/// The first layer in net order that uses the parameter: its place decides how urgent the parameter is.
+[[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);
+
 /// Whether a solver ever changes the parameter: unless its lr_mult is 0. Where no loss reaches its layers the
 /// gradient is 0, but weight decay and momentum still act, as in Caffe.
+[[nodiscard]] bool is_learned(const net_parameter& p);
 [[nodiscard]] bool is_learned(const net& n, std::size_t parameter);
 
 /// Whether training ever changes the parameter: it is learned, or a running statistic
 /// (net_parameter::average_momentum).
+[[nodiscard]] bool is_updated(const net_parameter& p);
 [[nodiscard]] bool is_updated(const net& n, std::size_t parameter);
 
 /// Whether backward() of this layer writes anything: a diff, a gradient, or the change of a running

@@ -34,16 +34,6 @@ void cut(std::size_t parameter, std::size_t values, std::size_t at_most, std::si
 
 }  // namespace
 
-std::size_t first_use(const net& n, std::size_t parameter) {
-  for (std::size_t layer = 0; layer < n.layers.size(); ++layer) {
-    const auto& used = n.layers[layer].parameters;
-    if (std::find(used.begin(), used.end(), parameter) != used.end()) return layer;
-  }
-  throw std::invalid_argument("parameter " + std::to_string(parameter) +
-                              " is not in the net, which has " +
-                              std::to_string(n.parameters.size()));
-}
-
 bool on_factors(const partition& cut, std::size_t parameter) {
   const auto& chunks = cut.by_parameter[parameter];
   return !chunks.empty() && cut.chunks[chunks.front()].owner == every_worker;
@@ -55,18 +45,23 @@ void set_formats(partition& cut, const parameter_formats& formats) {
 
 partition make_partition(const net& n, std::size_t shards, const parameter_routes& routes,
                          double scale) {
+  return make_partition(n.parameters, shards, routes, scale);
+}
+
+partition make_partition(const std::vector<net_parameter>& parameters, std::size_t shards,
+                         const parameter_routes& routes, double scale) {
   if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");
   const auto values = [&](std::size_t p) {
-    return static_cast<std::size_t>(count(n.parameters[p].shape));
+    return static_cast<std::size_t>(count(parameters[p].shape));
   };
   std::size_t total = 0;
-  for (std::size_t p = 0; p < n.parameters.size(); ++p)
+  for (std::size_t p = 0; p < parameters.size(); ++p)
     if (!on_factors(routes, p)) total += values(p);
 
   partition result;
-  result.by_parameter.resize(n.parameters.size());
+  result.by_parameter.resize(parameters.size());
   result.by_owner.resize(shards);
-  for (std::size_t p = 0; p < n.parameters.size(); ++p)
+  for (std::size_t p = 0; p < parameters.size(); ++p)
     if (values(p) > 0)
       cut(p, values(p),
           on_factors(routes, p) ? chunk_values(0, 1, scale) : chunk_values(total, shards, scale),

@@ -45,11 +45,11 @@ void set_formats(partition& cut, const parameter_formats& formats);
 /// small nets, so that every shard gets a share) and gives them to `shards` owners, largest first to the least
 /// loaded; ties by lower index, so that the answer depends on the arguments alone. Parameters on the route
 /// factor_broadcast are cut too, for their first values and their solver state. `scale` shrinks the largest
-/// chunk as the blobs of `n` have been shrunk (byte_scale.hpp).
+/// chunk as the parameters have been shrunk (byte_scale.hpp).
+[[nodiscard]] partition make_partition(const std::vector<net_parameter>& parameters,
+                                       std::size_t shards, const parameter_routes& routes = {},
+                                       double scale = 1);
 [[nodiscard]] partition make_partition(const net& n, std::size_t shards,
                                        const parameter_routes& routes = {}, double scale = 1);
-
-/// The layer whose place decides how urgent a parameter is: the first in net order that uses it.
-[[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);
 
 }  // namespace poseidon

@@ -33,7 +33,8 @@ inline std::shared_ptr<parameter_store> one_parameter_store(
     cut.by_parameter[0].push_back(id);
     cut.by_owner[id % owners].push_back(id);
   }
-  return std::make_shared<parameter_store>(one_parameter_net(values), std::move(cut), 2, staleness);
+  return std::make_shared<parameter_store>(one_parameter_net(values).parameters, std::move(cut), 2,
+                                           staleness);
 }
 
 inline std::vector<float> values_of(const payload& p) {

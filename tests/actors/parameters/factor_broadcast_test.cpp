@@ -40,7 +40,7 @@ struct broadcast_of {
     cut.chunks = {{0, 0, 2, every_worker}, {1, 0, 1, every_worker}};
     cut.by_parameter = {{0}, {1}};
     cut.by_owner.resize(workers);
-    store = std::make_shared<parameter_store>(n, cut, workers);
+    store = std::make_shared<parameter_store>(n.parameters, cut, workers);
     factors = std::make_shared<factor_store>(
         one_pass, factor_rows(workers, std::vector<std::size_t>(passes, one_pass.rows)),
         clock_id{5});

@@ -186,7 +186,8 @@ TEST_CASE("peer_window: chunks of the factor route have first values and solver 
   cut.chunks = {{0, 0, 3, every_worker}};
   cut.by_parameter = {{0}};
   cut.by_owner.resize(3);
-  const auto store = std::make_shared<parameter_store>(test::one_parameter_net(3), cut, 3);
+  const auto store =
+      std::make_shared<parameter_store>(test::one_parameter_net(3).parameters, cut, 3);
   window_on t(0);
   t.window = peer_window({worker_id{1}, worker_id{0}, clock_id{5}, {true}, store, {}});
   const std::string wrong = " of chunk 0 is factor_broadcast, expected parameter_server";

@@ -171,7 +171,8 @@ TEST_CASE(
 }
 
 TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no version before") {
-  parameter_store store(test::one_parameter_net(3), test::one_parameter_store(3, 3, 1)->cut(), 1);
+  parameter_store store(test::one_parameter_net(3).parameters,
+                        test::one_parameter_store(3, 3, 1)->cut(), 1);
   CHECK(store.at(0, 5).data() == store.current(0).data());
   store.at(0, 5)[1] = 7;
   store.publish(0, 5);
@@ -182,8 +183,8 @@ TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no versio
 
 TEST_CASE(
     "parameter_store: at staleness 2 a version is whole until the fourth one after it lands") {
-  parameter_store store(test::one_parameter_net(3), test::one_parameter_store(3, 3, 1)->cut(), 2,
-                        2);
+  parameter_store store(test::one_parameter_net(3).parameters,
+                        test::one_parameter_store(3, 3, 1)->cut(), 2, 2);
   for (std::uint64_t version = 5; version < 9; ++version) {
     std::ranges::fill(store.at(0, version), static_cast<float>(version));
     store.publish(0, version);
@@ -199,7 +200,7 @@ TEST_CASE("parameter_store: a frozen parameter is in the copy of every version")
   auto n = test::one_parameter_net(3);
   n.parameters[0].lr_mult = 0;
   for (const std::size_t workers : {1u, 2u}) {
-    parameter_store store(n, test::one_parameter_store(3, 3, 1)->cut(), workers);
+    parameter_store store(n.parameters, test::one_parameter_store(3, 3, 1)->cut(), workers);
     store.at(0, 5)[1] = 7;
     store.publish(0, 5);
     CHECK(store.copy(50)[0] == std::vector<float>{0, 7, 0});

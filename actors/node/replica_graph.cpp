@@ -1,0 +1,264 @@
+#include "actors/node/replica_graph.hpp"
+
+#include "actors/telemetry/actor_graph.hpp"
+#include "data/sample_schedule.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+std::string indexed(const std::string& what, std::size_t replica) {
+  return what + " [" + std::to_string(replica) + "]";
+}
+
+}  // namespace
+
+bool passes_overlap(const run_definition& spec, const compiled_run& run) {
+  return run.replicas > 1 && (run.micro_batches > 1 || staleness_of(spec) > 0);
+}
+
+replica_graph::replica_graph(const graph_context& context, actor_spawner& spawner,
+                             const run_definition& spec, const node_spec& node, compiled_run& run,
+                             const parameter_graph& parameters)
+    : context_(context),
+      spawner_(spawner),
+      spec_(spec),
+      node_(node),
+      run_(run),
+      parameters_(parameters),
+      groups_(parameter_groups(run.train.graph)),
+      solver_(context.lasting.the_solver),
+      debug_(make_debug_info()) {
+  spawn_solver();
+  spawn_streams();
+  train_ = spawn_net({run_.train});
+  for (std::size_t t = 0; t < run_.tests.size(); ++t)
+    tests_.push_back(spawn_net({run_.tests[t], static_cast<std::int32_t>(t)}));
+}
+
+void replica_graph::spawn_solver() {
+  if (solver_) return spawner_.adopt(solver_);
+  solver_setup s;
+  s.self = context_.self;
+  s.workers = spec_.workers;
+  s.replicas = run_.replicas;
+  s.micro_batches = run_.micro_batches;
+  for (const auto& group : groups_)
+    if (!group.learned.empty()) ++s.layers_that_learn;
+  const auto schedule = schedule_of(spec_, run_);
+  s.images_per_clock = samples_of_node(run_);
+  s.images_of_all = schedule.samples_per_clock();
+  for (std::uint32_t r = 0; uneven(spec_.shares) && r < run_.replicas; ++r)
+    s.weights.push_back(static_cast<double>(run_.train.batch_of(r)) /
+                        static_cast<double>(run_.whole_batch));
+  s.spec = spec_.solver.spec;
+  s.barrier = s.spec.poseidon().replay().fifo();
+  s.test_phases = spec_.data.test_phases;
+  s.overlap = context_.lasting.overlap;
+  s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
+                       std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
+    return first_sample(schedule, {clock, self, micro, replica});
+  };
+  s.display = context_.display;
+  s.carried = context_.carried;
+  solver_ = spawner_.start<solver>(thread_kind::shared, "solver", std::move(s));
+}
+
+void replica_graph::spawn_streams() {
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    stream_setup s;
+    s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+    s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
+    s.solver = solver_;
+    s.overlap = context_.lasting.overlap;
+    s.trace = spawner_.lane(indexed("stream compute", r));
+    if (node_.compute->is_asynchronous()) {
+      s.home = std::make_shared<copies_in_flight>();
+      spawn_copy_out(r, s.home);
+      spawn_copy_in(r);
+      s.copy_out = copies_out_.back();
+    }
+    streams_.push_back(
+        spawner_.start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
+  }
+}
+
+void replica_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home) {
+  copy_out_setup s;
+  s.home = std::move(home);
+  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
+  s.solver = solver_;
+  s.trace = spawner_.lane(indexed("copy_out", replica));
+  copies_out_.push_back(
+      spawner_.start<copy_out>(thread_kind::own, indexed("copy_out", replica), std::move(s)));
+}
+
+void replica_graph::spawn_copy_in(std::uint32_t replica) {
+  stream_setup s;
+  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.overlap = context_.lasting.overlap;
+  copies_in_.push_back(
+      spawner_.start<stream>(thread_kind::own, indexed("stream copy_in", replica), std::move(s)));
+}
+
+replica_graph::net_actors replica_graph::spawn_net(const net_place& n) {
+  const auto& c = n.compiled;
+  const auto prefix = name_prefix(n.test_net);
+  net_actors out;
+  out.layers.resize(run_.replicas);
+  out.sources.resize(run_.replicas);
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t l = 0; l < c.graph.layers.size(); ++l)
+      out.layers[r].push_back(spawner_.start<layer>(
+          thread_kind::shared, prefix + indexed("layer " + c.graph.layers[l].name, r),
+          layer_setup_of(n, r, l)));
+    for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
+      const auto name = prefix + indexed("data_source " + c.graph.layers[c.data_layers[d]].name, r);
+      auto s = source_setup_of(n, r, d);
+      s.trace = spawner_.lane(name);
+      out.sources[r].push_back(spawner_.start<data_source>(thread_kind::own, name, std::move(s)));
+    }
+  }
+  return out;
+}
+
+layer_setup replica_graph::layer_setup_of(const net_place& n, std::uint32_t replica,
+                                          std::size_t l) const {
+  auto& c = n.compiled;
+  const auto& from = c.graph.layers[l];
+  layer_setup s;
+  s.in_replica = replica_id{replica};
+  s.in_net = l;
+  s.name = spawner_.keep(from.name);
+  s.training = n.training();
+  s.test_net = n.test_net;
+  s.compiled = c.replicas[replica];
+  s.compute = &c.replicas[replica]->at(l);
+  s.seed = spec_.seed;
+  s.is_source = is_source(from);
+  for (std::size_t d = 0; d < c.data_layers.size(); ++d)
+    if (c.data_layers[d] == l) s.fed = &c.fed[replica][d];
+  s.runs_backward = runs_backward(c.graph, from);
+  s.is_asynchronous = node_.compute->is_asynchronous();
+  s.stream = streams_[replica];
+  // Test nets read what their train net has; with pins the stream decides when a pass begins.
+  if (s.is_asynchronous && s.training && run_.pins.empty()) s.copy_in = copies_in_[replica];
+  s.outputs = solver_;
+  s.issued = solver_;
+  if (s.training) {
+    s.staleness = staleness_of(spec_);
+    s.passes_after = [schedule = schedule_of(spec_, run_),
+                      self = std::uint64_t{value(context_.self)}, replica](std::uint32_t micro) {
+      return passes_after(schedule, {0, self, micro, replica});
+    };
+    if (debug_ != nullptr && replica == 0)
+      s.inspect = [debug = debug_, l](const pass_id& p, bool backward) {
+        backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
+      };
+  }
+  if (!from.parameters.empty()) set_exchange(s, n, l);
+  set_outputs(s, n, l);
+  return s;
+}
+
+/// How a layer with parameters learns: which it waits for, and what becomes of its gradient.
+void replica_graph::set_exchange(layer_setup& s, const net_place& n, std::size_t l) const {
+  const auto group = group_of(n.compiled.graph.layers[l].name);
+  if (!group) return;
+  const auto replica = value(s.in_replica);
+  const bool by_gradient = !parameters_.on_factors(*group);
+  s.has_parameters = true;
+  s.learns = !groups_[*group].learned.empty();
+  if (!run_.pins.empty()) s.pin = pinning(n, l, replica);
+  if (!s.training) return;
+  if (groups_[*group].is_writer(l)) s.contribute = contribution(*group, l, replica);
+  if (!by_gradient) return;  // each pass's factors have a place of their own
+  if (s.learns) s.home_phase = home_phase_of(run_, groups_[*group].learned.front(), replica);
+  s.passes_added = run_.passes_added;
+  s.waits_for_taken = passes_overlap(spec_, run_);
+}
+
+void replica_graph::set_outputs(layer_setup& s, const net_place& n, std::size_t l) const {
+  const auto& c = n.compiled;
+  for (const auto& reader : c.readers) {
+    if (reader.layer != l) continue;
+    s.first_output = static_cast<std::uint32_t>(reader.first);
+    s.read_outputs = [copy = s.compiled, &c, reader] {
+      return read_outputs(c, *copy, reader);
+    };
+    s.make_outputs = [reader](const auto& values) { return make_outputs(reader, values); };
+    s.output_blobs = reader.blobs;
+  }
+}
+
+data_source_setup replica_graph::source_setup_of(const net_place& n, std::uint32_t replica,
+                                                 std::size_t d) const {
+  const auto& c = n.compiled;
+  data_source_setup s;
+  s.source = c.sources[d];
+  s.memory = node_.compute->host_memory();
+  s.batch = c.batch_of(replica);
+  s.readers = run_.readers;
+  s.name = spawner_.keep(c.graph.layers[c.data_layers[d]].name);
+  s.node = context_.node_failed;
+  s.first_sample = first_samples(n, replica);
+  return s;
+}
+
+/// First sample of the n-th pass that a data source of this replica is asked for.
+std::function<std::uint64_t(std::uint64_t)> replica_graph::first_samples(
+    const net_place& n, std::uint32_t replica) const {
+  if (n.training())
+    return [schedule = schedule_of(spec_, run_), self = std::uint64_t{value(context_.self)},
+            replica](std::uint64_t pass) {
+      const auto micro = schedule.micro_batches;
+      return first_sample(schedule, {pass / micro, self, pass % micro, replica});
+    };
+  const auto share = share_of_test(static_cast<std::size_t>(n.test_net));
+  return [share, replica, before = spec_.data.test_phases](std::uint64_t pass) {
+    const auto passes = share.passes(replica);
+    return passes == 0 ? 0 : share.first_sample(before + pass / passes, replica, pass % passes);
+  };
+}
+
+/// Run by a replica's stream after the backward kernel of a layer that writes a gradient.
+std::function<void(const pass_id&)> replica_graph::contribution(std::size_t group,
+                                                                std::size_t layer,
+                                                                std::uint32_t replica) const {
+  if (!parameters_.on_factors(group)) return parameters_.contribution(group);
+  return [store = parameters_.factors().at(static_cast<std::uint32_t>(layer)), self = context_.self,
+          replica, replicas = run_.replicas,
+          k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
+    const auto [u, v] = store->pass(p.clock, self, std::size_t{p.index} * replicas + replica);
+    k->factors(u, v);
+  };
+}
+
+/// Run by a replica's stream before the forward kernel of a layer whose parameters can change during a pass.
+std::function<void(const pass_id&)> replica_graph::pinning(const net_place& n, std::size_t layer,
+                                                           std::uint32_t replica) const {
+  const auto& c = n.compiled;
+  auto parameters = c.graph.layers[layer].parameters;
+  if (!c.to_train.empty())
+    for (auto& p : parameters) p = c.to_train[p];
+  return [pins = run_.pins[replica], parameters = std::move(parameters),
+          test_net = n.test_net](const pass_id& p) {
+    for (const auto id : parameters) pins->pin(id, test_net, p);
+  };
+}
+
+/// As in Caffe the first worker alone prints it. Null where the solver does not ask for it.
+std::shared_ptr<debug_info> replica_graph::make_debug_info() const {
+  const auto& spec = spec_.solver.spec;
+  const auto& train = run_.train;
+  if (!spec.debug_info() || value(context_.self) != 0 || context_.display == nullptr)
+    return nullptr;
+  return std::make_shared<debug_info>(
+      debug_info_setup{&train.graph, train.replicas.front(), train.values.front(),
+                       static_cast<std::uint64_t>(std::max(0, spec.display())), context_.display});
+}
+
+}  // namespace poseidon

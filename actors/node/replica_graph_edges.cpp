@@ -1,0 +1,90 @@
+// actors/node/replica_graph_edges.cpp - the second half of replica_graph: which actors are neighbours.
+#include "actors/node/replica_graph.hpp"
+
+namespace poseidon {
+
+void replica_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
+  const auto& layers = c.graph.layers;
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      connect_layer m;
+      for (const auto bottom : layers[l].bottoms)
+        if (const auto from = producer(c.graph, bottom, l))
+          m.producers.push_back(a.layers[r][*from]);
+      for (const auto top : layers[l].tops)
+        if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
+      if (const auto from = starter(c.graph, l)) m.producers.push_back(a.layers[r][*from]);
+      for (std::size_t other = 0; other < layers.size(); ++other)
+        if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
+      for (std::size_t g = 0; training && g < groups_.size(); ++g)
+        if (groups_[g].is_writer(l)) m.push = parameters_.exchange(g);
+      tell_from_outside(a.layers[r][l], m);
+    }
+    for (std::size_t d = 0; d < c.data_layers.size(); ++d)
+      tell_from_outside(a.sources[r][d], connect_data_source{a.layers[r][c.data_layers[d]]});
+  }
+}
+
+std::vector<group_readers> replica_graph::readers() const {
+  std::vector<group_readers> out(groups_.size());
+  for (std::uint32_t r = 0; r < run_.replicas; ++r) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (const auto l : groups_[g].layers) out[g].fresh.push_back(train_.layers[r][l]);
+      for (const auto l : groups_[g].writers) out[g].taken.push_back(train_.layers[r][l]);
+    }
+    for (std::size_t t = 0; t < tests_.size(); ++t) {
+      const auto& layers = run_.tests[t].graph.layers;
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        const auto group = layers[l].parameters.empty() ? std::nullopt : group_of(layers[l].name);
+        if (group) out[*group].fresh.push_back(tests_[t].layers[r][l]);
+      }
+    }
+  }
+  return out;
+}
+
+void replica_graph::connect(const std::vector<port<send_frame>>& links) {
+  connect_net(run_.train, train_, true);
+  for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
+
+  connect_solver s;
+  s.train = solver_view(run_.train, train_);
+  for (std::size_t t = 0; t < tests_.size(); ++t) {
+    s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
+    s.tests.back().share = share_of_test(t);
+  }
+  if (value(context_.self) == 0)
+    s.checkpointer = parameters_.checkpoints();
+  else
+    s.to_first = links.front();
+  s.node_stop = context_.node_stop;
+  s.node_done = context_.node_done;
+  s.node_failed = context_.node_failed;
+  s.node_held = context_.node_held;
+  s.node_paused = context_.node_paused;
+  tell_from_outside(solver_, s);
+}
+
+/// The group of a layer with parameters, by its name: test nets find theirs in the train net.
+std::optional<std::size_t> replica_graph::group_of(std::string_view train_layer) const {
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    for (const auto l : groups_[g].layers)
+      if (run_.train.graph.layers[l].name == train_layer) return g;
+  return std::nullopt;
+}
+
+solver_net replica_graph::solver_view(const compiled_net& c, const net_actors& a) const {
+  solver_net out;
+  for (const auto& of_replica : a.sources)
+    out.sources.emplace_back(of_replica.begin(), of_replica.end());
+  out.outputs = c.outputs;
+  return out;
+}
+
+test_share replica_graph::share_of_test(std::size_t test_net) const {
+  const auto iterations = spec_.solver.spec.test_iter(static_cast<int>(test_net));
+  return {static_cast<std::uint64_t>(iterations), spec_.workers, value(context_.self),
+          run_.replicas, run_.tests[test_net].batch};
+}
+
+}  // namespace poseidon

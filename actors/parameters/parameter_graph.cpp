@@ -1,0 +1,221 @@
+#include "actors/parameters/parameter_graph.hpp"
+
+#include "models/plan/byte_scale.hpp"
+#include "models/solver/solver_file.hpp"
+
+namespace poseidon {
+
+parameter_graph::parameter_graph(actor_spawner& spawner, parameter_graph_setup setup)
+    : spawner_(spawner), setup_(std::move(setup)) {
+  spawn_shard();
+  spawn_checkpointer();
+  spawn_groups();
+}
+
+/// A sum over all passes of a clock becomes their average.
+float parameter_graph::scale() const {
+  return 1.0f / static_cast<float>(setup_.workers * setup_.means * setup_.micro_batches);
+}
+
+/// A thread of its own takes longer to wake up than a shard takes to update some ten thousand values. Two such wake-ups
+/// would lie between the first layer's gradient and its next forward pass. On a shared thread other messages wait while
+/// the shard computes.
+bool parameter_graph::owns_little() const {
+  constexpr std::size_t little = 256 * 1024;  // values
+  const auto& cut = setup_.store->cut();
+  std::size_t values = 0;
+  for (const auto id : cut.by_owner[value(setup_.self)]) values += cut.chunks[id].count;
+  return values <= little;
+}
+
+void parameter_graph::spawn_shard() {
+  const auto& list = setup_.list;
+  server_shard_setup s;
+  s.self = setup_.self;
+  s.workers = setup_.workers;
+  s.replicas = setup_.means;
+  s.passes = setup_.passes;
+  s.scale = scale();
+  s.solver = setup_.solver;
+  s.rule = rule_of(setup_.solver);
+  s.parameters = list.parameters;
+  for (const auto& p : list.parameters) s.learned.push_back(is_learned(p));
+  for (const auto first : list.first_uses)
+    s.first_uses.push_back(static_cast<std::uint32_t>(first));
+  for (const auto& layer : list.layers) s.names.push_back(spawner_.keep(layer));
+  s.by_magnitude = setup_.by_magnitude;
+  s.arithmetic = setup_.arithmetic;
+  s.store = setup_.store;
+  s.updates = setup_.updates;
+  s.trace = spawner_.lane("server_shard");
+  shard_ = spawner_.start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
+                                        "server_shard", std::move(s));
+}
+
+void parameter_graph::spawn_checkpointer() {
+  if (setup_.checkpoints) return spawner_.adopt(setup_.checkpoints);
+  checkpointer_setup s;
+  s.history_slots = history_count(rule_of(setup_.solver).kind);
+  s.solver = setup_.solver;
+  s.display = setup_.display;
+  setup_.checkpoints = spawner_.start<checkpointer>(thread_kind::own, "checkpointer", std::move(s));
+}
+
+void parameter_graph::spawn_groups() {
+  group_of_parameter_.resize(setup_.list.parameters.size());
+  for (std::size_t g = 0; g < setup_.list.groups.size(); ++g) {
+    auto& actors = groups_.emplace_back();
+    actors.group = setup_.list.groups[g];
+    for (const auto p : actors.group.learned) group_of_parameter_[p] = g;
+    for (const auto p : actors.group.frozen) group_of_parameter_[p] = g;
+    if (const auto route = setup_.by_factors.find(g); route != setup_.by_factors.end())
+      spawn_broadcast(actors, route->second);
+    else
+      spawn_push(actors);
+  }
+}
+
+void parameter_graph::make_sum(group_actors& g) const {
+  std::vector<std::vector<std::span<float>>> parts;
+  for (const auto& of_replica : setup_.gradients) {
+    auto& part = parts.emplace_back();
+    for (const auto p : g.group.learned) part.push_back(of_replica[p]);
+  }
+  g.sum = std::make_shared<gradient_sum>(setup_.arithmetic, std::move(parts),
+                                         setup_.micro_batches / setup_.passes_added,
+                                         g.group.writers, setup_.staleness);
+  if (setup_.by_magnitude)
+    g.magnitudes = std::make_shared<chunk_magnitudes>(
+        g.sum, setup_.store, g.group.learned,
+        1.0f / static_cast<float>(setup_.means * setup_.micro_batches), setup_.staleness);
+  g.encoder = encoder_of(g.group);
+}
+
+/// Null where all of a group's gradients travel as they are.
+std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_group& group) const {
+  std::vector<gradient_encoder::part> parts;
+  bool reduced = false;
+  for (const auto p : group.learned) {
+    parts.push_back({format_of(setup_.wire, p), setup_.gradients.front()[p].size()});
+    reduced = reduced || parts.back().format != wire_format::float32;
+  }
+  return reduced ? std::make_shared<gradient_encoder>(parts) : nullptr;
+}
+
+void parameter_graph::spawn_push(group_actors& g) {
+  make_sum(g);
+  gradient_push_setup s;
+  s.layer = layer_id{static_cast<std::uint32_t>(g.group.order)};
+  s.name = spawner_.keep(g.group.name);
+  s.self = setup_.self;
+  s.contributions = g.group.writers * setup_.replicas;
+  s.micro_batches = setup_.micro_batches;
+  s.tells_taken = setup_.passes_overlap;
+  s.parameters = g.group.learned;
+  s.frozen = g.group.frozen;
+  s.sum = g.sum;
+  s.magnitudes = g.magnitudes;
+  s.encoder = g.encoder;
+  s.store = setup_.store;
+  s.overlap = setup_.overlap;
+  const auto name = "gradient_push " + g.group.name;
+  s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
+  g.push = spawner_.start<gradient_push>(thread_kind::shared, name, std::move(s));
+}
+
+void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route) {
+  const auto byte_scale =
+      setup_.arithmetic->computes() ? 1.0 : setup_.solver.poseidon().replay().byte_scale();
+  factor_broadcast_setup s;
+  s.layer = layer_id{static_cast<std::uint32_t>(g.group.order)};
+  s.name = spawner_.keep(g.group.name);
+  s.self = setup_.self;
+  s.workers = setup_.workers;
+  s.passes = std::size_t{setup_.micro_batches} * setup_.replicas;
+  s.scale = scale();
+  s.solver = setup_.solver;
+  s.rule = rule_of(setup_.solver);
+  s.parameters = g.group.learned;
+  s.frozen = g.group.frozen;
+  s.of_net = setup_.list.parameters;
+  s.arithmetic = setup_.arithmetic;
+  s.store = setup_.store;
+  s.updates = setup_.updates;
+  s.factors =
+      std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
+                                     setup_.staleness, setup_.arithmetic->host_memory());
+  s.product = route.pass;
+  s.product.rows = s.factors->of_all().rows;
+  factors_[value(s.layer)] = s.factors;
+  s.overlap = setup_.overlap;
+  const auto name = "factor_broadcast " + g.group.name;
+  s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
+  g.broadcast = spawner_.start<factor_broadcast>(thread_kind::own, name, std::move(s));
+}
+
+void parameter_graph::connect(const std::vector<port<send_frame>>& links,
+                              std::vector<group_readers> readers, const port<layer_fresh>& solver) {
+  connect_shard shard;
+  shard.links = links;
+  for (std::size_t p = 0; p < setup_.list.parameters.size(); ++p)
+    shard.gather.push_back(receiver_of(p));
+  shard.checkpointer = setup_.checkpoints;
+  tell_from_outside(shard_, shard);
+  connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}};
+  for (const auto& g : groups_)
+    if (g.broadcast) snapshots.own_broadcasts.push_back(g.broadcast);
+  tell_from_outside(setup_.checkpoints, snapshots);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    auto& hear = readers[g];
+    if (groups_[g].broadcast)
+      tell_from_outside(groups_[g].broadcast, connect_factor_broadcast{links, std::move(hear.fresh),
+                                                                       solver, setup_.checkpoints});
+    else
+      tell_from_outside(groups_[g].push,
+                        connect_gradient_push{links, shard_, shard_, std::move(hear.fresh),
+                                              std::move(hear.taken), solver});
+  }
+}
+
+port<backward_done> parameter_graph::exchange(std::size_t g) const {
+  const auto& of = groups_[g];
+  return of.broadcast ? port<backward_done>(of.broadcast) : port<backward_done>(of.push);
+}
+
+std::function<void(const pass_id&)> parameter_graph::contribution(std::size_t g) const {
+  const auto& of = groups_[g];
+  return [sum = of.sum, magnitudes = of.magnitudes, encoder = of.encoder,
+          parts = of.group.learned.size(), last = setup_.micro_batches - 1,
+          added = setup_.passes_added](const pass_id& p) {
+    const auto clock = value(p.clock);
+    if (!sum->contribute(clock, p.index / added) || p.index != last) return;
+    if (magnitudes != nullptr) magnitudes->weigh(clock);
+    for (std::size_t i = 0; encoder != nullptr && i < parts; ++i)
+      encoder->encode(i, sum->total(clock, i));
+  };
+}
+
+port<chunk_landed> parameter_graph::receiver_of(std::size_t parameter) const {
+  const auto& g = groups_[group_of_parameter_[parameter]];
+  return g.broadcast ? port<chunk_landed>(g.broadcast) : port<chunk_landed>(g.push);
+}
+
+port<history_arrived> parameter_graph::history_owner(std::size_t parameter) const {
+  if (!poseidon::on_factors(setup_.store->cut(), parameter)) return shard_;
+  return groups_[group_of_parameter_[parameter]].broadcast;
+}
+
+std::vector<port<release_history>> parameter_graph::histories() const {
+  std::vector<port<release_history>> out{shard_};
+  for (const auto& g : groups_)
+    if (g.broadcast) out.push_back(g.broadcast);
+  return out;
+}
+
+port<factors_landed> parameter_graph::broadcast(layer_id layer) const {
+  for (const auto& g : groups_)
+    if (g.broadcast && g.group.order == value(layer)) return g.broadcast;
+  return {};
+}
+
+}  // namespace poseidon

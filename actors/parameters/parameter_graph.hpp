@@ -1,0 +1,133 @@
+// actors/parameters/parameter_graph.hpp
+//
+// Puts actors on a list of parameters: gradients go in, fresh parameters come out. A server_shard, a checkpointer, and
+// for each group of parameters a gradient_push or a factor_broadcast. It knows neither a net nor data; a replica_graph
+// makes the gradients from those, and another framework can make them from anything.
+//
+// A pass of a group, once connect() has been called and the first values have landed: each thread that has written its
+// part of the gradient calls contribution(), and its actor tells exchange() backward_done. When all gradients of a
+// clock have been exchanged, the fresh values are current in the parameter_store, and the group's readers hear
+// parameters_fresh.
+#pragma once
+#include "actors/core/actor_spawner.hpp"
+#include "actors/core/overlap_meter.hpp"
+#include "actors/core/progress.hpp"
+#include "actors/parameters/checkpointer.hpp"
+#include "actors/parameters/factor_broadcast.hpp"
+#include "actors/parameters/gradient_push.hpp"
+#include "actors/parameters/server_shard.hpp"
+#include "models/device/device.hpp"
+#include "models/net/learned_parameters.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace poseidon {
+
+/// What a factor_broadcast needs besides the parameters.
+struct factor_route {
+  factor_shape pass;  ///< of one micro-batch of one replica
+  factor_rows rows;
+};
+
+struct parameter_graph_setup {
+  worker_id self{};
+  std::size_t workers = 1;
+  std::uint64_t staleness = 0;
+  clock_id first_clock{};
+  ::caffe::SolverParameter solver;
+  learned_parameters list;
+  parameter_formats wire;
+  /// By group, those on that route; all others have a gradient_push.
+  std::map<std::size_t, factor_route> by_factors;
+  std::uint32_t replicas = 1;       ///< of this node: each contributes to every gradient
+  std::uint32_t micro_batches = 1;  ///< of a clock
+  std::uint32_t passes_added = 1;   ///< micro-batches whose gradients the device adds
+  /// Passes of a clock and micro-batch on one node whose losses are each a mean.
+  std::uint32_t means = 1;
+  std::uint64_t passes = 1;  ///< of a clock, over all nodes
+  bool passes_overlap =
+      false;  ///< a replica can compute a pass before all others have computed the one before
+  bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
+  /// By replica, then parameter: where its gradient is written. Empty on the factor route and for frozen parameters.
+  std::vector<std::vector<std::span<float>>> gradients;
+  std::shared_ptr<device> arithmetic;
+  std::shared_ptr<parameter_store> store;
+  std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
+  std::shared_ptr<overlap_meter> overlap;
+  std::shared_ptr<progress> display;  ///< may be null
+  snapshot_files files;
+  handle<checkpointer> checkpoints;  ///< of the graph before this one; empty: it is spawned
+};
+
+/// The actors that hear of a group's parameters.
+struct group_readers {
+  std::vector<port<parameters_fresh>> fresh;
+  std::vector<port<gradient_taken>> taken;  ///< with passes_overlap: one per writer and replica
+};
+
+class parameter_graph {
+ public:
+  /// Spawns the actors. What `setup` points at outlives them.
+  parameter_graph(actor_spawner& spawner, parameter_graph_setup setup);
+
+  /// `links` by worker, empty at self; `readers` by group.
+  void connect(const std::vector<port<send_frame>>& links, std::vector<group_readers> readers,
+               const port<layer_fresh>& solver);
+
+  [[nodiscard]] std::size_t groups() const { return groups_.size(); }
+  [[nodiscard]] const learned_group& group(std::size_t g) const { return groups_[g].group; }
+  [[nodiscard]] bool on_factors(std::size_t g) const { return bool(groups_[g].broadcast); }
+  /// Hears of each backward pass of the group's writers.
+  [[nodiscard]] port<backward_done> exchange(std::size_t g) const;
+  /// To be called by the thread that has computed a gradient of a group that is not on the factor route, after each
+  /// writer's backward pass and before backward_done: adds it to the node's.
+  [[nodiscard]] std::function<void(const pass_id&)> contribution(std::size_t g) const;
+  /// Of the groups on the factor route, by learned_group::order.
+  [[nodiscard]] const factor_stores& factors() const { return factors_; }
+
+  /// The port that gathers a parameter's chunks: its group's gradient_push or factor_broadcast.
+  [[nodiscard]] port<chunk_landed> receiver_of(std::size_t parameter) const;
+  /// The actor on this node that has a parameter's solver state: the shard, or a factor_broadcast.
+  [[nodiscard]] port<history_arrived> history_owner(std::size_t parameter) const;
+  /// All actors on this node that have solver state.
+  [[nodiscard]] std::vector<port<release_history>> histories() const;
+  /// Empty for a layer that broadcasts none.
+  [[nodiscard]] port<factors_landed> broadcast(layer_id layer) const;
+  [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
+  [[nodiscard]] const handle<checkpointer>& checkpoints() const { return setup_.checkpoints; }
+
+ private:
+  /// What exchanges a group's gradient: one of the two actors.
+  struct group_actors {
+    learned_group group;
+    handle<gradient_push> push;
+    handle<factor_broadcast> broadcast;
+    std::shared_ptr<gradient_sum> sum;             ///< with a push
+    std::shared_ptr<chunk_magnitudes> magnitudes;  ///< with a push that sends by magnitude
+    std::shared_ptr<gradient_encoder> encoder;     ///< with a push that sends reduced formats
+  };
+  [[nodiscard]] float scale() const;
+  [[nodiscard]] bool owns_little() const;
+  void spawn_shard();
+  void spawn_checkpointer();
+  void spawn_groups();
+  void spawn_push(group_actors& g);
+  void make_sum(group_actors& g) const;
+  [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const learned_group& group) const;
+  void spawn_broadcast(group_actors& g, const factor_route& route);
+
+  actor_spawner& spawner_;
+  parameter_graph_setup setup_;
+  handle<server_shard> shard_;
+  std::vector<group_actors> groups_;
+  std::vector<std::size_t> group_of_parameter_;
+  factor_stores factors_;
+};
+
+}  // namespace poseidon
