@@ -1,5 +1,6 @@
 // apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. The work is done in actors/node/node.hpp.
 #include "actors/node/run_node.hpp"
+#include "actors/routes/route_plan.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
@@ -90,7 +91,7 @@ node_spec node_of(const node_options& o) {
 }
 
 int explain_routes(const node_options& o) {
-  protocol_selector_setup s;
+  route_request s;
   s.run = read_run(o);
   s.node = node_of(o);
   s.option = parse_routes(o.routes);

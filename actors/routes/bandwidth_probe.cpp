@@ -9,11 +9,12 @@ namespace poseidon {
 
 namespace {
 
-// 64 KiB take 5 ms at 100 Mbit/s; 16 MiB take 13 ms at 10 Gbit/s. The whole stays below a third of a second
-// on links that are worth a choice.
+// 64 KiB take 5 ms at 100 Mbit/s; 16 MiB take 13 ms at 10 Gbit/s. From 10 Mbit/s on all rounds together take less than a
+// third of a second.
 constexpr std::size_t first_bytes = std::size_t{64} << 10, most_bytes = std::size_t{16} << 20;
 constexpr double long_enough_s = 0.02, expected_s = 0.025;
-constexpr double most_of_it_a_trip = 0.1;  // with less left, others' traffic held up the trips
+// Least fraction of a round that is not the round trip: with less, other traffic has held up the trips.
+constexpr double least_load = 0.1;
 
 }  // namespace
 
@@ -36,7 +37,7 @@ std::optional<bandwidth_probe::round> bandwidth_probe::heard(worker_id peer, std
   if (counts && first && !trip) {
     const auto shortest = std::min(*first, took);
     const auto bits = 8.0 * static_cast<double>(now_.bytes) * static_cast<double>(peers_);
-    mbit_s_ = bits / std::max(shortest - trip_s_, most_of_it_a_trip * shortest) / 1e6;
+    mbit_s_ = bits / std::max(shortest - trip_s_, least_load * shortest) / 1e6;
     return std::nullopt;
   }
   if (counts && !first) {

@@ -1,10 +1,10 @@
 // actors/routes/bandwidth_probe.hpp
 //
-// How many bits a second a node can send, by sending: to all its peers at once, in rounds that grow until one takes
-// long enough to be timed. That one is sent twice, as is the first, which times a round trip, and the faster time
-// counts: what held up the other, as a kernel that confirms late (40 ms) or a busy processor, is not the line. The
-// arithmetic only; who asks sends the frames: protocol_selector before the first clock, and a node whose lines training
-// leaves idle.
+// Measures how many bits per second a node can send. It sends to all its peers at the same time, in rounds that grow
+// until one takes long enough to be timed. The first round times a round trip. Both this round and the last one are sent
+// twice, and the faster time counts: the slower one was held up by something other than the line, as by a kernel that
+// confirms late (40 ms) or by a busy processor. Arithmetic only: protocol_selector sends the frames before the first
+// clock, and node where training leaves the lines idle.
 #pragma once
 #include "messages/ids.hpp"
 #include "messages/link.hpp"
@@ -27,26 +27,26 @@ class bandwidth_probe {
     std::size_t bytes = 0;  ///< to each peer
   };
 
-  /// `expected_mbit_s`: of the node, all peers together; the first round that counts takes long enough at that rate. 0: it
-  /// begins small. `first_number`: of its rounds, so that what an earlier probe was told is not taken for an answer.
+  /// `expected_mbit_s`: the node's rate to all peers together, at which the first round that counts takes long enough; 0:
+  /// rounds begin small. `first_number`: the first round's, which no earlier probe has used: its late answers do not count.
   explicit bandwidth_probe(std::size_t peers, double expected_mbit_s = 0,
                            std::uint32_t first_number = 0)
       : peers_(peers), expected_mbit_s_(expected_mbit_s), first_number_(first_number) {}
 
-  /// The first round, which is over when a round trip is: its byte is no load. The second is as it.
+  /// The first round: a single byte, which takes a round trip. The second round is equal to it.
   round begin(time_point now);
 
-  /// A peer has heard all of a round; what is not of the round under way counts for nothing. Answers with the next
-  /// round when all have heard this one, but for the last: then mbit_s() is known.
+  /// A peer has received all of a round; answers to earlier rounds are ignored. Returns the next round when all peers
+  /// have received this one, or nothing after the last: then mbit_s() is known.
   std::optional<round> heard(worker_id peer, std::uint32_t number, time_point now);
 
-  /// Out of this node, all peers together; 0 until it is known. Where all get the same and one is slow, that one is
-  /// what all wait for, so its rate counts for each.
+  /// Rate out of this node to all peers together; 0 until it is known. All peers are sent the same, so where one link is
+  /// slower than the others, all wait for it: its rate counts for each.
   [[nodiscard]] double mbit_s() const { return mbit_s_; }
 
   [[nodiscard]] double expected_mbit_s() const { return expected_mbit_s_; }
 
-  /// What the next probe's first number may be.
+  /// The first number that a next probe may use.
   [[nodiscard]] std::uint32_t next_number() const { return now_.number + 1; }
 
  private:
@@ -56,12 +56,12 @@ class bandwidth_probe {
   round now_;
   time_point began_;
   double trip_s_ = 0;
-  std::optional<double> first_s_;  // that a round took, while it is sent again
+  std::optional<double> first_s_;  // of a round that is sent a second time
   std::set<worker_id> heard_;
   double mbit_s_ = 0;
 };
 
-/// What to send to each peer for a round: frame by frame over all links, so that none is done before the others begin.
+/// The frames of a round for each peer. To be sent frame by frame over all links, so that all links are busy at the same time.
 [[nodiscard]] std::vector<send_frame> frames_of(const bandwidth_probe::round& r,
                                                 std::uint64_t priority = 0);
 

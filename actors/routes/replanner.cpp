@@ -10,14 +10,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double alike =
-    1.25;  // two tellings; the one in which the rate changed is between the old and the new
-constexpr double noticed = 0.3;  // of the rate: with less difference nobody looks
-constexpr double same_line =
-    2;  // a node's first telling, against the rate that routes were chosen for
-constexpr double worth_it = 0.05;  // of an iteration
-constexpr auto least_pause = 2000ms;
-constexpr int pauses_per_stand = 20;
+// Factor between two reports that confirm each other. A report from the time in which the rate changed lies between the
+// old rate and the new one.
+constexpr double alike = 1.25;
+constexpr double noticed =
+    0.3;  // smallest relative change of the rate for which routes are decided again
+// Factor between a node's first reading and the rate for which routes were chosen, if nothing has changed.
+constexpr double same_line = 2;
+constexpr double worth_it = 0.05;    // least saving, as a fraction of an iteration
+constexpr auto least_wait = 2000ms;  // between two changes
+constexpr int waits_per_pause = 20;
 
 }  // namespace
 
@@ -31,14 +33,14 @@ replanner::replanner(std::vector<route_load> loads, route_rates rates, double no
 
 std::optional<double> replanner::rate_now() const {
   std::optional<double> least;
-  for (const auto& [worker, rate] : told_)
+  for (const auto& [worker, rate] : heard_)
     if (rate.counts) least = std::min(least.value_or(*rate.counts), *rate.counts);
   return least;
 }
 
-std::optional<replanner::proposal> replanner::told(worker_id from, double mbit_s, bool probed,
+std::optional<replanner::proposal> replanner::hear(worker_id from, double mbit_s, bool probed,
                                                    time_point now) {
-  auto& of_node = told_[from];
+  auto& of_node = heard_[from];
   const auto last = std::exchange(probed ? of_node.last_probed : of_node.last_read, mbit_s);
   if (std::max(last, mbit_s) <= alike * std::min(last, mbit_s)) {
     if (!probed && of_node.reads_as == 0) {
@@ -78,12 +80,12 @@ std::string replanner::describe(double mbit_s, const std::vector<bool>& factors,
          std::to_string(std::lround(100 * gain)) + " % of an iteration";
 }
 
-void replanner::changed(std::chrono::milliseconds stood, time_point now) {
+void replanner::changed(std::chrono::milliseconds paused, time_point now) {
   if (!std::exchange(changing_, false)) return;
   factors_ = proposed_;
   chosen_at_mbit_s_ = proposed_at_mbit_s_;
-  not_before_ = now + std::max<std::chrono::milliseconds>(least_pause, pauses_per_stand * stood);
-  told_.clear();
+  not_before_ = now + std::max<std::chrono::milliseconds>(least_wait, waits_per_pause * paused);
+  heard_.clear();
 }
 
 }  // namespace poseidon

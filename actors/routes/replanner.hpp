@@ -1,11 +1,13 @@
 // actors/routes/replanner.hpp
 //
-// When other routes are worth a change, by what nodes tell of their links while they train: the arithmetic only;
-// protocol_selector asks it. It is slow to leave what holds: a rate counts when a node has told it twice in a row, a
-// change has to save 5 % of an iteration by the forecast, and the time that changes stand still stays below a
-// twentieth of the run's. What a node reads off its traffic is lower than what a probe of the same line finds, by how
-// much depends on the traffic: its first reading with new routes, if it is not far from the rate that they were chosen
-// for, is taken to mean that rate, and what it reads later is in proportion.
+// Decides when other routes are worth a change, by the rates of links that nodes report while they train: arithmetic
+// only, for protocol_selector. It changes rarely: a rate counts when a node has reported it twice in succession, a
+// change has to save 5 % of an iteration by the forecast, and changes pause training for less than a twentieth of the
+// run's time.
+//
+// A rate that a node reads off its traffic is lower than the rate that a probe of the same line finds, by a factor that
+// depends on the traffic. A node's first reading with new routes is taken to mean the rate for which they were chosen,
+// if it is not far from it; later readings count in proportion.
 #pragma once
 #include "messages/ids.hpp"
 #include "models/plan/route_choice.hpp"
@@ -23,21 +25,21 @@ class replanner {
   using time_point = std::chrono::steady_clock::time_point;
 
   struct proposal {
-    std::vector<bool> factors;  ///< by load: who broadcasts factors
-    std::string why;  ///< the rate before and now, who moves, and what that saves; for the user
+    std::vector<bool> factors;  ///< by load: whether the layer broadcasts factors
+    std::string why;  ///< both rates, the layers that change and the time saved; for the user
   };
 
-  /// `rates`: with a product_s that lasts. `node_mbit_s`: out of a node, as measured when `factors` were chosen; what
-  /// nodes tell is in proportion to it (a replay's rates stand for others).
+  /// `rates.product_s` is called as long as this object lives. `node_mbit_s`: measured out of a node when `factors` were
+  /// chosen. Reported rates are compared to it, because a replay plans with scaled ones.
   replanner(std::vector<route_load> loads, route_rates rates, double node_mbit_s,
             std::vector<bool> factors);
 
-  /// The slowest node counts: all wait for it. After a proposal there is none before changed().
-  /// `probed`: timed as the rate was that routes were chosen for; false: read off traffic.
-  std::optional<proposal> told(worker_id from, double mbit_s, bool probed, time_point now);
+  /// A node reports its rate. The slowest node counts, because all wait for it. After a proposal there is none before
+  /// changed(). `probed`: timed by a bandwidth_probe; false: read off traffic.
+  std::optional<proposal> hear(worker_id from, double mbit_s, bool probed, time_point now);
 
-  /// What was proposed holds, after everybody has stood still for `stood`.
-  void changed(std::chrono::milliseconds stood, time_point now);
+  /// The proposed routes hold; training paused for `paused`.
+  void changed(std::chrono::milliseconds paused, time_point now);
 
  private:
   [[nodiscard]] std::optional<double> rate_now() const;
@@ -47,17 +49,17 @@ class replanner {
   std::vector<route_load> loads_;
   route_rates rates_;
   double chosen_at_mbit_s_;
-  double per_mbit_s_;  // the planner's rate for each of a node's
+  double per_mbit_s_;  // the planner's rate for 1 Mbit/s of a node's
   std::vector<bool> factors_, proposed_;
   double proposed_at_mbit_s_ = 0;
   bool changing_ = false;
   std::optional<time_point> not_before_;
-  struct told_rate {
-    double last_read = 0, last_probed = 0;  ///< they do not compare
-    std::optional<double> counts;           ///< in the probe's terms
-    double reads_as = 0;                    ///< that for each of its own; 0: not known yet
+  struct node_rate {
+    double last_read = 0, last_probed = 0;  ///< Mbit/s; not comparable with each other
+    std::optional<double> counts;           ///< Mbit/s, as a probe would find it
+    double reads_as = 0;                    ///< factor from a reading to that; 0: not known yet
   };
-  std::map<worker_id, told_rate> told_;
+  std::map<worker_id, node_rate> heard_;
 };
 
 }  // namespace poseidon

@@ -9,9 +9,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto shortest = 200ms, longest = 1000ms;
-// With less, a round trip and the kernel's own granularity would be a part of it that counts.
+// With less, round trips and the granularity of the kernel's counters would distort the rate.
 constexpr std::uint64_t enough_bytes = std::uint64_t{64} << 10, enough_busy_us = 20000;
-constexpr double most_hindered = 0.25;  // of the busy time
+constexpr double most_hindered = 0.25;  // fraction of the busy time
 
 }  // namespace
 

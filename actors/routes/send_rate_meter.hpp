@@ -1,7 +1,7 @@
 // actors/routes/send_rate_meter.hpp
 //
-// How many bits a second this node's links take, all together, from what their kernels tell while training goes on: the
-// arithmetic only. bandwidth_probe asks the same before there is anything to send, by sending.
+// How many bits per second this node's links send together, from their kernels' counters while training runs. Arithmetic
+// only. A bandwidth_probe measures the same rate while there is nothing else to send.
 #pragma once
 #include "messages/ids.hpp"
 #include "messages/wire/tcp_flow.hpp"
@@ -19,28 +19,28 @@ class send_rate_meter {
 
   struct reading {
     double mbit_s = 0;
-    /// Of the window, 0 to 1: in how much there was something to send. In short bursts a kernel that counts in ticks, and
-    /// peers that take a moment to confirm, make a line look slower, or faster, than it is.
+    /// Fraction of the window (0 to 1) in which data was waiting to be sent. With short bursts the rate is less exact:
+    /// kernels count in ticks, and peers confirm with a delay.
     double busy = 0;
   };
 
   explicit send_rate_meter(std::size_t peers = 0) : peers_(peers) {}
 
-  /// The counters of the link to `peer`. Answers when a window is over in which there was enough to send, and the line was
-  /// what it waited for.
+  /// The counters of the link to `peer`. Returns a reading at the end of a window in which there was enough to send and
+  /// the line limited the rate.
   ///
-  /// All peers are sent about the same at about the same times, so the link that was busy longest was so while the
-  /// others were. It is also the one that all wait for, where one line is slower than the others: then its rate counts
-  /// for each, as in bandwidth_probe.
+  /// All peers are sent about the same bytes at about the same times, so the time of the link that was busy longest
+  /// covers the others'. Where one line is slower than the others, all wait for it: its rate counts for each, as in
+  /// bandwidth_probe.
   std::optional<reading> heard(worker_id peer, const tcp_flow& flow, time_point now);
 
-  /// What was sent until now counts for nothing.
+  /// Begins a new window: what has been sent until now does not count.
   void forget();
 
  private:
   struct link {
     tcp_flow first, last;
-    bool heard = false;  // since the window is long enough, so that all links' are as long
+    bool heard = false;  // since the shortest window has passed
   };
   void begin(time_point now);
 

@@ -44,7 +44,7 @@ TEST_CASE("bandwidth_probe: the rate of all links together, without the round tr
     }
 }
 
-TEST_CASE("bandwidth_probe: who knows about how fast a line is begins there") {
+TEST_CASE("bandwidth_probe: with an expected rate the first round that counts is large enough") {
   for (const double faster : {0.5, 1.0, 8.0}) {
     CAPTURE(faster);
     bandwidth_probe p(2, 1000, 40);
@@ -56,7 +56,7 @@ TEST_CASE("bandwidth_probe: who knows about how fast a line is begins there") {
   }
 }
 
-TEST_CASE("bandwidth_probe: a round's frames are its bytes, and the last one says so") {
+TEST_CASE("bandwidth_probe: a round's frames add up to its bytes, and the last one is marked") {
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{1} << 20, (std::size_t{5} << 20) / 2}) {
     const auto frames = frames_of({7, bytes}, 3);
@@ -72,7 +72,7 @@ TEST_CASE("bandwidth_probe: a round's frames are its bytes, and the last one say
   }
 }
 
-TEST_CASE("bandwidth_probe: answers to other rounds and repeated ones count for nothing") {
+TEST_CASE("bandwidth_probe: answers to other rounds and repeated answers are ignored") {
   bandwidth_probe p(2);
   bandwidth_probe::time_point now{};
   CHECK(p.begin(now).bytes == 1);
@@ -98,7 +98,7 @@ TEST_CASE("bandwidth_probe: answers to other rounds and repeated ones count for 
   CHECK(p.next_number() == 4);
 }
 
-TEST_CASE("bandwidth_probe: what holds up one round is not the line") {
+TEST_CASE("bandwidth_probe: a round that is held up once does not lower the rate") {
   constexpr double s_per_byte = 8e-6 / 20;
   for (const std::uint32_t held_up : {0, 1, 2, 3}) {
     CAPTURE(held_up);
@@ -116,7 +116,8 @@ TEST_CASE("bandwidth_probe: what holds up one round is not the line") {
   }
 }
 
-TEST_CASE("bandwidth_probe: trips that took longer than a load do not make a line endless") {
+TEST_CASE(
+    "bandwidth_probe: round trips that took longer than a load do not make the rate infinite") {
   bandwidth_probe p(1);
   bandwidth_probe::time_point now{};
   auto round = p.begin(now);

@@ -50,12 +50,12 @@ struct watched {
       out[d.layer] = d.chosen == route::factor_broadcast;
     return out;
   }
-  std::optional<replanner::proposal> told(double mbit_s, std::uint32_t from = 0, int times = 3,
+  std::optional<replanner::proposal> hear(double mbit_s, std::uint32_t from = 0, int times = 3,
                                           bool probed = false) {
     std::optional<replanner::proposal> answer;
     for (int i = 0; i < times; ++i) {
       now += 250ms;
-      if (auto p = it.told(worker_id{from}, mbit_s, probed, now)) answer = std::move(p);
+      if (auto p = it.hear(worker_id{from}, mbit_s, probed, now)) answer = std::move(p);
     }
     return answer;
   }
@@ -63,13 +63,14 @@ struct watched {
 
 }  // namespace
 
-TEST_CASE("replanner: a line that becomes slow is told within a second, and moves the big layer") {
+TEST_CASE(
+    "replanner: a line that becomes slow changes the route of the big layer within a second") {
   REQUIRE(watched::factors_at(fast) == std::vector<bool>{false, false});
   REQUIRE(watched::factors_at(slow) == std::vector<bool>{false, true});
   watched t(fast);
-  CHECK_FALSE(t.told(fast, 0, 8));
+  CHECK_FALSE(t.hear(fast, 0, 8));
   const auto changed = t.now;
-  const auto p = t.told(slow, 0, 4);
+  const auto p = t.hear(slow, 0, 4);
   REQUIRE(p);
   CHECK(t.now - changed <= 1s);
   CHECK(p->factors == std::vector<bool>{false, true});
@@ -77,57 +78,57 @@ TEST_CASE("replanner: a line that becomes slow is told within a second, and move
                     "routes were chosen: fc6 to factor_broadcast is to save ") == 0);
   t.it.changed(10ms, t.now);
   t.now += 2s;
-  const auto back = t.told(fast);
+  const auto back = t.hear(fast);
   REQUIRE(back);
   CHECK(back->factors == std::vector<bool>{false, false});
   CHECK(back->why.find("fc6 to parameter_server") != std::string::npos);
 }
 
-TEST_CASE("replanner: the slowest node counts, and one strange telling does not") {
+TEST_CASE("replanner: the slowest node counts, and a single outlier does not") {
   watched t(fast);
-  (void)t.told(fast, 0);
-  CHECK_FALSE(t.told(slow, 1, 1));
-  CHECK_FALSE(t.told(fast, 1, 3));
-  CHECK(t.told(slow, 1, 3));
+  (void)t.hear(fast, 0);
+  CHECK_FALSE(t.hear(slow, 1, 1));
+  CHECK_FALSE(t.hear(fast, 1, 3));
+  CHECK(t.hear(slow, 1, 3));
 }
 
 TEST_CASE(
-    "replanner: a node that reads less off the line than the probe did says nothing of the line") {
+    "replanner: a first reading below the probe's rate does not mean that the line became slow") {
   watched t(fast);
-  for (const double reading : {0.55, 0.7, 0.6, 0.75}) CHECK_FALSE(t.told(reading * fast, 1));
-  const auto p = t.told(0.6 * slow, 1);  // a hundredth of what it usually reads, about
+  for (const double reading : {0.55, 0.7, 0.6, 0.75}) CHECK_FALSE(t.hear(reading * fast, 1));
+  const auto p = t.hear(0.6 * slow, 1);  // about a hundredth of its usual reading
   REQUIRE(p);
   CHECK(p->factors == std::vector<bool>{false, true});
   t.it.changed(10ms, t.now);
   t.now += 2s;
   // The traffic of other routes reads otherwise.
-  CHECK_FALSE(t.told(0.8 * slow, 1, 8));
-  CHECK(t.told(fast, 1));
+  CHECK_FALSE(t.hear(0.8 * slow, 1, 8));
+  CHECK(t.hear(fast, 1));
 }
 
-TEST_CASE("replanner: what a probe says is taken as it is, whatever traffic reads") {
+TEST_CASE("replanner: a probe's rate counts as it is, whatever has been read off traffic") {
   watched t(slow);
-  CHECK_FALSE(t.told(0.6 * slow, 0));  // means `slow`
-  const auto p = t.told(0.6 * fast, 0, 2, true);
+  CHECK_FALSE(t.hear(0.6 * slow, 0));  // means `slow`
+  const auto p = t.hear(0.6 * fast, 0, 2, true);
   REQUIRE(p);
   CHECK(p->factors == std::vector<bool>{false, false});
   CHECK(p->why.find("carry 12000 Mbit/s together now, and carried 200") != std::string::npos);
 }
 
-TEST_CASE("replanner: a probe and what is read off traffic do not confirm each other") {
+TEST_CASE("replanner: a probe and a reading off traffic do not confirm each other") {
   watched t(slow);
-  CHECK_FALSE(t.told(fast, 0, 1, true));
-  CHECK_FALSE(t.told(fast, 0, 1, false));
-  CHECK(t.told(fast, 0, 1, true));  // a second probe the first, whatever was read between
+  CHECK_FALSE(t.hear(fast, 0, 1, true));
+  CHECK_FALSE(t.hear(fast, 0, 1, false));
+  CHECK(t.hear(fast, 0, 1, true));  // a second probe the first, whatever was read between
 }
 
 TEST_CASE("replanner: a first reading that is far from the probe's rate is believed") {
   watched t(fast);
-  CHECK(t.told(slow, 1));
+  CHECK(t.hear(slow, 1));
 }
 
-TEST_CASE("replanner: near a tie nothing moves, whichever way the rate goes") {
-  // The rate at which decide_routes changes its mind.
+TEST_CASE("replanner: near a tie no route changes, whether the rate rises or falls") {
+  // Finds the rate at which decide_routes decides otherwise.
   double low = slow, high = fast;
   while (high / low > 1.001) {
     const auto mid = std::sqrt(low * high);
@@ -138,18 +139,19 @@ TEST_CASE("replanner: near a tie nothing moves, whichever way the rate goes") {
     watched t(begin);
     const bool on_factors = watched::factors_at(begin)[1];
     for (int i = 0; i < 10; ++i) {
-      CHECK_FALSE(t.told(1.03 * high));
-      CHECK_FALSE(t.told(on_factors ? 0.75 * low : 0.99 * low));
+      CHECK_FALSE(t.hear(1.03 * high));
+      CHECK_FALSE(t.hear(on_factors ? 0.75 * low : 0.99 * low));
     }
   }
 }
 
-TEST_CASE("replanner: changes are as rare as they are dear, and one at a time") {
+TEST_CASE(
+    "replanner: changes are the rarer, the longer they pause training, and come one at a time") {
   watched t(fast);
-  REQUIRE(t.told(slow));
-  CHECK_FALSE(t.told(fast, 0, 40));  // not before this one is over
+  REQUIRE(t.hear(slow));
+  CHECK_FALSE(t.hear(fast, 0, 40));  // not before this change is complete
   t.it.changed(500ms, t.now);
   const auto since = t.now;
-  while (!t.told(fast, 0, 1)) REQUIRE(t.now - since < 11s);
+  while (!t.hear(fast, 0, 1)) REQUIRE(t.now - since < 11s);
   CHECK(t.now - since >= 10s);
 }

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Links whose kernels count, told every 125 ms as network_link does.
+/// Links whose kernels count; the meter hears of them every 125 ms, as from network_link.
 struct node {
   send_rate_meter meter;
   std::vector<tcp_flow> flows;
@@ -18,7 +18,7 @@ struct node {
 
   explicit node(std::size_t peers) : meter(peers), flows(peers) { (void)tick({}); }
 
-  /// In that time each link was so long busy, and sent with so many Mbit/s while it was.
+  /// What a link did in 125 ms; mbit_s is its rate while it was busy.
   struct sent {
     double mbit_s = 0;
     std::uint64_t busy_us = 0, hindered_us = 0;
@@ -41,7 +41,7 @@ struct node {
 
 }  // namespace
 
-TEST_CASE("send_rate_meter: the rate is that of the time in which there was something to send") {
+TEST_CASE("send_rate_meter: the rate counts only the time in which data was waiting to be sent") {
   for (const std::uint64_t busy : {125000u, 60000u, 15000u}) {
     CAPTURE(busy);
     node n(1);
@@ -64,13 +64,14 @@ TEST_CASE("send_rate_meter: links that share a line add up, a slow one counts fo
 }
 
 TEST_CASE(
-    "send_rate_meter: a receiver that does not read is no slow line, and a little says nothing") {
+    "send_rate_meter: a receiver that does not read and a window with little data give no "
+    "reading") {
   node n(1);
   for (int i = 0; i < 4; ++i) CHECK_FALSE(n.tick({{100, 125000, 50000}}));
   for (int i = 0; i < 20; ++i) CHECK_FALSE(n.tick({{100, 100}}));
 }
 
-TEST_CASE("send_rate_meter: what was before is forgotten") {
+TEST_CASE("send_rate_meter: forget() begins a new window") {
   node n(1);
   (void)n.tick({{100, 125000}});
   n.meter.forget();

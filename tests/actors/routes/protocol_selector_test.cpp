@@ -1,0 +1,143 @@
+#include "actors/routes/protocol_selector.hpp"
+
+#include "models/solver/solver_file.hpp"
+#include "tests/plain_arithmetic.hpp"
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+#include <google/protobuf/text_format.h>
+
+using namespace poseidon;
+
+namespace {
+
+// Weights of 1000 x 1000: as factors of one sample they are 2000 values.
+constexpr const char* one_large_product = R"(
+  layer { name: "data" type: "DummyData" top: "data" top: "label"
+          dummy_data_param { shape { dim: 1 dim: 1000 } shape { dim: 1 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 1000 } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+/// It is known to be so slow that no link makes factors worth their products, unless the link is slower still.
+class slow_device : public test::plain_arithmetic {
+ public:
+  std::optional<double> told_flop_s() const override { return 1e3; }
+};
+
+run_definition two_workers() {
+  ::caffe::SolverParameter solver;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString("base_lr: 1 lr_policy: 'fixed'", &solver));
+  REQUIRE(
+      google::protobuf::TextFormat::ParseFromString(one_large_product, solver.mutable_net_param()));
+  run_definition run;
+  run.solver = resolve_solver(solver, {"test", 0});
+  run.workers = 2;
+  return run;
+}
+
+struct selector_of_two {
+  test::sim sim;
+  test::probe<routes_chosen> chosen = sim.listen<routes_chosen>();
+  test::probe<routes_proposed> proposed = sim.listen<routes_proposed>();
+  test::probe<send_frame> link = sim.listen<send_frame>();
+  handle<protocol_selector> selector;
+
+  explicit selector_of_two(route_option option, double link_mbit_s = 0) {
+    route_request r;
+    r.run = two_workers();
+    r.node.compute = std::make_shared<slow_device>();
+    r.node.replicas = 1;
+    r.option = std::move(option);
+    r.link_mbit_s = link_mbit_s;
+    selector = sim.spawn<protocol_selector>("protocol_selector", std::move(r));
+    sim.tell(selector, choose_routes{chosen.in, proposed.in, {}});
+    sim.settle();
+  }
+  /// The peer answers each round of probes when the round's last frame has come.
+  void measure() {
+    sim.tell(selector, measure_links{{link.in}});
+    sim.settle();
+    while (!link.got->empty()) {
+      const auto last = std::get<frames::probe>(link.got->back().frame);
+      link.got->clear();
+      CHECK(last.last);
+      sim.tell(selector, probe_answered{worker_id{1}, last.round});
+      sim.settle();
+    }
+  }
+  void send_rate(double mbit_s) {
+    sim.tell(selector, send_rate_measured{worker_id{1}, mbit_s, true});
+    sim.settle();
+  }
+};
+
+route_option automatic() {
+  return {};
+}
+
+const parameter_routes on_server{route::parameter_server, route::parameter_server};
+const parameter_routes by_factors{route::factor_broadcast, route::factor_broadcast};
+
+}  // namespace
+
+TEST_CASE(
+    "protocol_selector: with a known rate it chooses immediately, and proposes nothing later") {
+  selector_of_two t(automatic(), 1000);
+  REQUIRE(t.chosen.got->size() == 1);
+  const auto& c = t.chosen.got->front();
+  CHECK(c.error.empty());
+  CHECK(c.batch == 1);
+  CHECK(c.routes == on_server);
+  CHECK_FALSE(c.needs_rate);
+  CHECK_FALSE(c.follow_links);
+  CHECK(c.reasons.at(1).find("making the gradient again") != std::string::npos);
+  for (int i = 0; i < 3; ++i) t.send_rate(1e-9);
+  CHECK(t.proposed.got->empty());
+}
+
+TEST_CASE("protocol_selector: without a rate it asks for links, times them and chooses again") {
+  selector_of_two t(automatic());
+  REQUIRE(t.chosen.got->size() == 1);
+  CHECK(t.chosen.got->front().needs_rate);
+  CHECK_FALSE(t.chosen.got->front().follow_links);
+  t.measure();
+  REQUIRE(t.chosen.got->size() == 2);
+  const auto& c = t.chosen.got->back();
+  CHECK_FALSE(c.needs_rate);
+  CHECK(c.follow_links);
+  CHECK(c.routes == on_server);
+  CHECK(c.notes.at(0).find("Mbit/s together, as measured") != std::string::npos);
+}
+
+TEST_CASE(
+    "protocol_selector: when measured links become slow it makes one proposal, until the routes "
+    "have changed") {
+  selector_of_two t(automatic());
+  t.measure();
+  t.send_rate(1e-9);
+  CHECK(t.proposed.got->empty());  // one value may be an outlier
+  t.send_rate(1e-9);
+  REQUIRE(t.proposed.got->size() == 1);
+  CHECK(t.proposed.got->front().routes == by_factors);
+  CHECK(t.proposed.got->front().why.find("ip to factor_broadcast") != std::string::npos);
+  t.send_rate(1e-9);
+  CHECK(t.proposed.got->size() == 1);
+  t.sim.tell(t.selector, routes_changed{std::chrono::milliseconds{5}});
+  for (int i = 0; i < 3; ++i) t.send_rate(1e-9);
+  CHECK(t.proposed.got->size() == 1);  // what holds is the best at this rate
+}
+
+TEST_CASE("protocol_selector: what --routes asks for and the net cannot do is part of its answer") {
+  route_option option;
+  option.what = route_option::kind::listed;
+  option.file = "my.routes";
+  option.entries.push_back({"fc8", route::factor_broadcast, 0, 3});
+  selector_of_two t(option);
+  REQUIRE(t.chosen.got->size() == 1);
+  CHECK(t.chosen.got->front().error.find("my.routes:3") != std::string::npos);
+  CHECK(t.chosen.got->front().error.find("fc8") != std::string::npos);
+  t.sim.tell(t.selector, choose_routes{t.chosen.in, t.proposed.in, {}});
+  t.sim.settle();
+  CHECK(t.chosen.got->size() == 2);  // it still answers
+}
