@@ -187,7 +187,7 @@ void replica_graph::set_outputs(layer_setup& s, const net_place& n, std::size_t 
     if (reader.layer != l) continue;
     s.first_output = static_cast<std::uint32_t>(reader.first);
     s.read_outputs = [copy = s.compiled, &c, reader] {
-      return read_outputs(c, *copy, reader);
+      return read_outputs(c.graph, *copy, reader);
     };
     s.make_outputs = [reader](const auto& values) { return make_outputs(reader, values); };
     s.output_blobs = reader.blobs;

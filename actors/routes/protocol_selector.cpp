@@ -1,7 +1,6 @@
 #include "actors/routes/protocol_selector.hpp"
 
-#include "actors/run/compiled_run.hpp"
-
+#include "actors/run/compile_run.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "actors/routes/route_plan.hpp"
 
+#include "actors/run/compile_run.hpp"
 #include "actors/run/compiled_run.hpp"
 #include "models/words.hpp"
 

@@ -10,7 +10,7 @@ opening_progress show_opening(const task_display& display, const std::string& so
   if (!display) return {};
   struct bar {
     std::atomic<std::uint64_t> found{0};
-    std::shared_ptr<void> shown;  // last: goes before what it asks
+    std::shared_ptr<void> shown;  // last: destroyed before `found`, which it reads
   };
   return [display, source, of = std::make_shared<bar>()](std::uint64_t done, std::uint64_t all) {
     of->found.store(done, std::memory_order_relaxed);

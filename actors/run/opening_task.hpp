@@ -1,4 +1,4 @@
-// actors/run/opening_task.hpp - a large source on its way to being open, as a long task.
+// actors/run/opening_task.hpp - shows how far the opening of a large source is, as a long task.
 #pragma once
 #include "actors/core/long_task.hpp"
 #include "data/opening.hpp"
@@ -7,8 +7,8 @@
 
 namespace poseidon {
 
-/// For open_images() and open_database(): a bar while `source` is opened, if it says how far that is, until this is gone.
-/// Nothing where nobody looks.
+/// For open_images() and open_database(): shows a bar from the first report of progress until the function is destroyed.
+/// Empty without a display.
 [[nodiscard]] opening_progress show_opening(const task_display& display, const std::string& source);
 
 }  // namespace poseidon

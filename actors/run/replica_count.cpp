@@ -4,33 +4,9 @@
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 namespace poseidon {
-
-std::vector<float> read_outputs(const compiled_net& net, const replica& copy,
-                                const layer_outputs& reader) {
-  std::vector<std::vector<float>> values;
-  for (const auto blob : reader.blobs) {
-    auto& of_blob =
-        values.emplace_back(static_cast<std::size_t>(count(net.graph.blobs[blob].shape)));
-    copy.read_data(blob, of_blob);
-  }
-  return make_outputs(reader, values);
-}
-
-std::vector<float> make_outputs(const layer_outputs& reader,
-                                const std::vector<std::vector<float>>& values) {
-  std::vector<float> out;
-  for (std::size_t b = 0; b < values.size(); ++b) {
-    if (reader.summed[b])
-      out.push_back(static_cast<float>(std::accumulate(values[b].begin(), values[b].end(), 0.0)));
-    else
-      out.insert(out.end(), values[b].begin(), values[b].end());
-  }
-  return out;
-}
 
 std::uint32_t default_replicas(std::uint64_t batch, std::uint32_t cores) {
   for (auto r = std::max(1u, cores); r > 1; --r)
@@ -85,8 +61,8 @@ std::uint32_t passes_added(const compiled_run& c, const run_definition& run,
   return c.micro_batches;
 }
 
-// What is computed and used on this node alone need not leave its device. Elsewhere the host sees each clock's gradient
-// anyway: it has to be clipped, goes to other nodes, or comes from several micro-batches on several devices.
+// A gradient that this node alone computes and uses need not leave its device. Otherwise the host sees each clock's
+// gradient anyway: it is clipped, goes to other nodes, or is the sum of several micro-batches on several devices.
 std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_definition& run,
                                            device& compute) {
   const auto& solver = run.solver.spec;

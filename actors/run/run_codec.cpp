@@ -25,7 +25,7 @@ run_definition run_of(const frames::view& v) {
                                 std::to_string(v.solver.size()) +
                                 " bytes) cannot be read. Is its program of another version?");
   run_definition run;
-  // Positions stay at home with the files: messages name the layer and say whose file it is.
+  // Positions in files are not sent: messages name the layer and the node that has the file.
   run.solver = resolve_solver(solver, {"the solver of worker 0", 0});
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);

@@ -5,10 +5,10 @@
 
 namespace poseidon {
 
-/// Everything but `you` and `members`.
+/// All fields but `you` and `members`.
 [[nodiscard]] frames::view view_of(const run_definition& run);
 
-/// Errors   std::invalid_argument: the solver does not parse or does not hold together (a peer of another
+/// Errors   std::invalid_argument: the solver does not parse or contradicts itself (a peer of another
 ///          build).
 [[nodiscard]] run_definition run_of(const frames::view& v);
 

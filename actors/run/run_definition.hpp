@@ -24,28 +24,28 @@ struct run_definition {
   std::size_t workers = 1;
   parameter_routes routes;  ///< chosen by worker 0
   parameter_formats wire;   ///< chosen by worker 0
-  /// Worker 0 has chosen by what it measured of its links, and proposes other routes when nodes tell of other rates.
+  /// Worker 0 has chosen by the measured rate of its links, and proposes other routes when nodes report other rates.
   bool routes_follow_links = false;
-  node_shares shares;  ///< decided by worker 0; empty: nobody has asked for other than equal ones
-  /// By layer of the train net: why worker 0 has chosen its route, for people; empty, or fewer: nothing to say.
+  node_shares shares;  ///< decided by worker 0; empty: equal shares
+  /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };
 
-/// How many clocks old the parameters may be that a pass computes with. A worker that is alone has nobody to wait for.
+/// How many clocks old the parameters may be that a pass computes with; 0 in a single-worker run.
 [[nodiscard]] inline std::uint64_t staleness_of(const run_definition& run) {
   return run.workers > 1 ? run.solver.spec.poseidon().staleness() : 0;
 }
 
-/// This node's own.
+/// This node's part: its device and where its data lie.
 struct node_spec {
   std::shared_ptr<device> compute;
-  std::uint32_t replicas = 0;  ///< 0: as many as the cores and the batch allow
+  std::uint32_t replicas = 0;  ///< 0: the cores and the batch decide
   std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: default_readers()
   std::filesystem::path data_root;  ///< where relative sources start; empty: the working directory
-  bool own_data = false;   ///< the train net's data here are a part of the whole, this node's own
+  bool own_data = false;            ///< this node has its own part of the train net's data
   std::size_t worker = 0;  ///< which of the run's workers this node is, once there is a view
-  /// Whether a device that can may add its replicas' gradients, which then wait for each other's backward passes, and
-  /// make updates by itself. A caller without actors would have to look after both.
+  /// Whether the device may add its replicas' gradients and make updates by itself. Replicas then wait for each other's
+  /// backward passes, for which a caller without actors would have to provide.
   bool joins_gradients = true;
 };
 

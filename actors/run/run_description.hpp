@@ -1,7 +1,7 @@
 // actors/run/run_description.hpp
 //
-// What a node says about its run at --log-level debug: where everything is, who owns what, what the links
-// carried. Pure text, one line each; node decides when it is said.
+// Lines about a node's run for --log-level debug: its nets and data, and which shard owns which chunks. Pure text; node
+// decides when to show it.
 #pragma once
 #include "actors/run/compiled_run.hpp"
 #include "actors/run/run_definition.hpp"

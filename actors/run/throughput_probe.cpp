@@ -1,6 +1,7 @@
 #include "actors/run/throughput_probe.hpp"
 
-#include "actors/run/opening_task.hpp"
+#include "actors/run/compile_run.hpp"
+#include "actors/run/pass_loop.hpp"
 #include "data/batch_filler.hpp"
 #include "models/net/sample_mean.hpp"
 
@@ -18,7 +19,7 @@ using clock = std::chrono::steady_clock;
 constexpr int least_passes = 3, most_passes = 30;
 constexpr std::chrono::milliseconds enough{300};
 
-/// A run of this node alone, with nothing in it but the train net.
+/// A single-worker run of this node, with the train net only.
 run_definition alone(const run_definition& run, const node_share& share) {
   auto out = run;
   out.workers = 1;
@@ -36,7 +37,7 @@ run_definition alone(const run_definition& run, const node_share& share) {
 
 class pass_timer {
  public:
-  /// `batches`: lives as long as the replica, which may still read it when a pass has failed.
+  /// `batches` lives as long as the replica, which may still read it when a pass has failed.
   pass_timer(compiled_run& run, device& compute, std::uint64_t seed, std::uint32_t replica,
              std::vector<batch>& batches)
       : net_(run.train),
@@ -51,10 +52,10 @@ class pass_timer {
                  batches_.emplace_back());
   }
 
-  /// Samples in a second, by the fastest pass: what disturbs one does not last.
+  /// Samples per second of the fastest pass: other passes may have been disturbed.
   double samples_s() {
     compute_.enter_thread(1);
-    forward_and_backward();  // code and memory get warm
+    forward_and_backward();  // fills caches
     auto best = clock::duration::max();
     const auto begin = clock::now();
     for (int i = 0; i < least_passes || (i < most_passes && clock::now() - begin < enough); ++i) {
@@ -68,12 +69,12 @@ class pass_timer {
 
  private:
   void forward_and_backward() {
+    const auto execute = [](std::size_t, const auto& compute) { compute(); };
+    pass_loop loop(net_.graph, copy_);
     for (std::size_t d = 0; d < net_.data_layers.size(); ++d)
-      copy_.at(net_.data_layers[d]).feed(batches_[d]);
-    const auto& layers = net_.graph.layers;
-    for (std::size_t l = 0; l < layers.size(); ++l) copy_.at(l).forward(pass_);
-    for (std::size_t l = layers.size(); l-- > 0;)
-      if (runs_backward(net_.graph, layers[l])) copy_.at(l).backward(pass_);
+      loop.feed(net_.data_layers[d], batches_[d]);
+    loop.forward(pass_, execute);
+    loop.backward(pass_, execute);
     if (compute_.is_asynchronous()) copy_.finish();
   }
 
@@ -142,8 +143,8 @@ node_speed speed_of(const run_definition& run, const node_spec& node, bool measu
   if (const auto told = node.compute->told_pass_s(n, time_scale)) {
     if (*told <= 0)
       throw spec_error(
-          "the profile has no times for the layers of this net, so nobody knows how fast this "
-          "node is. Give weights in place of --batch-share auto.");
+          "the profile has no times for the layers of this net, so the speed of this node is "
+          "unknown. Give weights in place of --batch-share auto.");
     speed.samples_s = static_cast<double>(speed.batch) / *told;
   } else {
     speed.samples_s = measured(alone(run, {speed.batch, speed.replicas}), node, display);

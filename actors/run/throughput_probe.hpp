@@ -1,7 +1,8 @@
 // actors/run/throughput_probe.hpp
 //
-// How fast this node trains, before there are actors: a few iterations of its own compiled net on its own devices, all
-// replicas side by side as in training, with the batch that the net says. What shares of the global batch follow.
+// How fast this node trains, measured before there are actors: a few iterations of its own compiled net on its own
+// devices, all replicas at the same time as in training, with the net's batch. Shares of the global batch are in
+// proportion to it.
 #pragma once
 #include "actors/core/long_task.hpp"
 #include "actors/run/compiled_run.hpp"
@@ -12,17 +13,17 @@
 namespace poseidon {
 
 struct node_speed {
-  std::uint32_t replicas = 0;  ///< that the node will have; 0: nobody has said
+  std::uint32_t replicas = 0;  ///< that the node will have; 0: not known yet
   double samples_s = 0;        ///< 0: not measured
-  std::uint64_t batch = 0;     ///< of the net
+  std::uint64_t batch = 0;     ///< the net's
 };
 
-/// What is said before anybody can join: whether this net's batch can have uneven shares at all.
+/// Checks, before other nodes can join, whether this net's batch can have uneven shares.
 /// Errors   spec_error, as require_sample_means and compile_run.
 void require_shares(const run_definition& run, const node_spec& node);
 
-/// Takes tenths of a second, in this thread and one for each further replica; nothing where the device has been told
-/// its times. Without `measure` it only says how many replicas this node has.
+/// Measures for tenths of a second, in this thread and one more for each further replica. A device that knows its times
+/// is asked instead. Without `measure` the answer has only the number of replicas and the batch.
 /// Errors   spec_error: as compile_run; --own-data; a batch with fewer samples than replicas; a profile without times.
 [[nodiscard]] node_speed speed_of(const run_definition& run, const node_spec& node, bool measure,
                                   const task_display& display = {});

@@ -1,5 +1,7 @@
 #include "apps/bare/bare_run.hpp"
 
+#include "actors/run/compile_run.hpp"
+#include "actors/run/pass_loop.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
@@ -24,7 +26,8 @@ double wall() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Adds the time between construction and destruction, if there is somewhere to add it: the thread's CPU time, or all.
+/// Adds the time between its construction and its destruction to a sum, if that is not null: CPU time of the thread, or
+/// all time.
 class stopwatch {
  public:
   explicit stopwatch(double* sum, double (*clock)() = thread_cpu)
@@ -41,7 +44,7 @@ class stopwatch {
   double begin_;
 };
 
-/// What has been asked of a device that goes on by itself, and is waited for.
+/// Waits for results that have been requested from an asynchronous device.
 class arrivals {
  public:
   arrivals() = default;
@@ -49,7 +52,7 @@ class arrivals {
   arrivals& operator=(const arrivals&) = delete;
   ~arrivals() { until_all(); }
 
-  /// To be called for one thing more.
+  /// To be called when one more result has arrived.
   completion one_more() {
     const std::lock_guard lock(mutex_);
     ++missing_;
@@ -59,7 +62,7 @@ class arrivals {
       if (--missing_ == 0) changed_.notify_all();
     };
   }
-  /// Errors   the first that something ended with.
+  /// Errors   the first error that a result ended with.
   void wait() {
     until_all();
     if (failed_) std::rethrow_exception(failed_);
@@ -76,7 +79,7 @@ class arrivals {
   std::exception_ptr failed_;
 };
 
-/// Until everything that `r` has been given so far is computed. Gradients stay where they are.
+/// Returns when `r` has finished all kernels that have been queued. Gradients stay on the device.
 void wait_for(replica& r) {
   const auto results = r.fetch({});
   arrivals computed;
@@ -90,7 +93,7 @@ bare_run::bare_run(const run_definition& run, const node_spec& node,
                    const std::filesystem::path& weights, const task_display& display)
     : spec_(run), node_(node) {
   spec_.workers = 1;
-  // A device that a training alone would leave its updates to does them here, too. Several replicas are added by the host.
+  // The device makes the updates that it would make in a single-worker training. The host adds several replicas.
   node_.joins_gradients = run.solver.train_state.phase == ::caffe::TRAIN &&
                           (node.replicas != 0 ? node.replicas : node.compute->replicas()) == 1;
   spec_.solver.spec.set_iter_size(1);
@@ -186,30 +189,33 @@ void bare_run::add_reorders(std::uint32_t replica, const reorder_count& before, 
   to.reorders.bytes += after.bytes - before.bytes;
 }
 
-void bare_run::forward(std::uint32_t replica, const pass& p) {
-  auto& net = run_->train;
-  for (std::size_t d = 0; d < net.data_layers.size(); ++d) {
-    auto next = readers_[replica][d]->next();
-    net.replicas[replica]->at(net.data_layers[d]).feed(*next);
-    fed_[replica][d] = std::move(next);
-  }
-  for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
-    execute(replica, l, p, &kernel::forward, &layer_seconds::forward);
-  // Until here the work was only handed over. In phase TRAIN the backward pass follows at once.
-  if (node_.compute->is_asynchronous() && net.graph.phase == ::caffe::TEST)
-    wait_for(*net.replicas[replica]);
-}
-
-void bare_run::execute(std::uint32_t replica, std::size_t l, const pass& p, direction way,
+template <class F>
+void bare_run::execute(std::uint32_t replica, std::size_t l, const F& compute,
                        double layer_seconds::*sum) {
   auto& copy = *run_->train.replicas[replica];
   const bool is_asynchronous = node_.compute->is_asynchronous();
   const stopwatch watch(timed && replica == 0 ? &(times_[l].*sum) : nullptr,
                         is_asynchronous ? wall : thread_cpu);
   const auto before = reorders_if_timed(replica);
-  (copy.at(l).*way)(p);
+  compute();
   if (timed && is_asynchronous) wait_for(copy);
   add_reorders(replica, before, times_[l]);
+}
+
+void bare_run::forward(std::uint32_t replica, const pass& p) {
+  auto& net = run_->train;
+  pass_loop loop(net.graph, *net.replicas[replica]);
+  for (std::size_t d = 0; d < net.data_layers.size(); ++d) {
+    auto next = readers_[replica][d]->next();
+    loop.feed(net.data_layers[d], *next);
+    fed_[replica][d] = std::move(next);
+  }
+  loop.forward(p, [&](std::size_t l, const auto& compute) {
+    execute(replica, l, compute, &layer_seconds::forward);
+  });
+  // Until here the work was only queued. In phase TRAIN the backward pass follows immediately.
+  if (node_.compute->is_asynchronous() && net.graph.phase == ::caffe::TEST)
+    wait_for(*net.replicas[replica]);
 }
 
 void bare_run::backward(std::uint32_t replica, const pass& p) {
@@ -217,19 +223,19 @@ void bare_run::backward(std::uint32_t replica, const pass& p) {
   auto& copy = *net.replicas[replica];
   const bool is_asynchronous = node_.compute->is_asynchronous();
   arrivals gradients;
-  for (std::size_t l = net.graph.layers.size(); l-- > 0;) {
-    if (!runs_backward(net.graph, net.graph.layers[l])) continue;
-    execute(replica, l, p, &kernel::backward, &layer_seconds::backward);
-    if (!is_asynchronous || timed || net.graph.layers[l].parameters.empty()) continue;
-    const auto home = gradients.one_more();
+  pass_loop(net.graph, copy).backward(p, [&](std::size_t l, const auto& compute) {
+    execute(replica, l, compute, &layer_seconds::backward);
+    if (!is_asynchronous || timed || net.graph.layers[l].parameters.empty()) return;
+    const auto arrived = gradients.one_more();
     try {
-      copy.bring_gradients(l, home);
+      copy.bring_gradients(l, arrived);
     } catch (...) {
-      home(std::current_exception());  // nobody else will
+      arrived(
+          std::current_exception());  // the device calls it only where bring_gradients() returns
     }
-  }
+  });
   if (!is_asynchronous) return;
-  if (!timed) {  // as in a training: gradients come home while the layers below are computed
+  if (!timed) {  // as in a training: gradients are copied to the host while the layers below are computed
     wait_for(copy);
     return gradients.wait();
   }

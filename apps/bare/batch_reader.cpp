@@ -9,7 +9,7 @@ batch_reader::batch_reader(std::shared_ptr<const sample_source> source,
     : source_(std::move(source)),
       first_sample_(std::move(first_sample)),
       batch_(batch),
-      // One in use and one that goes home late, besides those that wait.
+      // One in use and one that is returned late, besides those that are ready.
       pool_(
           ahead + 2,
           [this] {

@@ -41,7 +41,7 @@ class batch_reader {
   bool stop_ = false;
   batch_pool pool_;
   batch_filler filler_;
-  std::thread thread_;  // last: reads what stands above
+  std::thread thread_;  // last: uses the members above
 };
 
 }  // namespace poseidon::app

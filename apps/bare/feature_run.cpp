@@ -1,5 +1,6 @@
 #include "apps/bare/feature_run.hpp"
 
+#include "actors/run/pass_loop.hpp"
 #include "cpu/cpu_device.hpp"
 #include "data/batch_filler.hpp"
 #include "data/image_store.hpp"
@@ -14,8 +15,8 @@
 namespace poseidon::app {
 namespace {
 
-constexpr std::uint64_t seed =
-    1;  // of mirrors, which are random in phase TEST too; the same in every part
+// For mirrors, which are random in phase TEST, too; the same in every part.
+constexpr std::uint64_t seed = 1;
 
 source_options source_options_of(const feature_request& request) {
   source_options options;
@@ -188,16 +189,16 @@ void feature_run::run(std::uint64_t first, std::uint64_t last,
 }
 
 void feature_run::forward(lane& on, std::uint64_t number) {
+  pass_loop loop(net_, *on.copy, last_layer_ + 1);
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     fill_batch(*sources_[s], number * batch_, static_cast<std::int64_t>(batch_), on.fed[s]);
-    on.copy->at(source_layers_[s]).feed(on.fed[s]);
+    loop.feed(source_layers_[s], on.fed[s]);
   }
   read_labels(on);
-  const pass now{number, number * batch_, seed, 0};
-  for (std::size_t l = 0; l <= last_layer_; ++l) {
-    on.copy->at(l).forward(now);
+  loop.forward({number, number * batch_, seed, 0}, [&](std::size_t l, const auto& compute) {
+    compute();
     read_blobs(on, l);
-  }
+  });
 }
 
 void feature_run::read_blobs(lane& on, std::size_t layer) {
@@ -206,9 +207,10 @@ void feature_run::read_blobs(lane& on, std::size_t layer) {
     const auto& blob = net_.blobs[wanted_[w].blob];
     const auto now = on.copy->extents(wanted_[w].blob);
     if (now != blob.shape)
-      throw spec_error("blob \"" + blob.name + "\" is " + to_string(now) + " in one batch and " +
-                       to_string(blob.shape) +
-                       " in others: a Filter leaves images out, so rows are nobody's.");
+      throw spec_error(
+          "blob \"" + blob.name + "\" is " + to_string(now) + " in one batch and " +
+          to_string(blob.shape) +
+          " in others: a Filter leaves images out, so a row belongs to no known image.");
     on.out.values[w].resize(static_cast<std::size_t>(count(blob.shape)));
     on.copy->read_data(wanted_[w].blob, on.out.values[w]);
   }

@@ -1,8 +1,8 @@
 // apps/bare/feature_run.hpp
 //
-// The values that a trained net gives to blobs of it, batch by batch, in phase TEST: Caffe's extract_features.
-// Every lane is a replica with a thread of its own that computes whole batches, so the values do not depend on how
-// many lanes there are, nor on which batches are asked for.
+// The values of a trained net's blobs, batch by batch, in phase TEST: Caffe's extract_features. Each lane is a replica
+// with a thread of its own that computes whole batches. So the values depend neither on the number of lanes nor on which
+// batches are requested.
 #pragma once
 #include "data/source.hpp"
 #include "models/device/device.hpp"
@@ -39,13 +39,13 @@ class feature_run {
   ///          that has no row for each image; a layer whose parameters are in no file of weights.
   explicit feature_run(const feature_request& request);
 
-  [[nodiscard]] std::uint64_t records()
-      const;  ///< of the net's source; DummyData has endlessly many
+  /// The number of records in the net's source; DummyData has infinitely many.
+  [[nodiscard]] std::uint64_t records() const;
   [[nodiscard]] std::uint64_t batch() const { return batch_; }
   [[nodiscard]] const std::vector<shape>& row_shapes() const { return row_shapes_; }  ///< by blob
 
-  /// Batches first ... last - 1, in this order. Batch n begins with sample n * batch(); beyond the last record it goes
-  /// on with the first one, as in Caffe.
+  /// Calls `take` with the batches first ... last - 1, in this order. Batch n begins with sample n * batch(); the first
+  /// record follows the last one, as in Caffe.
   /// Errors   what a source or a kernel throws.
   void run(std::uint64_t first, std::uint64_t last,
            const std::function<void(std::uint64_t, const feature_batch&)>& take);
@@ -58,7 +58,7 @@ class feature_run {
   };
   struct wanted_blob {
     std::size_t blob = 0;
-    std::size_t after = 0;  ///< the layer that last writes it: later its memory is another's
+    std::size_t after = 0;  ///< the layer that writes it last: later layers may reuse its memory
   };
   void open_sources(const source_options& options);
   void find_blobs(const feature_request& request);
@@ -70,10 +70,9 @@ class feature_run {
   net net_;
   std::vector<std::size_t> source_layers_;
   std::vector<std::shared_ptr<const sample_source>> sources_;
-  std::size_t counted_ =
-      0;  ///< the source whose records are extracted: the first that is no DummyData
+  std::size_t counted_ = 0;  ///< the source whose records count: the first that is no DummyData
   std::uint64_t batch_ = 0;
-  std::size_t last_layer_ = 0;  ///< nothing after it is computed
+  std::size_t last_layer_ = 0;  ///< later layers are not computed
   std::vector<wanted_blob> wanted_;
   std::vector<shape> row_shapes_;
   parameter_arrays arrays_;

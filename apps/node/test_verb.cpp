@@ -17,7 +17,7 @@ namespace {
 std::vector<float> read_outputs(const compiled_net& net, const replica& copy) {
   std::vector<float> values;
   for (const auto& reader : net.readers) {
-    const auto some = read_outputs(net, copy, reader);
+    const auto some = read_outputs(net.graph, copy, reader);
     values.insert(values.end(), some.begin(), some.end());
   }
   return values;

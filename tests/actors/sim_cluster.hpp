@@ -1,11 +1,12 @@
 // tests/actors/sim_cluster.hpp
 //
-// A whole cluster in one simulated scheduler: every node's training graph with real kernels, and links that hold
-// frames back. Whose turn it is, and which link delivers, a seeded generator draws, so that each seed is another
-// order of everything that can happen in another order.
+// A whole cluster in one simulated scheduler: every node's training graph with real kernels, and links that delay
+// frames. A seeded generator draws the actor that runs next and the link that delivers, so each seed is another order of
+// all events that can happen in another order.
 #pragma once
 #include "actors/node/training_graph.hpp"
 #include "actors/parameters/peer_window.hpp"
+#include "actors/run/compile_run.hpp"
 #include "actors/run/run_definition.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/solver/solver_file.hpp"
@@ -29,7 +30,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::test::deliver)
 
 namespace poseidon::test {
 
-/// Where a simulated link ends: in one node, as its link_receiver has it.
+/// The receiving end of a simulated link: what its node's link_receiver would have.
 struct far_end {
   worker_id from{};
   std::shared_ptr<frame_gate> gate;
@@ -37,7 +38,7 @@ struct far_end {
   const training_graph* graph = nullptr;
 };
 
-/// One direction between two nodes. Sends in the order of a real link's queue, late.
+/// One direction between two nodes. It sends in the order of a real link's queue, but late.
 class slow_link : public actor<slow_link> {
  public:
   static constexpr const char* type_name = "network_link";
@@ -55,7 +56,7 @@ class slow_link : public actor<slow_link> {
 
   void on(const send_frame& m) {
     queue_.push(m);
-    // What has been sent does not change before it has arrived.
+    // Bytes that have been handed to a link must not change before they have arrived.
     sent_.emplace_back(m.data.bytes.data(), m.data.bytes.size(), copy(m.data));
     if (!pumping_) tell_self(deliver{});
     pumping_ = true;
@@ -134,7 +135,7 @@ class slow_link : public actor<slow_link> {
 
   std::shared_ptr<far_end> to_;
   std::mt19937* random_;
-  unsigned slowness_;  // turns that a frame waits for, on average
+  unsigned slowness_;  // turns until a frame is delivered, on average
   std::vector<std::string>* faults_;
   frame_queue queue_;
   std::vector<std::tuple<const std::byte*, std::size_t, std::vector<std::byte>>> sent_;
@@ -145,10 +146,10 @@ struct sim_options {
   std::string solver, net;  ///< prototxt
   std::size_t workers = 1;
   std::uint32_t replicas = 1;
-  unsigned seed = 1;                         ///< of the order of events; training has its own
+  unsigned seed = 1;                         ///< of the order of events, not of training
   unsigned slowness = 20;                    ///< of the slowest link
-  std::vector<std::string> by_factors = {};  ///< layers on that route
-  bool has_budget = false;                   ///< frames go by magnitude
+  std::vector<std::string> by_factors = {};  ///< layers on the route factor_broadcast
+  bool has_budget = false;                   ///< frames are sent by magnitude
 };
 
 /// Trains to the end in its constructor.
@@ -172,7 +173,7 @@ class sim_cluster {
   sim_cluster(const sim_cluster&) = delete;
   sim_cluster& operator=(const sim_cluster&) = delete;
 
-  /// What went wrong on the way; empty: nothing did.
+  /// What went wrong; empty: nothing.
   [[nodiscard]] const std::vector<std::string>& faults() const { return faults_; }
   [[nodiscard]] const std::vector<training_done>& done() const { return *done_.got; }
   [[nodiscard]] const watch_log& seen(std::size_t worker) const {
@@ -276,8 +277,8 @@ class sim_cluster {
     for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});
   }
 
-  /// The newest version that a node has of all parameters is what all others had or have by that name: what it would
-  /// write if it lost a peer now.
+  /// The newest version that a node has of all parameters has the same values on all nodes: the node would write it if it
+  /// lost a peer now.
   void check_whole_versions() {
     for (const auto& n : nodes_) {
       const auto& net = n->run->train.graph;

@@ -1,0 +1,143 @@
+#include "actors/run/compile_checks.hpp"
+
+#include "messages/wire/buffer_pool.hpp"
+#include "models/plan/routes.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace poseidon {
+
+void check_device(const run_definition& run, const device& compute) {
+  const bool replays = run.solver.spec.poseidon().has_replay();
+  if (replays == !compute.computes()) return;
+  throw spec_error(
+      "this run " + std::string(replays ? "replays a profile" : "trains") +
+      ", and this node's --devices is \"" + compute.describe() + "\". Give " +
+      (replays ? "--devices replay:PROFILE on every node." : "every node a device that computes."));
+}
+
+namespace {
+
+/// `what`: "routes" or "wire formats".
+void check_count(const net& n, const std::string& what, std::size_t chosen) {
+  if (chosen == 0 || chosen == n.parameters.size()) return;
+  throw spec_error("worker 0 has chosen " + what + " for " + std::to_string(chosen) +
+                   " parameters, the net \"" + n.name + "\" has " +
+                   std::to_string(n.parameters.size()) +
+                   " here. Is its program of another version?");
+}
+
+}  // namespace
+
+void check_routes(const net& n, const run_definition& run) {
+  check_count(n, "routes", run.routes.size());
+}
+
+void check_formats(const net& n, const run_definition& run) {
+  check_count(n, "wire formats", run.wire.size());
+}
+
+void check_factor_layers(const net& n, const run_definition& run,
+                         const std::vector<bool>& by_factors) {
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (by_factors[l])
+      if (const auto why = why_no_factors(n, l, run.solver.spec); !why.empty())
+        throw spec_error("layer \"" + n.layers[l].name + "\" cannot broadcast factors: " + why +
+                         ".");
+  if (const auto batch = batch_of(n); uneven(run.shares))
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      if (by_factors[l] && factors_of(n, l).rows % batch != 0)
+        throw spec_error(n.layers[l].where,
+                         "layer \"" + n.layers[l].name + "\" cannot broadcast factors: it has " +
+                             std::to_string(factors_of(n, l).rows) + " rows for a batch of " +
+                             std::to_string(batch) +
+                             ", so a share of the batch is no number of rows. Put it on the server "
+                             "with --routes, or leave out --batch-share.");
+}
+
+void check_staleness(const partition& cut, const run_definition& run) {
+  const auto s = staleness_of(run);
+  std::uint64_t largest = 1;
+  for (const auto& chunks : cut.by_owner) {
+    std::uint64_t bytes = 0;
+    for (const auto id : chunks) bytes += cut.chunks[id].count * sizeof(float);
+    largest = std::max(largest, bytes);
+  }
+  if (s == 0 || (s + 1) * largest <= link_pool_bytes) return;
+  const auto mib = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  throw spec_error(
+      "staleness " + std::to_string(s) + ": on each link gradients of " + mib((s + 1) * largest) +
+      " could wait for those of other nodes, and a node keeps " + mib(link_pool_bytes) +
+      " at most. For this net on " + std::to_string(run.workers) + " nodes the staleness can be " +
+      std::to_string(std::max(link_pool_bytes / largest, std::uint64_t{1}) - 1) + ".");
+}
+
+void check_shares(const run_definition& run, std::uint64_t batch) {
+  if (run.shares.size() == run.workers && samples_of_all(run.shares) == run.workers * batch) return;
+  throw spec_error("worker 0 has divided " + std::to_string(samples_of_all(run.shares)) +
+                   " samples among " + std::to_string(run.shares.size()) +
+                   " nodes, but here the batches of " + std::to_string(run.workers) +
+                   " nodes are " + std::to_string(run.workers * batch) +
+                   " samples. Is its program of another version?");
+}
+
+void check_split(const compiled_net& train, std::uint32_t replicas) {
+  if (train.batch % replicas == 0) return;
+  throw spec_error(train.graph.layers[train.data_layers.front()].where,
+                   "a batch of " + std::to_string(train.batch) + " cannot be split over " +
+                       std::to_string(replicas) +
+                       " replicas. Choose as many with --devices as divide the batch size, or "
+                       "change batch_size.");
+}
+
+namespace {
+
+const net_layer* hdf5_output_of(const net& n) {
+  for (const auto& layer : n.layers)
+    if (layer.type == "HDF5Output") return &layer;
+  return nullptr;
+}
+
+}  // namespace
+
+void refuse_writers(const compiled_run& c, const run_definition& run) {
+  std::map<std::string, const net_layer*> writers;
+  const auto check = [&](const net& n) {
+    const auto* layer = hdf5_output_of(n);
+    if (layer == nullptr) return;
+    const auto who = "layer \"" + layer->name + "\" (HDF5Output) ";
+    if (run.workers > 1 || c.replicas > 1)
+      throw spec_error(layer->where,
+                       who + "writes one file, but " + std::to_string(run.workers) +
+                           " nodes with " + std::to_string(c.replicas) +
+                           " replicas each would write it. Run it on one node with one device: "
+                           "--devices cpu:1, or a GPU as in --devices 0.");
+    const auto& file = layer->spec.hdf5_output_param().file_name();
+    if (!writers.emplace(file, layer).second)
+      throw spec_error(layer->where, who + "writes \"" + file +
+                                         "\" in several nets of this run. Put it into one, with "
+                                         "include { phase: TEST }.");
+  };
+  check(c.train.graph);
+  for (const auto& test : c.tests) check(test.graph);
+}
+
+std::vector<std::string> warn_of_host_layers(const compiled_run& c, const device& compute) {
+  std::vector<std::string> warnings;
+  const auto look = [&](const net& n) {
+    for (const auto& layer : n.layers) {
+      if (!compute.on_host(layer.type)) continue;
+      auto text =
+          "layer \"" + layer.name + "\" (" + layer.type +
+          ") has no kernel on the GPU: it runs on the CPU, and each pass waits for its values";
+      if (std::find(warnings.begin(), warnings.end(), text) == warnings.end())
+        warnings.push_back(std::move(text));
+    }
+  };
+  look(c.train.graph);
+  for (const auto& test : c.tests) look(test.graph);
+  return warnings;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,35 @@
+// actors/run/compile_run.hpp - makes a compiled run of what its user's files say.
+#pragma once
+#include "actors/core/long_task.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "actors/run/compiled_run.hpp"
+#include "actors/run/run_definition.hpp"
+#include "models/net/net.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace poseidon {
+
+/// Opens the data, builds the nets, compiles the replicas. `display` shows the progress.
+/// Errors   spec_error for what the user's files say, and for routes that do not fit the net;
+///          std::runtime_error for what the device refuses.
+[[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_definition& run,
+                                                        const node_spec& node,
+                                                        const task_display& display = {});
+
+/// The train net as one replica would have it, with this node's share of the batch: what routes are chosen by. Opens
+/// sources for their shapes alone.
+/// Errors   spec_error, as compile_run.
+[[nodiscard]] net resolve_train_net(const run_definition& run, const node_spec& node);
+
+/// The first values: fillers, then the layers of each file of `weights` by name, one file after the other.
+/// Writes   every parameter's place of `version` in the store, from where publish() makes them current.
+/// Errors   spec_error for a file that does not fit; nothing is to be published then.
+void write_first_values(const net& train, std::uint64_t seed,
+                        const std::vector<std::filesystem::path>& weights, std::uint64_t version,
+                        parameter_store& store);
+
+}  // namespace poseidon
