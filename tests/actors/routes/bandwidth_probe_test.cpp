@@ -8,8 +8,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr worker_id one{1}, two{2};
 
-/// A network that takes `trip_s` and then `s_per_byte` for what is sent to both peers.
-struct network {
+/// A line that takes `trip_s` and then `s_per_byte` for what is sent to both peers.
+struct line_to_peers {
   double trip_s, s_per_byte;
   bandwidth_probe::time_point now{};
 
@@ -35,7 +35,7 @@ TEST_CASE("bandwidth_probe: the rate of all links together, without the round tr
       CAPTURE(mbit_s);
       CAPTURE(trip_s);
       bandwidth_probe p(2);
-      network n{trip_s, 8e-6 / mbit_s};
+      line_to_peers n{trip_s, 8e-6 / mbit_s};
       std::size_t sent = 0;
       CHECK(n.measure(p, sent) == doctest::Approx(mbit_s).epsilon(0.01));
       // A fifth of a second from 10 Mbit/s on, and never more than the last rounds together.
@@ -48,7 +48,7 @@ TEST_CASE("bandwidth_probe: with an expected rate the first round that counts is
   for (const double faster : {0.5, 1.0, 8.0}) {
     CAPTURE(faster);
     bandwidth_probe p(2, 1000, 40);
-    network n{0.0005, 8e-6 / (faster * 1000)};
+    line_to_peers n{0.0005, 8e-6 / (faster * 1000)};
     std::size_t sent = 0;
     CHECK(n.measure(p, sent) == doctest::Approx(faster * 1000).epsilon(0.01));
     CHECK(p.next_number() == (faster > 1 ? 46 : 44));

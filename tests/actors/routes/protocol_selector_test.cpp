@@ -59,7 +59,7 @@ struct selector_of_two {
     sim.tell(selector, measure_links{{link.in}});
     sim.settle();
     while (!link.got->empty()) {
-      const auto last = std::get<frames::probe>(link.got->back().frame);
+      const auto last = std::get<frames::probe>(link.got->back().header);
       link.got->clear();
       CHECK(last.last);
       sim.tell(selector, probe_answered{worker_id{1}, last.round});

@@ -11,12 +11,12 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Links whose kernels count; the meter hears of them every 125 ms, as from network_link.
-struct node {
+struct metered_links {
   send_rate_meter meter;
   std::vector<tcp_flow> flows;
   send_rate_meter::time_point now{};
 
-  explicit node(std::size_t peers) : meter(peers), flows(peers) { (void)tick({}); }
+  explicit metered_links(std::size_t peers) : meter(peers), flows(peers) { (void)tick({}); }
 
   /// What a link did in 125 ms; mbit_s is its rate while it was busy.
   struct sent {
@@ -44,7 +44,7 @@ struct node {
 TEST_CASE("send_rate_meter: the rate counts only the time in which data was waiting to be sent") {
   for (const std::uint64_t busy : {125000u, 60000u, 15000u}) {
     CAPTURE(busy);
-    node n(1);
+    metered_links n(1);
     CHECK_FALSE(n.tick({{100, busy}}));
     const auto rate = n.tick({{100, busy}});
     REQUIRE(rate);
@@ -54,11 +54,11 @@ TEST_CASE("send_rate_meter: the rate counts only the time in which data was wait
 }
 
 TEST_CASE("send_rate_meter: links that share a line add up, a slow one counts for each") {
-  node shared(2);
+  metered_links shared(2);
   (void)shared.tick({{40, 125000}, {60, 125000}});
   CHECK(shared.tick({{40, 125000}, {60, 125000}})->mbit_s == doctest::Approx(100).epsilon(0.01));
 
-  node slow(2);  // the same bytes to both, over lines of 10 and of 100
+  metered_links slow(2);  // the same bytes to both, over lines of 10 and of 100
   (void)slow.tick({{10, 100000}, {100, 10000}});
   CHECK(slow.tick({{10, 100000}, {100, 10000}})->mbit_s == doctest::Approx(20).epsilon(0.01));
 }
@@ -66,13 +66,13 @@ TEST_CASE("send_rate_meter: links that share a line add up, a slow one counts fo
 TEST_CASE(
     "send_rate_meter: a receiver that does not read and a window with little data give no "
     "reading") {
-  node n(1);
+  metered_links n(1);
   for (int i = 0; i < 4; ++i) CHECK_FALSE(n.tick({{100, 125000, 50000}}));
   for (int i = 0; i < 20; ++i) CHECK_FALSE(n.tick({{100, 100}}));
 }
 
 TEST_CASE("send_rate_meter: forget() begins a new window") {
-  node n(1);
+  metered_links n(1);
   (void)n.tick({{100, 125000}});
   n.meter.forget();
   (void)n.tick({{100, 125000}});
