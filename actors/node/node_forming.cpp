@@ -2,7 +2,6 @@
 #include "actors/links/link_spans.hpp"
 #include "actors/node/node.hpp"
 #include "actors/parameters/peer_window.hpp"
-#include "actors/run/compile_run.hpp"
 #include "actors/run/run_codec.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"

@@ -6,7 +6,6 @@
 // from who kept it to who keeps it now, ahead of the first gradients or factors on the same link.
 #include "actors/core/logic_bug.hpp"
 #include "actors/node/node.hpp"
-#include "actors/run/compile_run.hpp"
 #include "actors/run/run_description.hpp"
 
 #include <algorithm>

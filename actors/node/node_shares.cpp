@@ -15,8 +15,8 @@ namespace poseidon {
 void node::choose() {
   selector_ = poseidon::spawn<protocol_selector>(
       system(), *setup_.edges, thread_kind::own, "protocol_selector",
-      route_request{*setup_.run, setup_.node, setup_.routes, setup_.wire, setup_.node_mbit_s,
-                    false});
+      protocol_selector_setup{*setup_.run, setup_.node, setup_.routes, setup_.wire,
+                              setup_.node_mbit_s, false});
   monitor(selector_.untyped());
   if (setup_.shares.what != share_option::kind::equal) require_shares(*setup_.run, setup_.node);
   const handle<node> self(this);

@@ -1,7 +1,6 @@
 // actors/node/node_values.cpp - the fourth part of node: what parameters and solver state begin with, at the first clock of a
 // run and of changed routes.
 #include "actors/node/node.hpp"
-#include "actors/run/compile_run.hpp"
 
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 #pragma once
 #include "actors/node/replica_graph.hpp"
 #include "actors/parameters/parameter_graph.hpp"
+#include "actors/run/compile_run.hpp"
 
 #include <vector>
 
