@@ -17,7 +17,7 @@ from web_page import PAGE, text_of
 
 def status_of(url, **headers):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=cluster.DEADLINE_S) as answer:
             return answer.status
     except urllib.error.HTTPError as e:
         return e.code
@@ -25,7 +25,7 @@ def status_of(url, **headers):
 
 class Attach(small_run.Trained):
     def trained(self, *options, web="127.0.0.1:0"):
-        path = small_run.solver(self.cluster.folder, "attached", iterations=10**6, lr=0.0001)
+        path = small_run.solver(self.cluster.folder, "attached", iterations=cluster.ENDLESS, lr=0.0001)
         node = self.cluster.node("--solver", path, "--devices", "cpu:1", "--web", web, *options)
         self.at = node.wait_for(r"page at http://(\S+)/")[1]
         return node
@@ -35,7 +35,7 @@ class Attach(small_run.Trained):
         return viewer, viewer.wait_for(PAGE)[1]
 
     def graph(self, *words):
-        return subprocess.run([cluster.BIN / "poseidon-graph", *words], capture_output=True, text=True, timeout=60)
+        return subprocess.run([cluster.BIN / "poseidon-graph", *words], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
 
     def clock(self, page):
         return json.loads(text_of(page + "/healthz")).get("clock", 0)
@@ -51,7 +51,7 @@ class Attach(small_run.Trained):
         self.assertEqual(*names)
         self.assertIn("poseidon_", text_of(page + "/metrics"))
         self.assertIn("traceEvents", text_of(page + "/api/trace?iters=3"))
-        with urllib.request.urlopen(page + "/api/csv", timeout=20) as answer:
+        with urllib.request.urlopen(page + "/api/csv", timeout=cluster.DEADLINE_S) as answer:
             self.assertIn("poseidon.csv", answer.headers["Content-Disposition"])
         self.assertEqual(status_of(page + "/api/dot?node=7"), 404)
         self.assertEqual(status_of(page + "/nothing"), 404)
@@ -60,7 +60,7 @@ class Attach(small_run.Trained):
         self.assertEqual(viewer.wait(), 0)
 
     def test_a_node_that_goes_away_is_shown_as_such_and_its_next_run_again(self):
-        node = self.trained()
+        node = self.trained(web=self.enterContext(cluster.reserved_address()))
         viewer, page = self.attached("--attach", self.at, "--web", "127.0.0.1:0")
         b = browser.Browser()
         self.addCleanup(b.close)
@@ -100,7 +100,7 @@ class Attach(small_run.Trained):
         self.assertIn("digraph", drawn.stdout)
 
     def test_mistakes_are_said_at_once(self):
-        with cluster.socket_that_refuses() as nobody:
+        with cluster.reserved_address() as nobody:
             said = self.graph("attach", nobody)
             self.assertEqual(said.returncode, 1)
             self.assertIn(f"cannot connect to {nobody}", said.stderr)
@@ -120,7 +120,7 @@ class Attach(small_run.Trained):
     def test_the_actors_of_this_moment_are_drawn(self):
         """What is drawn is what lives: after a change of routes the actors of the new ones, and no others."""
         (routes := self.cluster.folder / "routes").write_text("@20 ip1 sfb\n")
-        path = small_run.solver(self.cluster.folder, "drawn", iterations=10**6, lr=0.0001)
+        path = small_run.solver(self.cluster.folder, "drawn", iterations=cluster.ENDLESS, lr=0.0001)
         first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
                                   "--web", "127.0.0.1:0", "--routes", routes)
         at = first.wait_for(r"page at http://(\S+)/")[1]
@@ -135,7 +135,7 @@ class Attach(small_run.Trained):
         def changed():
             self.names = {n["name"] for n in json.loads(draw("json"))["nodes"]}
             return "factor_broadcast ip1" in self.names and "gradient_push ip1" not in self.names
-        cluster.wait_until(changed, "the actors are those of now", 60)
+        cluster.wait_until(changed, "the actors are those of now")
         self.assertTrue({"node", "coordinator", "layer conv1 [0]", "gradient_push ip2", "network_link 1 in"} <= self.names, self.names)
         dot = draw("dot")
         self.assertIn(f": {len(self.names)} actors, ", dot)

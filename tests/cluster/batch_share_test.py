@@ -2,7 +2,6 @@
 import json
 import math
 import re
-import signal
 import subprocess
 import unittest
 
@@ -200,13 +199,13 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 """
 PROFILE = """
 net: "two" measured: "made up" batch: 32 gflop_s: 10
-layer { name: "ip1" forward_ms: 5 backward_ms: 10 }
-layer { name: "ip2" forward_ms: 5 backward_ms: 10 }
+layer { name: "ip1" forward_ms: 50 backward_ms: 100 }
+layer { name: "ip2" forward_ms: 50 backward_ms: 100 }
 """
 
 
 class Devices(unittest.TestCase):
-    """A profile says exactly how fast a node is."""
+    """A profile says how fast a node is. A pass is so long that late wake-ups on a busy machine move no sample."""
 
     def setUp(self):
         self.c = cluster.Cluster()
@@ -216,7 +215,7 @@ class Devices(unittest.TestCase):
         for name, factor in (("fast", 1), ("slow", 3)):
             (self.c.folder / f"{name}.profile").write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {factor * int(m[1])}", PROFILE))
         self.solver = self.c.folder / "solver.prototxt"
-        self.solver.write_text(f'net: "{self.c.folder}/net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 1000000 display: 1\n')
+        self.solver.write_text(f'net: "{self.c.folder}/net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: {cluster.ENDLESS} display: 1\n')
 
     def start(self, *options, devices=("fast", "slow")):
         profiles = [f"replay:{self.c.folder}/{d}.profile" for d in devices]
@@ -237,11 +236,11 @@ class Devices(unittest.TestCase):
         self.assertIn("share 48 of 64 (75 %)", status())
         self.assertIn("share 16 of 64 (25 %)", status())
         self.assertEqual([w["share"] for w in json.loads(status("--json").splitlines()[0])["run"]["workers"]], [48, 16])
-        first.signal(signal.SIGINT)
-        self.assertEqual((first.wait(), second.wait()), (130, 0), first.output)
+        first.stop()
+        self.assertEqual(second.wait(), 0, second.output)
 
     def test_devices_alike_have_equal_shares_and_factors_go_with_uneven_ones(self):
-        self.solver.write_text(self.solver.read_text().replace("max_iter: 1000000", "max_iter: 3"))
+        self.solver.write_text(self.solver.read_text().replace(f"max_iter: {cluster.ENDLESS}", "max_iter: 3"))
         first, second = self.start("--batch-share", "auto", devices=("fast", "fast"))
         self.assertEqual((first.wait(), second.wait()), (0, 0), first.output)
         self.assertEqual(shares_of(first), [(32, 64), (32, 64)])

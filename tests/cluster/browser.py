@@ -42,11 +42,13 @@ class Browser:
             preexec_fn=cluster._die_with_parent)
         try:
             port_file = pathlib.Path(self.folder, "DevToolsActivePort")
-            cluster.wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") >= 1, "Chromium listens", 60)
+            cluster.wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") >= 1, "Chromium listens")
             port = port_file.read_text().splitlines()[0]
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
-                page = next(t for t in json.load(answer) if t["type"] == "page")
-            self._connect(page["webSocketDebuggerUrl"])
+            def pages():
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=cluster.DEADLINE_S) as answer:
+                    return [t["webSocketDebuggerUrl"] for t in json.load(answer) if t["type"] == "page"]
+            cluster.wait_until(pages, "Chromium has a page")
+            self._connect(pages()[0])
         except BaseException:
             self.close()
             raise
@@ -78,7 +80,7 @@ class Browser:
     def _connect(self, url):
         host, path = url.removeprefix("ws://").split("/", 1)
         name, port = host.split(":")
-        self.socket = socket.create_connection((name, int(port)), timeout=60 * cluster.SLACK)
+        self.socket = socket.create_connection((name, int(port)), timeout=cluster.DEADLINE_S)
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall((f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                              f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
@@ -156,11 +158,13 @@ class Browser:
             raise AssertionError(f"{expression}: {r['exceptionDetails'].get('exception', {}).get('description', r)}")
         return r["result"].get("value")
 
-    def wait_for(self, expression, what, seconds=30):
+    def wait_for(self, expression, what, seconds=cluster.PATIENCE_S, shown="document.title"):
+        """`shown`: what a failure quotes."""
+        cluster.pause()
         deadline = time.monotonic() + seconds * cluster.SLACK
         while not self.value(f"Boolean({expression})"):
             if time.monotonic() > deadline:
-                raise AssertionError(f"after {seconds} s still not: {what}; {self.complaints()}")
+                raise AssertionError(f"after {seconds} s still not: {what}; shown: {self.value(shown)}; {self.complaints()}")
             time.sleep(0.03)
 
     def click(self, selector):

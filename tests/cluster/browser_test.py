@@ -4,11 +4,11 @@ import json
 import os
 import pathlib
 import re
-import signal
 import xml.etree.ElementTree
 
 import browser
 import cluster
+import faulty_wire
 import small_run
 from web_page import PAGE
 
@@ -41,7 +41,7 @@ def deep_net(folder, modules):
              'layer { name: "loss/loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }\n')
     (folder / "deep.prototxt").write_text(text)
     path = folder / "deep.solver"
-    path.write_text(f'net: "{folder}/deep.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1000000 display: 1 '
+    path.write_text(f'net: "{folder}/deep.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: {cluster.ENDLESS} display: 1 '
                     f'snapshot_prefix: "{folder}/deep"\n')
     return path
 
@@ -57,15 +57,16 @@ class Shown(small_run.Trained):
             pathlib.Path(PICTURES).mkdir(parents=True, exist_ok=True)
             b.picture(pathlib.Path(PICTURES) / f"{name}.png")
 
-    def two_nodes(self, solver, *options):
+    def two_nodes(self, solver, *options, web="127.0.0.1:0", way=lambda address: address):
+        """`way`: from the first node's address to the one that the other node dials."""
         first = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
-                                  "--web", "127.0.0.1:0", *options)
+                                  "--web", web, *options)
         self.page = first.wait_for(PAGE)[1] + "/"
-        second = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", "cpu:1")
+        second = self.cluster.node("--join", way(first.wait_for(cluster.LISTENING)[1]), "--devices", "cpu:1")
         return first, second
 
     def small(self, **of_solver):
-        return small_run.solver(self.cluster.folder, "page", **{"iterations": 10**6, "lr": 0.0001, **of_solver})
+        return small_run.solver(self.cluster.folder, "page", **{"iterations": cluster.ENDLESS, "lr": 0.0001, **of_solver})
 
     def test_a_run_of_two_nodes_is_seen_as_it_is(self):
         self.two_nodes(self.small(hidden=256), "--routes", "auto", "--link-rate", "1000")
@@ -161,7 +162,7 @@ class Shown(small_run.Trained):
         self.two_nodes(deep_net(self.cluster.folder, 27), "--routes", "ps")
         b = self.look(1600, 1000)
         b.open(self.page)
-        b.wait_for("poseidon.store.graph?.nodes.length > 400 && poseidon.graph.elements.size === poseidon.store.graph.nodes.length", "all are drawn", 60)
+        b.wait_for("poseidon.store.graph?.nodes.length > 400 && poseidon.graph.elements.size === poseidon.store.graph.nodes.length", "all are drawn")
         self.assertEqual(self.overlaps(b), [])
         self.assertGreater(b.value("poseidon.graph.view.scale"), 0.3)
         with self.subTest("every actor is one element, and no two of them are on the screen where the other is"):
@@ -232,32 +233,33 @@ class Shown(small_run.Trained):
 
     def test_the_page_says_that_a_run_is_over_and_shows_the_next_one(self):
         solver = self.small()
-        first, second = self.two_nodes(solver)
+        first, second = self.two_nodes(solver, web=self.enterContext(cluster.reserved_address()))
         b = self.look()
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
-        first.signal(signal.SIGINT)
-        self.assertEqual(first.wait(), 130)
+        first.stop()
         b.wait_for("document.getElementById('state').textContent === 'ended'", "it says that the run is over")
         self.assertIn("ending after clock", b.value("document.getElementById('log').textContent"))
         again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
         b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
                    "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
-        again.signal(signal.SIGINT)
+        again.stop()
 
-    def test_who_waits_for_a_stopped_peer_stands_below_the_header(self):
-        first, second = self.two_nodes(self.small())
+    def test_who_waits_for_a_slow_link_stands_below_the_header(self):
+        def way(address):
+            self.wire = faulty_wire.FaultyWire(address)
+            self.addCleanup(self.wire.cut)
+            return self.wire.address
+        self.two_nodes(self.small(hidden=512), "--routes", "ps", way=way)
         b = self.look()
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes train")
         b.wait_for("!document.getElementById('verdict').textContent.includes('stood still')", "nobody waits")
-        second.signal(signal.SIGSTOP)
-        try:
-            b.wait_for("!document.getElementById('verdict').hidden && /the update of .* waits for worker 1/.test(document.getElementById('verdict').textContent)", "it is said")
-            self.keep(b, "verdict")
-        finally:
-            second.signal(signal.SIGCONT)
+        self.wire.pace(100e3)  # an update takes a quarter of a minute
+        b.wait_for("!document.getElementById('verdict').hidden && /the update of .* waits for worker [01]/.test(document.getElementById('verdict').textContent)", "it is said")
+        self.keep(b, "verdict")
+        self.wire.pace(None)
         b.wait_for("document.getElementById('verdict').textContent.includes('has stood still') === false", "the run goes on, or has ended")
 
     def test_a_finished_run_is_shown_again(self):

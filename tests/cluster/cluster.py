@@ -8,9 +8,13 @@
         assert first.wait() == 0
         second.kill()
 
-Rules: no sleeps as synchronisation (wait for a line, an end, a file), every wait has a deadline, and
-whatever was started is killed when the `with` ends, when this process is told to end, and when it dies.
+Rules: no sleeps as synchronisation (wait for a line, an end, a file). Every wait has a deadline, which is long: it ends
+what hangs and measures nothing. What a test watches lasts until the test has seen it: a run of ENDLESS iterations, which
+the test ends (Node.stop), or a record that is complete whenever it is read (lines, drawings, events, traces). A process
+that was started is killed when the `with` ends, when this process is told to end, and when it dies.
 `c.folder` is a temporary folder; it is kept, and named, when the test fails. A test script calls main().
+
+POSEIDON_TEST_PAUSE=SECONDS delays each look of a test at a run: on a busy machine a watcher is as slow (tools/repeat).
 """
 import contextlib
 import ctypes
@@ -32,12 +36,22 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
 SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
+PAUSE_S = float(os.environ.get("POSEIDON_TEST_PAUSE", "0"))
+PATIENCE_S = 120  # of each wait, before it is multiplied by SLACK
+DEADLINE_S = PATIENCE_S * SLACK
+ENDLESS = 10**9  # iterations: no machine trains them while a test runs
 SKIPPED = 77
 LISTENING = r"^listening on (\S+:\d+)"  # the first node's line; [1] is the address for --join
 
 
 def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def pause():
+    """Before each look at a run."""
+    if PAUSE_S:
+        time.sleep(PAUSE_S)
 
 
 class Node:
@@ -49,6 +63,7 @@ class Node:
         self.lines = []  # of standard output and standard error, in the order of arrival
         self.errors = []  # of standard error alone
         self._changed = threading.Condition()
+        self._ended = 0  # pipes that have been read to their ends
         # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
         self.process = subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -67,6 +82,7 @@ class Node:
                     kept.append(text)
                 self._changed.notify_all()
         with self._changed:
+            self._ended += 1
             self._changed.notify_all()
 
     @property
@@ -78,9 +94,10 @@ class Node:
         with self._changed:
             return "\n".join(self.lines)
 
-    def wait_for(self, pattern, seconds=30, since=0):
+    def wait_for(self, pattern, seconds=PATIENCE_S, since=0):
         """The match of `pattern` in the first line (from number `since`) that has it. Fails at the deadline,
         and as soon as the process has ended without such a line."""
+        pause()
         deadline = time.monotonic() + seconds * SLACK
         compiled = re.compile(pattern)
         at = since
@@ -91,22 +108,28 @@ class Node:
                     if found:
                         return found
                 at = len(self.lines)
-                if not any(r.is_alive() for r in self._readers):
+                if self._ended == len(self._readers):
                     raise AssertionError(f"{self} ended without a line like /{pattern}/:\n{self._tail()}")
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise AssertionError(f"{self} wrote no line like /{pattern}/ in {seconds} s:\n{self._tail()}")
                 self._changed.wait(min(left, 0.5))
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=PATIENCE_S):
         """The exit code (negative: the signal that ended it), after all output has been read."""
         try:
             code = self.process.wait(seconds * SLACK)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self} still runs after {seconds} s:\n{self._tail()}") from None
         for reader in self._readers:
-            reader.join(5)
+            reader.join(DEADLINE_S)
         return code
+
+    def stop(self):
+        """Ctrl-C, and the orderly end after it."""
+        self.signal(signal.SIGINT)
+        code = self.wait()
+        assert code == 130, f"{self} ended with {code} after SIGINT:\n{self._tail()}"
 
     def signal(self, number):
         with contextlib.suppress(ProcessLookupError):
@@ -171,10 +194,9 @@ class Cluster:
         address = first.wait_for(LISTENING)[1]
         return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]
 
-    def wait_all(self, seconds=120):
+    def wait_all(self):
         """Exit codes in the order of starting."""
-        deadline = time.monotonic() + seconds
-        return [node.wait(max(deadline - time.monotonic(), 0.1)) for node in self.nodes]
+        return [node.wait() for node in self.nodes]
 
     def token_file(self, text="a token for tests only"):
         path = self.folder / f"token{len(list(self.folder.glob('token*')))}"
@@ -310,8 +332,9 @@ def processes_of(folder):
     return found
 
 
-def wait_until(condition, what, seconds=20):
+def wait_until(condition, what, seconds=PATIENCE_S):
     """For what no line of output tells: asks again and again, up to the deadline."""
+    pause()
     deadline = time.monotonic() + seconds * SLACK
     while not condition():
         if time.monotonic() > deadline:
@@ -320,11 +343,13 @@ def wait_until(condition, what, seconds=20):
 
 
 @contextlib.contextmanager
-def socket_that_refuses():
-    """The address of a port that nobody listens on and that nobody else gets meanwhile."""
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{nobody.getsockname()[1]}"
+def reserved_address():
+    """An address whose port no other process gets. It refuses connections until one of our nodes listens on it: a listener
+    with SO_REUSEADDR may, next to a socket that is bound with it and does not listen (socket(7))."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{holder.getsockname()[1]}"
 
 
 def need(*programs):

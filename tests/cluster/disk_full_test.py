@@ -75,7 +75,7 @@ class DiskFull(unittest.TestCase):
         disk = self.small_disk(1)
         filler = disk / "filler"
         filler.write_bytes(bytes(900_000))
-        first = self.cluster.node("--solver", self.solver(disk, iterations=100000), "--devices", "cpu:1")
+        first = self.cluster.node("--solver", self.solver(disk, iterations=cluster.ENDLESS), "--devices", "cpu:1")
         first.wait_for("snapshot of clock 4 failed: .*No space left on device")
         filler.unlink()
         first.wait_for(r"^snapshot \S+\.caffemodel")

@@ -52,7 +52,7 @@ def commands(document):
 
 @functools.cache
 def help_of(*words):
-    done = subprocess.run([*words, "--help"], capture_output=True, text=True, cwd=cluster.ROOT, timeout=60)
+    done = subprocess.run([*words, "--help"], capture_output=True, text=True, cwd=cluster.ROOT, timeout=cluster.DEADLINE_S)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 
@@ -143,7 +143,7 @@ class Documents(unittest.TestCase):
                         continue
                     done = subprocess.run(["bash", "-euo", "pipefail", "-c", text.replace("_iter_2300.", f"_iter_{ITERATIONS}.")],
                                           cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                                          timeout=120 * cluster.SLACK, env={**os.environ, "NO_COLOR": "1"})
+                                          timeout=cluster.DEADLINE_S, env={**os.environ, "NO_COLOR": "1"})
                     self.assertEqual(done.returncode, 0, f"{document}:{begin}:\n{text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
                     ran += 1
             self.assertGreater(ran, 4)

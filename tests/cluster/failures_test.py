@@ -100,7 +100,7 @@ class Failures(unittest.TestCase):
             node = self.cluster.node("--join", f"127.0.0.1:{listener.getsockname()[1]}")
             peer, _ = listener.accept()
             with peer:
-                peer.settimeout(30)
+                peer.settimeout(cluster.DEADLINE_S)
                 hello = hello_from(peer)
                 newer = version_of(hello) + 6
                 peer.sendall(hello_of(newer) + b"and whatever that version says next")
@@ -114,7 +114,7 @@ class Failures(unittest.TestCase):
         first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2)
         address = first.wait_for(cluster.LISTENING)[1]
         with socket.create_connection(("127.0.0.1", int(address.split(":")[1]))) as peer:
-            peer.settimeout(30)
+            peer.settimeout(cluster.DEADLINE_S)
             ours = version_of(hello_from(peer))
             peer.sendall(hello_of(ours + 6))
             self.assertEqual(peer.recv(2, socket.MSG_WAITALL), bytes([3, 3]))  # refused: other_version
@@ -129,26 +129,25 @@ class Failures(unittest.TestCase):
             node = self.cluster.node("--join", f"127.0.0.1:{listener.getsockname()[1]}")
             peer, _ = listener.accept()
             with peer:
-                peer.settimeout(30)
+                peer.settimeout(cluster.DEADLINE_S)
                 peer.sendall(hello_of(version_of(hello_from(peer))) + bytes([3, 3]))
                 self.assertEqual(node.wait(), 2, node)
         self.assertRegex(node.errors[0], r"refused this node: it speaks protocol version \d+, this node speaks version \d+")
 
     def test_ctrl_c_is_heard_while_a_node_dials(self):
-        # Less than the minute for which it would go on; the exit code tells that it did not give up by itself.
-        with socket.socket() as nobody:  # bound, not listening: refuses connections, and nobody else gets the port
-            nobody.bind(("127.0.0.1", 0))
-            node = self.cluster.node("--join", f"127.0.0.1:{nobody.getsockname()[1]}", "--log-level", "debug")
+        # The exit code tells that it did not give up by itself.
+        with cluster.reserved_address() as address:
+            node = self.cluster.node("--join", address, "--log-level", "debug")
             node.wait_for("no program listens there yet")
             node.signal(signal.SIGINT)
-            self.assertEqual(node.wait(20), 130, node)
+            self.assertEqual(node.wait(), 130, node)
 
     def test_ctrl_c_is_heard_during_a_handshake_with_a_silent_peer(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             node = self.cluster.node("--join", f"127.0.0.1:{silent.getsockname()[1]}", "--log-level", "debug")
             node.wait_for("sent hello")
             node.signal(signal.SIGTERM)
-            self.assertEqual(node.wait(20), 143, node)
+            self.assertEqual(node.wait(), 143, node)
 
     def test_a_diverging_run_names_the_layer_and_leaves_the_last_snapshot(self):
         solver = small_run.solver(self.folder, "s", iterations=200, lr=1e18, more="snapshot: 1000")
@@ -161,12 +160,12 @@ class Failures(unittest.TestCase):
         self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged", 'layer "'])
 
     def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
-        solver = small_run.solver(self.folder, "s", iterations=1000000)
+        solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
         nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1")
         nodes[0].wait_for(r"^clock 20/")
         nodes[2].kill()
         for node in nodes[:2]:
-            self.assertEqual(node.wait(10), 3, node)
+            self.assertEqual(node.wait(), 3, node)
             self.assertRegex("\n".join(node.errors), r"worker [012] \(127.0.0.1:\d+\)")
         self.assertRegex(nodes[0].output, r"snapshot .*s_iter_\d+\.caffemodel")
         written = list(self.folder.glob("s_iter_*"))
@@ -174,33 +173,33 @@ class Failures(unittest.TestCase):
         self.assertTrue(cluster.weights(written[0]))
 
     def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
-        solver = small_run.solver(self.folder, "s", iterations=1000000, hidden=8192)
+        solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS, hidden=8192)
         first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps", "--log-level", "debug"])
         first.wait_for(r"^clock 3/")
         second.kill()
         first.wait_for("link lost")
         first.signal(signal.SIGTERM)
-        self.assertEqual(first.wait(20), 3, first)
+        self.assertEqual(first.wait(), 3, first)
         self.assertEqual(len(list(self.folder.glob("s_iter_*.caffemodel"))), 1, first)
 
     def test_a_frozen_node_is_noticed_by_its_silence(self):
-        solver = small_run.solver(self.folder, "s", iterations=1000000)
+        solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
         first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
         first.wait_for(r"^clock 20/")
         second.signal(signal.SIGSTOP)
-        self.assertEqual(first.wait(20), 3, first)
+        self.assertEqual(first.wait(), 3, first)
         self.assertIn("no word from worker 1", first.output)
         second.kill()
 
     def test_ctrl_c_anywhere_ends_all_nodes_in_order_with_a_snapshot(self):
         for victim in (0, 1):
             with self.subTest(worker=victim):
-                solver = small_run.solver(self.folder, f"s{victim}", iterations=1000000)
+                solver = small_run.solver(self.folder, f"s{victim}", iterations=cluster.ENDLESS)
                 nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
                 nodes[0].wait_for(r"^clock 20/")
                 nodes[victim].signal(signal.SIGINT)
-                self.assertEqual(nodes[victim].wait(15), 130, nodes[victim])
-                self.assertEqual(nodes[1 - victim].wait(15), 0, nodes[1 - victim])
+                self.assertEqual(nodes[victim].wait(), 130, nodes[victim])
+                self.assertEqual(nodes[1 - victim].wait(), 0, nodes[1 - victim])
                 self.assertEqual(len(list(self.folder.glob(f"s{victim}_iter_*.solverstate"))), 1)
 
 

@@ -9,6 +9,7 @@
         wire.carry()         # again
         wire.pace(2e6)       # bytes/s each way from now on
         wire.flip()          # one bit of the next block
+        wire.flap(2e5, 0.3)  # every 200 kB it carries nothing for 0.3 s
         wire.cut()           # resets all connections; new ones are refused
 """
 import contextlib
@@ -32,6 +33,8 @@ class FaultyWire:
         self._held = [False, False]
         self._flips = 0
         self._rate = None
+        self._flap = None      # bytes from one pause to the next, seconds
+        self.flaps = 0         # pauses that are over
         self._open = True
         self._sockets = []
         self.carried = [0, 0]  # bytes
@@ -60,9 +63,20 @@ class FaultyWire:
         with self._changed:
             self._rate = bytes_per_s
 
+    def flap(self, every_bytes, seconds):
+        with self._changed:
+            self._flap = (every_bytes, seconds)
+
     def flip(self):
         with self._changed:
             self._flips += 1
+
+    def _pause(self, seconds):
+        self.hold()
+        time.sleep(seconds)  # the fault itself
+        self.carry()
+        with self._changed:
+            self.flaps += 1
 
     def cut(self):
         with self._changed:
@@ -112,6 +126,9 @@ class FaultyWire:
                         self._flips -= 1
                         block = bytes([*block[:-1], block[-1] ^ 1])
                     self.carried[direction] += len(block)
+                    pauses = self._flap and direction == TO_FIRST and sum(self.carried) > (self.flaps + 1) * self._flap[0]
+                if pauses:
+                    self._pause(self._flap[1])
                 sink.sendall(block)
                 if rate:
                     time.sleep(len(block) / rate)  # the wire's speed, not a wait for something

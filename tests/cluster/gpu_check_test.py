@@ -11,6 +11,9 @@ STEPS = ["libraries", "device-query", "layers", "oracle layers", "oracle solvers
          "lenet poseidon tf32", "lenet layers", "cifar10_quick poseidon tf32", "cifar10_quick layers"]
 
 
+LONG_ENOUGH = ("--minutes", 90)  # ten times the limits that a GPU needs
+
+
 class GpuCheck(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster()
@@ -33,7 +36,7 @@ class GpuCheck(unittest.TestCase):
                 self.assertRegex(found, r"(RPATH|RUNPATH).*\[\$ORIGIN/\.\./lib\]")
         # Of the programs' libraries none comes from outside.
         subprocess.run([sys.executable, "-B", cluster.ROOT / "tools/bundle", "--check", bundle], check=True)
-        code, output, report = self.check(bundle / "tools/gpu-check", "--simulated", "--no-torch", "--oracle",
+        code, output, report = self.check(bundle / "tools/gpu-check", *LONG_ENOUGH, "--simulated", "--no-torch", "--oracle",
                                           cluster.ROOT.parent / "shared/oracle", POSEIDON_BIN="")
         self.assertEqual(code, 0, output)
         self.assertEqual([s["step"] for s in report["steps"]], STEPS)
@@ -45,7 +48,7 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue(all(rate > 0 for rate in rates), rates)
 
     def test_settings_are_measured_as_asked_for_and_others_refused(self):
-        tool, common = cluster.ROOT / "tools/gpu-check", ("--simulated", "--no-torch", "--bin", cluster.BIN)
+        tool, common = cluster.ROOT / "tools/gpu-check", ("--simulated", "--no-torch", "--bin", cluster.BIN, *LONG_ENOUGH)
         code, output, report = self.check(tool, *common, "--only", "fast", "--nets", "lenet", "--settings",
                                           "tf32 autotune,bf16 nchw")
         self.assertEqual(code, 0, output)
@@ -72,7 +75,7 @@ class GpuCheck(unittest.TestCase):
         broken = programs / "test_gpu_plugin"
         broken.write_text("#!/bin/sh\necho 'TEST CASE:  gpu: a layer'\nexit 1\n")
         broken.chmod(0o755)
-        code, output, report = self.check(cluster.ROOT / "tools/gpu-check", "--simulated", "--no-torch", "--bin", programs)
+        code, output, report = self.check(cluster.ROOT / "tools/gpu-check", "--simulated", "--no-torch", "--bin", programs, *LONG_ENOUGH)
         results = {s["step"]: s for s in report["steps"]}
         self.assertEqual(code, 1, output)
         self.assertEqual(results["layers"]["result"], "failed")

@@ -257,7 +257,7 @@ class Gpu(unittest.TestCase):
 
     @with_simulated_machine
     def test_a_lost_gpu_ends_its_node_with_the_reason_and_the_others_with_a_snapshot(self):
-        path = small_run.solver(self.cluster.folder, "lost", iterations=100000)
+        path = small_run.solver(self.cluster.folder, "lost", iterations=cluster.ENDLESS)
         alone = self.cluster.node("--solver", path, *gpu("5"))
         self.assertEqual(alone.wait(), 1, alone.output)
         self.assertRegex(alone.output, r"simulated GPU 5: .*illegal memory access")
@@ -312,7 +312,7 @@ class Gpu(unittest.TestCase):
 
     @with_simulated_machine
     def test_a_node_that_loses_its_peer_writes_what_its_gpu_has(self):
-        path = small_run.solver(self.cluster.folder, "left", iterations=100000)
+        path = small_run.solver(self.cluster.folder, "left", iterations=cluster.ENDLESS)
         first = self.cluster.node("--solver", path, *gpu(), "--listen", "127.0.0.1:0", "--nodes", 2, "--routes", "sfb")
         other = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], *gpu("5"))
         self.assertEqual(other.wait(), 1, other.output)

@@ -155,7 +155,7 @@ class Runs(unittest.TestCase):
                                   *node, "--devices", "cpu:1", "--data-root", self.folder)  # so that all name the folder
 
     def endless(self):
-        return small_run.solver(self.folder, "s", iterations=10000000)
+        return small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
 
     def nodes(self, what):
         """Pids of the poseidon-node processes (not of their sh) whose command line has `what`."""
@@ -309,10 +309,9 @@ class Runs(unittest.TestCase):
         solver = small_run.solver(self.folder, "s", iterations=3)
         for words in ("--log-level", "quiet"), ("--quiet",):
             with self.subTest(words):
-                with cluster.socket_that_refuses() as address:  # a port that was free a moment ago
-                    port = address.split(":")[1]
-                run = self.launch(f"127.0.0.1:{port}\nbeta\n", "--solver", solver, *words)
-                self.assertEqual(run.wait(), 0, run.output)
+                with cluster.reserved_address() as address:
+                    run = self.launch(f"{address}\nbeta\n", "--solver", solver, *words)
+                    self.assertEqual(run.wait(), 0, run.output)
                 self.assertEqual(len(run.lines), 1, run.output)
                 self.assertRegex(run.lines[0], r"^127\.0\.0\.1: snapshot ")
 

@@ -44,9 +44,8 @@ class Starts(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def free_port(self):
-        with cluster.socket_that_refuses() as address:
-            return address.split(":")[1]
+    def reserved_port(self):
+        return self.enterContext(cluster.reserved_address()).split(":")[1]
 
 
 class Slurm(Starts):
@@ -55,7 +54,7 @@ class Slurm(Starts):
         self.program("scontrol", "#!/bin/sh\necho \"$*\" > \"${0%/*}/asked\"\necho 127.0.0.1\nseq -f n%g 20000\n")
         self.cluster.env.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_ID="7",
                                 SLURM_NTASKS=str(tasks), POSEIDON_PROGRAM=str(cluster.BIN / "poseidon-node"),
-                                POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PORT=self.free_port())
+                                POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PORT=self.reserved_port())
         return self.cluster.start(LAUNCH / "slurm.sbatch", *node, cwd=self.folder)
 
     def test_the_first_task_listens_and_the_others_join(self):
@@ -67,7 +66,7 @@ class Slurm(Starts):
         self.assertEqual(list(self.folder.glob(".poseidon-token*")), [])
 
     def test_the_token_is_this_users_alone(self):
-        job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=10000000))
+        job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
         job.wait_for("^clock 2/")
         token, = self.folder.glob(".poseidon-token*")
         self.assertEqual(token.stat().st_mode & 0o777, 0o600)
@@ -79,7 +78,7 @@ class Slurm(Starts):
         self.assertNotIn("listening", job.output)
 
     def test_the_signal_before_the_time_is_over_leaves_one_snapshot(self):
-        job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=10000000))
+        job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
         job.wait_for("^clock 5/")
         srun, = (pid for pid in cluster.processes_of(self.folder / "bin/srun"))
         os.kill(srun, signal.SIGTERM)  # Slurm signals all tasks: #SBATCH --signal without B:
@@ -166,7 +165,7 @@ class Kubernetes(Starts):
         solver = small_run.solver(self.folder, "s", iterations=iterations, prefix=self.folder / "snapshots/run")
         solver.write_text(re.sub(r"(max_iter: \d+)", r"\n\1\n", solver.read_text()))
         self.cluster.env.update(
-            POSEIDON_NODES="2", POSEIDON_HEAD=f"127.0.0.1:{self.free_port()}", POSEIDON_SOLVER=str(solver),
+            POSEIDON_NODES="2", POSEIDON_HEAD=f"127.0.0.1:{self.reserved_port()}", POSEIDON_SOLVER=str(solver),
             POSEIDON_SNAPSHOTS=str(self.folder / "snapshots"), POSEIDON_TOKEN_FILE=str(self.cluster.token_file()),
             POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PROGRAM=str(cluster.BIN / "poseidon-node"))
         self.solver = solver
@@ -180,13 +179,14 @@ class Kubernetes(Starts):
         first, other = self.pods(4)
         first.wait_for("^the run has ended")
         self.assertTrue((self.folder / "snapshots/run_iter_4.caffemodel").exists())
+        other.wait_for("^worker 1 of 2")
         other.wait_for("^joining", since=1 + max(i for i, line in enumerate(other.lines) if line.startswith("worker 1 of 2")))
         for pod in (first, other):
             pod.signal(signal.SIGTERM)
             self.assertEqual(pod.wait(), 143, pod.output)
 
     def test_a_pod_that_is_moved_costs_nothing_but_time(self):
-        first, other = self.pods(10000000)
+        first, other = self.pods(cluster.ENDLESS)
         first.wait_for("^clock 5/")
         other.signal(signal.SIGTERM)  # as when its machine is drained
         self.assertEqual(other.wait(), 143, other.output)

@@ -1,4 +1,5 @@
 # tests/cluster/page_test.py - what a node serves while it trains: figures that are true, of every node, and nothing else.
+import contextlib
 import json
 import re
 import shutil
@@ -19,7 +20,7 @@ def fetch(page, path, as_json=True):
 
 
 class Page(small_run.Trained):
-    def two_nodes(self, *options, iterations=100000, joiner=(), **of_solver):
+    def two_nodes(self, *options, iterations=cluster.ENDLESS, joiner=(), **of_solver):
         path = small_run.solver(self.cluster.folder, "page", iterations=iterations, lr=0.0001, **of_solver)
         first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
                                   "--web", "127.0.0.1:0", *options)
@@ -28,8 +29,22 @@ class Page(small_run.Trained):
         second = self.cluster.node("--join", address, "--devices", "cpu:1", *joiner)
         return first, second
 
-    def until(self, condition, what, seconds=60):
-        cluster.wait_until(condition, what, seconds)
+    def until(self, condition, what):
+        cluster.wait_until(condition, what)
+
+    def last_tick(self, first, second, enough, events=None):
+        """Ends the run when `enough` holds of a tick. The last events are those of a run that has ended: nothing moves any more."""
+        last, told, ended = None, False, False
+        for kind, data in events or Events(self.page):
+            if kind == "tick" and len(data["members"]) == 2:
+                last = data
+                if not told and enough(data):
+                    told = True
+                    first.signal(signal.SIGINT)
+            ended = ended or (kind == "history" and any("ended" in line[2] for line in data["lines"]))
+        self.assertTrue(told and ended, last)
+        self.assertEqual((first.wait(), second.wait()), (130, 0), first.output)
+        return last
 
     def tick(self):
         return next(data for kind, data in Events(self.page) if kind == "tick")
@@ -40,19 +55,12 @@ class Page(small_run.Trained):
     def test_bytes_on_the_page_are_those_of_the_sockets_and_actors_those_that_run(self):
         """Rows 1, 2 and 7 of what the page is held to: every actor, bytes within 1 %, members."""
         measured = self.cluster.folder / "measured.json"
-        first, second = self.two_nodes("--graph", measured, "--routes", "ps", iterations=1500, hidden=512, batch=8)
-        # The last events that come are those of a run that has ended: nothing moves any more.
-        last, ended = None, False
-        for kind, data in Events(self.page):
-            if kind == "tick" and len(data["members"]) == 2:
-                last = data
-            ended = ended or (kind == "history" and any("ended" in line[2] for line in data["lines"]))
-        self.assertTrue(ended)
-        self.assertEqual(self.cluster.wait_all(), [0, 0], first.output)
+        first, second = self.two_nodes("--graph", measured, "--routes", "ps", hidden=512, batch=8)
+        last = self.last_tick(first, second, lambda tick: all(m.get("clock", 0) >= 700 for m in tick["members"]))
         for member in last["members"]:
             self.assertGreater(member["bytes_out"], 4e6, member)
             self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
-            self.assertGreaterEqual(member["clock"], 700)  # the other node reports now and then, not at its end
+            self.assertGreaterEqual(member["clock"], 700)
         self.assertLess(abs(last["members"][1]["offset_us"]), 100 + last["members"][1]["uncertain_us"],
                         "two processes of one machine have one clock")
 
@@ -94,8 +102,7 @@ class Page(small_run.Trained):
     def test_after_a_change_of_routes_the_page_shows_what_runs_now(self):
         measured, routes = self.cluster.folder / "measured.json", self.cluster.folder / "routes"
         routes.write_text("@20 ip1 sfb\n@300 ip1 ps\n")
-        first, second = self.two_nodes("--routes", routes, "--graph", measured, iterations=1500, hidden=256, batch=8,
-                                       joiner=["--web", "127.0.0.1:0"])
+        first, second = self.two_nodes("--routes", routes, "--graph", measured, hidden=256, batch=8, joiner=["--web", "127.0.0.1:0"])
         self.until(lambda: self.clock_of(1) > 320, "both changes are behind")
         for worker in (0, 1):
             def shown_anew():
@@ -115,11 +122,7 @@ class Page(small_run.Trained):
         self.assertNotIn("changed", self.routes["conv1"]["why"])
         others = fetch(second.wait_for(PAGE)[1], "/api/graph")["routes"]
         self.assertEqual({r["layer"]: r["why"] for r in others}, {name: r["why"] for name, r in self.routes.items()})
-        last = None
-        for kind, data in Events(self.page):
-            if kind == "tick" and len(data["members"]) == 2:
-                last = data
-        self.assertEqual(self.cluster.wait_all(), [0, 0], first.output)
+        last = self.last_tick(first, second, lambda tick: True)
         for member in last["members"]:
             self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
         # What is measured of the whole run has those who were there for a while, too.
@@ -129,7 +132,8 @@ class Page(small_run.Trained):
 
     def status(self, *options):
         address = self.page.removeprefix("http://")
-        return subprocess.run([cluster.BIN / "poseidon-node", "status", "--attach", address, *options], capture_output=True, text=True, timeout=20)
+        return subprocess.run([cluster.BIN / "poseidon-node", "status", "--attach", address, *options], capture_output=True, text=True,
+                              timeout=cluster.DEADLINE_S)
 
     def test_status_says_how_far_the_run_is_and_how_each_node_is(self):
         first, second = self.two_nodes()
@@ -137,10 +141,10 @@ class Page(small_run.Trained):
         said = self.status()
         self.assertEqual((said.returncode, said.stderr), (0, ""))
         lines = said.stdout.splitlines()
-        self.assertRegex(lines[0], r"^small, running: clock \d+ of 100000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
+        self.assertRegex(lines[0], r"^small, running: clock \d+ of 1000000000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
         for worker in (0, 1):
             self.assertRegex(lines[1 + worker], rf"^worker {worker} +127\.0\.0\.1:\d+ +up +clock \d+ +lag \d+ +heard [\d.]+ s ago, sent [\d.]+ MB")
-        self.assertEqual(len(lines), 4, said.stdout)
+        self.assertGreaterEqual(len(lines), 4, said.stdout)  # the verdict has a line, or several on a busy machine
 
     def test_status_where_no_page_is_and_without_the_token_says_what_to_do(self):
         token = self.cluster.folder / "web_token"
@@ -159,11 +163,12 @@ class Page(small_run.Trained):
     def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
         first, second = self.two_nodes("--staleness", "3")
         self.until(lambda: self.clock_of(1) > 3, "both train")
+        events = Events(self.page)
         second.signal(signal.SIGSTOP)
-        # Until its links are given up the page says who is silent, and since when.
+        # Until its links are given up the page says which worker is silent, and since when.
         states = set()
         try:
-            for kind, data in Events(self.page):
+            for kind, data in events:
                 if kind == "tick":
                     states |= {m["state"] for m in data["members"] if m["id"] == 1}
                 if kind == "history" and any("worker 1" in line[2] and line[3] for line in data["lines"]):
@@ -179,22 +184,26 @@ class Page(small_run.Trained):
         first, second = self.two_nodes("--routes", "ps")
         self.until(lambda: self.clock_of(1) > 5, "both train")
         self.until(lambda: "stall" not in self.tick()["doctor"], "nobody waits")
+        events = Events(self.page)
         second.signal(signal.SIGSTOP)
         try:
-            line = r"^stall: worker 0 has stood still for .*: the update of (\w+) of clock (\d+) .*waits for worker 1"
-            first.wait_for(line)
-            data = self.tick()
-            stall = data["doctor"]["stall"]
-            said = re.findall("(?m)" + line, first.output)[-1]  # on a busy machine it may have stood still before
-            self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], stall["layer"], stall["clock"]),
-                             (0, 1, "update", "parameter_server", said[0], int(said[1])))
-            self.assertGreaterEqual(stall["since_ms"], 500)
-            self.assertIn("the update of " + stall["layer"], data["doctor"]["text"][0])
-            self.assertIn("stall: ", json.dumps(fetch(self.page, "/api/history")["lines"]))
-            self.assertRegex(self.status().stdout, rf"(?m)^stall: worker 0 .*the update of {stall['layer']} .*waits for worker 1")
             self.assertEqual(first.wait(), 3)  # it has given that peer up
         finally:
             second.signal(signal.SIGCONT)
+        line = r"stall: worker 0 .*: the update of (\w+) of clock (\d+) .*waits for worker 1"
+        said = re.findall("(?m)^" + line, first.output)
+        self.assertTrue(said, first.output)
+        told, noted = [], []  # by the page, until its last event
+        for kind, data in events:
+            told += [data["doctor"]] if kind == "tick" and data["doctor"].get("stall") else []
+            noted += [text[2] for text in data["lines"]] if kind == "history" else []
+        doctor = told[-1]  # on a busy machine it may have stood still before
+        stall = doctor["stall"]
+        self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], (stall["layer"], str(stall["clock"]))),
+                         (0, 1, "update", "parameter_server", said[-1]))
+        self.assertGreaterEqual(stall["since_ms"], 500)
+        self.assertIn("the update of " + stall["layer"], doctor["text"][0])
+        self.assertTrue(any(re.match(line, text) for text in noted), noted)
         said = re.findall(r"(?m)^stall: worker 0 .* of clock (\d+) ", first.output)
         self.assertEqual(len(said), len(set(said)), first.output)  # once, not at each look
 
@@ -205,9 +214,12 @@ class Page(small_run.Trained):
         for line in fetch(self.page, "/metrics", as_json=False).splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) poseidon_\w+ .*|poseidon_\w+(\{(\w+="([^"\\]|\\.)*",?)*\})? -?[\d.e+-]+)$')
         trace = self.cluster.folder / "trace.json"
-        trace.write_text(fetch(self.page, "/api/trace?iters=50", as_json=False))
+
+        def of_both_nodes():
+            trace.write_text(fetch(self.page, "/api/trace?iters=50", as_json=False))
+            return {e["pid"] for e in cluster.Trace(trace).spans} == {0, 1}
+        self.until(of_both_nodes, "the trace has spans of both nodes")
         spans = cluster.Trace(trace)
-        self.assertEqual({e["pid"] for e in spans.spans}, {0, 1})
         self.assertEqual(spans.partial_overlaps(), [])
         self.assertTrue(spans.find(cat="forward", name="conv1", lane="stream"))
         csv = fetch(self.page, "/api/csv", as_json=False).splitlines()
@@ -225,16 +237,19 @@ class Page(small_run.Trained):
         host, port = re.fullmatch(r"http://(.*):(\d+)", self.page).groups()
 
         def status(head):
-            with socket.create_connection((host, int(port)), timeout=20) as s:
+            with socket.create_connection((host, int(port)), timeout=cluster.DEADLINE_S) as s:
                 s.sendall(head.encode())
                 return int(s.recv(100).split()[1])
         self.assertEqual(status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421)
         self.assertEqual(status("POST /api/graph HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"), 405)
         self.assertEqual(status("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "x" * 9000 + "\r\n\r\n"), 431)
-        many = [socket.create_connection((host, int(port)), timeout=20) for _ in range(64)]
-        self.until(lambda: status(HEALTH) == 503, "a connection too many is told so")
-        for s in many:
-            s.close()
+
+        def one_too_many():  # opened for each look: an idle one is closed after some seconds
+            with contextlib.ExitStack() as many:
+                for _ in range(64):
+                    many.enter_context(socket.create_connection((host, int(port)), timeout=cluster.DEADLINE_S))
+                return status(HEALTH) == 503
+        self.until(one_too_many, "a connection too many is told so")
         self.until(lambda: status(HEALTH) == 200, "the others are answered again")
 
     def test_an_open_page_without_a_token_is_not_served(self):

@@ -6,8 +6,9 @@
         t.wait_for(lambda s: any("iter" in line for line in s.lines), "the live lines")
         print(t.screen.lines)
 
-`Screen` understands the few sequences that the programs may send, and remembers any other one as a fault. Rules as in
-cluster.py: deadlines, no sleeps as synchronisation, nothing is left behind.
+`Screen` understands the few sequences that the programs may send, and remembers any other one as a fault. It keeps every
+drawing, so that `wait_for` finds what was on the screen for a moment however late it looks. Rules as in cluster.py:
+deadlines, no sleeps as synchronisation, nothing is left behind.
 """
 import codecs
 import contextlib
@@ -15,14 +16,22 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
 import termios
 import threading
 import time
+import typing
 
 import cluster
+
+
+class Drawing(typing.NamedTuple):
+    """What a program had drawn when it had written "\\033[J", the end of each drawing."""
+    lines: list
+    columns: int
 
 
 class Screen:
@@ -37,6 +46,7 @@ class Screen:
         self.top = 0             # the first row that is still on the screen
         self.sgr = set()         # parameters of SGR sequences
         self.faults = []         # what is no text and none of the sequences below
+        self.drawings = []       # all of them, in order
         self._rest = ""
 
     @property
@@ -75,6 +85,7 @@ class Screen:
         elif letter == "J" and parameters in ("", "0"):
             self.cells[self.row] = self.cells[self.row][:self.column]
             del self.cells[self.row + 1:], self.continued[self.row + 1:]
+            self.drawings.append(Drawing(self.lines, self.columns))
         elif letter == "m":
             self.sgr.add(parameters)
         else:
@@ -106,7 +117,7 @@ class Screen:
                 self.column, self.wrap_pending = self.columns - 1, True
 
     def resize(self, columns):
-        """As most terminals of today do it: lines are broken anew."""
+        """As most terminals of today do it: lines are broken again."""
         lines, place = [], None
         for i, (row, continued) in enumerate(zip(self.cells, self.continued)):
             if continued:
@@ -135,6 +146,7 @@ class Terminal:
         self.screen = Screen(columns, rows)
         self.frames = []   # what is on the screen after each piece that came
         self.raw = ""
+        self._looked_at = 0  # drawings
         self.env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         for name in ("NO_COLOR", "CLICOLOR"):
             if name not in (env or {}):
@@ -200,24 +212,41 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, columns):
+        """Right after a drawing, with the next one a fifth of a second away. False where something for the old size was on
+        its way all the same: a terminal shows that broken, whatever the program does."""
         with self._changed:
+            drawn = len(self.screen.drawings)
+            self._changed.wait_for(lambda: len(self.screen.drawings) > drawn, cluster.DEADLINE_S)
             self.screen.resize(columns)
             self._set_size(columns, self.screen.rows)
+            return self.raw.endswith("\033[J") and not select.select([self.master], [], [], 0)[0]
 
-    def wait_for(self, condition, what, seconds=60):
-        """Until `condition` holds of the screen."""
+    def wait_for(self, condition, what, seconds=cluster.PATIENCE_S):
+        """The lines of the first drawing since the last call, or else of the screen as it is, of which `condition` holds."""
+        cluster.pause()
         deadline = time.monotonic() + seconds * cluster.SLACK
-        with self._changed:
-            while not condition(self.screen):
+        while True:
+            with self._changed:
+                while self._looked_at < len(self.screen.drawings):
+                    drawing = self.screen.drawings[self._looked_at]
+                    self._looked_at += 1
+                    if condition(drawing):
+                        return drawing.lines
+                if condition(self.screen):
+                    return self.screen.lines
                 left = deadline - time.monotonic()
-                if left <= 0 or (self.process.poll() is not None and not self._changed.wait(2)):
+                if left <= 0 or not self._reader.is_alive():
                     raise AssertionError(f"never seen: {what}; the screen is\n" + "\n".join("  | " + line for line in self.screen.lines[-30:]))
                 self._changed.wait(min(left, 0.5))
-            return self.screen.lines
+            if self.process.poll() is not None:
+                self._read_to_the_end()
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=cluster.PATIENCE_S):
         """The exit code, after all that was written has been read."""
         code = self.process.wait(seconds * cluster.SLACK)
-        self._close_slave()
-        self._reader.join(10)
+        self._read_to_the_end()
         return code
+
+    def _read_to_the_end(self):
+        self._close_slave()
+        self._reader.join(cluster.DEADLINE_S)

@@ -1,7 +1,6 @@
 # tests/cluster/replay_test.py - --devices replay: kernels sleep, everything else is real: actors, links, shards, bytes.
 import math
 import re
-import signal
 import unittest
 
 import cluster
@@ -72,10 +71,10 @@ class Replay(unittest.TestCase):
             self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
 
     def waits_of_first_layer(self, *options):
-        """By clock: how long after all parameters of the clock before were in the first layer began, in microseconds."""
+        """By clock: how long the first layer began after all parameters of the clock before had arrived, in microseconds."""
         trace_file = self.c.folder / "trace.json"
         replay = ["--devices", f"replay:{self.profile}"]
-        first, second = self.start([*replay, "--routes", "ps", "--byte-scale", 0.1, "--link-mbit", 8, *options], replay, trace_file)
+        first, second = self.start([*replay, "--routes", "ps", "--byte-scale", 0.1, "--link-mbit", 2, *options], replay, trace_file)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         trace = cluster.Trace(trace_file)
         waits = []
@@ -85,19 +84,22 @@ class Replay(unittest.TestCase):
         return waits
 
     def test_the_first_layer_begins_before_the_last_parameters_come_unless_there_is_a_barrier(self):
-        self.assertTrue(all(wait < 0 for wait in self.waits_of_first_layer()))
-        self.assertTrue(all(wait >= 0 for wait in self.waits_of_first_layer("--fifo")))
+        early, late = self.waits_of_first_layer(), self.waits_of_first_layer("--fifo")
+        # The first layer has hundreds of milliseconds; a busy machine may miss them once.
+        self.assertGreaterEqual(sum(wait < 0 for wait in early), len(early) - 1, early)
+        self.assertTrue(all(wait >= 0 for wait in late), late)
 
     def test_a_slow_device_is_named(self):
         slow = self.c.folder / "slow.profile"
-        slow.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {4 * int(m[1])}", PROFILE))
-        self.solver.write_text(self.solver.read_text().replace(f"max_iter: {ITERATIONS}", "max_iter: 1000000"))
+        slow.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {20 * int(m[1])}", PROFILE))
+        self.profile.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {5 * int(m[1])}", PROFILE))  # late wake-ups weigh little
+        self.solver.write_text(self.solver.read_text().replace(f"max_iter: {ITERATIONS}", f"max_iter: {cluster.ENDLESS}"))
         first, second = self.start(["--devices", f"replay:{self.profile}", "--web", "127.0.0.1:0"], ["--devices", f"replay:{slow}"])
         said = first.wait_for(r"^straggler: worker (\d) is slow: its kernels take ([\d.]+) ms a clock, the median of all workers is ([\d.]+) ms")
         self.assertEqual(said[1], "1")
         self.assertGreater(float(said[2]), 1.5 * float(said[3]))
-        first.signal(signal.SIGINT)
-        self.assertEqual((first.wait(), second.wait()), (130, 0), first.output)
+        first.stop()
+        self.assertEqual(second.wait(), 0, second.output)
 
     def test_factors_are_as_many_bytes_as_scaled_and_their_gradients_take_the_time_of_the_product(self):
         scale, batch = 0.1, 8

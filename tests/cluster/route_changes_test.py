@@ -84,7 +84,7 @@ class RouteChanges(small_run.Trained):
     def test_a_run_that_is_stopped_around_a_change_ends_whole(self):
         for at in (1, 4, 5):
             with self.subTest(clock=at):
-                path = small_run.solver(self.cluster.folder, f"stopped{at}", iterations=100000)
+                path = small_run.solver(self.cluster.folder, f"stopped{at}", iterations=cluster.ENDLESS)
                 routes = self.cluster.folder / "many"
                 routes.write_text("".join(f"@{clock} ip1 {'sfb' if clock % 2 else 'ps'}\n" for clock in range(1, 200)))
                 first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1",
@@ -111,7 +111,7 @@ class RouteChanges(small_run.Trained):
     def test_routes_move_back_when_a_slow_wire_becomes_fast_although_training_leaves_it_idle(self):
         folder = self.cluster.folder
         (folder / "net").write_text(PERCEPTRON)
-        (folder / "solver").write_text(f'net: "{folder}/net" base_lr: 0.001 lr_policy: "fixed" max_iter: 1000000 display: 1 '
+        (folder / "solver").write_text(f'net: "{folder}/net" base_lr: 0.001 lr_policy: "fixed" max_iter: {cluster.ENDLESS} display: 1 '
                                        f'snapshot_prefix: "{folder}/none" snapshot_after_train: false\n')
         subprocess.run([cluster.BIN / "poseidon-node", "time", "--model", folder / "net", "--synthetic", "--images-s", "2000",
                         "--profile-out", folder / "profile"], check=True, stdout=subprocess.DEVNULL)
@@ -127,9 +127,8 @@ class RouteChanges(small_run.Trained):
                            r"fc1 to parameter_server, fc2 to parameter_server is to save \d+ %")
             for node in (first, second):
                 node.wait_for(r"^routes: changed")
-            first.signal(signal.SIGINT)
-            self.assertEqual([first.wait() in (0, 130), second.wait() in (0, 130)], [True, True], first.output + second.output)
-            print(*[l for l in first.lines+first.errors if "DBG" in l or "routes" in l], sep="\n")
+            first.stop()
+            self.assertEqual(second.wait(), 0, second.output)
 
     def test_a_change_that_cannot_be_is_refused_before_anybody_joins(self):
         routes = self.cluster.folder / "routes"

@@ -121,7 +121,7 @@ class Trained(unittest.TestCase):
 
     def assert_survivors_keep_what_was_trained(self, routes, reached, **of_solver):
         """Three nodes, one of which is killed when the first one has said `reached`."""
-        path = solver(self.cluster.folder, "lost", iterations=100000, **of_solver)
+        path = solver(self.cluster.folder, "lost", iterations=cluster.ENDLESS, **of_solver)
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",
                                   "--routes", routes)
         address = first.wait_for(cluster.LISTENING)[1]

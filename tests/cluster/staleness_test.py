@@ -107,7 +107,7 @@ class Staleness(unittest.TestCase):
         self.assertEqual(accuracy(before, 8).split(", ")[0], accuracy(self.last[0], 8).split(", ")[0])
 
     def test_a_run_that_is_stopped_ends_at_one_clock_for_all(self):
-        path = small_run.solver(self.cluster.folder, "stopped", iterations=1000000, more="snapshot: 0", **CALM)
+        path = small_run.solver(self.cluster.folder, "stopped", iterations=cluster.ENDLESS, more="snapshot: 0", **CALM)
         nodes = self.cluster.first_and_others(path, 3, "--devices", "cpu:1", first=["--staleness", 3, "--routes", "ps"])
         nodes[0].wait_for(r"^clock 20/")
         nodes[1].signal(15)
@@ -119,7 +119,7 @@ class Staleness(unittest.TestCase):
     def test_nodes_that_fail_with_passes_under_way_say_so_and_end(self):
         # Diverging ends every node while its stream has kernels to run, of data that must still be there.
         for nodes in (2, 3):
-            path = small_run.solver(self.cluster.folder, f"wild{nodes}", iterations=1000000, lr=10000, batch=64, hidden=512)
+            path = small_run.solver(self.cluster.folder, f"wild{nodes}", iterations=cluster.ENDLESS, lr=10000, batch=64, hidden=512)
             run = self.cluster.first_and_others(path, nodes, "--devices", "cpu:1", "--link-mbit", 200,
                                                 first=["--staleness", 3, "--routes", "ps"])
             for code, node in zip([n.wait() for n in run], run):
@@ -154,7 +154,7 @@ class Staleness(unittest.TestCase):
                           'weight_decay: 0.0005 max_iter: 300 display: 100 random_seed: 5 test_iter: 20 test_interval: 300 '
                           f'snapshot_after_train: false poseidon {{ staleness: 2 }}')
         nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps"])
-        self.assertEqual([n.wait(200) for n in nodes], [0, 0], nodes[0].output)
+        self.assertEqual([n.wait(600) for n in nodes], [0, 0], nodes[0].output)
         accuracy = {int(c): float(a) for c, a in re.findall(r"test clock (\d+): accuracy ([\d.]+)", nodes[0].output)}
         self.assertGreater(accuracy[300], 0.7, nodes[0].output)  # of ten classes; without staleness some 0.79
 

@@ -2,8 +2,8 @@
 # log of the node that serves it, and `poseidon-node status` say the same.
 import random
 import re
-import signal
 import subprocess
+import time
 
 import cluster
 import faulty_wire
@@ -18,25 +18,27 @@ class Stalls(small_run.Trained):
     def ticks(self):
         return (data for kind, data in Events(self.page) if kind == "tick")
 
-    def stall(self, found, what, seconds=30):
+    def stall(self, found, what):
         """The first verdict for which found(stall) holds, or None as stall."""
-        for number, tick in enumerate(self.ticks()):
+        deadline, tick = time.monotonic() + cluster.DEADLINE_S, None
+        for tick in self.ticks():
             verdict = tick["doctor"].get("stall")
             if found(verdict):
                 return verdict, tick["doctor"]["text"]
-            if number > 5 * seconds * cluster.SLACK:
+            if time.monotonic() > deadline:
                 break
-        self.fail(f"not seen: {what}; last {tick['doctor']}")
+        self.fail(f"not seen: {what}; last {tick}")
 
     def status(self):
         return subprocess.run([cluster.BIN / "poseidon-node", "status", "--attach", self.page.removeprefix("http://")],
-                              capture_output=True, text=True, timeout=30, check=True).stdout
+                              capture_output=True, text=True, timeout=cluster.DEADLINE_S, check=True).stdout
 
     def trains(self, clocks):
-        """Until both have computed so many clocks, and nobody stands still any more."""
+        """Until both have computed more than `clocks`, and neither stands still any more."""
         for tick in self.ticks():
             if len(tick["members"]) == 2 and all(m.get("clock", 0) > clocks for m in tick["members"]) and "stall" not in tick["doctor"]:
                 return
+        self.fail(f"the run ended before clock {clocks}")
 
     def first(self, solver, *options):
         node = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
@@ -58,7 +60,7 @@ class Stalls(small_run.Trained):
 
     def test_a_slow_disk_is_named_with_its_node_and_data_layer(self):
         folders = self.image_folders()
-        solver = small_run.solver(self.cluster.folder, "disk", iterations=10**6, lr=0.0001, batch=4)
+        solver = small_run.solver(self.cluster.folder, "disk", iterations=cluster.ENDLESS, lr=0.0001, batch=4)
         net = self.cluster.folder / "disk.net.prototxt"
         net.write_text(re.sub(r'type: "Data"(.*)\n  data_param .*', r'type: "ImageData"\1'
                               '\n  image_data_param { source: "list.txt" batch_size: 4 is_color: false } }', net.read_text()))
@@ -76,13 +78,13 @@ class Stalls(small_run.Trained):
         finally:
             disk.go_on()
         self.stall(lambda v: v is None, "that the disk answers again")
-        self.assertIn("nobody stands still", self.status())
+        cluster.wait_until(lambda: "stall: " not in self.status(), "the status has no stall any more")
         # Who waited for worker 1's gradients meanwhile was not blamed on the link or on worker 1's network.
         blamed = re.findall(r"(?m)^stall: (worker \d) .*data layer", first.output)
         self.assertEqual(set(blamed), {"worker 1"})
 
     def test_a_slow_link_is_named_with_layer_peer_and_what_waits_in_it(self):
-        solver = small_run.solver(self.cluster.folder, "link", iterations=10**6, lr=0.0001, batch=8, hidden=1500)
+        solver = small_run.solver(self.cluster.folder, "link", iterations=cluster.ENDLESS, lr=0.0001, batch=8, hidden=1500)
         first, address = self.first(solver)
         wire = faulty_wire.FaultyWire(address)
         self.addCleanup(wire.cut)
@@ -104,9 +106,8 @@ class Stalls(small_run.Trained):
         self.stall(lambda v: v is None, "that the link is fast again")
         self.assertIsNone(first.process.poll(), first.output)
 
-    def test_a_killed_worker_is_shown_as_lost_before_links_would_give_up_a_silent_one(self):
-        silence_limit_ms = 2000  # of a link, after which a peer is given up; a killed one closes its sockets
-        first, address = self.first(small_run.solver(self.cluster.folder, "killed", iterations=10**6, lr=0.0001))
+    def test_a_killed_worker_is_shown_as_lost_because_its_socket_is_closed_not_because_it_is_silent(self):
+        first, address = self.first(small_run.solver(self.cluster.folder, "killed", iterations=cluster.ENDLESS, lr=0.0001))
         second = self.cluster.node("--join", address, "--devices", "cpu:1")
         self.trains(20)
         ticks = self.ticks()
@@ -118,9 +119,8 @@ class Stalls(small_run.Trained):
                 break
         else:
             self.fail(f"the page never said that worker 1 is lost: {tick['members']}")
-        # How old the last word of it is, by the page's own clock: a word comes five times a second while somebody looks.
-        self.assertLess(member["age_ms"], silence_limit_ms)
         self.assertIn("worker 1", member["why"])
+        self.assertNotIn("no word", member["why"])
         self.assertEqual(first.wait(), 3)
 
     def test_a_slow_worker_lags_by_no_more_than_it_may(self):
@@ -131,7 +131,7 @@ class Stalls(small_run.Trained):
             (self.cluster.folder / f"{name}.profile").write_text(
                 'net: "small" measured: "made up" batch: 16 gflop_s: 10\n'
                 + "".join(f'layer {{ name: "{n}" forward_ms: {ms} backward_ms: {ms} }}\n' for n in layers))
-        solver = small_run.solver(self.cluster.folder, "lag", iterations=10**6)
+        solver = small_run.solver(self.cluster.folder, "lag", iterations=cluster.ENDLESS)
         node = self.cluster.node("--solver", solver, "--devices", f"replay:{profile}", "--listen", "127.0.0.1:0", "--nodes", 2,
                                  "--web", "127.0.0.1:0", "--routes", "ps", "--staleness", staleness)
         self.page = node.wait_for(PAGE)[1]
@@ -144,9 +144,9 @@ class Stalls(small_run.Trained):
             if len([1 for _, lag in lags if lag > 0]) >= 5:
                 break
         self.assertLessEqual(max(lag for _, lag in lags), staleness + 1, lags)
-        self.assertEqual(max(lag for lag, _ in lags), 0, lags)
-        self.assertRegex(self.status(), r"(?m)^worker 1 .* lag [1-4] ")
-        node.signal(signal.SIGINT)
+        self.assertEqual([ours for ours, theirs in lags if theirs > 0 and ours > 0], [], lags)
+        cluster.wait_until(lambda: re.search(r"(?m)^worker 1 .* lag [1-4] ", self.status()), "the status says its lag")
+        node.stop()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-# tests/cluster/timeline_test.py - the timeline and its figures are true: a delay that is known is seen where it is, and what
-# is said to be hidden is what anybody can reckon from the exported trace.
+# tests/cluster/timeline_test.py - the timeline and its figures are true: a known delay is seen where it is, and the part of the
+# communication that is said to be hidden is the part that can be computed from the exported trace.
 import json
 import re
-import signal
 import statistics
 
 import browser
@@ -21,7 +20,8 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top:
 """
 TIMES = {"ip1": (2, 3), "ip2": (3, 4), "ip3": (4, 5)}
 DELAY_MS = 20
-CLOCKS = 40
+LATE_MS = DELAY_MS / 4  # a busy machine wakes sleepers late, those of one node later than those of the other
+CLOCKS = 20
 
 
 def union(spans, begin, end):
@@ -42,7 +42,7 @@ class Timeline(small_run.Trained):
                         + "".join(f'layer {{ name: "{n}" forward_ms: {f} backward_ms: {b} }}\n' for n, (f, b) in times.items()))
         return f"replay:{path}"
 
-    def solver(self, classes=10, iterations=10**6, display=1):
+    def solver(self, classes=10, iterations=cluster.ENDLESS, display=1):
         (self.cluster.folder / "three.prototxt").write_text(NET.format(classes=classes))
         path = self.cluster.folder / "three.solver"
         path.write_text(f'net: "{self.cluster.folder}/three.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: {iterations} '
@@ -66,16 +66,16 @@ class Timeline(small_run.Trained):
         def as_delayed():
             """By the spans of both nodes, on one clock: the page's export. Medians: a busy machine wakes sleepers late."""
             path = self.cluster.folder / "trace.json"
-            path.write_text(text_of(self.page + f"/api/trace?iters={CLOCKS}"))
+            path.write_text(text_of(self.page + f"/api/trace?iters={2 * CLOCKS}"))
             self.trace = cluster.Trace(path)
             took = {}
             for span in self.trace.find(lane=r"^stream compute"):
                 took.setdefault((span["pid"], span["name"], span["cat"]), []).append(span["dur"] / 1e3)
-            if any(len(took.get((worker, *kernel), [])) < CLOCKS / 2 for worker in (0, 1) for kernel in kernels):
+            if any(len(took.get((worker, *kernel), [])) < CLOCKS for worker in (0, 1) for kernel in kernels):
                 return False
             self.differ = {kernel: statistics.median(took[(1, *kernel)]) - statistics.median(took[(0, *kernel)]) for kernel in kernels}
-            return all(abs(self.differ[kernel] - expected[kernel]) < 1 for kernel in kernels)
-        cluster.wait_until(as_delayed, f"the differences are {expected}", 60)
+            return all(abs(self.differ[kernel] - expected[kernel]) < LATE_MS for kernel in kernels)
+        cluster.wait_until(as_delayed, f"the differences are {expected}")
 
         b = browser.Browser()
         self.addCleanup(b.close)
@@ -105,7 +105,7 @@ class Timeline(small_run.Trained):
                         "lane.name[i] === 'ip2' && lane.phase[i] === 'backward' ? [(lane.end[i] - t) / 1e3] : []); })()")
         for found in read:
             self.assertLess(min(abs(float(found[1]) - e) for e in exact), 0.06)
-        first.signal(signal.SIGINT)
+        first.stop()
 
     # -- overlap
 
@@ -137,12 +137,13 @@ class Timeline(small_run.Trained):
         return self.under_way(trace, worker, begin, end)[0], stood_still
 
     def recorded(self, *options):
-        """The trace of a run that is over, beside it that of worker 1. The top layer's 4.8 MB need more than the backward pass below it."""
+        """The trace of a run that has ended, beside it that of worker 1. The top layer's 4.8 MB need more than the backward pass below
+        it, and both so long that late wake-ups on a busy machine weigh little."""
         path = self.cluster.folder / f"trace{self.runs}.json"
         self.runs += 1
-        replay = self.profile("even", TIMES)
-        first, second = self.two_nodes(self.solver(classes=30000, iterations=CLOCKS, display=10), [replay, replay], "--routes", "ps",
-                                       "--link-mbit", 1000, "--trace", path, *options, joiner=["--link-mbit", 1000, "--trace", f"{path}.1"])
+        replay = self.profile("even", {name: (4 * forward, 4 * backward) for name, (forward, backward) in TIMES.items()})
+        first, second = self.two_nodes(self.solver(classes=30000, iterations=CLOCKS, display=5), [replay, replay], "--routes", "ps",
+                                       "--link-mbit", 250, "--trace", path, *options, joiner=["--link-mbit", 250, "--trace", f"{path}.1"])
         self.assertEqual([first.wait(), second.wait()], [0, 0], first.output)
         return path
 
@@ -152,7 +153,7 @@ class Timeline(small_run.Trained):
         traces = [cluster.Trace(path), cluster.Trace(f"{path}.1")]
         # Each point's share is that since the point before, on all nodes; a node's interval ends when it has its loss.
         points = json.loads(path.read_text())["poseidon"]["history"]["points"]
-        self.assertEqual([p[0] for p in points], [0, 10, 20, 30, CLOCKS - 1])
+        self.assertEqual([p[0] for p in points], [0, 5, 10, 15, CLOCKS - 1])
         for before, point in zip(points, points[1:]):
             communication = exposed = 0
             for worker, trace in enumerate(traces):
@@ -167,14 +168,16 @@ class Timeline(small_run.Trained):
         self.addCleanup(b.close)
         b.open(viewer.wait_for(PAGE)[1] + "/")
         b.wait_for(f"poseidon.store.replay && poseidon.store.spans.clocks.size === {CLOCKS}", "the recording is shown")
-        for window in ((2, 8), (5, 30)):
-            begin, end = (min(s["ts"] for s in traces[0].find(lane="^stream", clock=c) if s["cat"] != "stall") for c in window)
-            b.value(f"poseidon.timeline.setFollow(false); poseidon.timeline.window = [{begin} - 1, {end} + 1]; poseidon.timeline.draw()")
-            # The figures are made anew at most every 400 ms.
+        for window in ((2, 8), (5, 15)):
+            # The page's figure is that from the begin of the first clock in sight to the begin of the last one.
+            clocks = [[s for s in traces[0].find(lane="^stream", clock=c) if s["cat"] != "stall"] for c in window]
+            begin, end = (min(s["ts"] for s in spans) for spans in clocks)
+            right = max(s["ts"] + s["dur"] for s in clocks[1])
+            b.value(f"poseidon.timeline.setFollow(false); poseidon.timeline.window = [{begin} - 1, {right} + 1]; poseidon.timeline.draw()")
             communication, exposed = self.reckoned(traces[0], 0, begin, end)
             share = round(100 * (1 - exposed / communication))
             b.wait_for(f"(poseidon.timeline.draw(), Math.abs(parseInt(document.querySelector('#overlap b')?.textContent) - {share}) <= 2)",
-                       f"{share} % hidden in clocks {window}; shown {b.value('document.getElementById(`overlap`).textContent')}")
+                       f"{share} % hidden in clocks {window}", shown="document.getElementById('overlap').textContent")
             summary = b.value(f"poseidon.store.spans.summary({begin}, {end})")
             self.assertAlmostEqual(summary["communication"], communication, delta=2)
             self.assertAlmostEqual(summary["exposed"], exposed, delta=0.02 * communication)

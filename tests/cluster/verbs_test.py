@@ -18,7 +18,7 @@ SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 1
 
 
 def node(*words):
-    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
 
 
 class Verbs(unittest.TestCase):

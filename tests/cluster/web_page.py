@@ -2,19 +2,23 @@
 import json
 import urllib.request
 
+import cluster
+
 PAGE = r"page at (http://\S+?)/"  # the line that says where; [1] has no / behind it
 
 
 def text_of(url, **headers):
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+    cluster.pause()
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=cluster.DEADLINE_S) as answer:
         return answer.read().decode()
 
 
 class Events:
-    """(kind, data) of a page's stream, as they come."""
+    """(kind, data) of a page's stream, as they come. What was sent before the run ended can be read after it."""
 
     def __init__(self, page, query=""):
-        self.answer = urllib.request.urlopen(page + "/events" + query, timeout=30)
+        cluster.pause()
+        self.answer = urllib.request.urlopen(page + "/events" + query, timeout=cluster.DEADLINE_S)
 
     def __iter__(self):
         kind = ""

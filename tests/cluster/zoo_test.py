@@ -40,7 +40,7 @@ class Zoo(unittest.TestCase):
         with cluster.Cluster() as c:
             shape = [SHAPES[net]] if net in SHAPES else []
             node = c.node("--solver", small_copy(c.folder, net), "--synthetic", *shape)
-            self.assertEqual(node.wait(120), 0, node.output)
+            self.assertEqual(node.wait(600), 0, node.output)
             loss = float(node.wait_for(r"^clock 0/1: loss (\S+) ")[1])
             self.assertTrue(math.isfinite(loss) and loss > 0, loss)
             tested = node.wait_for(r"^test clock 1: (.*)")[1].split()

@@ -12,6 +12,8 @@ export class Panels {
     this.members = document.getElementById('members');
     this.details = document.getElementById('details');
     this.log = document.getElementById('log');
+    this.members.addEventListener('pointerdown', () => { this.pressed = true; });
+    for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => { this.pressed = false; });
     store.addEventListener('tick', () => this.#often());
     store.addEventListener('graph', () => this.#detail());
     store.addEventListener('history', () => { this.#log(); this.#figures(); });
@@ -73,7 +75,8 @@ export class Panels {
     choice.value = graph?.run.worker ?? 0;
     choice.parentElement.hidden = members.length < 2;
     const now = performance.now(), dt = (now - (this.membersAt ?? 0)) / 1000;
-    if (dt < 1 && this.members.rows.length === members.length + 1) return;
+    // A click on a row that is replaced between press and release would be lost.
+    if ((dt < 1 || this.pressed) && this.members.rows.length === members.length + 1) return;
     const before = this.membersBefore ?? new Map();
     const rate = (m, key) => before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
     const shares = members.some(m => m.share);
