@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import textwrap
 import unittest
 
 import cluster
+from pty_screen import Terminal
 
 
 def shell(c, script):
@@ -88,6 +90,42 @@ class Harness(unittest.TestCase):
         ended, _, _ = select.select([pidfd], [], [], 20)
         os.close(pidfd)
         self.assertTrue(ended, "the process outlived the test that started it")
+
+    def test_what_a_terminal_showed_for_a_moment_is_found_by_a_watcher_who_looks_later(self):
+        with Terminal() as t:
+            t.start("/bin/bash", "-c", r"printf 'one\033[J'; printf '\r\033[Ktwo\033[J'; printf '\r\033[K\033[J'")
+            self.assertEqual(t.wait(), 0)
+            self.assertEqual(t.screen.lines, [])
+            for word in "one", "two":
+                self.assertEqual(t.wait_for(lambda s: s.lines == [word], word), [word])
+            with self.assertRaisesRegex(AssertionError, "never seen: one"):
+                t.wait_for(lambda s: s.lines == ["one"], "one")
+
+    def test_a_reserved_address_refuses_until_a_node_listens_there(self):
+        with cluster.reserved_address() as address:
+            at = address.split(":")[0], int(address.split(":")[1])
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection(at)
+            with socket.create_server(at):  # it sets SO_REUSEADDR, as our nodes do
+                socket.create_connection(at).close()
+            with self.assertRaises(OSError), socket.socket() as other:
+                other.bind(at)
+
+    def test_repeat_counts_runs_by_load_and_keeps_the_output_of_failures(self):
+        with cluster.Cluster() as c:
+            once = "test -e once || { touch once; echo not yet; exit 1; }"
+            (c.folder / "CTestTestfile.cmake").write_text(
+                "".join(f'add_test({name} "/bin/bash" "-c" "{script}")\n' for name, script in
+                        (("a.good", "true"), ("a.late", once), ("a.other", "exit 77"), ("b.not_asked", "false")))
+                + 'set_tests_properties(a.other PROPERTIES SKIP_RETURN_CODE 77)\n')
+            done = subprocess.run([cluster.ROOT / "tools/repeat", "--rounds", "2", "--load", "0", "--load", "1", "--build", c.folder,
+                                   "--out", c.folder / "out", "^a"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+            self.assertEqual(done.stdout.split("passed/failed\n")[1].splitlines(),
+                             ["test        calm  1 spinning", "a.good       2/0         2/0", "a.late       1/1         2/0",
+                              "a.other  skipped     skipped"])
+            kept, = (c.folder / "out").iterdir()
+            self.assertIn("not yet", kept.read_text())
 
     def test_weights_are_compared_bit_for_bit(self):
         with cluster.Cluster() as c:
