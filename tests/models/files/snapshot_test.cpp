@@ -11,7 +11,6 @@
 
 #include <csignal>
 #include <functional>
-#include <sys/mount.h>
 #include <sys/resource.h>
 
 using namespace poseidon;
@@ -253,22 +252,6 @@ TEST_CASE(
                   ": writing failed: File too large. What was there before is unchanged.") == 0);
   CHECK(text_of(path) == "the old one");
   CHECK(files_in(folder.path()) == 1);
-}
-
-TEST_CASE("write_atomically: a full disk says that it is full") {
-  const test::folder folder;
-  if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=16k") != 0) {
-    MESSAGE("not run: mounting a small tmpfs needs root");
-    return;
-  }
-  const auto n = small_net(3000);
-  const auto text =
-      message_of([&] { write_atomically(folder.path() / "w", to_caffemodel(n, values_of(n))); });
-  const auto left = files_in(folder.path());
-  ::umount(folder.path().c_str());
-  CHECK(text.find("No space left on device. Free some space, or write to another disk.") !=
-        std::string::npos);
-  CHECK(left == 0);
 }
 
 TEST_CASE("write_atomically: a folder that is not there is named with the remedy") {
