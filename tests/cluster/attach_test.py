@@ -75,7 +75,7 @@ class Attach(small_run.Trained):
         b.wait_for("/cannot connect to .*refused.* was known before$/.test(document.getElementById('verdict').textContent)", "and why")
         self.assertGreater(b.value("poseidon.graph.elements.size"), 10, "what was known stays")
         before = b.value("poseidon.store.points.at(-1)[0]")
-        # Whoever opens the page now gets it, and hears the same.
+        # A browser that opens the page now gets it, with the same message.
         self.assertEqual(status_of(page + "/"), 200)
         self.assertEqual(status_of(page + "/api/graph"), 502)
         self.trained(web=self.at)
@@ -100,10 +100,10 @@ class Attach(small_run.Trained):
         self.assertIn("digraph", drawn.stdout)
 
     def test_mistakes_are_said_at_once(self):
-        with cluster.reserved_address() as nobody:
-            said = self.graph("attach", nobody)
+        with cluster.reserved_address() as address:
+            said = self.graph("attach", address)
             self.assertEqual(said.returncode, 1)
-            self.assertIn(f"cannot connect to {nobody}", said.stderr)
+            self.assertIn(f"cannot connect to {address}", said.stderr)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             at = f"127.0.0.1:{silent.getsockname()[1]}"
             self.assertIn(f"{at} does not answer. Is it the address of a page", self.graph("attach", at, "-o", "-").stderr)
@@ -135,13 +135,13 @@ class Attach(small_run.Trained):
         def changed():
             self.names = {n["name"] for n in json.loads(draw("json"))["nodes"]}
             return "factor_broadcast ip1" in self.names and "gradient_push ip1" not in self.names
-        cluster.wait_until(changed, "the actors are those of now")
+        cluster.wait_until(changed, "the actors of the changed routes are listed")
         self.assertTrue({"node", "coordinator", "layer conv1 [0]", "gradient_push ip2", "network_link 1 in"} <= self.names, self.names)
         dot = draw("dot")
         self.assertIn(f": {len(self.names)} actors, ", dot)
         self.assertEqual((dot.count("factor_broadcast"), dot.count("gradient_push")), (1, 2))
         cluster.wait_until(lambda: self.graph("--attach", at, "-o", drawn["json"], "--worker", "1").returncode == 0
-                           and "layer conv1 [0]" in drawn["json"].read_text(), "the other node is heard of")
+                           and "layer conv1 [0]" in drawn["json"].read_text(), "the other node has reported")
         self.assertNotIn("coordinator", {n["name"] for n in json.loads(drawn["json"].read_text())["nodes"]})
         if shutil.which("dot"):
             xml.etree.ElementTree.fromstring(draw("svg"))

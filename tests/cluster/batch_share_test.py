@@ -178,7 +178,7 @@ class BatchShare(small_run.Trained):
         self.assertEqual(first.wait(), 2)
         self.assertRegex(first.output, r"worker 1 .*splits its batch over 2 replicas, this node over 1. Give every node as many")
         self.assertNotEqual(second.wait(), 0)
-        # Who says nothing, however many cores it has, does as the first node.
+        # Without a number of replicas a joiner takes the first node's, however many cores it has.
         said = ["--log-level", "debug", "--devices", "cpu"]
         first = self.cluster.node("--solver", small_run.solver(self.cluster.folder, "as_the_first", batch=48, iterations=2),
                                   "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:3")

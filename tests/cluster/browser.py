@@ -152,7 +152,7 @@ class Browser:
         self.wait_for("document.readyState === 'complete' && window.poseidon !== undefined", f"{url} is loaded")
 
     def value(self, expression):
-        """Of a JavaScript expression; a promise is waited for."""
+        """What a JavaScript expression, or the promise that it returns, evaluates to."""
         r = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in r:
             raise AssertionError(f"{expression}: {r['exceptionDetails'].get('exception', {}).get('description', r)}")
@@ -188,7 +188,7 @@ class Browser:
         pathlib.Path(path).write_bytes(base64.b64decode(data))
 
     def complaints(self):
-        """What the page or the browser has found wrong: exceptions, errors, what the content policy forbade."""
+        """Exceptions, errors, and requests that the content policy forbade."""
         self.value("0")
         out = []
         for m in self._said:

@@ -73,7 +73,7 @@ class Shown(small_run.Trained):
         b = self.look()
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
-        b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes are heard of")
+        b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes have reported")
         with self.subTest("every actor of the node is one element, with a name, and none covers another"):
             b.wait_for("poseidon.graph.elements.size === poseidon.store.graph.nodes.length", "all are drawn")
             self.assertTrue(b.value("poseidon.store.graph.nodes.every(n => document.querySelectorAll(`.actor[data-id='${n.id}']`).length === 1)"))
@@ -126,11 +126,11 @@ class Shown(small_run.Trained):
         with self.subTest("light and dark"):
             light = b.value("getComputedStyle(document.body).backgroundColor")
             b.wait_for(READY, "the graph is drawn")
-            b.wait_for("document.querySelector('#curves canvas').getAttribute('aria-label') && poseidon.store.traffic.length > 3", "all is there")
+            b.wait_for("document.querySelector('#curves canvas').getAttribute('aria-label') && poseidon.store.traffic.length > 3", "the curves are drawn")
             self.keep(b, "light")
             b.look(dark=True)
             self.assertNotEqual(b.value("getComputedStyle(document.body).backgroundColor"), light)
-            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn anew")
+            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn again")
             self.keep(b, "dark")
             b.look(calm=True)
             self.assertEqual(b.value("getComputedStyle(document.querySelector('.actor rect')).transitionDuration"), "0s")
@@ -238,7 +238,7 @@ class Shown(small_run.Trained):
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
         first.stop()
-        b.wait_for("document.getElementById('state').textContent === 'ended'", "it says that the run is over")
+        b.wait_for("document.getElementById('state').textContent === 'ended'", "the page says that the run has ended")
         self.assertIn("ending after clock", b.value("document.getElementById('log').textContent"))
         again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
         b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
@@ -255,12 +255,12 @@ class Shown(small_run.Trained):
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5)", "both nodes train")
-        b.wait_for("!document.getElementById('verdict').textContent.includes('stood still')", "nobody waits")
+        b.wait_for("!poseidon.store.doctor?.stall", "no worker waits")
         self.wire.pace(100e3)  # an update takes a quarter of a minute
         b.wait_for("!document.getElementById('verdict').hidden && /the update of .* waits for worker [01]/.test(document.getElementById('verdict').textContent)", "it is said")
         self.keep(b, "verdict")
         self.wire.pace(None)
-        b.wait_for("document.getElementById('verdict').textContent.includes('has stood still') === false", "the run goes on, or has ended")
+        b.wait_for("!poseidon.store.doctor?.stall", "training continues, or has ended")
 
     def test_a_finished_run_is_shown_again(self):
         """Row 13: the trace file alone brings back actors, counts, curves and timeline."""

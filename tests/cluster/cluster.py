@@ -37,7 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
 SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
 PAUSE_S = float(os.environ.get("POSEIDON_TEST_PAUSE", "0"))
-PATIENCE_S = 120  # of each wait, before it is multiplied by SLACK
+PATIENCE_S = 120  # the deadline of a wait, before it is multiplied by SLACK
 DEADLINE_S = PATIENCE_S * SLACK
 ENDLESS = 10**9  # iterations: no machine trains them while a test runs
 SKIPPED = 77
@@ -60,8 +60,8 @@ class Node:
     def __init__(self, name, command, cwd, env):
         self.name = name
         self.command = [str(word) for word in command]
-        self.lines = []  # of standard output and standard error, in the order of arrival
-        self.errors = []  # of standard error alone
+        self.lines = []  # standard output and standard error, in the order of arrival
+        self.errors = []  # standard error alone
         self._changed = threading.Condition()
         self._ended = 0  # pipes that have been read to their ends
         # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
@@ -278,7 +278,7 @@ def _fields(data):
 
 
 def weights(path):
-    """{"conv1/0": bytes of its float32 values} of a .caffemodel (NetParameter.layer = 100)."""
+    """The blobs of a .caffemodel (NetParameter.layer = 100): {"conv1/0": bytes of its float32 values}."""
     out = {}
     for number, _, layer in _fields(pathlib.Path(path).read_bytes()):
         if number != 100:
@@ -321,7 +321,7 @@ def assert_same_state(one, other):
 
 
 def processes_of(folder):
-    """Pids of living processes whose command line names `folder`: what a test must not leave behind."""
+    """Pids of living processes whose command line names `folder`: a test must leave none."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -333,7 +333,7 @@ def processes_of(folder):
 
 
 def wait_until(condition, what, seconds=PATIENCE_S):
-    """For what no line of output tells: asks again and again, up to the deadline."""
+    """Asks again and again, up to the deadline: for conditions that no line of output tells."""
     pause()
     deadline = time.monotonic() + seconds * SLACK
     while not condition():

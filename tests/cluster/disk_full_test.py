@@ -1,4 +1,4 @@
-# tests/cluster/disk_full_test.py - a snapshot that does not fit: training goes on, the last one decides the exit code.
+# tests/cluster/disk_full_test.py - a snapshot that does not fit: training continues, and the last snapshot decides the exit code.
 import ctypes
 import os
 import resource
@@ -66,7 +66,7 @@ class DiskFull(unittest.TestCase):
         self.assertRegex(first.errors[-1], "^the run ends without its last snapshot, of clock 12: .*" + full.format(12))
         self.assertEqual({path.name for path in disk.glob("s_iter_4.*")}, {"s_iter_4.caffemodel", "s_iter_4.solverstate"})
         self.assertEqual({path.name: path.read_bytes() for path in disk.glob("s_iter_4.*")}, whole)
-        # Of the others a whole file may be there, where one of the two still fitted, but no piece of one.
+        # A later snapshot may have left one whole file, where one of its two still fitted, but no piece of a file.
         for path in disk.iterdir():
             self.assertIn(path.suffix, (".caffemodel", ".solverstate"), path)
             self.assertEqual(path.stat().st_size, (disk / f"s_iter_4{path.suffix}").stat().st_size, path)
@@ -81,7 +81,7 @@ class DiskFull(unittest.TestCase):
         first.wait_for(r"^snapshot \S+\.caffemodel")
         first.kill()
 
-    def test_a_limit_on_file_sizes_is_an_error_like_a_full_disk_and_no_death(self):  # also where nobody may mount
+    def test_a_limit_on_file_sizes_is_an_error_like_a_full_disk_and_no_death(self):  # also where a test may not mount
         disk = self.folder / "disk"
         disk.mkdir()
         # Children inherit it; what this process writes meanwhile is smaller.

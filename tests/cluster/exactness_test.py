@@ -110,7 +110,7 @@ class Exactness(unittest.TestCase):
         return small_run.snapshot_of(self.cluster.folder, name, ITERATIONS)
 
     def test_a_resumed_run_equals_one_that_was_never_stopped(self):
-        # Clock 3 is in the middle of an epoch, and dropout is keyed by sample: both go on where they were.
+        # Clock 3 is in the middle of an epoch, and dropout is keyed by sample: both continue from there.
         fixed = 'lr_policy: "fixed" momentum: 0.9'
         steps = 'lr_policy: "multistep" stepvalue: 2 stepvalue: 6 gamma: 0.5 momentum: 0.9'
         for name, rule in [("sgd", fixed), ("adam", fixed + ' type: "Adam"'), ("steps", steps)]:

@@ -1,5 +1,5 @@
 # tests/cluster/faulty_wire.py - a wire between two nodes that can be cut, held, slowed and damaged while they train.
-"""A proxy on loopback: the joiner dials it, it dials the first node, and what it does with the bytes is up to the test.
+"""A proxy on loopback: the joiner dials it, it dials the first node, and the test says what happens to the bytes.
 
     with FaultyWire(address_of_first) as wire:
         second = c.node("--join", wire.address)
@@ -20,8 +20,8 @@ import time
 
 TO_FIRST, FROM_FIRST = 0, 1
 BLOCK = 16384
-BUFFER = 64 << 10     # of the kernel at each end here: what lies there has left its sender, who would not see that a wire is slow
-SEGMENT = 1460        # bytes, as on Ethernet: those of loopback do not fit into BUFFER, and a kernel waits long before it splits one
+BUFFER = 64 << 10     # bytes in the kernel at each end here: they have left their sender, which would not see that a wire is slow
+SEGMENT = 1460        # bytes, as on Ethernet: loopback's segments do not fit into BUFFER, and a kernel waits long before it splits one
 LEAST_FLIPPED = 4096  # a block as long as this holds a chunk's values, or a part of them
 
 
@@ -34,7 +34,7 @@ class FaultyWire:
         self._flips = 0
         self._rate = None
         self._flap = None      # bytes from one pause to the next, seconds
-        self.flaps = 0         # pauses that are over
+        self.flaps = 0         # pauses that have ended
         self._open = True
         self._sockets = []
         self.carried = [0, 0]  # bytes
@@ -120,7 +120,7 @@ class FaultyWire:
                 block = source.recv(BLOCK)
                 if not block:
                     break
-                with self._changed:  # what came while it was held waits, too
+                with self._changed:  # a block that arrived during the hold waits, too
                     self._changed.wait_for(lambda: not self._held[direction])
                     if self._flips and len(block) >= LEAST_FLIPPED:
                         self._flips -= 1

@@ -1,4 +1,4 @@
-# tests/cluster/gpu_check_test.py - tools/gpu-check and tools/bundle do what they say: on the simulated plug-in, and unpacked.
+# tests/cluster/gpu_check_test.py - tools/gpu-check and tools/bundle keep their promises, on the simulated plug-in and in an unpacked bundle.
 import json
 import os
 import subprocess
@@ -30,11 +30,11 @@ class GpuCheck(unittest.TestCase):
         bundle = self.cluster.folder / "any where" / "poseidon"
         subprocess.run([sys.executable, "-B", cluster.ROOT / "tools/bundle", "--folder", bundle, "--tests", "--build",
                         cluster.BIN.parent], check=True)
-        for name in ("libposeidon_gpu.so", "libposeidon_gpu_simulated.so"):  # of the machine that built them nothing is known
+        for name in ("libposeidon_gpu.so", "libposeidon_gpu_simulated.so"):  # they name no folder of the machine that built them
             if (bundle / "bin" / name).exists():
                 found = subprocess.run(["readelf", "-d", bundle / "bin" / name], capture_output=True, text=True, check=True).stdout
                 self.assertRegex(found, r"(RPATH|RUNPATH).*\[\$ORIGIN/\.\./lib\]")
-        # Of the programs' libraries none comes from outside.
+        # No library of the programs comes from outside the bundle.
         subprocess.run([sys.executable, "-B", cluster.ROOT / "tools/bundle", "--check", bundle], check=True)
         code, output, report = self.check(bundle / "tools/gpu-check", *LONG_ENOUGH, "--simulated", "--no-torch", "--oracle",
                                           cluster.ROOT.parent / "shared/oracle", POSEIDON_BIN="")

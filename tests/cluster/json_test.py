@@ -64,7 +64,7 @@ class Events(unittest.TestCase):
         events = self.events(first.output)
         self.assertTrue(any(e["text"].startswith("worker 1 joined") for e in self.of(events, "note")), first.output)
         shown = self.of(events, "progress")
-        hidden = [e["hidden"] for e in shown if e["hidden"] is not None]  # none where an interval is over before any update is
+        hidden = [e["hidden"] for e in shown if e["hidden"] is not None]  # none where an interval ended before any update
         self.assertTrue(hidden and all(0 <= share <= 1 for share in hidden), shown)
         for rate in "bytes_out_per_s", "bytes_in_per_s":
             self.assertGreater(max(e[rate] or 0 for e in shown), 0, shown)
@@ -123,8 +123,8 @@ class Events(unittest.TestCase):
 
         devices = self.of(self.events(run("poseidon-node", "device-query", "--json").stdout), "devices")[0]
         self.assertRegex(devices["cpu"], r"^cpu: \d+ cores")
-        nobody = run("poseidon-node", "status", "--json", "--attach", "127.0.0.1:1")
-        self.assertEqual((nobody.returncode, self.events(nobody.stdout)[-1]["exit_code"]), (1, 1))
+        refused = run("poseidon-node", "status", "--json", "--attach", "127.0.0.1:1")
+        self.assertEqual((refused.returncode, self.events(refused.stdout)[-1]["exit_code"]), (1, 1))
 
     def test_status_of_a_run_for_programs(self):
         path = small_run.solver(self.folder, "served", iterations=cluster.ENDLESS, lr=0.0001)

@@ -10,8 +10,8 @@ import cluster
 import small_run
 
 TOOL = cluster.ROOT / "tools/launch/ssh"
-# In place of ssh: hosts are names for this machine. `gone` cannot be reached. It leaves what it was told in the
-# file `calls`, and like ssh it hands on standard input but no signals.
+# In place of ssh: hosts are names for this machine. `gone` cannot be reached. It writes its arguments to the
+# file `calls`, and like ssh it passes standard input on but no signals.
 SSH = """#!/bin/sh
 echo "$*" | head -n 1 >> "${0%/*}/calls"
 case $1 in gone) echo "ssh: connect to host gone port 22: No route to host" >&2; exit 255 ;; esac
@@ -254,7 +254,7 @@ class Runs(unittest.TestCase):
         self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
 
     def fake(self, of_first, of_beta, of_gamma):
-        """A program that does this on each host; the first one has to listen, gamma to write the file `up`."""
+        """A program with one script per host; the first host's has to listen, gamma's to write the file `up`."""
         path = self.folder / "node"
         path.write_text('#!/bin/bash\nlisten() { echo "listening on 127.0.0.1:1; waiting"; }\n'
                         'forever() { while :; do sleep 0.1; done; }\nuntil_gamma() { until [[ -e up ]]; do sleep 0.1; done; }\n'
@@ -263,7 +263,7 @@ class Runs(unittest.TestCase):
         path.chmod(0o755)
         return self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", "s", options=("--program", path))
 
-    def test_who_lost_a_peer_is_not_blamed_where_somebody_else_failed(self):
+    def test_a_node_that_lost_a_peer_is_not_blamed_where_another_one_failed(self):
         run = self.fake("trap 'exit 143' TERM; listen; forever", "until_gamma; exit 3",
                         "trap 'exit 7' TERM; touch up; forever")  # so gamma's end is heard after beta's
         self.assert_ended(run, 7, "^launch: gamma: poseidon-node ended with code 7$")
@@ -277,7 +277,7 @@ class Runs(unittest.TestCase):
         self.assertIn("127.0.0.1: written", run.lines)
         self.assertNotIn("cut short", run.output)
 
-    def test_a_host_that_cannot_be_reached_is_named_and_nobody_waits_for_it(self):
+    def test_a_host_that_cannot_be_reached_is_named_and_not_waited_for(self):
         run = self.launch("127.0.0.1\nbeta\ngone\n", "--solver", self.endless())
         self.assert_ended(run, 255, "^launch: gone: ssh could not reach it, or lost it: ssh: connect to host gone .*No route")
         self.assertIn("gone: ssh: connect to host gone port 22: No route to host", run.errors)

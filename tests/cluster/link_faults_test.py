@@ -34,7 +34,7 @@ class LinkFaults(small_run.Trained):
             self.assertEqual(node.wait(), 3, node)
             self.assertRegex("\n".join(node.errors), "|".join(reasons))
             self.assertRegex("\n".join(node.errors), r"worker [01] \(127.0.0.1:\d+\)")
-        # Each side is all that is left for itself, so each leaves one; of one clock they are one file.
+        # Each node sees itself as the only survivor, so each leaves a snapshot; two of one clock are one file.
         written = list(self.cluster.folder.glob("s_iter_*.caffemodel"))
         self.assertIn(len(written), (1, 2), first)
         for snapshot in written:
@@ -84,7 +84,7 @@ class LinkFaults(small_run.Trained):
                                     self.run_to_end(2, ["--routes", "ps"], iterations=iterations))
 
     def test_what_waits_for_a_slow_wire_does_not_grow(self):
-        """A wire ten times slower than the nodes: whoever is ahead waits, and does not pile up what it has made."""
+        """A wire ten times slower than the nodes: a node that is ahead waits, and queues no more gradients."""
         wire, first, second = self.start(cluster.ENDLESS, hidden=1024)
         before = [peak_mb(n) for n in (first, second)]
         parameters_mb = 8 * 12 * 12 * 1024 * 4 / 2**20

@@ -5,7 +5,7 @@ import unittest
 import cluster
 import small_run
 
-# What somebody who looks for a fault in a cluster needs; {other} is the other worker's number.
+# The lines needed to find a fault in a cluster; {other} is the other worker's number.
 DEBUG = [r"handshake with 127\.0\.0\.1:\d+: got hello: protocol version \d+, build [\d.]+, no token",
          r"handshake with 127\.0\.0\.1:\d+: its proof is right",
          r"view 1: worker 0 \(127\.0\.0\.1:\d+\)",
@@ -22,7 +22,7 @@ JOINER = [r"dial 127\.0\.0\.1:\d+: connected"]
 
 class LogLevel(unittest.TestCase):
     def outputs(self, level):
-        """Of the first node and the joiner."""
+        """The lines of the first node and of the joiner."""
         with cluster.Cluster() as c:
             solver = small_run.solver(c.folder, "s", iterations=4)
             nodes = c.first_and_others(solver, 2, "--devices", "cpu:1", "--log-level", level, first=["--routes", "ps"])

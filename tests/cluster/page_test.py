@@ -66,13 +66,13 @@ class Page(small_run.Trained):
 
     def test_the_graph_is_that_of_each_node(self):
         first, second = self.two_nodes()
-        self.until(lambda: self.clock_of(1) > 3, "the second node is heard of")
+        self.until(lambda: self.clock_of(1) > 3, "the second node has reported")
         for worker in (0, 1):
             def graph_complete():
                 self.graph = fetch(self.page, f"/api/graph?node={worker}")
                 flowed = {e["message"] for e in self.graph["edges"] if e["id"] >= 0}
                 return {"backward_done", "send_frame", "gradient_arrived", "parameters_fresh"} <= flowed
-            self.until(graph_complete, "the dataflow has flown")
+            self.until(graph_complete, "all messages of the dataflow have been sent")
             kinds = {n["name"]: n for n in self.graph["nodes"]}
             self.assertEqual(len(kinds), len(self.graph["nodes"]), "a name for two actors")
             self.assertIn("layer conv1 [0]", kinds)
@@ -105,14 +105,14 @@ class Page(small_run.Trained):
         first, second = self.two_nodes("--routes", routes, "--graph", measured, hidden=256, batch=8, joiner=["--web", "127.0.0.1:0"])
         self.until(lambda: self.clock_of(1) > 320, "both changes are behind")
         for worker in (0, 1):
-            def shown_anew():
+            def shows_the_change():
                 graph = fetch(self.page, f"/api/graph?node={worker}")
                 self.names = [n["name"] for n in graph["nodes"]]
                 self.routes = {r["layer"]: r for r in graph["routes"]}
                 ids = {n["id"] for n in graph["nodes"]}
                 self.assertTrue(all(e["src"] in ids and e["dst"] in ids for e in graph["edges"]))
                 return "gradient_push ip1" in self.names and len(set(self.names)) == len(self.names)
-            self.until(shown_anew, f"the actors of worker {worker} are those of now")
+            self.until(shows_the_change, f"worker {worker} shows the actors of its routes")
             self.assertNotIn("factor_broadcast ip1", self.names)
             self.assertIn("solver", self.names)
             dot = fetch(self.page, f"/api/dot?node={worker}", as_json=False)
@@ -125,7 +125,7 @@ class Page(small_run.Trained):
         last = self.last_tick(first, second, lambda tick: True)
         for member in last["members"]:
             self.assertLess(abs(member["edge_bytes_out"] / member["bytes_out"] - 1), 0.01, member)
-        # What is measured of the whole run has those who were there for a while, too.
+        # The measured graph of the whole run has the actors of earlier routes, too.
         names = [a["name"] for a in json.loads(measured.read_text())["actors"]]
         self.assertEqual(len(names), len(set(names)))
         self.assertIn("factor_broadcast ip1", names)
@@ -154,8 +154,8 @@ class Page(small_run.Trained):
         self.assertEqual(said.returncode, 1)
         self.assertIn("wants a token: give --web-token-file FILE", said.stderr)
         self.assertEqual(self.status("--web-token-file", token).returncode, 0)
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            self.page = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            self.page = f"http://127.0.0.1:{other.getsockname()[1]}"
         said = self.status()
         self.assertEqual(said.returncode, 1)
         self.assertIn(self.page.removeprefix("http://"), said.stderr)
@@ -183,7 +183,7 @@ class Page(small_run.Trained):
     def test_who_waits_for_a_stopped_peer_is_said_before_the_peer_is_given_up(self):
         first, second = self.two_nodes("--routes", "ps")
         self.until(lambda: self.clock_of(1) > 5, "both train")
-        self.until(lambda: "stall" not in self.tick()["doctor"], "nobody waits")
+        self.until(lambda: "stall" not in self.tick()["doctor"], "no worker waits")
         events = Events(self.page)
         second.signal(signal.SIGSTOP)
         try:
@@ -197,7 +197,7 @@ class Page(small_run.Trained):
         for kind, data in events:
             told += [data["doctor"]] if kind == "tick" and data["doctor"].get("stall") else []
             noted += [text[2] for text in data["lines"]] if kind == "history" else []
-        doctor = told[-1]  # on a busy machine it may have stood still before
+        doctor = told[-1]  # on a busy machine training may have paused before
         stall = doctor["stall"]
         self.assertEqual((stall["worker"], stall["peer"], stall["phase"], stall["route"], (stall["layer"], str(stall["clock"]))),
                          (0, 1, "update", "parameter_server", said[-1]))
@@ -231,7 +231,7 @@ class Page(small_run.Trained):
             if shutil.which("dot"):
                 subprocess.run(["dot", "-Tsvg"], input=dot.encode(), stdout=subprocess.DEVNULL, check=True)
 
-    def test_what_nobody_may_do_is_refused(self):
+    def test_requests_that_are_not_allowed_are_refused(self):
         """Row 11."""
         first, second = self.two_nodes()
         host, port = re.fullmatch(r"http://(.*):(\d+)", self.page).groups()

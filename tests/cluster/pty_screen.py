@@ -40,7 +40,7 @@ class Screen:
     def __init__(self, columns, rows):
         self.columns, self.rows = columns, rows
         self.cells = [""]        # one text per row from the very first on
-        self.continued = [False]  # row i goes on where row i - 1 was full
+        self.continued = [False]  # row i continues row i - 1, which was full
         self.row = self.column = 0
         self.wrap_pending = False
         self.top = 0             # the first row that is still on the screen
@@ -204,7 +204,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def others_write(self, text):
-        """What another program, a shell, writes to the same terminal."""
+        """As another program, a shell, writes to the same terminal."""
         with self._changed:
             self._take(text)
 

@@ -14,7 +14,7 @@ mkdir -p "$out"; echo x > "$out/data.mdb"; echo "$out" >> "${0%/*}/converted"
 GRAPH = """#!/bin/bash
 while (($# > 0)); do [[ $1 == -o ]] && echo '<svg/>' > "$2"; shift; done
 """
-# The first node waits until a joiner is there, and trains until the file `go` is.
+# The first node waits for a joiner, and trains until the file `go` exists.
 NODE = """#!/usr/bin/env python3
 import os, pathlib, signal, sys, time
 here = pathlib.Path(sys.argv[0]).parent

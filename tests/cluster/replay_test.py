@@ -58,7 +58,7 @@ class Replay(unittest.TestCase):
         trace = cluster.Trace(trace_file)
         floats = sum(max(1, math.floor(scale * p + 0.5)) for p in PARAMETERS)
         for clock in range(ITERATIONS):
-            # Of every value the gradient goes out where the other node owns it, and comes in where this one does.
+            # A value's gradient is sent where the other node owns the value, and received where this one does.
             def moved(lane, phase, number):
                 return sum(e["args"]["bytes"] for e in trace.find(cat=phase, lane=lane, clock=number))
             out = moved("network_link 1 out", "push", clock)

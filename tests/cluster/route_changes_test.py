@@ -1,4 +1,4 @@
-# tests/cluster/route_changes_test.py - routes change while a run goes on, and nothing of what was trained is lost.
+# tests/cluster/route_changes_test.py - routes change during a run, and no training is lost.
 import re
 import signal
 import subprocess
@@ -91,7 +91,7 @@ class RouteChanges(small_run.Trained):
                                           "--routes", routes)
                 address = first.wait_for(cluster.LISTENING)[1]
                 other = self.cluster.node("--join", address, "--devices", "cpu:1")
-                for node in (first, other):  # who has not begun yet says goodbye instead
+                for node in (first, other):  # a node that has not begun yet would leave without a snapshot
                     node.wait_for(rf"^routes: from clock {at} on")
                 (first if at == 4 else other).signal(signal.SIGINT)
                 self.assertEqual([first.wait() in (0, 130), other.wait() in (0, 130)], [True, True], first.output + other.output)
@@ -130,7 +130,7 @@ class RouteChanges(small_run.Trained):
             first.stop()
             self.assertEqual(second.wait(), 0, second.output)
 
-    def test_a_change_that_cannot_be_is_refused_before_anybody_joins(self):
+    def test_a_change_that_cannot_be_is_refused_before_a_node_joins(self):
         routes = self.cluster.folder / "routes"
         for text, words, says in (("@5 conv1 sfb\n", [], "conv1"), ("@x ip1 sfb\n", [], "@x"),
                                   ("@5 ip1 sfb\n", ["--wire", "float16"], "--wire")):

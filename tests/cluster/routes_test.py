@@ -183,7 +183,7 @@ class Routes(small_run.Trained):
         for word in says:
             self.assertIn(word, node.errors[0])
 
-    def test_routes_that_cannot_be_are_refused_before_anybody_joins(self):
+    def test_routes_that_cannot_be_are_refused_before_a_node_joins(self):
         self.refused("ip1 sfb\nip3 sfb\n", "routes:2", '"ip3"', 'Did you mean "ip1"?')
         self.refused("conv1 sfb\n", "routes:1", "conv1", "InnerProduct")
         self.refused("ip1 udp\n", "routes:1", "ip1 udp")
@@ -225,7 +225,7 @@ class Routes(small_run.Trained):
         self.assertRegex(other.output, r"route ip1/0: 512x1152, factor_broadcast")
         self.assertRegex(other.output, r"route ip2/0: 10x512, parameter_server")
 
-    def test_links_are_timed_when_there_is_a_choice_and_nobody_says_their_rate(self):
+    def test_links_are_timed_when_there_is_a_choice_and_no_option_says_their_rate(self):
         path = small_run.solver(self.cluster.folder, "timed", hidden=512, iterations=3)
         for words, timed in (([], True), (["--link-rate", 100], False), (["--routes", "ps"], False)):
             first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1", *words)

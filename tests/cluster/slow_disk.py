@@ -1,4 +1,4 @@
-# tests/cluster/slow_disk.py - a disk that does not answer while a test wants it so.
+# tests/cluster/slow_disk.py - a disk that does not answer while a test stops it.
 import contextlib
 import fcntl
 import os
@@ -8,15 +8,15 @@ import time
 
 
 class SlowDisk:
-    """While it is stopped nobody else's open() of these files returns: this process holds a lease on them, which the kernel makes
-    others wait for (fcntl(2), F_SETLEASE), up to /proc/sys/fs/lease-break-time seconds."""
+    """While it is stopped, no other process's open() of these files returns: this process holds a lease on them, for which the
+    kernel makes others wait (fcntl(2), F_SETLEASE), up to /proc/sys/fs/lease-break-time seconds."""
 
     def __init__(self, files):
         self.files = [pathlib.Path(f) for f in files]
         self.held = []
 
     def stop(self, seconds=20):
-        signal.signal(signal.SIGIO, signal.SIG_IGN)  # somebody opens one: would end this process
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # sent when another process opens one; it would end this process
         deadline = time.monotonic() + seconds
         for path in self.files:
             descriptor = os.open(path, os.O_RDONLY)
@@ -25,7 +25,7 @@ class SlowDisk:
                 try:
                     fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
                     break
-                except BlockingIOError:  # is being read just now
+                except BlockingIOError:  # a node reads it at this moment
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.001)

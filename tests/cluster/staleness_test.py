@@ -79,7 +79,7 @@ class Staleness(unittest.TestCase):
         for node in self.last:
             sent = sum(float(mb) for mb in re.findall(r"link to worker \d+ \([^)]*\): ([\d.]+) MB in \d+ frames out", node.output))
             self.assertGreater(sent, 2, node.output)
-            # Of what was sent a few hundredths are no gradients or parameters.
+            # A few hundredths of the bytes are no gradients or parameters.
             self.assertGreater(seconds, sent * 8 / 40 * 0.95)
         cluster.assert_same_weights(kept, self.train(2, "--routes", "ps", hidden=256, iterations=6))
 
@@ -156,7 +156,7 @@ class Staleness(unittest.TestCase):
         nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps"])
         self.assertEqual([n.wait(600) for n in nodes], [0, 0], nodes[0].output)
         accuracy = {int(c): float(a) for c, a in re.findall(r"test clock (\d+): accuracy ([\d.]+)", nodes[0].output)}
-        self.assertGreater(accuracy[300], 0.7, nodes[0].output)  # of ten classes; without staleness some 0.79
+        self.assertGreater(accuracy[300], 0.7, nodes[0].output)  # ten classes; without staleness about 0.79
 
 
 if __name__ == "__main__":

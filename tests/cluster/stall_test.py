@@ -1,5 +1,5 @@
-# tests/cluster/stall_test.py - whose fault it is that training stands still: a slow disk, a slow link, a dead peer. The page, the
-# log of the node that serves it, and `poseidon-node status` say the same.
+# tests/cluster/stall_test.py - why training pauses: a slow disk, a slow link, a dead peer. The page, the log of the node that
+# serves it, and `poseidon-node status` give the same reason.
 import random
 import re
 import subprocess
@@ -34,7 +34,7 @@ class Stalls(small_run.Trained):
                               capture_output=True, text=True, timeout=cluster.DEADLINE_S, check=True).stdout
 
     def trains(self, clocks):
-        """Until both have computed more than `clocks`, and neither stands still any more."""
+        """Waits until both nodes have computed more than `clocks`, and neither pauses."""
         for tick in self.ticks():
             if len(tick["members"]) == 2 and all(m.get("clock", 0) > clocks for m in tick["members"]) and "stall" not in tick["doctor"]:
                 return
@@ -70,16 +70,16 @@ class Stalls(small_run.Trained):
         disk = slow_disk.SlowDisk(sorted(folders[1].glob("*.pgm")))
         disk.stop()
         try:
-            verdict, text = self.stall(lambda v: v and v["phase"] == "data", "who waits for a disk")
+            verdict, text = self.stall(lambda v: v and v["phase"] == "data", "a worker waits for a disk")
             self.assertEqual((verdict["worker"], verdict["layer"], verdict.get("peer")), (1, "data", None))
             self.assertRegex(text[0], r"^worker 1 has stood still for [\d.]+ s: the source of data layer data gives no batch$")
             first.wait_for(r"^stall: worker 1 has stood still for .* the source of data layer data gives no batch$")
             self.assertRegex(self.status(), r"(?m)^stall: worker 1 has stood still for .* the source of data layer data gives no batch$")
         finally:
             disk.go_on()
-        self.stall(lambda v: v is None, "that the disk answers again")
+        self.stall(lambda v: v is None, "the disk answers again")
         cluster.wait_until(lambda: "stall: " not in self.status(), "the status has no stall any more")
-        # Who waited for worker 1's gradients meanwhile was not blamed on the link or on worker 1's network.
+        # Worker 0, which waited for worker 1's gradients meanwhile, was not said to wait for a disk.
         blamed = re.findall(r"(?m)^stall: (worker \d) .*data layer", first.output)
         self.assertEqual(set(blamed), {"worker 1"})
 
@@ -91,7 +91,7 @@ class Stalls(small_run.Trained):
         self.cluster.node("--join", wire.address, "--devices", "cpu:1")
         self.trains(20)
         wire.pace(300e3)
-        verdict, text = self.stall(lambda v: v and v["bytes"] > 0, "who waits for a link")
+        verdict, text = self.stall(lambda v: v and v["bytes"] > 0, "a worker waits for a link")
         self.assertEqual((verdict["phase"], verdict["route"]), ("update", "parameter_server"))
         self.assertEqual({verdict["worker"], verdict["peer"]}, {0, 1})
         self.assertIn(verdict["layer"], ("conv1", "ip1", "ip2"))
@@ -103,7 +103,7 @@ class Stalls(small_run.Trained):
         first.wait_for("^stall: " + line.replace("; [", "(; [").replace("them$", "them)?$"))
         self.assertRegex(self.status(), "(?m)^stall: " + line)
         wire.pace(None)
-        self.stall(lambda v: v is None, "that the link is fast again")
+        self.stall(lambda v: v is None, "the link is fast again")
         self.assertIsNone(first.process.poll(), first.output)
 
     def test_a_killed_worker_is_shown_as_lost_because_its_socket_is_closed_not_because_it_is_silent(self):

@@ -200,7 +200,7 @@ class Seen(unittest.TestCase):
             began = time.monotonic()
             # It says something a second after it began to train, and in that time it would have drawn.
             t.wait_for(lambda s: any(line.startswith("test clock 50:") for line in s.lines), "what it says")
-            t.wait_for(lambda s: time.monotonic() > began + 1, "that a second is over")
+            t.wait_for(lambda s: time.monotonic() > began + 1, "a second has passed")
             said = len(t.screen.lines)
             t.wait_for(lambda s: len(s.lines) > said + 1, "what it says later")
             for pid in cluster.processes_of(solver):

@@ -25,7 +25,7 @@ CLOCKS = 20
 
 
 def union(spans, begin, end):
-    """How much of [begin, end] is covered by these spans, however they overlap."""
+    """How much of [begin, end] these spans cover, however they overlap."""
     covered, reached = 0, begin
     for a, b in sorted((s["ts"], s["ts"] + s["dur"]) for s in spans):
         a, b = max(a, reached), min(b, end)
@@ -87,7 +87,7 @@ class Timeline(small_run.Trained):
         b.wait_for("poseidon.store.graph?.run.worker === 1 && poseidon.store.spans.clocks.size > 20 && poseidon.timeline.drawMs > 0", "worker 1 is shown")
         b.value("poseidon.timeline.setFollow(false)")
         b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
-        # Every backward pass of ip2 in sight, as someone who points at it reads it.
+        # The text that the page shows for each backward pass of ip2 in sight, when the mouse points at it.
         shown = []
         middles = b.value("""(() => {
             const t = poseidon.timeline, lane = t.rows[0];
@@ -117,7 +117,7 @@ class Timeline(small_run.Trained):
         return union(exchanges, begin, end), union(exchanges + kernels, begin, end) - union(kernels, begin, end)
 
     def reckoned(self, trace, worker, begin, end):
-        """For how many us of [begin, end] some update was under way, and for how many the lane stood still for one: its "stall" spans.
+        """For how many us of [begin, end] some update was under way, and for how many the lane waited for one: its "stall" spans.
         Each of those lies in a pause between two kernels, and the later one's own layer got its update back in that pause; on a
         machine that has other things to do, now and then only the news of it."""
         came = {(s["name"], s["args"]["clock"]): s["ts"] + s["dur"] for s in trace.find(cat="exchange") if s["pid"] == worker}

@@ -6,7 +6,7 @@ import cluster
 import small_run
 
 ITERATIONS = 12
-ENOUGH = 8  # of the ten clocks in the middle: a busy machine may wake a thread late
+ENOUGH = 8  # out of the ten clocks in the middle: a busy machine may wake a thread late
 # Kernels sleep, so what computes when is known: 60 ms forward, 120 ms backward. The 8.7 MB that each node sends in a clock take
 # 350 ms, and those of the top layer, the least urgent, come last.
 LINK_MBIT = 200

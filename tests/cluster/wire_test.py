@@ -122,7 +122,7 @@ class Wire(small_run.Trained):
         for word in says:
             self.assertIn(word, node.errors[0])
 
-    def test_formats_that_cannot_be_are_refused_before_anybody_joins(self):
+    def test_formats_that_cannot_be_are_refused_before_a_node_joins(self):
         self.refused("fp16", "--wire fp16", "none of float32, float16 and bfloat16")
         file = self.cluster.folder / "wire"
         file.write_text("ip1 float16\nip3 float16\n")

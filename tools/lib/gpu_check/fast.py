@@ -8,7 +8,7 @@ from gpu_check.steps import ROOT, Left, Wrong, tail
 
 # Net and batch. The first are the ones that matter if time runs out.
 NETS = {"resnet50": 128, "alexnet": 256, "googlenet": 128, "vgg19": 64, "inception_v3": 64, "resnet152": 64}
-WORDS = {"nchw": ["--layout", "nchw"], "autotune": ["--autotune"]}  # of settings
+WORDS = {"nchw": ["--layout", "nchw"], "autotune": ["--autotune"]}  # a setting's second word -> options
 SIMULATED_NETS = {"lenet": 4, "cifar10_quick": 2}
 SAMPLES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32"}  # where no crop_size says so
 
@@ -27,7 +27,7 @@ class Fast:
         return path
 
     def words(self, net, setting):
-        """What the net is computed on, and how."""
+        """The options that say on which device the net is computed, and how."""
         math, *also = setting.split()
         return ["--synthetic", *([SAMPLES[net]] if net in SAMPLES else []), "--devices", "0", "--math", math,
                 *(w for a in also for w in WORDS[a]), "--gpu-plugin", self.plugin]
@@ -37,11 +37,11 @@ class Fast:
 
     def overlap(self, limit):
         net, batch, iterations = ("lenet", 4, 4) if self.options.simulated else ("googlenet", 64, 20)
-        trace, more = self.folder / "trace.json", "clip_gradients: 1e9"  # gradients come home then, as in a cluster
+        trace, more = self.folder / "trace.json", "clip_gradients: 1e9"  # so gradients are copied to the host, as in a cluster
         code, output = self.run(self.train(net, self.solver(net, batch, iterations, 1, more), "tf32", "--trace", trace), limit)
         self.demand(code, output, limit)
         spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"]
-        ended = {}  # clock -> when its last gradient was home: the device's backward pass is over
+        ended = {}  # clock -> when its last gradient had reached the host: the end of the device's backward pass
         for e in spans:
             if e["cat"] == "bring home":
                 ended[e["args"]["clock"]] = max(e["ts"] + e["dur"], ended.get(e["args"]["clock"], 0))
@@ -51,7 +51,7 @@ class Fast:
                 whole += e["dur"]
                 beneath += max(0, min(e["dur"], ended[e["args"]["clock"]] - e["ts"]))
         if whole == 0:
-            raise Wrong("the trace shows no gradient that came home and was exchanged")
+            raise Wrong("the trace shows no gradient that was copied to the host and exchanged")
         return {"text": f"{net}: {100 * beneath / whole:.0f}% of the exchanges' time lay beneath the backward pass",
                 "net": net, "batch": batch, "beneath_backward": round(beneath / whole, 3)}
 

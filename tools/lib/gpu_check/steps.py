@@ -38,7 +38,7 @@ def folders_of_cuda():
 
 
 def tail(output):
-    """The last lines that say something, in one."""
+    """The last lines that are not empty, as one line."""
     return " / ".join(line.strip() for line in output.splitlines()[-6:] if line.strip())[-500:] or "nothing was said"
 
 
@@ -49,7 +49,7 @@ def machine():
 
 
 def die_with_parent():
-    """Of whoever ends this script nothing is left behind that keeps a GPU busy."""
+    """However this script ends, it leaves no process that keeps a GPU busy."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -101,12 +101,12 @@ class Steps:
             process.wait()
         finally:
             timer.cancel()
-            end(signal.SIGKILL)  # what it may have left
+            end(signal.SIGKILL)  # children that it may have left
         self.log.flush()
         return (0 if enough else None if expired.is_set() else process.returncode), "".join(lines)
 
     def step(self, name, work, limit):
-        """`work(limit)` returns what it found, a dictionary with a "text"."""
+        """`work(limit)` returns its findings: a dictionary with a "text"."""
         began = time.monotonic()
         entry = {"step": name, "result": "passed"}
         try:
@@ -117,7 +117,7 @@ class Steps:
             entry |= {"result": "skipped", "text": str(why)}
         except Wrong as why:
             entry |= {"result": "failed", "text": str(why)}
-        except Exception as why:  # of this script: the other steps are still worth having
+        except Exception as why:  # a fault of this script: the other steps are still useful
             entry |= {"result": "failed", "text": f"{type(why).__name__}: {why}"}
         entry["seconds"] = round(time.monotonic() - began, 1)
         self.report["steps"].append(entry)
@@ -134,5 +134,5 @@ class Steps:
             raise Wrong(f"ended with {code}: {tail(output)}")
 
     def share(self):
-        """Of the limits, which are for 9 minutes and both halves."""
+        """The factor for the limits, which are for 9 minutes and both halves."""
         return self.options.minutes / 9 * (2 if self.options.only else 1)
