@@ -158,18 +158,26 @@ class Node:
 class Cluster:
     """The nodes of one test and a folder for their files."""
 
+    unfinished = []
+
     def __init__(self, cwd=None, env=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="poseidon-test-"))
         self.cwd = cwd or ROOT
         self.env = {**os.environ, **(env or {})}
         self.nodes = []
+        Cluster.unfinished.append(self)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, _value, _trace):
+    def end(self):
         for node in self.nodes:
             node.end()
+
+    def __exit__(self, kind, _value, _trace):
+        self.end()
+        if self in Cluster.unfinished:
+            Cluster.unfinished.remove(self)
         if kind is None or issubclass(kind, unittest.SkipTest):
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
@@ -362,8 +370,15 @@ def need(*programs):
 
 def main():
     """Runs the script's unittest cases; a script that ran nothing fails, one that skipped everything is skipped."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    done = unittest.main(module="__main__", exit=False, verbosity=2).result
+    def told_to_end(*_):
+        raise KeyboardInterrupt  # unittest takes any other exception for a failure of one test, and goes to the next
+    signal.signal(signal.SIGTERM, told_to_end)
+    try:
+        done = unittest.main(module="__main__", exit=False, verbosity=2).result
+    except KeyboardInterrupt:
+        for c in Cluster.unfinished:
+            c.end()
+        sys.exit(143)
     if not done.wasSuccessful():
         sys.exit(1)
     if done.testsRun == 0:

@@ -127,6 +127,28 @@ class Harness(unittest.TestCase):
             kept, = (c.folder / "out").iterdir()
             self.assertIn("not yet", kept.read_text())
 
+    def test_a_script_that_is_told_to_end_runs_no_further_test_and_leaves_no_process(self):
+        with cluster.Cluster() as c:
+            script = c.folder / "two_test.py"
+            script.write_text(textwrap.dedent("""
+                import sys, unittest; sys.path.insert(0, sys.argv.pop(1))
+                import cluster
+                class Two(unittest.TestCase):
+                    def test_1(self):
+                        c = cluster.Cluster()
+                        self.addCleanup(c.__exit__, None, None, None)
+                        p = c.start("/bin/bash", "-c", "echo up; while :; do sleep 1; done; : " + sys.argv[0])
+                        p.wait_for("up"); print("waits", flush=True); p.wait()
+                    def test_2(self):
+                        print("goes on", flush=True)
+                cluster.main()"""))
+            told = c.start(sys.executable, "-B", script, pathlib.Path(__file__).parent)
+            told.wait_for("waits")
+            told.signal(signal.SIGTERM)
+            self.assertEqual(told.wait(), 143, told.output)
+            self.assertNotIn("goes on", told.output)
+            self.assertEqual(cluster.processes_of(script), [])
+
     def test_weights_are_compared_bit_for_bit(self):
         with cluster.Cluster() as c:
             one = caffemodel(c.folder / "one", [1.0, 0.0, 3.0] * 100)
