@@ -51,8 +51,8 @@ struct parameter_graph_setup {
   /// Passes of a clock and micro-batch on one node whose losses are each a mean.
   std::uint32_t means = 1;
   std::uint64_t passes = 1;  ///< of a clock, over all nodes
-  bool passes_overlap =
-      false;  ///< a replica can compute a pass before all others have computed the one before
+  /// A replica can compute a pass before all others have computed the one before.
+  bool passes_overlap = false;
   bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
   /// By replica, then parameter: where its gradient is written. Empty on the factor route and for frozen parameters.
   std::vector<std::vector<std::span<float>>> gradients;

@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 // Factor between two reports that confirm each other. A report from the time in which the rate changed lies between the
 // old rate and the new one.
 constexpr double alike = 1.25;
-constexpr double noticed =
-    0.3;  // smallest relative change of the rate for which routes are decided again
+// Smallest relative change of the rate for which routes are decided again.
+constexpr double noticed = 0.3;
 // Factor between a node's first reading and the rate for which routes were chosen, if nothing has changed.
 constexpr double same_line = 2;
 constexpr double worth_it = 0.05;    // least saving, as a fraction of an iteration

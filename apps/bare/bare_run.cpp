@@ -139,8 +139,8 @@ void bare_run::iterate(std::uint64_t iterations) {
       lane(r, iterations, all);
     } catch (...) {
       errors[r] = std::current_exception();
-      failed_ =
-          true;  // before the others pass the barrier, so that all see it at the same iteration
+      // Set before the other lanes pass the barrier, so that all see it in the same iteration.
+      failed_ = true;
       all.arrive_and_drop();
     }
   };
@@ -230,8 +230,8 @@ void bare_run::backward(std::uint32_t replica, const pass& p) {
     try {
       copy.bring_gradients(l, arrived);
     } catch (...) {
-      arrived(
-          std::current_exception());  // the device calls it only where bring_gradients() returns
+      // The device calls it only where bring_gradients() returns.
+      arrived(std::current_exception());
     }
   });
   if (!is_asynchronous) return;

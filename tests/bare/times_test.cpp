@@ -72,7 +72,7 @@ std::uint64_t waits(bare_run& run, bool timed) {
 
 }  // namespace
 
-TEST_CASE("times: a device that goes on by itself learns what the CPU learns, timed or not") {
+TEST_CASE("times: an asynchronous device learns what the CPU learns, timed or not") {
   const auto wanted = trained(small_run(make_cpu_device()));
   for (const lateness late :
        {lateness::nobody, lateness::copy_streams, lateness::compute_streams}) {
@@ -84,7 +84,8 @@ TEST_CASE("times: a device that goes on by itself learns what the CPU learns, ti
   }
 }
 
-TEST_CASE("times: a timed layer is waited for in either direction, others only at the end") {
+TEST_CASE(
+    "times: the host waits for each timed layer in both directions, otherwise only at the end") {
   const auto gpu = simulated_gpu(lateness::nobody);
   {
     auto run = small_run(gpu);
@@ -105,7 +106,7 @@ TEST_CASE("times: a timed layer is waited for in either direction, others only a
   CHECK(waits(test, true) == layers + 1);
 }
 
-TEST_CASE("times: what goes wrong on the device ends the run, whichever way it is timed") {
+TEST_CASE("times: an error on the device ends the run, timed or not") {
   for (const bool timed : {false, true}) {
     for (const std::uint64_t after : {0, 3, 9, 14}) {
       auto run = small_run(simulated_gpu(lateness::nobody));

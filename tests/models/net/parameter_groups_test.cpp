@@ -1,5 +1,6 @@
 #include "models/net/parameter_groups.hpp"
 
+#include "models/net/learned_parameters.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -88,4 +89,21 @@ TEST_CASE("parameter_groups: frozen shared parameters have no writers") {
   CHECK(groups[0].writers.empty());
   CHECK(groups[0].learned.empty());
   CHECK(groups[0].frozen == std::vector<std::size_t>{0, 1});
+}
+
+TEST_CASE("learned_parameters: the list of a net has its groups, their layers' names and places") {
+  const auto n = test::build(inputs + product("a", "x", "u", "") + product("b", "a", "", "", 0) +
+                             product("c", "b", "u", "") + loss("c"));
+  const auto list = learned_parameters_of(n);
+  REQUIRE(list.parameters.size() == 5);  // a and c share their weights
+  CHECK(list.layers == words{"a", "a", "b", "b", "c"});
+  REQUIRE(list.groups.size() == 2);
+  CHECK(list.groups[0].name == "a");
+  CHECK(list.groups[0].writers == 2);
+  CHECK(list.groups[0].learned == std::vector<std::size_t>{0, 1, 4});
+  CHECK(list.groups[1].name == "b");
+  CHECK(n.layers[list.groups[1].order].name == "b");
+  CHECK(list.groups[1].learned.empty());
+  CHECK(list.groups[1].frozen == std::vector<std::size_t>{2, 3});
+  CHECK(n.layers[list.first_uses[4]].name == "c");
 }

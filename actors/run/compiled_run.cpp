@@ -1,5 +1,5 @@
-// actors/run/replica_count.cpp - what a compiled run says of itself: part of compiled_run.hpp.
 #include "actors/run/compiled_run.hpp"
+
 #include "data/batch_filler.hpp"
 #include "models/solver/solver_file.hpp"
 
