@@ -4,6 +4,9 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <optional>
+#include <string>
+
 namespace poseidon {
 
 /// To a network_link: send this. Smaller `priority` first; equal ones in order of arrival.
@@ -71,6 +74,8 @@ struct link_lost {
   worker_id peer{};
   std::string why;          ///< one line naming peer, address and cause
   bool on_purpose = false;  ///< a goodbye came before
+  /// Why the link ended before the run did: what a goodbye says, or this side's reason. Empty: as planned, or no goodbye.
+  std::optional<std::string> reason = std::nullopt;
 };
 
 /// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.

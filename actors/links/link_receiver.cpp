@@ -79,17 +79,17 @@ receiver_ended link_receiver::receive_all() {
                 ". The link is closed. Either something on the way damages bytes (memory, a "
                 "network card), or "
                 "the two nodes run different builds.",
-            false};
+            {}};
   } catch (const stream_reader::silent&) {
     return {"no word from " + shared_->peer() + " for " +
                 seconds_text(clock::now() - stream_.heard()) + " (limit " +
                 seconds_text(stream_.limit()) +
                 "): it is frozen or overloaded, or the network between is down",
-            false};
+            {}};
   } catch (const stream_reader::ended&) {
     if (goodbye_ && between_frames_) {
       return {shared_->peer() + " said goodbye" + (goodbye_->empty() ? "" : ": " + *goodbye_),
-              true};
+              goodbye_};
     }
     const auto where =
         open_.empty() ? std::string("in the middle of a frame")
@@ -97,9 +97,9 @@ receiver_ended link_receiver::receive_all() {
     return {shared_->peer() + " closed the connection " +
                 (between_frames_ ? "without a goodbye" : where) +
                 ": its process has ended, or gave the link up; its own last lines say why",
-            false};
+            {}};
   } catch (const std::exception& e) {  // the connection was reset, or the pool's limit was reached
-    return {"the connection to " + shared_->peer() + " is lost: " + e.what(), false};
+    return {"the connection to " + shared_->peer() + " is lost: " + e.what(), {}};
   }
 }
 

@@ -232,6 +232,8 @@ void network_link::finish(const receiver_ended& m) {
   phase_ = phase::over;
   const auto binding = shared_->binding();
   link_lost lost{binding->peer, m.why, ours || m.goodbye};
+  auto reason = !own_fault_.empty() ? own_fault_ : m.goodbye.value_or(ours ? close_reason_ : "");
+  if (lost.on_purpose && !reason.empty()) lost.reason = std::move(reason);
   if (!own_fault_.empty())
     lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;
   if (ours && !m.goodbye) {

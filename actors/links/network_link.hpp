@@ -77,7 +77,7 @@ struct pump {
 struct link_tick {};
 struct receiver_ended {
   std::string why;
-  bool goodbye = false;  ///< the peer has said goodbye
+  std::optional<std::string> goodbye;  ///< the peer's, with its reason; empty reason: as planned
 };
 
 /// What both halves of a link share.

@@ -141,8 +141,7 @@ void node::on(const link_lost& m) {
   links_.erase(value(m.peer));
   if (!m.on_purpose) setup_.view->lost(m.peer, m.why);
   if (phase_ == phase::failing) return;
-  const bool has_reason = m.why.find(": ") != std::string::npos;
-  if (!m.on_purpose || has_reason)
+  if (!m.on_purpose || m.reason)
     fail(m.why, 3);
   else if (value(m.peer) == 0)
     close(result_);  // worker 0 says goodbye when everybody is done

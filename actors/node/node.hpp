@@ -182,7 +182,6 @@ class node : public actor<node> {
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   void start_acceptor(link_identity self);
   void give_first_values();
-  void ready();
   [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
   void hold();
   [[nodiscard]] bool waits_for_a_rise() const;
@@ -206,8 +205,6 @@ class node : public actor<node> {
   void close(node_result result);
   [[nodiscard]] std::uint64_t whole_version() const;
   [[nodiscard]] std::string name_of(worker_id w) const;
-  template <class D, class... Args>
-  handle<D> start(thread_kind threads, std::string name, Args&&... args);
 
   node_setup setup_;
   phase phase_ = phase::starting;

@@ -123,10 +123,8 @@ void node::tell_rate(double mbit_s, bool probed) {
 /// Worker 0.
 void node::on(const routes_proposed& m) {
   if (phase_ != phase::training || change_) return;
-  setup_.display->note(m.why);
-  constexpr std::string_view head = "routes: ";
-  tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt,
-                                     m.why.starts_with(head) ? m.why.substr(head.size()) : m.why});
+  setup_.display->note("routes: " + m.why);
+  tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt, m.why});
 }
 
 // -- agreeing on a clock --------------------------------------------------------------------------------

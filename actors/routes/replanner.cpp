@@ -74,7 +74,7 @@ std::string replanner::describe(double mbit_s, const std::vector<bool>& factors,
       moved +=
           (moved.empty() ? "" : ", ") + loads_[l].name + " to " +
           std::string(to_string(factors[l] ? route::factor_broadcast : route::parameter_server));
-  return "routes: a node's links carry " + std::to_string(std::lround(mbit_s)) +
+  return "a node's links carry " + std::to_string(std::lround(mbit_s)) +
          " Mbit/s together now, and carried " + std::to_string(std::lround(chosen_at_mbit_s_)) +
          " when routes were chosen: " + moved + " is to save " +
          std::to_string(std::lround(100 * gain)) + " % of an iteration";

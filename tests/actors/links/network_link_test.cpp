@@ -227,6 +227,8 @@ TEST_CASE(
   REQUIRE(here.size() == 1);
   CHECK(here[0].on_purpose);
   CHECK(here[0].why == "closed the link to worker 1 (10.0.0.8:7600): all clocks done");
+  CHECK(there[0].reason == "all clocks done");
+  CHECK(here[0].reason == "all clocks done");
 }
 
 TEST_CASE("network_link: when both ends close at once nothing that waited is lost") {
@@ -246,6 +248,7 @@ TEST_CASE("network_link: when both ends close at once nothing that waited is los
   REQUIRE(t.b.lost->wait_for(1).size() == 1);
   CHECK(t.a.lost->wait_for(1)[0].on_purpose);
   CHECK(t.b.lost->wait_for(1)[0].on_purpose);
+  CHECK(!t.a.lost->wait_for(1)[0].reason);
 }
 
 TEST_CASE("network_link: a peer that has said goodbye still gets all that waited, closed or not") {

@@ -74,7 +74,7 @@ TEST_CASE(
   REQUIRE(p);
   CHECK(t.now - changed <= 1s);
   CHECK(p->factors == std::vector<bool>{false, true});
-  CHECK(p->why.find("routes: a node's links carry 200 Mbit/s together now, and carried 20000 when "
+  CHECK(p->why.find("a node's links carry 200 Mbit/s together now, and carried 20000 when "
                     "routes were chosen: fc6 to factor_broadcast is to save ") == 0);
   t.it.changed(10ms, t.now);
   t.now += 2s;
