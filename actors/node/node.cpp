@@ -19,6 +19,7 @@ node::node(actor_context context, node_setup setup) : actor(context), setup_(std
 
 void node::started() {
   set_down_handler([this](const caf::down_msg& m) { an_actor_died(m); });
+  set_exception_handler([this](std::exception_ptr& thrown) { return a_handler_threw(thrown); });
 }
 
 // -- training -------------------------------------------------------------------------------------------
@@ -27,64 +28,89 @@ void node::broadcast(const frame_header& header) {
   for (const auto& [worker, link] : links_) tell<send_frame>(link, {header, {}, 0});
 }
 
+void node::to_leader(const frame_header& header) {
+  const auto link = links_.find(value(leader_));
+  if (link != links_.end()) tell<send_frame>(link->second, {header, {}, 0});
+}
+
 void node::on(const control_arrived& m) {
-  if (phase_ == phase::failing || phase_ == phase::ended) return;
-  const bool first = value(self_) == 0;
-  if (const auto* v = std::get_if<frames::view>(&m.header)) {
-    take_view(*v);
-  } else if (const auto* f = std::get_if<frames::member_ready>(&m.header)) {
-    setup_.display->detail("membership: " + name_of(f->worker) + " is ready");
-    replicas_[f->worker] = f->replicas;
-    if (coordinator_) tell<member_is_ready>(coordinator_, {f->worker});
-  } else if (const auto* d = std::get_if<frames::worker_done>(&m.header)) {
-    setup_.display->detail("membership: " + name_of(d->worker) + " is done, at version " +
-                           std::to_string(value(d->version)));
-    if (coordinator_) tell<member_is_done>(coordinator_, {d->worker});
-  } else if (const auto* p = std::get_if<frames::probe>(&m.header)) {
-    const auto back = links_.find(value(m.from));
-    if (p->last && back != links_.end())
-      tell<send_frame>(back->second, {frames::probe_heard{p->round}, {}, 0});
-  } else if (const auto* h = std::get_if<frames::probe_heard>(&m.header)) {
-    if (timing_)
-      take_timing(m.from, h->round);
-    else if (selector_)
-      tell<probe_answered>(selector_, {m.from, h->round});
-  } else if (const auto* t = std::get_if<frames::time_net>(&m.header)) {
-    if (value(m.from) == 0) guarded([&] { time_own_net(*t); });
-  } else if (const auto* n = std::get_if<frames::net_timed>(&m.header)) {
-    guarded([&] { take_speed(m.from, {n->replicas, n->samples_s, 0}); });
-  } else if (std::holds_alternative<frames::watch>(m.header)) {
-    if (telemetry_) tell<control_arrived>(telemetry_, m);
-  } else if (graph_ == nullptr) {
-    return;  // the rest concerns a run that this node has not built
-  } else if (std::holds_alternative<frames::start_training>(m.header)) {
-    if (phase_ != phase::waiting) return;
-    if (change_) return guarded([this] { go_on(); });
-    phase_ = phase::training;
-    setup_.display->detail("membership: all are ready, training begins");
-    take_next_change();
-    tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
-  } else if (const auto* r = std::get_if<frames::stop_requested>(&m.header)) {
-    if (first) tell<stop_soon>(graph_->the_solver(), {r->reason});
-  } else if (const auto* s = std::get_if<frames::stop_after>(&m.header)) {
-    setup_.display->note("ending after clock " + std::to_string(value(s->clock)) + ": " +
-                         s->reason);
-    tell<finish_after>(graph_->the_solver(), {s->clock, s->reason});
-  } else if (const auto* at = std::get_if<frames::worker_paused>(&m.header)) {
-    if (coordinator_) tell<member_paused>(coordinator_, {at->worker, at->clock, at->drained});
-  } else if (const auto* o = std::get_if<frames::send_rate>(&m.header)) {
-    if (selector_) tell<send_rate_measured>(selector_, {m.from, o->mbit_s, o->probed});
-  } else if (std::holds_alternative<frames::hold_training>(m.header)) {
-    if (value(m.from) == 0) hold();
-  } else if (const auto* c = std::get_if<frames::change_routes>(&m.header)) {
-    if (value(m.from) == 0) take_change(*c);
-  } else if (std::holds_alternative<frames::rebuild_graph>(m.header)) {
-    if (value(m.from) == 0) leave_graph();
-  } else if (std::holds_alternative<frames::gather_history>(m.header)) {
-    tell<control_arrived>(graph_->shard(), m);
-  } else if (std::holds_alternative<frames::worker_report>(m.header)) {
-    tell<control_arrived>(graph_->the_solver(), m);
-  }
+  if (phase_ == run_phase::failing || phase_ == run_phase::ended) return;
+  if (const auto why = refusal_of(m.header, m.from, {self_, leader_, phase_}))
+    return refuse(m.from, *why);
+  std::visit(
+      [&](const auto& f) {
+        if constexpr (reaches_node<decltype(f)>) on(f, m.from);
+      },
+      m.header);
+}
+
+/// The link's end is the run's: the peer hears why, and so does the user.
+void node::refuse(worker_id from, const std::string& why) {
+  const auto link = links_.find(value(from));
+  if (link != links_.end())
+    tell<close_link>(link->second, {name_of(from) + " sent a bad frame: " + why});
+}
+
+void node::on(const frames::member_ready& f, worker_id) {
+  setup_.display->detail("membership: " + name_of(f.worker) + " is ready");
+  replicas_[f.worker] = f.replicas;
+  tell<member_is_ready>(coordinator_, {f.worker});
+}
+
+void node::on(const frames::worker_done& f, worker_id) {
+  setup_.display->detail("membership: " + name_of(f.worker) + " is done, at version " +
+                         std::to_string(value(f.version)));
+  tell<member_is_done>(coordinator_, {f.worker});
+}
+
+void node::on(const frames::probe& f, worker_id from) {
+  const auto back = links_.find(value(from));
+  if (f.last && back != links_.end())
+    tell<send_frame>(back->second, {frames::probe_heard{f.round}, {}, 0});
+}
+
+void node::on(const frames::probe_heard& f, worker_id from) {
+  if (timing_)
+    take_timing(from, f.round);
+  else
+    tell<probe_answered>(selector_, {from, f.round});
+}
+
+void node::on(const frames::watch& f, worker_id from) {
+  tell<control_arrived>(telemetry_, {from, f});
+}
+
+void node::on(const frames::start_training&, worker_id) {
+  if (phase_ == run_phase::resuming) return guarded([this] { go_on(); });
+  phase_ = run_phase::training;
+  setup_.display->detail("membership: all are ready, training begins");
+  take_next_change();
+  tell<begin_training>(lasting_.the_solver, {clock_id{setup_.run->first_clock}});
+}
+
+void node::on(const frames::stop_requested& f, worker_id) {
+  tell<stop_soon>(lasting_.the_solver, {f.reason});
+}
+
+void node::on(const frames::stop_after& f, worker_id) {
+  setup_.display->note("ending after clock " + std::to_string(value(f.clock)) + ": " + f.reason);
+  tell<finish_after>(lasting_.the_solver, {f.clock, f.reason});
+}
+
+void node::on(const frames::worker_paused& f, worker_id) {
+  tell<member_paused>(coordinator_, {f.worker, f.clock, f.drained});
+}
+
+void node::on(const frames::send_rate& f, worker_id from) {
+  tell<send_rate_measured>(selector_, {from, f.mbit_s, f.probed});
+}
+
+void node::on(const frames::gather_history& f, worker_id from) {
+  tell<control_arrived>(graph_->shard(), {from, f});
+}
+
+void node::on(const frames::worker_report& f, worker_id from) {
+  tell<control_arrived>(lasting_.the_solver, {from, f});
 }
 
 void node::on(const stop_decided& m) {
@@ -93,7 +119,7 @@ void node::on(const stop_decided& m) {
 }
 
 void node::on(const training_done& m) {
-  if (phase_ != phase::training) return;
+  if (phase_ != run_phase::training) return;
   setup_.display->detail("membership: this node is done, at version " +
                          std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
                          " images");
@@ -104,8 +130,8 @@ void node::on(const training_done& m) {
                     std::to_string(value(m.version)) + ": " + m.snapshot_error +
                     " What was trained since the snapshot before it is lost.";
   }
-  if (value(self_) != 0)
-    tell<send_frame>(links_.at(0), {frames::worker_done{self_, m.version}, {}, 0});
+  if (self_ != leader_)
+    to_leader(frames::worker_done{self_, m.version});
   else if (coordinator_)
     tell<member_is_done>(coordinator_, {self_});
   else
@@ -118,7 +144,7 @@ void node::on(const everyone_done&) {
 
 void node::on(const interrupted& m) {
   // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
-  if (phase_ == phase::failing) return;
+  if (phase_ == run_phase::failing) return;
   result_.exit_code = 128 + m.signal;
   const auto who = "worker " + (self_ == no_worker ? "?" : std::to_string(value(self_))) + " got " +
                    signal_name(m.signal);
@@ -127,25 +153,25 @@ void node::on(const interrupted& m) {
     close(result_);
     return;
   }
-  if (value(self_) == 0)
+  if (self_ == leader_)
     tell<stop_soon>(lasting_.the_solver, {who});
   else
-    tell<send_frame>(links_.at(0), {frames::stop_requested{who}, {}, 0});
+    to_leader(frames::stop_requested{who});
 }
 
 // -- ends -----------------------------------------------------------------------------------------------
 
 void node::on(const link_lost& m) {
-  if (phase_ == phase::ended) return;
+  if (phase_ == run_phase::ended) return;
   setup_.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
   links_.erase(value(m.peer));
   if (!m.on_purpose) setup_.view->lost(m.peer, m.why);
-  if (phase_ == phase::failing) return;
+  if (phase_ == run_phase::failing) return;
   if (!m.on_purpose || m.reason)
     fail(m.why, 3);
-  else if (value(m.peer) == 0)
-    close(result_);  // worker 0 says goodbye when everybody is done
-  // Another one heard that before this node did: worker 0's goodbye is on its way.
+  else if (m.peer == leader_)
+    close(result_);  // the leader says goodbye when all are done
+  // Another node heard that before this one did: the leader's goodbye is on its way.
 }
 
 void node::on(const training_failed& m) {
@@ -153,9 +179,28 @@ void node::on(const training_failed& m) {
 }
 
 void node::an_actor_died(const caf::down_msg& m) {
-  if (phase_ == phase::ended) return;
+  if (phase_ == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) return one_has_left(m.source);
   fail(system().render(m.reason), 1);
+  // The snapshot that the node has waited for since a peer was lost will not come.
+  if (phase_ == run_phase::failing &&
+      m.source == caf::actor_cast<caf::actor_addr>(lasting_.checkpoints.untyped()))
+    close(result_);
+}
+
+/// There is no actor above this one that would hear of it.
+caf::error node::a_handler_threw(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    result_.error = std::string("node: ") + e.what();
+  } catch (...) {
+    result_.error = "node: unknown exception";
+  }
+  result_.exit_code = 1;
+  goodbye_ = result_.error;
+  close(result_);
+  return caf::exit_reason::normal;
 }
 
 /// The newest version that every parameter has here that training changes.
@@ -168,7 +213,8 @@ std::uint64_t node::whole_version() const {
 }
 
 void node::fail(std::string text, int exit_code) {
-  if (phase_ == phase::failing || phase_ == phase::ended) return;
+  if (phase_ == run_phase::failing) setup_.display->detail("while it ends: " + text);
+  if (phase_ == run_phase::failing || phase_ == run_phase::ended) return;
   const bool was_training = trains() && compiled_ != nullptr;
   result_.exit_code = exit_code;
   result_.error = std::move(text);
@@ -180,7 +226,7 @@ void node::fail(std::string text, int exit_code) {
     return !setup_.run->solver.spec.poseidon().has_replay() && whole_version() > began_at_;
   };
   if (exit_code == 3 && was_training && lowest && worth()) {
-    phase_ = phase::failing;
+    phase_ = run_phase::failing;
     const handle<node> self(this);
     tell<write_snapshot>(lasting_.checkpoints,
                          {version_id{whole_version()}, 0, 0, false, {}, self});
@@ -205,9 +251,19 @@ std::string node::name_of(worker_id w) const {
 }
 
 void node::close(node_result result) {
-  if (phase_ == phase::ended) return;
+  if (phase_ == run_phase::ended) return;
+  end_run(std::move(result));
+  quit();
+}
+
+/// Told to exit by another actor than its own: the actors that it has spawned end with it.
+void node::on_exit() {
+  if (phase_ != run_phase::ended) end_run({1, "internal error: the node was stopped", {}});
+}
+
+void node::end_run(node_result result) {
   describe_traffic();
-  phase_ = phase::ended;
+  phase_ = run_phase::ended;
   setup_.view->ended(result.error);  // before its actors end: they stay to be seen
   if (acceptor_) tell<stop_accepting>(acceptor_, {});
   for (const auto& [worker, link] : links_) tell<close_link>(link, {goodbye_});
@@ -234,7 +290,6 @@ void node::close(node_result result) {
   coordinator_ = {};
   selector_ = {};
   telemetry_ = {};
-  quit();
 }
 
 }  // namespace poseidon

@@ -41,6 +41,7 @@
 // Detached: it compiles nets and dials.
 #pragma once
 #include "actors/cluster/coordinator.hpp"
+#include "actors/cluster/frame_rules.hpp"
 #include "actors/core/actor.hpp"
 #include "actors/links/network.hpp"
 #include "actors/node/training_graph.hpp"
@@ -139,10 +140,9 @@ class node : public actor<node> {
   void on(const snapshot_written& m);
   void on(const interrupted& m);
   void started();
+  void on_exit() override;
 
  private:
-  enum class phase { starting, gathering, building, waiting, training, changing, failing, ended };
-
   /// One change of routes, from its being agreed until the first clock after it begins.
   struct route_change {
     clock_id clock{};
@@ -156,19 +156,41 @@ class node : public actor<node> {
     std::chrono::steady_clock::time_point stood_since;
   };
 
+  // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
+  void on(const frames::view& f, worker_id from);
+  void on(const frames::time_net& f, worker_id from);
+  void on(const frames::net_timed& f, worker_id from);
+  void on(const frames::member_ready& f, worker_id from);
+  void on(const frames::worker_done& f, worker_id from);
+  void on(const frames::probe& f, worker_id from);
+  void on(const frames::probe_heard& f, worker_id from);
+  void on(const frames::watch& f, worker_id from);
+  void on(const frames::start_training& f, worker_id from);
+  void on(const frames::stop_requested& f, worker_id from);
+  void on(const frames::stop_after& f, worker_id from);
+  void on(const frames::hold_training& f, worker_id from);
+  void on(const frames::worker_paused& f, worker_id from);
+  void on(const frames::change_routes& f, worker_id from);
+  void on(const frames::rebuild_graph& f, worker_id from);
+  void on(const frames::send_rate& f, worker_id from);
+  void on(const frames::gather_history& f, worker_id from);
+  void on(const frames::worker_report& f, worker_id from);
+
   void guarded(const std::function<void()>& step);
+  void refuse(worker_id from, const std::string& why);
   void choose();
   void measure_links_of_all();
   void ask_speeds();
   void take_speed(worker_id from, const node_speed& speed);
-  void time_own_net(const frames::time_net& m);
   void note_shares();
   void take_number_of_replicas(const frames::view& v);
   [[nodiscard]] bool replicas_fit() const;
   void listen_for_nodes();
   void join_cluster();
   void tell_view();
-  void take_view(const frames::view& v);
+  [[nodiscard]] bool builds() const {
+    return phase_ == run_phase::building || phase_ == run_phase::rebuilding;
+  }
   void describe_view(std::uint64_t epoch) const;
   void open(std::uint32_t worker, const link_connection& c);
   void build();
@@ -182,7 +204,10 @@ class node : public actor<node> {
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   void start_acceptor(link_identity self);
   void give_first_values();
-  [[nodiscard]] bool trains() const { return phase_ == phase::training || change_.has_value(); }
+  [[nodiscard]] bool trains() const {
+    return phase_ == run_phase::training || phase_ == run_phase::changing ||
+           phase_ == run_phase::rebuilding || phase_ == run_phase::resuming;
+  }
   void hold();
   [[nodiscard]] bool waits_for_a_rise() const;
   void take_round(const bandwidth_probe::round& r);
@@ -199,16 +224,20 @@ class node : public actor<node> {
   void announce_next_change();
   void take_next_change();
   void broadcast(const frame_header& header);
+  void to_leader(const frame_header& header);
   void describe_traffic();
   void an_actor_died(const caf::down_msg& m);
+  [[nodiscard]] caf::error a_handler_threw(const std::exception_ptr& thrown);
   void fail(std::string text, int exit_code);
   void close(node_result result);
+  void end_run(node_result result);
   [[nodiscard]] std::uint64_t whole_version() const;
   [[nodiscard]] std::string name_of(worker_id w) const;
 
   node_setup setup_;
-  phase phase_ = phase::starting;
+  run_phase phase_ = run_phase::starting;
   worker_id self_ = no_worker;
+  worker_id leader_{0};
   std::string address_;                 // where it listens
   std::vector<std::string> members_;    // by worker, once there is a view
   std::vector<link_connection> early_;  // joiners that dialled before this one had its view

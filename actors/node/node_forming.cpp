@@ -76,7 +76,7 @@ void node::on(const start_node&) {
       join_cluster();
       return;
     }
-    self_ = worker_id{0};
+    self_ = leader_;
     if (setup_.run->workers > 1)
       choose();
     else
@@ -102,7 +102,7 @@ void node::start_acceptor(link_identity self) {
 }
 
 void node::listen_for_nodes() {
-  phase_ = phase::gathering;
+  phase_ = run_phase::gathering;
   address_ = to_string(setup_.network->listen(*setup_.listen));
   coordinator_ =
       poseidon::spawn<coordinator>(system(), *setup_.edges, thread_kind::shared, "coordinator",
@@ -115,13 +115,13 @@ void node::listen_for_nodes() {
 }
 
 void node::join_cluster() {
-  phase_ = phase::gathering;
+  phase_ = run_phase::gathering;
   // It listens before it dials, because its address is part of what it says about itself.
   address_ = to_string(setup_.network->listen({"", 0}));
   setup_.display->note("joining " + to_string(*setup_.join));
   const auto first = setup_.network->dial(*setup_.join, shaking({address_, no_worker, 0}));
   start_acceptor({address_, no_worker, 0});
-  open(0, first);
+  open(value(leader_), first);
   setup_.display->note("joined; waiting for the other nodes");
 }
 
@@ -147,10 +147,10 @@ void node::open(std::uint32_t worker, const link_connection& c) {
 }
 
 void node::on(const link_accepted& m) {
-  if (phase_ == phase::failing || phase_ == phase::ended) return;
+  if (phase_ == run_phase::failing || phase_ == run_phase::ended) return;
   const auto& peer = m.connection.peer;
-  const bool first = setup_.run && value(self_) == 0;
-  if (first && phase_ == phase::gathering && links_.size() + 1 < setup_.run->workers) {
+  const bool first = self_ == leader_;
+  if (first && phase_ == run_phase::gathering && links_.size() + 1 < setup_.run->workers) {
     const auto worker = static_cast<std::uint32_t>(links_.size() + 1);
     setup_.display->note("worker " + std::to_string(worker) + " joined from " +
                          m.connection.socket->peer());
@@ -204,8 +204,7 @@ void node::describe_view(std::uint64_t epoch) const {
                            (worker_id{w} == self_ ? ", this node" : ""));
 }
 
-void node::take_view(const frames::view& v) {
-  if (phase_ != phase::gathering || setup_.run) return;
+void node::on(const frames::view& v, worker_id) {
   guarded([&] {
     self_ = v.you;
     members_ = v.members;
@@ -216,9 +215,10 @@ void node::take_view(const frames::view& v) {
     if (watched_) setup_.trace->watch();
     setup_.display->note("worker " + std::to_string(value(self_)) + " of " +
                          std::to_string(members_.size()));
-    for (std::uint32_t w = 1; w < value(self_); ++w)
-      open(w,
-           setup_.network->dial(parse_host_port(members_[w]), shaking({address_, self_, v.epoch})));
+    for (std::uint32_t w = 0; w < value(self_); ++w)
+      if (worker_id{w} != leader_)
+        open(w, setup_.network->dial(parse_host_port(members_[w]),
+                                     shaking({address_, self_, v.epoch})));
     for (const auto& c : std::exchange(early_, {})) on(link_accepted{c});
     build();
   });
@@ -227,7 +227,7 @@ void node::take_view(const frames::view& v) {
 // -- building -------------------------------------------------------------------------------------------
 
 void node::build() {
-  phase_ = phase::building;
+  phase_ = run_phase::building;
   setup_.node.worker = value(self_);
   compiled_ = compile_run(*setup_.run, setup_.node, shown());
   note_shares();
@@ -244,7 +244,7 @@ void node::build() {
   telemetry_ = poseidon::spawn<telemetry>(
       system(), *setup_.edges, thread_kind::own, "telemetry",
       telemetry_setup{self_, setup_.trace, setup_.edges, setup_.view,
-                      setup_.shows && value(self_) == 0 && setup_.run->workers > 1, watched_,
+                      setup_.shows && self_ == leader_ && setup_.run->workers > 1, watched_,
                       setup_.trace_file, setup_.graph_file, setup_.recording});
   show_facts();
   bind_if_complete();
@@ -334,15 +334,14 @@ std::shared_ptr<const link_binding> node::bound_to(std::uint32_t worker) const {
 }
 
 void node::bind_if_complete() {
-  if (graph_ == nullptr || phase_ != phase::building || links_.size() + 1 < setup_.run->workers)
-    return;
+  if (graph_ == nullptr || !builds() || links_.size() + 1 < setup_.run->workers) return;
   if (links_.empty()) return connect();
   for (const auto& [worker, link] : links_) tell<bind_link>(link, {bound_to(worker)});
 }
 
 /// Not before all links are bound does anybody hear that this node is ready: then all peers may send.
 void node::on(const link_bound&) {
-  if (phase_ == phase::building && ++links_bound_ == links_.size()) connect();
+  if (builds() && ++links_bound_ == links_.size()) connect();
 }
 
 task_display node::shown() const {
@@ -355,11 +354,11 @@ void node::connect() {
   for (const auto& [worker, link] : links_) ports[worker] = link;
   graph_->connect(ports);
   tell<connect_telemetry>(telemetry_, {std::move(ports)});
-  phase_ = phase::waiting;
+  phase_ = phase_ == run_phase::rebuilding ? run_phase::resuming : run_phase::waiting;
   setup_.display->detail("membership: links to " + plural(links_.size(), "node") +
                          " and all actors stand; waiting for the others");
-  if (value(self_) != 0)
-    tell<send_frame>(links_.at(0), {frames::member_ready{self_, compiled_->replicas}, {}, 0});
+  if (self_ != leader_)
+    to_leader(frames::member_ready{self_, compiled_->replicas});
   else if (coordinator_)
     tell<member_is_ready>(coordinator_, {self_});
   else
@@ -371,11 +370,11 @@ void node::on(const everyone_ready&) {
   guarded([this] {
     if (!replicas_fit()) return;
     announce_next_change();
-    if (change_) return go_on();
+    if (phase_ == run_phase::resuming) return go_on();
     setup_.display->detail("membership: all are ready; sending first values, training begins");
     give_first_values();
     broadcast(frames::start_training{});
-    phase_ = phase::training;
+    phase_ = run_phase::training;
     take_next_change();
     tell<begin_training>(graph_->the_solver(), {clock_id{setup_.run->first_clock}});
   });

@@ -63,7 +63,7 @@ void node::take_next_change() {
 // -- how fast the links are ------------------------------------------------------------------------------
 
 void node::on(const link_flow& m) {
-  if (phase_ != phase::training || change_) return send_rate_.forget();
+  if (phase_ != run_phase::training || change_) return send_rate_.forget();
   const auto now = std::chrono::steady_clock::now();
   const auto read = send_rate_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us}, now);
   if (read && read->busy >= full_line) {
@@ -105,7 +105,7 @@ void node::take_timing(worker_id from, std::uint32_t round) {
   send_rate_.forget();  // that was not training
   const bool same = std::max(before, rate) <= same_rate * std::min(before, rate);
   time_links_at_ = now + (same ? timing_interval : timing_interval / 8);
-  if (phase_ == phase::training && !change_) tell_rate(rate, true);
+  if (phase_ == run_phase::training && !change_) tell_rate(rate, true);
 }
 
 /// What a limit of ours keeps back, the line is not asked for.
@@ -114,15 +114,15 @@ void node::tell_rate(double mbit_s, bool probed) {
     if (limit > 0) mbit_s = std::min(mbit_s, limit * static_cast<double>(links_.size()));
   if (selector_)
     tell<send_rate_measured>(selector_, {self_, mbit_s, probed});
-  else if (const auto first = links_.find(0); first != links_.end())
-    tell<send_frame>(first->second, {frames::send_rate{mbit_s, probed}, {}, 0});
+  else
+    to_leader(frames::send_rate{mbit_s, probed});
 }
 
 // -- what changes ----------------------------------------------------------------------------------------
 
 /// Worker 0.
 void node::on(const routes_proposed& m) {
-  if (phase_ != phase::training || change_) return;
+  if (phase_ != run_phase::training || change_) return;
   setup_.display->note("routes: " + m.why);
   tell<change_wanted>(coordinator_, {numbers_of(m.routes), std::nullopt, m.why});
 }
@@ -134,8 +134,20 @@ void node::on(const hold_everyone&) {
   hold();
 }
 
+void node::on(const frames::hold_training&, worker_id) {
+  hold();
+}
+
+void node::on(const frames::change_routes& f, worker_id) {
+  take_change(f);
+}
+
+void node::on(const frames::rebuild_graph&, worker_id) {
+  leave_graph();
+}
+
 void node::hold() {
-  if (phase_ == phase::training) tell<hold_clocks>(lasting_.the_solver, {});
+  if (phase_ == run_phase::training) tell<hold_clocks>(lasting_.the_solver, {});
 }
 
 void node::on(const clocks_held& m) {
@@ -143,10 +155,10 @@ void node::on(const clocks_held& m) {
 }
 
 void node::take_stand(const member_paused& m) {
-  if (value(self_) == 0)
+  if (self_ == leader_)
     tell<member_paused>(coordinator_, m);
   else
-    tell<send_frame>(links_.at(0), {frames::worker_paused{m.worker, m.clock, m.drained}, {}, 0});
+    to_leader(frames::worker_paused{m.worker, m.clock, m.drained});
 }
 
 void node::on(const change_agreed& m) {
@@ -157,7 +169,7 @@ void node::on(const change_agreed& m) {
 
 /// One that is told while the one before is not over waits for the first clock.
 void node::take_change(const frames::change_routes& m) {
-  if (phase_ != phase::training || change_) {
+  if (phase_ != run_phase::training || change_) {
     next_change_ = m;
     return;
   }
@@ -171,7 +183,7 @@ void node::take_change(const frames::change_routes& m) {
 }
 
 void node::on(const training_paused& m) {
-  if (phase_ != phase::training || !change_) return;
+  if (phase_ != run_phase::training || !change_) return;
   change_->drained = m;
   change_->stood_since = std::chrono::steady_clock::now();
   take_stand({self_, clock_id{value(m.version)}, true});
@@ -185,8 +197,8 @@ void node::on(const everyone_drained&) {
 }
 
 void node::leave_graph() {
-  if (phase_ != phase::training || !change_ || !change_->drained) return;
-  phase_ = phase::changing;
+  if (phase_ != run_phase::training || !change_ || !change_->drained) return;
+  phase_ = run_phase::changing;
   const auto keepers = graph_->histories();
   change_->histories_missing = keepers.size();
   const handle<node> self(this);
@@ -194,7 +206,7 @@ void node::leave_graph() {
 }
 
 void node::on(const history_released& m) {
-  if (phase_ != phase::changing) return;
+  if (phase_ != run_phase::changing) return;
   change_->histories.push_back(m.history);
   if (--change_->histories_missing > 0) return;
   const auto ending = graph_->passing();
@@ -204,7 +216,7 @@ void node::on(const history_released& m) {
 }
 
 void node::one_has_left(const caf::actor_addr& who) {
-  if (phase_ != phase::changing || std::erase(change_->leaving, who) == 0) return;
+  if (phase_ != run_phase::changing || std::erase(change_->leaving, who) == 0) return;
   if (change_->leaving.empty()) guarded([this] { rebuild(); });
 }
 
@@ -239,14 +251,14 @@ void node::rebuild() {
   spawn_graph();
   show_facts();
   links_bound_ = 0;
-  phase_ = phase::building;
+  phase_ = run_phase::rebuilding;
   bind_if_complete();
 }
 
 /// Everybody has built: what a peer sends now finds its place.
 void node::go_on() {
   hand_over_history();
-  if (value(self_) == 0) broadcast(frames::start_training{});
+  if (self_ == leader_) broadcast(frames::start_training{});
   const auto& cut = compiled_->store->cut();
   for (std::size_t id = 0; id < cut.chunks.size(); ++id)
     tell<chunk_landed>(
@@ -258,7 +270,7 @@ void node::go_on() {
                        std::to_string(stood.count()) + " ms");
   if (selector_) tell<routes_changed>(selector_, {stood});
   change_.reset();
-  phase_ = phase::training;
+  phase_ = run_phase::training;
   take_next_change();
   tell<resume_training>(lasting_.the_solver, {});
 }

@@ -26,7 +26,8 @@ void node::choose() {
 void node::on(const routes_chosen& m) {
   guarded([&] {
     if (!m.error.empty()) throw spec_error(m.error);
-    const bool again = phase_ == phase::starting && setup_.shares.what != share_option::kind::equal;
+    const bool again =
+        phase_ == run_phase::starting && setup_.shares.what != share_option::kind::equal;
     routes_need_rate_ = m.needs_rate;
     batch_ = m.batch;
     if (!m.needs_rate && !again) {
@@ -38,9 +39,9 @@ void node::on(const routes_chosen& m) {
       setup_.run->routes_follow_links = m.follow_links;
       later_routes_ = m.later;
     }
-    if (phase_ == phase::starting)
+    if (phase_ == run_phase::starting)
       listen_for_nodes();
-    else if (phase_ == phase::gathering)
+    else if (phase_ == run_phase::gathering)
       routes_need_rate_ ? measure_links_of_all() : tell_view();
   });
 }
@@ -55,20 +56,25 @@ void node::ask_speeds() {
 }
 
 /// A joiner, which has no view yet.
-void node::time_own_net(const frames::time_net& m) {
-  if (phase_ != phase::gathering || setup_.run) return;
-  frames::view only_net;
-  only_net.solver = m.solver;
-  only_net.seed = m.seed;
-  only_net.members.resize(2);
-  const auto run = run_of(only_net);
-  if (m.measure) setup_.display->note("batch: this node measures how fast it trains this net");
-  const auto speed = speed_of(run, setup_.node, m.measure, shown());
-  tell<send_frame>(links_.at(0), {frames::net_timed{speed.replicas, speed.samples_s}, {}, 0});
+void node::on(const frames::time_net& m, worker_id) {
+  guarded([&] {
+    frames::view only_net;
+    only_net.solver = m.solver;
+    only_net.seed = m.seed;
+    only_net.members.resize(2);
+    const auto run = run_of(only_net);
+    if (m.measure) setup_.display->note("batch: this node measures how fast it trains this net");
+    const auto speed = speed_of(run, setup_.node, m.measure, shown());
+    to_leader(frames::net_timed{speed.replicas, speed.samples_s});
+  });
+}
+
+void node::on(const frames::net_timed& f, worker_id from) {
+  guarded([&] { take_speed(from, {f.replicas, f.samples_s, 0}); });
 }
 
 void node::take_speed(worker_id from, const node_speed& speed) {
-  if (value(self_) != 0 || phase_ != phase::gathering || members_.empty()) return;
+  if (members_.empty()) return;
   speeds_[from] = speed;
   if (speeds_.size() < setup_.run->workers) return;
   std::vector<std::uint32_t> replicas;
@@ -105,7 +111,7 @@ void node::note_shares() {
   const auto& shares = setup_.run->shares;
   const auto all = samples_of_all(shares) * compiled_->micro_batches;
   for (std::uint32_t w = 0; w < shares.size(); ++w)
-    if (value(self_) == 0 || w == value(self_))
+    if (self_ == leader_ || w == value(self_))
       setup_.display->note(
           "batch: " + (w == value(self_) ? "this node" : name_of(worker_id{w})) + "\'s share " +
           describe_share(shares[w].samples * compiled_->micro_batches, all) +

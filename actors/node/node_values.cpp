@@ -10,7 +10,7 @@ namespace poseidon {
 /// until all of it is there.
 void node::show_first_values() {
   if (links_.empty() || change_) return;
-  const bool first = value(self_) == 0;
+  const bool first = self_ == leader_;
   const auto& cut = compiled_->store->cut();
   const auto slots =
       setup_.run->first_clock == 0 ? 0 : history_count(rule_of(setup_.run->solver.spec).kind);

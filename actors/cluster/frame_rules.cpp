@@ -1,0 +1,55 @@
+#include "actors/cluster/frame_rules.hpp"
+
+#include "messages/wire/codec.hpp"
+
+#include <array>
+
+namespace poseidon {
+
+namespace {
+
+constexpr std::array<std::string_view, 10> phase_names{
+    "starting", "gathering",  "building", "waiting", "training",
+    "changing", "rebuilding", "resuming", "failing", "ended"};
+
+std::string phases_text(std::uint16_t phases) {
+  std::string out;
+  for (unsigned p = 0; p < phase_names.size(); ++p)
+    if ((phases >> p & 1u) != 0) out += (out.empty() ? "" : ", ") + std::string(phase_names[p]);
+  return out;
+}
+
+std::string worker_text(worker_id w) {
+  return w == no_worker ? "a joining node" : "worker " + std::to_string(value(w));
+}
+
+std::string text(const frame_header& h, const char* field, const std::string& got,
+                 const std::string& wanted) {
+  return bad_frame(kind_name(h), field, got, wanted).what();
+}
+
+}  // namespace
+
+std::string_view to_string(run_phase p) {
+  return phase_names[static_cast<std::size_t>(p)];
+}
+
+frame_rule rule_for(const frame_header& h) {
+  return std::visit([](const auto& f) { return rule_for(&f); }, h);
+}
+
+std::optional<std::string> refusal_of(const frame_header& h, worker_id from,
+                                      const frame_listener& to) {
+  const auto rule = rule_for(h);
+  if (rule.path == frame_path::link)
+    return text(h, "receiver", "the node", "the link or an actor that trains");
+  if (rule.path == frame_path::from_leader && from != to.leader)
+    return text(h, "sender", worker_text(from), worker_text(to.leader) + ", the leader");
+  if (rule.path == frame_path::to_leader && to.self != to.leader)
+    return text(h, "receiver", worker_text(to.self), worker_text(to.leader) + ", the leader");
+  if ((rule.phases >> static_cast<unsigned>(to.phase) & 1u) == 0)
+    return text(h, "phase", std::string(to_string(to.phase)), phases_text(rule.phases));
+  return std::nullopt;
+}
+
+}  // namespace poseidon

@@ -1,0 +1,233 @@
+// tests/actors/node/fake_network.hpp
+//
+// A network for nodes in one simulated scheduler: no port, no thread, no bytes on a line. A connection joins two fake
+// links, one in each node, or one fake link and the test, which then plays the peer frame by frame. A fake link does with
+// a frame what link_receiver does: it asks the gate, lands values and tells the actor that the binding names.
+#pragma once
+#include "actors/links/network.hpp"
+#include "messages/wire/codec.hpp"
+#include "tests/sim.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace poseidon::test {
+
+/// One frame on a fake line, with a copy of its values.
+struct frame_in {
+  worker_id from{};
+  frame_header header;
+  payload data;
+};
+/// test -> fake_link: the connection breaks.
+struct cut_line {
+  std::string why;
+};
+
+}  // namespace poseidon::test
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::test::frame_in)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::test::cut_line)
+
+namespace poseidon::test {
+
+/// A connection. Side 0 has dialed. What a side is sent before it has a link waits there.
+struct line {
+  struct side {
+    caf::weak_actor_ptr link;
+    bool opened = false;
+    std::vector<frame_in> waiting;
+  };
+  side sides[2];
+
+  void carry(int to, frame_in f) {
+    auto& s = sides[to];
+    if (!s.opened) return s.waiting.push_back(std::move(f));
+    if (const auto link = s.link.lock())
+      caf::anon_send(caf::actor_cast<caf::actor>(link), std::move(f));
+  }
+};
+
+class fake_link : public actor<fake_link> {
+ public:
+  static constexpr const char* type_name = "network_link";
+  using accepts = messages<send_frame, bind_link, close_link, frame_in, cut_line>;
+  using sends = messages<gradient_arrived, squares_arrived, chunk_landed, factors_landed,
+                         history_arrived, control_arrived, report_arrived, link_bound, link_lost>;
+
+  fake_link(actor_context context, std::shared_ptr<line> on, int side, link_options options)
+      : actor<fake_link>(context),
+        on_(std::move(on)),
+        side_(side),
+        address_(options.address),
+        binding_(std::make_shared<const link_binding>(std::move(options.binding))) {}
+
+  void on(const send_frame& m) {
+    auto bytes = std::make_shared<std::vector<std::byte>>(m.data.bytes.begin(), m.data.bytes.end());
+    on_->carry(1 - side_, {binding_->self, m.header, {bytes, *bytes}});
+  }
+  void on(const bind_link& m) {
+    binding_ = m.binding;
+    tell(binding_->routes.bound, link_bound{binding_->peer});
+  }
+  void on(const close_link& m) {
+    on_->carry(1 - side_, {binding_->self, frames::goodbye{m.reason}, {}});
+    lose("closed the link to " + peer(), true, m.reason);
+  }
+  void on(const cut_line& m) { lose("the connection to " + peer() + " is lost: " + m.why, false); }
+  void on(const frame_in& m) {
+    try {
+      if (binding_->gate) binding_->gate->admit(m.header);
+      std::visit([&](const auto& f) { arrive(f, m.data); }, m.header);
+    } catch (const bad_frame& e) {
+      lose(peer() + " sent a bad frame: " + e.what(), false);
+    }
+  }
+  void on_exit() override { binding_.reset(); }
+
+ private:
+  [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_); }
+  void lose(const std::string& why, bool on_purpose, const std::string& reason = "") {
+    link_lost lost{binding_->peer, why + (reason.empty() ? "" : ": " + reason), on_purpose};
+    if (!reason.empty()) lost.reason = reason;
+    tell(binding_->routes.lost, std::move(lost));
+    quit();
+  }
+
+  void arrive(const frames::heartbeat&, const payload&) {}
+  void arrive(const frames::goodbye& f, const payload&) {
+    lose(peer() + " said goodbye", true, f.reason);
+  }
+  void arrive(const frames::push_gradient& f, const payload& data) {
+    tell(routes().shard, gradient_arrived{from(), f.chunk, f.clock, data});
+  }
+  void arrive(const frames::gradient_squares& f, const payload& data) {
+    tell(routes().shard_squares, squares_arrived{from(), f.clock, data});
+  }
+  void arrive(const frames::fresh_parameters& f, const payload& data) {
+    land(data, binding_->landing->place(f.chunk, f.version));
+    tell(routes().gather(f.chunk), chunk_landed{f.chunk, f.version});
+  }
+  void arrive(const frames::factors& f, const payload& data) {
+    land(data, binding_->landing->place_factors(from(), f));
+    tell(routes().factors(f.layer), factors_landed{from(), f.clock, f.rows, f.first});
+  }
+  void arrive(const frames::install_history& f, const payload& data) {
+    tell(routes().history_owner(f.chunk),
+         history_arrived{from(), f.chunk, f.slot, version_id{}, data, f.first});
+  }
+  void arrive(const frames::history& f, const payload& data) {
+    tell(routes().history_checkpointer,
+         history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
+  }
+  void arrive(const frames::report&, const payload& data) {
+    tell(routes().reports, report_arrived{from(), data});
+  }
+  template <class F>
+  void arrive(const F& f, const payload&) {
+    tell(routes().control, control_arrived{from(), f});
+  }
+  static void land(const payload& from, std::span<std::byte> to) {
+    std::copy(from.bytes.begin(), from.bytes.end(), to.begin());
+  }
+  [[nodiscard]] worker_id from() const { return binding_->peer; }
+  [[nodiscard]] const link_routes& routes() const { return binding_->routes; }
+
+  std::shared_ptr<line> on_;
+  int side_;
+  std::string address_;
+  std::shared_ptr<const link_binding> binding_;
+};
+
+class fake_acceptor : public actor<fake_acceptor> {
+ public:
+  static constexpr const char* type_name = "link_acceptor";
+  using accepts = messages<stop_accepting>;
+  using sends = messages<>;
+  using actor<fake_acceptor>::actor;
+  explicit fake_acceptor(actor_context context) : actor<fake_acceptor>(context) {}
+  void on(const stop_accepting&) { quit(); }
+};
+
+/// What the fake networks of all nodes share.
+class fake_wiring {
+ public:
+  struct host {
+    port<link_accepted> accepted;
+    link_identity self;
+  };
+  std::map<std::string, host> hosts;                                         // by address
+  std::map<const tcp_socket*, std::pair<std::shared_ptr<line>, int>> sides;  // by socket
+
+  /// A connection to `to`, as a node or the test dials it. Its socket is side 0.
+  /// Errors   socket_error: no node listens there.
+  std::shared_ptr<line> dial(const std::string& to, const link_identity& self,
+                             std::shared_ptr<tcp_socket>& socket) {
+    const auto there = hosts.find(to);
+    if (there == hosts.end()) throw socket_error("no node listens at " + to, ECONNREFUSED);
+    const auto made = std::make_shared<line>();
+    socket = unconnected(to);
+    const auto far = unconnected(self.listen_address);
+    sides[socket.get()] = {made, 0};
+    sides[far.get()] = {made, 1};
+    caf::anon_send(caf::actor_cast<caf::actor>(there->second.accepted.target()),
+                   link_accepted{{far, self}});
+    return made;
+  }
+
+ private:
+  static std::shared_ptr<tcp_socket> unconnected(std::string peer) {
+    return std::make_shared<tcp_socket>(::socket(AF_INET, SOCK_STREAM, 0), std::move(peer));
+  }
+};
+
+/// One node's part of it. The node listens at `address`.
+class fake_network : public node_network {
+ public:
+  fake_network(std::shared_ptr<fake_wiring> wiring, host_port address)
+      : wiring_(std::move(wiring)), address_(std::move(address)) {}
+
+  /// Called with each link that the node opens; may throw what opening a link may throw.
+  std::function<void(const std::string&)> on_open = [](const std::string&) {};
+  std::map<std::uint32_t, handle<fake_link>> links;  // by worker
+
+  host_port listen(const host_port&) override { return address_; }
+  handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
+                               handshake_options options, port<link_accepted> accepted,
+                               port<peer_refused>) override {
+    wiring_->hosts[to_string(address_)] = {std::move(accepted), options.self};
+    return handle<link_acceptor>(
+        spawn<fake_acceptor>(system, book, thread_kind::shared, "link_acceptor").untyped());
+  }
+  link_connection dial(const host_port& to, const handshake_options& options) override {
+    link_connection c;
+    wiring_->dial(to_string(to), options.self, c.socket);
+    c.peer = wiring_->hosts.at(to_string(to)).self;
+    return c;
+  }
+  handle<network_link> open(caf::actor_system& system, edge_book& book, const std::string& name,
+                            link_options options) override {
+    on_open(name);
+    const auto [on, side] = wiring_->sides.at(options.socket.get());
+    const auto peer = value(options.binding.peer);
+    const auto link =
+        spawn<fake_link>(system, book, thread_kind::shared, name, on, side, std::move(options));
+    auto& mine = on->sides[side];
+    mine.link = caf::actor_cast<caf::weak_actor_ptr>(link.untyped());
+    mine.opened = true;
+    for (auto& f : std::exchange(mine.waiting, {})) on->carry(side, std::move(f));
+    links[peer] = link;
+    return handle<network_link>(link.untyped());
+  }
+
+ private:
+  std::shared_ptr<fake_wiring> wiring_;
+  host_port address_;
+};
+
+}  // namespace poseidon::test

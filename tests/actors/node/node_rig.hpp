@@ -1,0 +1,173 @@
+// tests/actors/node/node_rig.hpp - nodes in one simulated scheduler, on a fake network, with a small net on the CPU.
+#pragma once
+#include "actors/node/run_node.hpp"
+#include "cpu/cpu_device.hpp"
+#include "models/solver/solver_file.hpp"
+#include "tests/actors/node/fake_network.hpp"
+
+#include <doctest/doctest.h>
+#include <google/protobuf/text_format.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace poseidon::test {
+
+/// Keeps what a node tells its user. The hooks may throw: the actor that tells dies of it.
+struct node_display : progress {
+  std::vector<std::string> lines;
+  std::uint64_t done = 0;  // clocks
+  std::vector<std::string> snapshots, snapshot_errors;
+  std::function<void(const step&)> on_step = [](const step&) {};
+  std::function<void(const std::string&)> on_line = [](const std::string&) {};
+
+  void trained(const iteration&, const std::vector<output_value>&) override {}
+  void tested(std::size_t, std::uint64_t, const std::vector<double>&,
+              const std::vector<output_value>&) override {}
+  void snapshot(std::uint64_t, const std::string& path, const std::string& error) override {
+    snapshots.push_back(path);
+    snapshot_errors.push_back(error);
+  }
+  void note(const std::string& line) override { take(line); }
+  void detail(const std::string& line) override { take(line); }
+  void stepped(const step& s) override {
+    done = s.done;
+    on_step(s);
+  }
+  void take(const std::string& line) {
+    lines.push_back(line);
+    on_line(line);
+  }
+  [[nodiscard]] bool said(const std::string& part) const {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const auto& l) { return l.find(part) != std::string::npos; });
+  }
+};
+
+/// A folder that is removed with all that is in it.
+struct scratch_folder {
+  std::filesystem::path path;
+  scratch_folder() {
+    auto name = (std::filesystem::temp_directory_path() / "node_test.XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~scratch_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
+  }
+};
+
+inline constexpr const char* node_test_net = R"(
+  name: "two layers"
+  layer { name: "data" type: "DummyData" top: "x" top: "y"
+    dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 dim: 3 }
+      data_filler { type: "gaussian" std: 1 } data_filler { type: "uniform" } } }
+  layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
+    inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+  layer { name: "tanh" type: "TanH" bottom: "ip1" top: "tanh" }
+  layer { name: "ip2" type: "InnerProduct" bottom: "tanh" top: "ip2"
+    inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "y" top: "loss" }
+)";
+
+/// One node of the simulation.
+struct one_node {
+  std::shared_ptr<node_display> display = std::make_shared<node_display>();
+  std::shared_ptr<fake_network> network;
+  std::optional<node_result> result;
+  handle<node> it;
+  [[nodiscard]] int exit_code() const { return result ? result->exit_code : -1; }
+  [[nodiscard]] std::string error() const { return result ? result->error : "(has not ended)"; }
+};
+
+class node_rig {
+ public:
+  test::sim sim;
+  scratch_folder folder;
+  std::shared_ptr<fake_wiring> wiring = std::make_shared<fake_wiring>();
+  std::vector<std::unique_ptr<one_node>> nodes;
+  std::string more_solver;  // added to the solver's text
+  std::uint64_t clocks = 4;
+  route_option routes{route_option::kind::server, "", {}};
+
+  node_rig() = default;
+  ~node_rig() {
+    for (auto& n : nodes)
+      if (!n->result) sim.tell(n->it, interrupted{15});
+    sim.settle();
+    for (auto& n : nodes)
+      if (!n->result) sim.tell(n->it, interrupted{15});
+    sim.settle();
+  }
+
+  /// Worker 0 of `workers`, told to start, which it has not done yet.
+  one_node& first(std::size_t workers) {
+    ::caffe::SolverParameter solver;
+    const auto text =
+        "base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 max_iter: " + std::to_string(clocks) +
+        " snapshot_prefix: '" + (folder.path / "s").string() + "' " + more_solver;
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &solver));
+    REQUIRE(
+        google::protobuf::TextFormat::ParseFromString(node_test_net, solver.mutable_net_param()));
+    node_setup s;
+    s.run.emplace();
+    s.run->solver = resolve_solver(solver, {"test", 0});
+    s.run->workers = workers;
+    s.listen = host_port{"a", 7600};
+    s.routes = routes;
+    return begin(std::move(s), {"a", 7600});
+  }
+  one_node& joiner(const std::string& host) {
+    node_setup s;
+    s.join = host_port{"a", 7600};
+    return begin(std::move(s), {host, 7600});
+  }
+  /// Worker 0 and so many joiners, which have found each other when the first message of training is under way.
+  void cluster(std::size_t workers) {
+    first(workers);
+    sim.settle();
+    for (std::size_t w = 1; w < workers; ++w) {
+      joiner(std::string(1, static_cast<char>('a' + w)));
+      while (!nodes.front()->display->said("worker " + std::to_string(w) + " joined") &&
+             sim.step()) {
+      }
+    }
+  }
+  /// Runs until `reached` holds or no actor has a message.
+  bool until(const std::function<bool()>& reached) {
+    while (!reached())
+      if (!sim.step()) return reached();
+    return true;
+  }
+  bool until_clock(std::uint64_t clock) {
+    return until([&] { return nodes.front()->display->done >= clock; });
+  }
+
+ private:
+  one_node& begin(node_setup s, host_port address) {
+    auto& n = *nodes.emplace_back(std::make_unique<one_node>());
+    n.network = std::make_shared<fake_network>(wiring, std::move(address));
+    s.node.compute = make_cpu_device();
+    s.node.replicas = 1;
+    s.node.readers = 1;
+    s.network = n.network;
+    s.display = n.display;
+    s.ended = [&n](node_result r) { n.result = std::move(r); };
+    prepare(s);
+    n.it = sim.spawn<node>("node", std::move(s));
+    sim.tell(n.it, start_node{});
+    return n;
+  }
+};
+
+}  // namespace poseidon::test

@@ -1,0 +1,214 @@
+#include "tests/actors/node/node_rig.hpp"
+
+using namespace poseidon;
+using test::node_rig;
+
+TEST_CASE("node: a node that is alone trains to the last clock and ends with 0") {
+  node_rig t;
+  t.first(1);
+  t.sim.settle();
+  CHECK(t.nodes[0]->error() == "");
+  CHECK(t.nodes[0]->exit_code() == 0);
+  CHECK(t.nodes[0]->display->done == t.clocks);
+  CHECK(t.nodes[0]->display->snapshots.size() == 1);
+  CHECK(t.folder.files() == 2);  // parameters and solver state
+}
+
+TEST_CASE("node: nodes find each other, train every clock and end together") {
+  for (const std::size_t workers : {2, 3}) {
+    CAPTURE(workers);
+    node_rig t;
+    t.cluster(workers);
+    t.sim.settle();
+    for (const auto& n : t.nodes) {
+      CHECK(n->error() == "");
+      CHECK(n->exit_code() == 0);
+      CHECK(n->display->said("is done, at version 4"));
+    }
+    CHECK(t.nodes[0]->display->said("all are ready; sending first values"));
+    CHECK(t.folder.files() == 2);
+  }
+}
+
+TEST_CASE("node: routes change while two nodes train, and both train to the end") {
+  node_rig t;
+  t.clocks = 6;
+  t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 3, 1}}};
+  t.cluster(2);
+  t.sim.settle();
+  for (const auto& n : t.nodes) {
+    CHECK(n->error() == "");
+    CHECK(n->exit_code() == 0);
+    CHECK(n->display->said("routes: from clock 3 on: ip1 to factor_broadcast"));
+    CHECK(n->display->said("is done, at version 6"));
+  }
+}
+
+TEST_CASE("node: the lowest survivor writes what it has when a peer is lost") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(2);
+  REQUIRE(t.until_clock(3));
+  t.sim.tell(t.nodes[0]->network->links.at(1), test::cut_line{"reset"});
+  t.sim.tell(t.nodes[1]->network->links.at(0), test::cut_line{"reset"});
+  t.sim.settle();
+  CHECK(t.nodes[0]->error() == "the connection to worker 1 (b:7600) is lost: reset");
+  CHECK(t.nodes[0]->exit_code() == 3);
+  CHECK(t.nodes[0]->display->snapshots.size() == 1);
+  CHECK(t.nodes[1]->error() == "the connection to worker 0 (a:7600) is lost: reset");
+  CHECK(t.nodes[1]->exit_code() == 3);
+  CHECK(t.nodes[1]->display->snapshots.empty());
+  CHECK(t.folder.files() == 1);  // parameters: the solver state was lost with the peer
+}
+
+TEST_CASE("node: an actor that dies ends the run with its words, on every node") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(2);
+  t.nodes[0]->display->on_step = [](const progress::step& s) {
+    if (s.done == 2) throw std::runtime_error("the terminal is on fire");
+  };
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 1);
+  CHECK(t.nodes[0]->error().find("the terminal is on fire") != std::string::npos);
+  CHECK(t.nodes[1]->exit_code() == 3);
+  CHECK(t.nodes[1]->error().find("worker 0 (a:7600) said goodbye: ") == 0);
+  CHECK(t.nodes[1]->error().find("the terminal is on fire") != std::string::npos);
+}
+
+TEST_CASE("node: an interrupt of either node ends both after a clock, with a snapshot") {
+  for (const std::size_t victim : {0, 1}) {
+    CAPTURE(victim);
+    node_rig t;
+    t.clocks = 1000000;
+    t.cluster(2);
+    REQUIRE(t.until_clock(3));
+    t.sim.tell(t.nodes[victim]->it, interrupted{2});
+    t.sim.settle();
+    CHECK(t.nodes[victim]->exit_code() == 130);
+    CHECK(t.nodes[1 - victim]->exit_code() == 0);
+    CHECK(t.nodes[0]->display->said("worker " + std::to_string(victim) + " got SIGINT"));
+    CHECK(t.folder.files() == 2);
+  }
+}
+
+TEST_CASE("node: an interrupt before training ends the node, and its peer hears why") {
+  node_rig t;
+  t.cluster(3);
+  t.sim.tell(t.nodes[0]->it, interrupted{15});
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 143);
+  CHECK(t.nodes[1]->exit_code() == 3);
+  CHECK(t.nodes[1]->error().find("said goodbye: worker 0 got SIGTERM") != std::string::npos);
+}
+
+TEST_CASE("node: a joiner that finds no node says so and exits with 2") {
+  node_rig t;
+  t.joiner("b");
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 2);
+  CHECK(t.nodes[0]->error() == "no node listens at a:7600");
+}
+
+// -- what goes wrong while it ends ----------------------------------------------------------------------
+
+TEST_CASE("node: a node whose checkpointer dies after a peer was lost ends all the same") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(2);
+  REQUIRE(t.until_clock(3));
+  t.nodes[0]->display->on_line = [](const std::string& line) {
+    if (line.starts_with("checkpointer: copied")) throw std::bad_alloc();
+  };
+  t.sim.tell(t.nodes[0]->network->links.at(1), test::cut_line{"reset"});
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 3);
+  CHECK(t.nodes[0]->error() == "the connection to worker 1 (b:7600) is lost: reset");
+  CHECK(t.nodes[0]->display->said("while it ends: checkpointer: "));
+  CHECK(t.folder.files() == 0);
+}
+
+TEST_CASE("node: a second error while the snapshot of the first is written is told, not lost") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(2);
+  REQUIRE(t.until_clock(3));
+  t.sim.tell(t.nodes[0]->network->links.at(1), test::cut_line{"reset"});
+  REQUIRE(t.until([&] { return t.nodes[0]->display->said("link lost"); }));
+  t.sim.tell(t.nodes[0]->it, training_failed{"the disk is gone, too", 1});
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 3);
+  CHECK(t.nodes[0]->display->said("while it ends: the disk is gone, too"));
+  CHECK(t.folder.files() == 1);
+}
+
+TEST_CASE("node: what one of its own handlers throws ends the run with its words") {
+  node_rig t;
+  t.first(2).network->on_open = [](const std::string& name) {
+    throw std::runtime_error("no thread is left for " + name);
+  };
+  t.sim.settle();
+  t.joiner("b");
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 1);
+  CHECK(t.nodes[0]->error() == "node: no thread is left for network_link 1");
+}
+
+// -- what a peer may not say ----------------------------------------------------------------------------
+
+TEST_CASE("node: a peer that lets the leader begin to train is given up by name") {
+  node_rig t;
+  t.first(2);
+  t.sim.settle();
+  std::shared_ptr<tcp_socket> socket;
+  const auto line = t.wiring->dial("a:7600", {"b:7600", no_worker, 0}, socket);
+  t.sim.settle();
+  REQUIRE(t.nodes[0]->display->said("waiting for the others"));
+  t.sim.tell(t.nodes[0]->network->links.at(1),
+             test::frame_in{worker_id{1}, frames::start_training{}, {}});
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 3);
+  CHECK(t.nodes[0]->error() ==
+        "closed the link to worker 1 (b:7600): worker 1 (b:7600) sent a bad frame: start_training: "
+        "sender is worker 1, expected worker 0, the leader");
+  // The peer hears it in the goodbye.
+  REQUIRE(!line->sides[0].waiting.empty());
+  const auto* bye = std::get_if<frames::goodbye>(&line->sides[0].waiting.back().header);
+  REQUIRE(bye != nullptr);
+  CHECK(bye->reason.find("start_training: sender is worker 1") != std::string::npos);
+}
+
+TEST_CASE("node: only the leader can end training, hold it, or change routes") {
+  const std::vector<frame_header> said{frames::stop_after{clock_id{3}, "because"},
+                                       frames::hold_training{},
+                                       frames::change_routes{clock_id{1000}, {1, 1}, "because"},
+                                       frames::rebuild_graph{}, frames::gather_history{}};
+  for (const auto& h : said) {
+    CAPTURE(kind_name(h));
+    node_rig t;
+    t.clocks = 1000000;
+    t.cluster(3);
+    REQUIRE(t.until_clock(2));
+    t.sim.tell(t.nodes[1]->network->links.at(2), test::frame_in{worker_id{2}, h, {}});
+    t.sim.settle();
+    CHECK(t.nodes[1]->exit_code() == 3);
+    CHECK(t.nodes[1]->error().find("worker 2 (c:7600) sent a bad frame: ") != std::string::npos);
+    CHECK(t.nodes[1]->error().find(": sender is worker 2, expected worker 0, the leader") !=
+          std::string::npos);
+    for (const auto& n : t.nodes) CHECK(n->result);
+  }
+}
+
+TEST_CASE("node: a frame in another phase than an honest peer says it ends that link") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(2);
+  REQUIRE(t.until_clock(2));
+  t.sim.tell(t.nodes[1]->network->links.at(0),
+             test::frame_in{worker_id{0}, frames::start_training{}, {}});
+  t.sim.settle();
+  CHECK(t.nodes[1]->exit_code() == 3);
+  CHECK(t.nodes[1]->error().find("start_training: phase is training, expected waiting, resuming") !=
+        std::string::npos);
+  CHECK(t.nodes[0]->exit_code() == 3);
+}
