@@ -97,6 +97,11 @@ inline constexpr bool reaches_node =
 
 [[nodiscard]] frame_rule rule_for(const frame_header& h);
 
+/// Training has begun and has not ended; a change of the view is part of it.
+[[nodiscard]] constexpr bool is_running(run_phase p) {
+  return (detail::running >> static_cast<unsigned>(p) & 1u) != 0;
+}
+
 /// The node that hears a frame.
 struct frame_listener {
   worker_id self{};

@@ -85,8 +85,6 @@ struct routes_changed {
   std::chrono::milliseconds paused{};  ///< training, for the change
 };
 
-using protocol_selector_setup = route_request;
-
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";

@@ -103,10 +103,7 @@ class node_rig {
   node_rig() = default;
   ~node_rig() {
     for (auto& n : nodes)
-      if (!n->result) sim.tell(n->it, interrupted{15});
-    sim.settle();
-    for (auto& n : nodes)
-      if (!n->result) sim.tell(n->it, interrupted{15});
+      if (!n->result) caf::anon_send_exit(n->it.untyped(), caf::exit_reason::user_shutdown);
     sim.settle();
   }
 

@@ -1,0 +1,62 @@
+#include "actors/cluster/view_change.hpp"
+
+#include <utility>
+
+namespace poseidon {
+
+bool view_change::agree(const frames::change_routes& c, bool trains) {
+  if (!trains || under_way()) {
+    next_ = c;
+    return false;
+  }
+  agreed_ = c;
+  at_ = step::draining;
+  return true;
+}
+
+std::optional<frames::change_routes> view_change::take_next() {
+  return std::exchange(next_, std::nullopt);
+}
+
+bool view_change::paused(std::uint64_t test_phases, time_point now) {
+  if (at_ != step::draining) return false;
+  test_phases_ = test_phases;
+  paused_since_ = now;
+  at_ = step::paused;
+  return true;
+}
+
+bool view_change::release(std::size_t keepers) {
+  if (at_ != step::paused) return false;
+  histories_missing_ = keepers;
+  at_ = step::releasing;
+  return true;
+}
+
+bool view_change::released(std::shared_ptr<const chunk_histories> history) {
+  if (at_ != step::releasing) return false;
+  histories_.push_back(std::move(history));
+  if (--histories_missing_ > 0) return false;
+  at_ = step::leaving;
+  return true;
+}
+
+void view_change::leave(std::vector<caf::actor_addr> actors) {
+  leaving_ = std::move(actors);
+}
+
+bool view_change::left(const caf::actor_addr& actor) {
+  if (at_ != step::leaving || std::erase(leaving_, actor) == 0 || !leaving_.empty()) return false;
+  at_ = step::rebuilding;
+  return true;
+}
+
+std::chrono::milliseconds view_change::resume(time_point now) {
+  const auto since = paused_since_;
+  auto next = std::move(next_);
+  *this = {};
+  next_ = std::move(next);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now - since);
+}
+
+}  // namespace poseidon

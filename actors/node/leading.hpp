@@ -1,0 +1,79 @@
+// actors/node/leading.hpp
+//
+// What only the leader of several nodes does: it chooses routes, lets nodes join, splits the batch, tells the view, and says
+// for all nodes what coordinator and protocol_selector are to hear. A part of `node`, which has one while it leads; a node
+// that comes to lead is to make one.
+//
+//   choose -routes_chosen-> gathering -view_agreed-> [-time_net-> every node (the leader, too) times its own net -net_timed->
+//   shares] -> [links timed, routes chosen] -> the view is told, the node builds
+#pragma once
+#include "actors/cluster/batch_split.hpp"
+#include "actors/cluster/coordinator.hpp"
+#include "actors/routes/link_watch.hpp"
+#include "actors/routes/protocol_selector.hpp"
+#include "messages/membership.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+class node;
+
+class leading {
+ public:
+  explicit leading(node& of) : node_(of) {}
+
+  /// Chooses routes, as far as they can be chosen, before a node can join: what the net cannot do is said while no
+  /// other node waits. Errors as require_shares.
+  void choose();
+  void on(const routes_chosen& m);
+  void on(const routes_proposed& m);
+  void on(const view_agreed& m);
+  /// How many nodes may still join.
+  [[nodiscard]] std::size_t room() const;
+  void joined(const std::string& address);
+
+  void on(const frames::net_timed& f, worker_id from);
+  void on(const frames::member_ready& f);
+  void on(const frames::worker_done& f);
+  // Of any node, the leader's own too.
+  void ready(worker_id w);
+  void done(worker_id w);
+  void paused(const member_paused& m);
+  void rate(worker_id from, link_watch::rate r);
+  void probe_heard(worker_id from, std::uint32_t round);
+
+  /// With equal shares no node has told the others how many replicas there are to be. Errors spec_error: a node has
+  /// another number than this one.
+  void check_replicas() const;
+  /// The next change that a file given to --routes asks for. All nodes hear of it before they begin, so that none has
+  /// begun that clock.
+  void announce_next_change();
+  void changed(std::chrono::milliseconds paused);
+
+  /// Why the first routes are as they are.
+  [[nodiscard]] const std::vector<route_decision>& decisions() const { return decisions_; }
+  void end();
+
+ private:
+  void gather();
+  void measure_links_of_all();
+  void ask_speeds();
+  void take_speed(worker_id from, const frames::net_timed& speed);
+  void split_batch();
+  void tell_view();
+
+  node& node_;
+  handle<coordinator> members_;
+  handle<protocol_selector> selector_;
+  bool routes_need_rate_ = false;
+  std::uint64_t batch_ = 0;  // of the net, on one node
+  std::vector<route_decision> decisions_;
+  std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
+  batch_split split_;
+};
+
+}  // namespace poseidon

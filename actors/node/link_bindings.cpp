@@ -1,0 +1,100 @@
+#include "actors/node/link_bindings.hpp"
+
+#include "actors/parameters/peer_window.hpp"
+#include "actors/parameters/store_landing.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace poseidon {
+
+namespace {
+
+/// What a worker's solver reports of each net (actors/training/solver.hpp).
+std::vector<report_shape> reports_of(const compiled_run& c, const run_definition& run,
+                                     worker_id worker) {
+  std::vector<report_shape> out{{static_cast<std::uint32_t>(1 + c.train.outputs.size()), 1}};
+  for (std::size_t t = 0; t < c.tests.size(); ++t) {
+    const auto batches = run.solver.spec.test_iter(static_cast<int>(t));
+    // As if it had one replica: how a node shares its passes out among several does not change their number.
+    const test_share share{static_cast<std::uint64_t>(batches), run.workers, value(worker), 1};
+    out.push_back({static_cast<std::uint32_t>(c.tests[t].outputs.size()),
+                   static_cast<std::uint32_t>(share.passes(0))});
+  }
+  return out;
+}
+
+link_limits limits_of(worker_id peer, const binding_context& c) {
+  const auto& solver = c.run.solver.spec;
+  link_limits out;
+  out.history_slots = static_cast<std::uint32_t>(history_count(rule_of(solver).kind));
+  for (const auto& chunk : c.compiled.store->cut().chunks) {
+    out.chunk_values.push_back(static_cast<std::uint32_t>(chunk.count));
+    out.chunk_formats.push_back(chunk.format);
+  }
+  out.factors.resize(c.compiled.train.graph.layers.size());
+  for (const auto& [layer, store] : c.graph.factors()) out.factors[layer] = store->of_node(peer);
+  out.first_version = c.run.first_clock;
+  out.end_clock = static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
+  out.clips = solver.clip_gradients() >= 0;
+  out.watches = bool(c.reports);
+  if (c.view.leads()) out.reports = reports_of(c.compiled, c.run, peer);
+  return out;
+}
+
+link_routes routes_of(const binding_context& c) {
+  link_routes out;
+  std::vector<port<chunk_landed>> gather;
+  std::vector<port<history_arrived>> owners;
+  for (const auto& chunk : c.compiled.store->cut().chunks) {
+    gather.push_back(c.graph.receiver_of(chunk.parameter));
+    owners.push_back(c.graph.history_owner(chunk.parameter));
+  }
+  std::map<std::uint32_t, port<factors_landed>> broadcasts;
+  for (const auto& [layer, store] : c.graph.factors())
+    broadcasts[layer] = c.graph.broadcast(layer_id{layer});
+  out.shard = c.graph.shard();
+  out.shard_squares = c.graph.shard();
+  out.history_owner = [owners](chunk_id id) { return owners[value(id)]; };
+  out.history_checkpointer = c.graph.checkpoints();
+  out.gather = [gather](chunk_id id) { return gather[value(id)]; };
+  out.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
+  out.control = c.control;
+  out.reports = c.reports;
+  out.bound = c.bound;
+  out.lost = c.lost;
+  out.flow = c.flow;
+  return out;
+}
+
+peer_window_setup window_of(worker_id peer, const binding_context& c) {
+  peer_window_setup out{c.view.self,
+                        peer,
+                        clock_id{c.run.first_clock},
+                        {},
+                        c.compiled.store,
+                        c.graph.factors(),
+                        staleness_of(c.run)};
+  const auto& net = c.compiled.train.graph;
+  for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
+  out.before = c.before;
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<const link_binding> binding_to(worker_id peer, const binding_context& c) {
+  auto b = std::make_shared<link_binding>();
+  b->self = c.view.self;
+  b->peer = peer;
+  b->limits = limits_of(peer, c);
+  b->routes = routes_of(c);
+  b->landing = std::make_shared<store_landing>(c.compiled.store, c.graph.factors());
+  b->gate = std::make_shared<peer_window>(window_of(peer, c));
+  b->fifo = c.run.solver.spec.poseidon().replay().fifo();
+  return b;
+}
+
+}  // namespace poseidon

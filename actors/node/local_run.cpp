@@ -1,0 +1,100 @@
+#include "actors/node/local_run.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "actors/run/run_description.hpp"
+#include "actors/telemetry/run_facts.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace poseidon {
+
+void local_run::build(worker_id self) {
+  auto& run = *setup_.run;
+  setup_.node.worker = value(self);
+  compiled_ = compile_run(run, setup_.node, display_of(setup_));
+  for (const auto& layer : train().layers) layer_names_->push_back(setup_.trace->keep(layer.name));
+  began_at_ = run.first_clock;
+}
+
+void local_run::describe() const {
+  const auto& run = *setup_.run;
+  for (const auto& line : compiled_->warnings) setup_.display->warning(line);
+  for (const auto& line : compiled_->remarks) setup_.display->note(line);
+  for (const auto& line : describe_run(*compiled_, run)) setup_.display->detail(line);
+  for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
+}
+
+void local_run::rebuild(const view_change& change) {
+  const auto old = store();
+  old->come_home();
+  const auto clock = value(change.agreed().clock);
+  auto& run = *setup_.run;
+  run.data.samples += (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
+  run.data.test_phases = change.test_phases();
+  run.first_clock = clock;
+  run.routes.clear();
+  for (const auto r : change.agreed().routes) run.routes.push_back(static_cast<route>(r));
+  run.reasons.clear();
+
+  graph_.reset();
+  compiled_.reset();  // before there is another one: a node need not have room for two
+  compiled_ = compile_run(run, setup_.node, display_of(setup_));
+  for (std::size_t p = 0; p < store()->parameters(); ++p) {
+    const auto from = old->current(p);
+    if (is_updated(train(), p) && old->version(p) != clock)
+      throw logic_bug("a change of the view finds another version", old->version(p), clock);
+    std::copy(from.begin(), from.end(), store()->values(p, clock).begin());
+    store()->publish(p, clock);
+  }
+  for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
+}
+
+/// Nothing of an older graph is on its way any more: the links have nothing to ask chunk_layers_ for.
+const std::vector<caf::actor>& local_run::spawn(graph_context context) {
+  chunk_layers_->clear();
+  for (const auto& c : store()->cut().chunks)
+    chunk_layers_->push_back(
+        setup_.trace->keep(train().layers[train().parameters[c.parameter].layer].name));
+  context.lasting = lasting_;
+  graph_ = std::make_unique<training_graph>(context, *setup_.run, setup_.node, *compiled_);
+  lasting_ = graph_->lasting();
+  return graph_->monitored();
+}
+
+void local_run::show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
+                           const view_change& change) const {
+  auto facts = facts_of(*compiled_, *setup_.run, decisions);
+  facts.self = value(view.self);
+  facts.members = view.members;
+  facts.first_clock = began_at_;
+  if (change.under_way())
+    keep_reasons(setup_.view->read([](const auto& s) { return s.facts->routes; }),
+                 "changed at clock " + std::to_string(value(change.agreed().clock)) + ": " +
+                     change.agreed().why,
+                 facts.routes);
+  setup_.view->begin(std::move(facts));
+}
+
+std::optional<version_id> local_run::trained_version() const {
+  if (compiled_ == nullptr) return std::nullopt;
+  auto version = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t p = 0; p < train().parameters.size(); ++p)
+    if (is_updated(train(), p)) version = std::min(version, store()->version(p));
+  if (version <= began_at_) return std::nullopt;
+  return version_id{version};
+}
+
+std::vector<port<shut_down>> local_run::all() const {
+  if (graph_ != nullptr) return graph_->all();
+  return {lasting_.the_solver, lasting_.checkpoints};  // the next graph could not be built
+}
+
+std::shared_ptr<const void> local_run::drop() {
+  graph_.reset();
+  lasting_ = {};
+  return std::move(compiled_);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,73 @@
+// actors/node/local_run.hpp
+//
+// What this node trains: its compiled nets, the actors on them, and the parameters, which outlive both when the view
+// changes. A plain object of `node`.
+#pragma once
+#include "actors/cluster/view.hpp"
+#include "actors/cluster/view_change.hpp"
+#include "actors/node/node_setup.hpp"
+#include "actors/node/training_graph.hpp"
+#include "actors/run/compiled_run.hpp"
+#include "models/plan/route_choice.hpp"
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace poseidon {
+
+class local_run {
+ public:
+  /// `setup` is the node's; its run and its node are used, and changed with the view.
+  explicit local_run(node_setup& setup) : setup_(setup) {}
+
+  /// Compiles the run for worker `self`.  Errors   as compile_run.
+  void build(worker_id self);
+  /// Tells the user what has been built.
+  void describe() const;
+  /// Compiles the run again, for the view that `change` leads to; the parameters are copied from the old run. The old
+  /// graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
+  void rebuild(const view_change& change);
+  /// The actors on it; the first time also those that last. Returns  those that are to be monitored.
+  [[nodiscard]] const std::vector<caf::actor>& spawn(graph_context context);
+  /// For the page; `change`: what this graph was rebuilt for, if it was.
+  void show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
+                  const view_change& change) const;
+
+  [[nodiscard]] bool built() const { return graph_ != nullptr; }
+  [[nodiscard]] const compiled_run& compiled() const { return *compiled_; }
+  [[nodiscard]] const net& train() const { return compiled_->train.graph; }
+  [[nodiscard]] const std::shared_ptr<parameter_store>& store() const { return compiled_->store; }
+  [[nodiscard]] training_graph& graph() const { return *graph_; }
+  /// They outlive the graph.
+  [[nodiscard]] const handle<solver>& the_solver() const { return lasting_.the_solver; }
+  [[nodiscard]] const handle<checkpointer>& checkpoints() const { return lasting_.checkpoints; }
+
+  /// A newer version than that of the first clock, which every parameter has here that training changes; empty: none.
+  [[nodiscard]] std::optional<version_id> trained_version() const;
+  /// All its actors, in the order in which they are to end.
+  [[nodiscard]] std::vector<port<shut_down>> all() const;
+  /// Handles are references: a circle of them would keep all actors. What they compute on is returned: they may still end.
+  [[nodiscard]] std::shared_ptr<const void> drop();
+
+  /// For the links' trace: the layer's name by chunk, and by layer.
+  [[nodiscard]] const std::shared_ptr<std::vector<std::string_view>>& chunk_layers() const {
+    return chunk_layers_;
+  }
+  [[nodiscard]] const std::shared_ptr<std::vector<std::string_view>>& layer_names() const {
+    return layer_names_;
+  }
+
+ private:
+  node_setup& setup_;
+  std::shared_ptr<compiled_run> compiled_;
+  std::unique_ptr<training_graph> graph_;
+  lasting_actors lasting_;      // of graph_
+  std::uint64_t began_at_ = 0;  // the run's first clock
+  std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =
+      std::make_shared<std::vector<std::string_view>>();
+  std::shared_ptr<std::vector<std::string_view>> layer_names_ =
+      std::make_shared<std::vector<std::string_view>>();
+};
+
+}  // namespace poseidon

@@ -1,0 +1,76 @@
+#include "actors/cluster/view_change.hpp"
+
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+using namespace std::chrono_literals;
+using change_step = view_change::step;
+
+namespace {
+
+const frames::change_routes at_20{clock_id{20}, {1, 0}, "links are fast"};
+const frames::change_routes at_30{clock_id{30}, {0, 0}, "links are slow"};
+const view_change::time_point noon{12h};
+
+}  // namespace
+
+TEST_CASE(
+    "view_change: a node drains, gives its state away, ends the graph and rebuilds, in this "
+    "order") {
+  test::sim sim;
+  const auto a = sim.listen<shut_down>(), b = sim.listen<shut_down>();
+  const auto address = [](const auto& p) {
+    return caf::actor_cast<caf::actor_addr>(p.in.target());
+  };
+  view_change c;
+  CHECK(!c.release(1));
+  REQUIRE(c.agree(at_20, true));
+  CHECK(c.at() == change_step::draining);
+  CHECK(!c.release(1));
+  REQUIRE(c.paused(3, noon));
+  CHECK(!c.paused(4, noon));
+  REQUIRE(c.release(2));
+  const auto one = std::make_shared<chunk_histories>(), other = std::make_shared<chunk_histories>();
+  CHECK(!c.left(address(a)));
+  CHECK(!c.released(one));
+  CHECK(c.released(other));
+  CHECK(c.at() == change_step::leaving);
+  CHECK(!c.released(other));
+  c.leave({address(a), address(b)});
+  CHECK(!c.left(address(a)));
+  CHECK(!c.left(address(a)));
+  REQUIRE(c.left(address(b)));
+  CHECK(c.at() == change_step::rebuilding);
+  CHECK(c.agreed().clock == clock_id{20});
+  CHECK(c.test_phases() == 3);
+  CHECK(c.histories().size() == 2);
+  c.rebuild(std::make_shared<partition>());
+  CHECK(c.before() != nullptr);
+  CHECK(c.resume(noon + 250ms) == 250ms);
+  CHECK(!c.under_way());
+  CHECK(c.before() == nullptr);
+  CHECK(c.histories().empty());
+}
+
+TEST_CASE("view_change: a change that is agreed too early waits until the node trains") {
+  view_change c;
+  CHECK(!c.agree(at_20, false));
+  CHECK(!c.under_way());
+  const auto next = c.take_next();
+  REQUIRE(next);
+  CHECK(next->clock == clock_id{20});
+  CHECK(!c.take_next());
+}
+
+TEST_CASE("view_change: a change that is agreed during another one outlives that one") {
+  view_change c;
+  REQUIRE(c.agree(at_20, true));
+  CHECK(!c.agree(at_30, true));
+  CHECK(c.agreed().clock == clock_id{20});
+  (void)c.resume(noon);
+  const auto next = c.take_next();
+  REQUIRE(next);
+  CHECK(next->clock == clock_id{30});
+}
