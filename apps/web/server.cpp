@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <list>
 #include <optional>
 #include <poll.h>
@@ -97,7 +96,6 @@ class server::loop {
       return;  // out of descriptors, say: the next turn tries again, the others are served meanwhile
     }
     if (!s) return;
-    fcntl(s->descriptor(), F_SETFL, fcntl(s->descriptor(), F_GETFL) | O_NONBLOCK);
     auto& c = connections_.emplace_back(std::move(s), clock::now());
     if (connections_.size() <= options_.most_connections) return;
     answer(c, {503, "text/plain; charset=utf-8", "too many connections; close a tab\n", ""}, false);
