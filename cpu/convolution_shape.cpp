@@ -1,23 +1,13 @@
 #include "cpu/convolution_shape.hpp"
 
 #include "cpu/layer.hpp"
+#include "models/net/convolution_windows.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon::cpu {
 namespace {
-
-using dims = dnnl::memory::dims;
-
-/// Caffe: no value means the default, one value is for all axes, else one per axis.
-template <class Repeated>
-dims by_axis(const Repeated& values, std::size_t axes, std::int64_t otherwise) {
-  dims d(axes, otherwise);
-  for (std::size_t i = 0; i < axes && values.size() > 0; ++i) {
-    d[i] = values.Get(values.size() == 1 ? 0 : static_cast<int>(i));
-  }
-  return d;
-}
 
 std::size_t padded(std::size_t channels, std::size_t block) {
   return (channels + block - 1) / block * block;
@@ -29,17 +19,16 @@ convolution_shape resolve_convolution(const net_layer& layer, const shape& input
   const auto& p = layer.spec.convolution_param();
   const auto channels =
       static_cast<std::size_t>(p.axis() < 0 ? p.axis() + static_cast<int>(input.size()) : p.axis());
-  const std::size_t axes = input.size() - channels - 1;
   convolution_shape s;
   s.in = static_cast<std::size_t>(input[channels]);
   s.out = p.num_output();
   s.groups = p.group();
   s.bias = p.bias_term();
-  s.kernel =
-      p.has_kernel_h() ? dims{p.kernel_h(), p.kernel_w()} : by_axis(p.kernel_size(), axes, 1);
-  s.stride = p.has_stride_h() ? dims{p.stride_h(), p.stride_w()} : by_axis(p.stride(), axes, 1);
-  s.pad = p.has_pad_h() ? dims{p.pad_h(), p.pad_w()} : by_axis(p.pad(), axes, 0);
-  s.dilation = by_axis(p.dilation(), axes, 1);
+  convolution_windows w = resolve_windows(p, input.size() - channels - 1);
+  s.kernel = std::move(w.kernel);
+  s.stride = std::move(w.stride);
+  s.pad = std::move(w.pad);
+  s.dilation = std::move(w.dilation);
   return s;
 }
 
@@ -57,18 +46,6 @@ std::vector<dnnl::algorithm> convolution_algorithms(const net_layer& layer,
   const auto tiled = (output[2] + 3) / 4 * 4 * ((output[3] + 3) / 4 * 4);
   if (tiled > 2 * output[2] * output[3]) return direct;
   return {dnnl::algorithm::convolution_winograd, dnnl::algorithm::convolution_direct};
-}
-
-void require_convolvable(const layer_context& c) {
-  const shape& bottom = c.bottom_shape(0);
-  if (bottom.size() < 3 || bottom.size() > 5) {
-    c.refuse("the CPU convolves 1 to 3 spatial axes, the bottom is " + to_string(bottom) + ".");
-  }
-  const int axis = c.layer.spec.convolution_param().axis();
-  if (axis != 1 && axis != 1 - static_cast<int>(bottom.size())) {
-    c.refuse("axis is " + std::to_string(axis) +
-             "; the CPU convolves with the channels on axis 1.");
-  }
 }
 
 convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {

@@ -45,8 +45,4 @@ struct convolution_shape {
 /// Reads convolution_param, of Im2col too; `input` is the bottom's shape.
 [[nodiscard]] convolution_shape resolve_convolution(const net_layer& layer, const shape& input);
 
-struct layer_context;
-/// Errors   spec_error for numbers of axes and places of the channels that have no kernel here.
-void require_convolvable(const layer_context& c);
-
 }  // namespace poseidon::cpu

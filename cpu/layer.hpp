@@ -7,7 +7,7 @@
 #include "cpu/blob.hpp"
 #include "cpu/dnnl_run.hpp"
 #include "cpu/gradient_slot.hpp"
-#include "models/device/device.hpp"
+#include "models/device/replica_base.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -25,28 +25,26 @@ struct pooled_choice;
 struct scaled_normalization;
 
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
-struct replica_state {
-  const net& graph;
+struct replica_state : replica_base {
   std::vector<const parameter_values*> parameters;  ///< by net parameter
-  replica_options options;
-  dnnl_run dnnl;
-  std::vector<shape> extents;     ///< by net blob, in this pass; the net's, but behind a Filter
-  std::vector<cpu_blob> blobs;    ///< by net blob
-  buffer arena;                   ///< memory of most of them, see blob_memory.hpp
-  std::vector<buffer> gradients;  ///< by net parameter; empty without backward
-  std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
-  std::vector<bool> forward_fused;   ///< by layer: an earlier kernel already applies its forward
-  std::vector<bool> backward_fused;  ///< by layer: its producer's kernel does its backward as well
-  std::vector<std::shared_ptr<pooled_choice>> choices;  ///< by layer: of max poolings
-  /// By layer: of a Scale that takes its values from the BatchNorm before it.
-  std::vector<std::shared_ptr<scaled_normalization>> normalizations;
-
-  [[nodiscard]] bool by_factors(std::size_t layer) const {
-    return layer < options.by_factors.size() && options.by_factors[layer];
-  }
-  [[nodiscard]] bool has_backward() const {
-    return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
-  }
+  dnnl_run dnnl = {};
+  /// By net blob: its shape in this pass. It is the net's, but behind a Filter.
+  std::vector<shape> extents = {};
+  std::vector<cpu_blob> blobs = {};    ///< by net blob
+  buffer arena = {};                   ///< memory of most blobs, see blob_memory.hpp
+  std::vector<buffer> gradients = {};  ///< by net parameter; empty without backward
+  /// By net parameter; null where a single layer writes the gradient.
+  std::vector<std::shared_ptr<shared_gradient>> shared = {};
+  /// By layer: an earlier kernel already applies its forward.
+  std::vector<bool> forward_fused = std::vector<bool>(graph.layers.size());
+  /// By layer: its producer's kernel does its backward as well.
+  std::vector<bool> backward_fused = std::vector<bool>(graph.layers.size());
+  /// By layer: the choices of a max pooling.
+  std::vector<std::shared_ptr<pooled_choice>> choices =
+      std::vector<std::shared_ptr<pooled_choice>>(graph.layers.size());
+  /// By layer: what a Scale takes from the BatchNorm before it.
+  std::vector<std::shared_ptr<scaled_normalization>> normalizations =
+      std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());
 };
 
 /// The current values of one parameter, looked up in each pass.
@@ -74,38 +72,16 @@ class parameter_reader {
 };
 
 /// What a layer's maker sees.
-struct layer_context {
-  replica_state& state;
-  const net_layer& layer;
-  std::size_t index;
-
+struct layer_context : layer_base<replica_state> {
   [[nodiscard]] cpu_blob& bottom(std::size_t i) const { return state.blobs[layer.bottoms.at(i)]; }
   [[nodiscard]] cpu_blob& top(std::size_t i) const { return state.blobs[layer.tops.at(i)]; }
   [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
-  [[nodiscard]] bool in_place() const {
-    return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
-  }
-  [[nodiscard]] bool training() const { return phase_of(state.graph, layer) == ::caffe::TRAIN; }
-  /// Does backward() have to write the diff of bottom i?
-  [[nodiscard]] bool wants_diff(std::size_t i) const {
-    return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
-  }
   [[nodiscard]] parameter_reader parameter(std::size_t slot) const;
   [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
   /// Where the change of a running statistic goes, see net_parameter::keeps; empty where nobody
   /// takes it.
   [[nodiscard]] std::span<float> statistic(std::size_t slot) const;
-  /// Refuses a net that would need the gradient of bottom i, which holds `what`.
-  void require_no_gradient(std::size_t i, const std::string& what) const;
-  /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
-  [[noreturn]] void refuse(const std::string& text) const;
-};
-
-/// A kernel without backward work: data layers, Accuracy, Silence in TEST.
-class forward_only : public kernel {
- public:
-  void backward(const pass&) override {}
 };
 
 using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);
@@ -114,14 +90,13 @@ std::unique_ptr<kernel> make_source(const layer_context&);
 std::unique_ptr<kernel> make_convolution(const layer_context&);
 std::unique_ptr<kernel> make_pooling(const layer_context&);
 std::unique_ptr<kernel> make_inner_product(const layer_context&);
-std::unique_ptr<kernel> make_relu(const layer_context&);
 std::unique_ptr<kernel> make_dropout(const layer_context&);
 std::unique_ptr<kernel> make_lrn(const layer_context&);
 std::unique_ptr<kernel> make_softmax(const layer_context&);
 std::unique_ptr<kernel> make_softmax_loss(const layer_context&);
 std::unique_ptr<kernel> make_accuracy(const layer_context&);
 std::unique_ptr<kernel> make_split(const layer_context&);
-std::unique_ptr<kernel> make_elementwise(const layer_context&);
+std::unique_ptr<kernel> make_activation(const layer_context&);
 std::unique_ptr<kernel> make_reshape(const layer_context&);
 std::unique_ptr<kernel> make_concat(const layer_context&);
 std::unique_ptr<kernel> make_slice(const layer_context&);

@@ -3,12 +3,12 @@
 #include "cpu/blob_memory.hpp"
 #include "cpu/resizing.hpp"
 #include "cpu/solver_update.hpp"
-#include "models/device/refusal.hpp"
 #include "models/net/fusion.hpp"
 #include "models/net/joined_axis.hpp"
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace poseidon::cpu {
 namespace {
@@ -17,15 +17,8 @@ class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
               replica_options options)
-      : state_{
-            n, {parameters.begin(), parameters.end()}, options, {}, {}, {}, {}, {}, {}, {}, {}, {},
-            {}} {
-    const std::size_t layers = n.layers.size();
+      : state_{{n, std::move(options)}, {parameters.begin(), parameters.end()}} {
     state_.blobs.resize(n.blobs.size());
-    state_.forward_fused.resize(layers);
-    state_.backward_fused.resize(layers);
-    state_.choices.resize(layers);
-    state_.normalizations.resize(layers);
     for (const net_blob& b : n.blobs) state_.extents.push_back(b.shape);
     for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &state_.extents[b];
     const std::vector<bool> resized = resized_blobs(n);
@@ -37,7 +30,7 @@ class cpu_replica final : public replica {
             state_.by_factors(p.layer) ? 0 : static_cast<std::size_t>(count(p.shape)));
       state_.shared.resize(n.parameters.size());
     }
-    for (std::size_t i = 0; i < layers; ++i) {
+    for (std::size_t i = 0; i < n.layers.size(); ++i) {
       const layer_context c{state_, n.layers[i], i};
       const auto& bottoms = n.layers[i].bottoms;
       const bool resizes =
@@ -193,19 +186,13 @@ gradient_slot layer_context::gradient(std::size_t slot) const {
     return {};
   const std::size_t p = layer.parameters[slot];
   const std::span<float> total{state.gradients[p].data(), state.gradients[p].size()};
-  std::size_t writers = 0, mine = 0;  // counted from the net's end
-  for (std::size_t i = state.graph.layers.size(); i-- > 0;) {
-    const net_layer& l = state.graph.layers[i];
-    for (std::size_t s = l.parameters.size(); s-- > 0;) {
-      if (l.parameters[s] != p || !l.needs_backward || !l.learn.at(s)) continue;
-      if (i == index && s == slot) mine = writers;
-      ++writers;
-    }
-  }
-  if (writers < 2) return gradient_slot(total);
+  const auto writers = gradient_writers(state.graph, p);
+  if (writers.size() < 2) return gradient_slot(total);
+  const auto mine = std::find(writers.begin(), writers.end(), parameter_place{index, slot});
   auto& shared = state.shared.at(p);
-  if (shared == nullptr) shared = std::make_shared<shared_gradient>(total, writers);
-  return gradient_slot(shared->part(mine), shared);
+  if (shared == nullptr) shared = std::make_shared<shared_gradient>(total, writers.size());
+  const auto place = mine == writers.end() ? 0 : mine - writers.begin();
+  return gradient_slot(shared->part(static_cast<std::size_t>(place)), shared);
 }
 
 std::span<float> layer_context::statistic(std::size_t slot) const {
@@ -214,17 +201,9 @@ std::span<float> layer_context::statistic(std::size_t slot) const {
   return {b.data(), b.size()};
 }
 
-void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
-  if (wants_diff(i)) refuse_gradient(layer, i, what);
-}
-
-void layer_context::refuse(const std::string& text) const {
-  refuse_layer(layer, text);
-}
-
 std::unique_ptr<replica> compile(const net& n, std::span<const parameter_values* const> parameters,
                                  replica_options options) {
-  return std::make_unique<cpu_replica>(n, parameters, options);
+  return std::make_unique<cpu_replica>(n, parameters, std::move(options));
 }
 
 }  // namespace poseidon::cpu

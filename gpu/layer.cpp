@@ -3,7 +3,6 @@
 #include "gpu/blob_memory.hpp"
 #include "gpu/converted_blobs.hpp"
 #include "gpu/shared_gradient.hpp"
-#include "models/device/refusal.hpp"
 #include "models/net/fusion.hpp"
 
 namespace poseidon::gpu {
@@ -41,16 +40,11 @@ gradient_slot layer_context::gradient(std::size_t slot) const {
   const auto values = static_cast<std::size_t>(count(state.graph.parameters[p].shape));
   const auto& shared = state.shared[p];
   if (shared == nullptr) return gradient_slot(state.gradients[p], values);
-  std::size_t place = 0;  // among the layers that write it, counted from the net's end
-  for (std::size_t i = state.graph.layers.size(); i-- > 0;) {
-    const net_layer& l = state.graph.layers[i];
-    for (std::size_t s = l.parameters.size(); s-- > 0;) {
-      if (l.parameters[s] != p || !l.needs_backward || !l.learn.at(s)) continue;
-      if (i == index && s == slot) return gradient_slot(shared->part(place), values, shared);
-      ++place;
-    }
-  }
-  return {};
+  const auto writers = gradient_writers(state.graph, p);
+  const auto mine = std::find(writers.begin(), writers.end(), parameter_place{index, slot});
+  if (mine == writers.end()) return {};
+  return gradient_slot(shared->part(static_cast<std::size_t>(mine - writers.begin())), values,
+                       shared);
 }
 
 float* layer_context::statistic(std::size_t slot) const {
@@ -60,14 +54,6 @@ float* layer_context::statistic(std::size_t slot) const {
 device_memory layer_context::allocate(std::size_t bytes) const {
   return claim(state.compute, bytes, "layer \"" + layer.name + "\" (" + layer.type + ")",
                smaller_batch);
-}
-
-void layer_context::require_no_gradient(std::size_t i, const std::string& what) const {
-  if (wants_diff(i)) refuse_gradient(layer, i, what);
-}
-
-void layer_context::refuse(const std::string& text) const {
-  refuse_layer(layer, text);
 }
 
 }  // namespace poseidon::gpu

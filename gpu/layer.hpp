@@ -11,7 +11,7 @@
 #include "gpu/layout.hpp"
 #include "gpu/residual.hpp"
 #include "gpu/runtime/library.hpp"
-#include "models/device/device.hpp"
+#include "models/device/replica_base.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -63,20 +63,20 @@ class gradient_slot {
 };
 
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
-struct replica_state {
-  const net& graph;
-  replica_options options;
-  int device = 0;
+struct replica_state : replica_base {
+  int device;
   stream& compute;
   library& libraries;
-  std::vector<shape> extents;            ///< by net blob
-  std::vector<gpu_blob> blobs;           ///< by net blob
-  std::vector<layout> orders;            ///< by layer: how it has its images
-  std::vector<const float*> parameters;  ///< by net parameter, in device memory
-  std::vector<float*> gradients;  ///< by net parameter, in device memory; null without backward
-  std::vector<std::shared_ptr<shared_gradient>> shared;  ///< by net parameter; null if one layer's
-  std::vector<device_memory> memory;                     ///< what all of these point into
-  std::unique_ptr<fault_board> faults = nullptr;         ///< of all layers
+  std::vector<shape> extents = {};            ///< by net blob
+  std::vector<gpu_blob> blobs = {};           ///< by net blob
+  std::vector<layout> orders = {};            ///< by layer: the layout of its images
+  std::vector<const float*> parameters = {};  ///< by net parameter, in device memory
+  /// By net parameter, in device memory; null without backward.
+  std::vector<float*> gradients = {};
+  /// By net parameter; null where a single layer writes the gradient.
+  std::vector<std::shared_ptr<shared_gradient>> shared = {};
+  std::vector<device_memory> memory = {};         ///< holds what all of these point to
+  std::unique_ptr<fault_board> faults = nullptr;  ///< of all layers
   /// By net parameter: gradients as they leave, sums over options.passes where those are several.
   std::vector<float*> sums = {};
   /// By layer: kernels before it do its forward(), and its backward().
@@ -92,21 +92,12 @@ struct replica_state {
   /// By layer: of a Scale that does the second half of the BatchNorm before it.
   std::vector<std::shared_ptr<scaled_normalization>> normalizations =
       std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());
-
-  [[nodiscard]] bool by_factors(std::size_t layer) const {
-    return layer < options.by_factors.size() && options.by_factors[layer];
-  }
-  [[nodiscard]] bool has_backward() const {
-    return graph.phase == ::caffe::TRAIN || options.keep_all_diffs;
-  }
 };
 
 /// What a layer's maker sees. `state` lives longer than the layer.
-struct layer_context {
-  replica_state& state;
-  const net_layer& layer;
-  std::size_t index;  ///< among the net's layers; the `who` of random numbers
-  const converted_blobs* converted = nullptr;  ///< those that it has in another layout than the net
+struct layer_context : layer_base<replica_state> {
+  /// The blobs that the layer has in another layout than the net.
+  const converted_blobs* converted = nullptr;
 
   [[nodiscard]] stream& compute() const { return state.compute; }
   [[nodiscard]] const gpu_blob& bottom(std::size_t i) const {
@@ -123,14 +114,6 @@ struct layer_context {
   [[nodiscard]] layout order() const { return state.orders[index]; }
   /// A blob with its channels on axis 1, as the layer has it: in NHWC each place is an `outer`, of plane 1.
   [[nodiscard]] channel_shape channels_of(const shape& s) const;
-  [[nodiscard]] bool in_place() const {
-    return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];
-  }
-  [[nodiscard]] bool training() const { return phase_of(state.graph, layer) == ::caffe::TRAIN; }
-  /// Does backward() have to write the diff of bottom i?
-  [[nodiscard]] bool wants_diff(std::size_t i) const {
-    return state.has_backward() && i < layer.propagate_down.size() && layer.propagate_down[i];
-  }
   /// The slope of the ReLU in place behind this layer, which then leaves its work to this layer's kernel; 1, which is
   /// none, if there is no such ReLU or somebody looks at every blob. `backward`: also that of its backward().
   [[nodiscard]] float take_relu(bool backward) const;
@@ -146,19 +129,9 @@ struct layer_context {
   [[nodiscard]] label_fault* fault(fault_board::text say) const {
     return state.faults->at(index, std::move(say));
   }
-  /// Refuses a net that would need the gradient of bottom i, which holds `what`.
-  void require_no_gradient(std::size_t i, const std::string& what) const;
-  /// Throws spec_error: `layer "x" (Type): text`, with its place in the file.
-  [[noreturn]] void refuse(const std::string& text) const;
 
  private:
   [[nodiscard]] const gpu_blob& blob(std::size_t b) const;
-};
-
-/// A kernel without backward work: Accuracy, Silence in TEST.
-class forward_only : public kernel {
- public:
-  void backward(const pass&) override {}
 };
 
 using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);

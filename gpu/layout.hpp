@@ -9,7 +9,7 @@
 // A blob has one layout for good, and so has a layer: that of the images its kernels take. Where the two differ the
 // layer gets copies (gpu/converted_blobs.hpp).
 #pragma once
-#include "gpu/runtime/values.hpp"
+#include "gpu/runtime/layout.hpp"
 #include "models/net/net.hpp"
 
 #include <cstddef>
@@ -17,17 +17,6 @@
 #include <vector>
 
 namespace poseidon::gpu {
-
-/// nchw is Caffe's, [images, channels, height, width] with the width's values side by side, and that of every blob
-/// that is no image; nhwc has the channels' side by side; nhwc_bf16 is nhwc of bfloat16 instead of float32.
-enum class layout { nchw, nhwc, nhwc_bf16 };
-
-[[nodiscard]] constexpr bool channels_last(layout l) {
-  return l != layout::nchw;
-}
-[[nodiscard]] constexpr value_type type_of(layout l) {
-  return l == layout::nhwc_bf16 ? value_type::bfloat16 : value_type::float32;
-}
 
 /// What a layer's kernels take: only NCHW, what its first image bottom has, or what images have inside.
 enum class layout_option { nchw, as_bottom, inside };

@@ -20,18 +20,7 @@ gpu_replica::gpu_replica(std::shared_ptr<context> with,
       host_(std::move(host)),
       cpu_(std::move(cpu)),
       sources_(parameters.begin(), parameters.end()),
-      state_{n,
-             std::move(options),
-             with_->device,
-             with_->compute,
-             with_->libraries,
-             {},
-             {},
-             {},
-             {},
-             {},
-             {},
-             {}} {
+      state_{{n, std::move(options)}, with_->device, with_->compute, with_->libraries} {
   for (const net_blob& b : n.blobs) state_.extents.push_back(b.shape);
   state_.blobs.resize(n.blobs.size());
   layouts chosen = choose_layouts(n, with_->libraries.options().images);
@@ -149,15 +138,12 @@ std::unique_ptr<kept_factors> gpu_replica::make_factors(const layer_context& c) 
 /// Parameters that several layers learn: memory for each of those.
 void gpu_replica::find_shared_gradients() {
   const net& n = state_.graph;
-  std::vector<std::size_t> writers(n.parameters.size());
-  for (const net_layer& l : n.layers)
-    for (std::size_t s = 0; s < l.parameters.size(); ++s)
-      if (l.needs_backward && l.learn.at(s)) ++writers[l.parameters[s]];
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
-    if (writers[p] < 2 || state_.gradients[p] == nullptr) continue;
+    const std::size_t writers = gradient_writers(n, p).size();
+    if (writers < 2 || state_.gradients[p] == nullptr) continue;
     const auto values = static_cast<std::size_t>(count(n.parameters[p].shape));
     std::vector<float*> parts{state_.gradients[p]};
-    while (parts.size() < writers[p]) parts.push_back(gradient_memory(p, values));
+    while (parts.size() < writers) parts.push_back(gradient_memory(p, values));
     state_.shared[p] = std::make_shared<shared_gradient>(with_->compute, std::move(parts), values);
   }
 }

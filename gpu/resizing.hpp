@@ -1,8 +1,8 @@
 // gpu/resizing.hpp
 //
-// Layers behind a Filter: the batch that reaches them differs from pass to pass. When such a layer's forward() is called
-// the Filter has run, on the host (gpu/host_layer.hpp), so its bottoms' shapes are known; where they have changed the
-// layer's kernel is made anew, which waits for the device. The memory of its blobs is that of the whole batch.
+// Layers behind a Filter on a GPU, see models/device/resizing_kernel.hpp. When such a layer's forward() is called the
+// Filter has run, on the host (gpu/host_layer.hpp), so its bottoms' shapes are known. Making its kernel again waits for
+// the device.
 #pragma once
 #include "gpu/layer.hpp"
 
@@ -10,10 +10,10 @@
 
 namespace poseidon::gpu {
 
-/// A kernel around the one that `make` makes, now and whenever shapes have changed; it hands on the layer's passes. A
-/// pass without a single sample is not computed: its tops (losses) are zero, and so are its gradients.
-/// Errors   spec_error naming the layer: an HDF5Output, whose file has rows of one batch.
-[[nodiscard]] std::unique_ptr<kernel> make_resizing(
-    const layer_context& c, std::function<std::unique_ptr<kernel>(const layer_context&)> make);
+using kernel_maker = std::function<std::unique_ptr<kernel>(const layer_context&)>;
+
+/// A kernel around the one that `make` makes, now and whenever shapes have changed.
+/// Errors   see require_resizable().
+[[nodiscard]] std::unique_ptr<kernel> make_resizing(const layer_context& c, kernel_maker make);
 
 }  // namespace poseidon::gpu

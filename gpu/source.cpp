@@ -1,9 +1,9 @@
 #include "gpu/source.hpp"
 
 #include "gpu/blob_memory.hpp"
+#include "models/device/batch_check.hpp"
 
 #include <array>
-#include <stdexcept>
 
 namespace poseidon::gpu {
 namespace {
@@ -16,6 +16,7 @@ class source_kernel final : public forward_only {
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
       tops_.push_back(&c.top(i));
+      values_.push_back(c.top(i).values());
       bytes += aligned(c.top(i).values());
     }
     for (place& p : places_)
@@ -24,10 +25,7 @@ class source_kernel final : public forward_only {
   }
 
   void feed(const batch& input) override {
-    if (input.tops.size() != tops_.size()) refuse("tops", input.tops.size(), tops_.size());
-    for (std::size_t i = 0; i < tops_.size(); ++i)
-      if (input.tops[i].size() != tops_[i]->values())
-        refuse("values", input.tops[i].size(), tops_[i]->values());
+    check_batch(name_, input, values_);
     next_ = &input;
   }
 
@@ -65,12 +63,8 @@ class source_kernel final : public forward_only {
     return (floats * sizeof(float) + 255) / 256 * 256;
   }
 
-  [[noreturn]] void refuse(const char* what, std::size_t has, std::size_t needs) const {
-    throw std::invalid_argument("data layer \"" + name_ + "\" was fed " + std::to_string(has) +
-                                " " + what + ", the net needs " + std::to_string(needs));
-  }
-
   std::string name_;
+  std::vector<std::size_t> values_;  ///< by top
   context& with_;
   std::vector<const gpu_blob*> tops_;
   std::array<place, 2> places_{place(with_.device), place(with_.device)};

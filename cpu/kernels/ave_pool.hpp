@@ -1,6 +1,6 @@
 // cpu/kernels/ave_pool.hpp - average pooling with Caffe's divisors. Any thread, no state.
 #pragma once
-#include "cpu/pool_shape.hpp"
+#include "models/net/pool_shape.hpp"
 
 namespace poseidon::cpu {
 

@@ -1,6 +1,6 @@
 // cpu/kernels/max_pool.hpp - max pooling with the place of each maximum. Any thread, no state.
 #pragma once
-#include "cpu/pool_shape.hpp"
+#include "models/net/pool_shape.hpp"
 
 #include <cstdint>
 

@@ -10,6 +10,7 @@
 #include "cpu/layers/sparse_convolution.hpp"
 #include "cpu/packed_weights.hpp"
 #include "cpu/winograd/layer.hpp"
+#include "models/net/convolution_windows.hpp"
 
 namespace poseidon::cpu {
 namespace {
@@ -227,7 +228,7 @@ class convolution_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
-  require_convolvable(c);
+  require_convolvable(c.layer, c.bottom_shape(0), "CPU");
   if (suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0)))
     return make_winograd_convolution(c);
   return std::make_unique<convolution_kernel>(c);

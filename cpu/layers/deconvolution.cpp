@@ -2,6 +2,7 @@
 // gradient, done to the values. Blocked inside, where oneDNN has a fast kernel for that.
 #include "cpu/convolution_shape.hpp"
 #include "cpu/packed_weights.hpp"
+#include "models/net/convolution_windows.hpp"
 
 namespace poseidon::cpu {
 namespace {
@@ -208,7 +209,7 @@ class deconvolution_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_deconvolution(const layer_context& c) {
-  require_convolvable(c);
+  require_convolvable(c.layer, c.bottom_shape(0), "CPU");
   return std::make_unique<deconvolution_kernel>(c);
 }
 

@@ -1,34 +1,29 @@
-// cpu/layers/labels.hpp - what the losses do with labels: which are ignored, what the sum is divided by.
+// cpu/layers/labels.hpp - the labels of one layer: those that count, and the class of each.
 #pragma once
 #include "cpu/layer.hpp"
+#include "models/net/label_rules.hpp"
 
-#include <optional>
 #include <string>
 
 namespace poseidon::cpu {
 
-using normalization = ::caffe::LossParameter;
+/// Probabilities are taken to be at least this before their logarithm.
+inline constexpr float least_probability = 1e-20f;
 
-/// Reads loss_param; `otherwise` is the layer type's normalization where the file gives none.
-class label_rules {
+class class_labels {
  public:
-  label_rules(const layer_context& c, std::size_t classes,
-              normalization::NormalizationMode otherwise);
+  class_labels(const net_layer& layer, const label_rules& rules)
+      : layer_(layer.name), type_(layer.type), rules_(rules) {}
 
-  [[nodiscard]] bool is_ignored(float label) const {
-    return ignored_ && static_cast<int>(label) == *ignored_;
-  }
+  [[nodiscard]] bool is_ignored(float label) const { return rules_.is_ignored(label); }
   /// Errors   std::invalid_argument naming layer, label and the classes that there are.
   [[nodiscard]] std::size_t class_of(float label) const;
-  /// Never below 1, as in Caffe: a batch whose labels are all ignored has no loss, not an infinite
-  /// one.
+  /// For predictions [outer, classes, inner], of which `valid` have a label that counts.
   [[nodiscard]] float normalizer(std::size_t outer, std::size_t inner, std::size_t valid) const;
 
  private:
   std::string layer_, type_;
-  std::size_t classes_;
-  std::optional<int> ignored_;
-  normalization::NormalizationMode mode_;
+  label_rules rules_;
 };
 
 }  // namespace poseidon::cpu

@@ -1,9 +1,9 @@
 // cpu/layers/source.cpp - data layers: what data/ delivered becomes the tops, without a copy where nothing
 // writes.
 #include "cpu/layer.hpp"
+#include "models/device/batch_check.hpp"
 
 #include <cstring>
-#include <stdexcept>
 
 namespace poseidon::cpu {
 namespace {
@@ -13,17 +13,13 @@ class source_kernel final : public forward_only {
   explicit source_kernel(const layer_context& c) : name_(c.layer.name) {
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {
       tops_.push_back(&c.top(i));
+      values_.push_back(c.top(i).values());
       copied_.push_back(written_in_place(c, c.layer.tops[i]));
     }
   }
 
   void feed(const batch& input) override {
-    if (input.tops.size() != tops_.size()) refuse("tops", input.tops.size(), tops_.size());
-    for (std::size_t i = 0; i < tops_.size(); ++i) {
-      if (input.tops[i].size() != tops_[i]->values()) {
-        refuse("values", input.tops[i].size(), tops_[i]->values());
-      }
-    }
+    check_batch(name_, input, values_);
     next_ = &input;
   }
 
@@ -56,12 +52,8 @@ class source_kernel final : public forward_only {
     return false;
   }
 
-  [[noreturn]] void refuse(const char* what, std::size_t has, std::size_t needs) const {
-    throw std::invalid_argument("data layer \"" + name_ + "\" was fed " + std::to_string(has) +
-                                " " + what + ", the net needs " + std::to_string(needs));
-  }
-
   std::string name_;
+  std::vector<std::size_t> values_;  ///< by top
   std::vector<cpu_blob*> tops_;
   std::vector<bool> copied_;
   const batch* next_ = nullptr;

@@ -5,7 +5,7 @@
 #include "cpu/kernels/compress.hpp"
 #include "cpu/kernels/gather.hpp"
 #include "cpu/kernels/padded_image.hpp"
-#include "cpu/pool_shape.hpp"
+#include "models/net/pool_shape.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 // of random_words(seed, pooling, layer, n, i / 4), so it does not depend on who computes the sample.
 // Source   Zeiler & Fergus, "Stochastic pooling", ICLR 2013; Caffe has it on GPUs only.
 #include "cpu/layer.hpp"
-#include "cpu/pool_shape.hpp"
+#include "models/net/pool_shape.hpp"
 #include "models/random.hpp"
 
 #include <algorithm>

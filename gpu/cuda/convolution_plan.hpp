@@ -4,9 +4,10 @@
 // heuristics like best among those that our wishes allow, and the workspace that it needs. Planning needs
 // no GPU, only the properties of one; running does.
 #pragma once
-#include "gpu/convolution_shape.hpp"
 #include "gpu/cuda/cudnn_descriptor.hpp"
+#include "gpu/runtime/convolution_shape.hpp"
 #include "gpu/runtime/library.hpp"
+#include "models/shape.hpp"
 
 #include <memory>
 #include <string>

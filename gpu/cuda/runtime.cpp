@@ -223,7 +223,7 @@ void clear(stream& s, void* to, std::size_t bytes) {
   check(cudaMemsetAsync(to, 0, bytes, native(s)), "clear memory", s.device());
 }
 
-// Declared in gpu/cuda/launch.cuh, which only nvcc reads.
+// Declared in gpu/runtime/launch_cuda.cuh, which only nvcc reads.
 void enter_device(const stream& s);
 void check_launch(const stream& s);
 

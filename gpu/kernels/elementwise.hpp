@@ -3,6 +3,7 @@
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/runtime/values.hpp"
+#include "models/net/activation.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,45 +11,11 @@
 
 namespace poseidon::gpu {
 
-/// y = f(x) of Caffe's activation layers, with dx = dy * f'. What a, b and c stand for is said beside each.
-struct unary_function {
-  enum class kind {
-    relu,         ///< x where x > 0, else a x
-    absolute,     ///< |x|
-    sigmoid,      ///< 1 / (1 + e^-x)
-    tangent,      ///< tanh x
-    elu,          ///< x where x > 0, else a (e^x - 1)
-    soft_plus,    ///< log(1 + e^x)
-    power,        ///< (c + b x)^a
-    exponential,  ///< b e^(a x)
-    logarithm,    ///< c log(b + a x)
-    threshold,    ///< 1 where x > a, else 0
-    clip,         ///< x, but never below a or above b
-    swish         ///< x sigmoid(a x)
-  };
-  kind what = kind::relu;
-  float a = 0, b = 0, c = 0;
-
-  /// Does f' need x? Else it makes do with y, so that the layer can work in place.
-  [[nodiscard]] bool needs_x() const {
-    switch (what) {
-      case kind::relu:
-        return a < 0;  // else y > 0 says the same as x > 0
-      case kind::sigmoid:
-      case kind::tangent:
-      case kind::exponential:
-      case kind::threshold:
-        return false;
-      default:
-        return true;
-    }
-  }
-};
-
-void apply(stream& s, const unary_function& f, std::size_t n, const_values x, values y);
-/// `x` is not read where !f.needs_x().
-void apply_derivative(stream& s, const unary_function& f, std::size_t n, const_values x,
-                      const_values y, const_values dy, values dx);
+/// y = f(x)
+void apply(stream& s, const activation& f, std::size_t n, const_values x, values y);
+/// dx = dy * f'. `x` is not read where !f.needs_x().
+void apply_derivative(stream& s, const activation& f, std::size_t n, const_values x, const_values y,
+                      const_values dy, values dx);
 
 void fill(stream& s, std::size_t n, float value, values y);
 /// y = a x

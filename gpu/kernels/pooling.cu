@@ -13,33 +13,16 @@ namespace {
 struct rectangle {
   int top, bottom, left, right;  ///< rows [top, bottom), columns [left, right)
 };
-/// f(row, column) for each place in it, row by row.
-template <class F>
-POSEIDON_HOST_DEVICE inline void visit(const rectangle& r, const F& f) {
+/// Calls f(row, column) for each place of an area with these bounds, row by row.
+template <class Bounds, class F>
+POSEIDON_HOST_DEVICE inline void visit(const Bounds& r, const F& f) {
   for (int h = r.top; h < r.bottom; ++h) {
     for (int w = r.left; w < r.right; ++w) f(h, w);
   }
 }
 
-/// The part of a window that lies inside the image, and the size that AVE divides by.
-struct window : rectangle {
-  float area;
-};
-
-POSEIDON_HOST_DEVICE inline int larger(int a, int b) {
-  return a > b ? a : b;
-}
 POSEIDON_HOST_DEVICE inline int smaller(int a, int b) {
   return a < b ? a : b;
-}
-
-POSEIDON_HOST_DEVICE inline window window_of(const pool_shape& p, int row, int column) {
-  const int first_row = row * p.stride_h - p.pad_h, first_column = column * p.stride_w - p.pad_w;
-  const int end_row = smaller(first_row + p.kernel_h, p.height + p.pad_h);
-  const int end_column = smaller(first_column + p.kernel_w, p.width + p.pad_w);
-  return {{larger(first_row, 0), smaller(end_row, p.height), larger(first_column, 0),
-           smaller(end_column, p.width)},
-          static_cast<float>((end_row - first_row) * (end_column - first_column))};
 }
 
 /// Values of a plane of `area` values: the first, and the steps to those behind it.
@@ -139,7 +122,7 @@ void max_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, 
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
     const spot o = g.of(thread);
     const plane_values in = g.plane(o, p.height * p.width);
-    const window over = window_of(p, o.row, o.column);
+    const pool_window over = window_at(p, o.row, o.column);
     floats<N> best;
     places<N> at;
     for (index k = 0; k < N; ++k) best.v[k] = -FLT_MAX, at.v[k] = -1;
@@ -189,7 +172,7 @@ void ave_pool_of(stream& s, const pool_shape& shape, const pool_planes& planes, 
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
     const spot o = g.of(thread);
     const plane_values in = g.plane(o, p.height * p.width);
-    const window over = window_of(p, o.row, o.column);
+    const pool_window over = window_at(p, o.row, o.column);
     floats<N> sum{};
     visit(over, [&](int h, int w) {
       const auto v = load<N>(x + in.at(h * p.width + w));
@@ -212,7 +195,7 @@ void ave_pool_backward_of(stream& s, const pool_shape& shape, const pool_planes&
     const rectangle in = by.of(p, at);
     floats<N> sum{};
     visit(in, [&](int h, int w) {
-      const float area = window_of(p, h, w).area;
+      const float area = window_at(p, h, w).area;
       const auto v = load<N>(dy + out.at(h * p.out_width + w));
       for (index k = 0; k < N; ++k) sum.v[k] += v.v[k] / area;
     });
@@ -228,7 +211,7 @@ void weighted_pool_of(stream& s, const pool_shape& shape, const pool_planes& pla
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index thread) {
     const spot o = g.of(thread);
     const plane_values in = g.plane(o, p.height * p.width);
-    const window over = window_of(p, o.row, o.column);
+    const pool_window over = window_at(p, o.row, o.column);
     float weights = FLT_MIN, sum = 0;  // so that a window of zeros gives zero
     visit(over, [&](int h, int w) {
       const float v = to_float(x[in.at(h * p.width + w)]);
@@ -281,7 +264,7 @@ void draw_pool(stream& s, const pool_draw& draw, const pool_shape& shape, std::s
   for_each(s, g.threads(), [=] POSEIDON_DEVICE(index i) {
     const spot o = g.of(i);
     const plane_values in = g.plane(o, p.height * p.width);
-    const window over = window_of(p, o.row, o.column);
+    const pool_window over = window_at(p, o.row, o.column);
     const index within = i % per_sample;
     const auto words = random_words(d.seed, random_use::pooling, d.layer,
                                     d.first_sample + i / per_sample, within / 4);

@@ -1,6 +1,6 @@
 // gpu/kernels/windows.hpp - kernels of Im2col and LSTMUnit.
 #pragma once
-#include "gpu/convolution_shape.hpp"
+#include "gpu/runtime/convolution_shape.hpp"
 #include "gpu/runtime/runtime.hpp"
 
 namespace poseidon::gpu {

@@ -3,14 +3,12 @@
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/layers/layers.hpp"
 
-#include <cmath>
-
 namespace poseidon::gpu {
 namespace {
 
 class activation_kernel final : public kernel {
  public:
-  activation_kernel(const layer_context& c, const unary_function& f)
+  activation_kernel(const layer_context& c, const activation& f)
       : compute_(c.compute()),
         f_(f),
         bottom_(c.bottom(0)),
@@ -18,7 +16,7 @@ class activation_kernel final : public kernel {
         forward_done_(c.state.forward_done[c.index]),
         backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
     // A ReLU in place asks for the sign of y even where a negative slope has turned it: so does Caffe's.
-    if (c.in_place() && f.needs_x() && f.what != unary_function::kind::relu && backward_wanted_)
+    if (c.in_place() && f.needs_x() && f.what != activation::kind::relu && backward_wanted_)
       kept_ = c.allocate(top_.bytes());
   }
 
@@ -37,47 +35,11 @@ class activation_kernel final : public kernel {
 
  private:
   stream& compute_;
-  unary_function f_;
+  activation f_;
   const gpu_blob &bottom_, &top_;
   bool forward_done_, backward_wanted_;
   device_memory kept_;  // x, where the layer works in place and needs it
 };
-
-/// -1 stands for e.
-float log_of_base(const layer_context& c, float base) {
-  if (base == -1) return 1;
-  if (base > 0) return std::log(base);
-  c.refuse("base is " + std::to_string(base) + ", it must be above 0, or -1 for e.");
-}
-
-unary_function read_function(const layer_context& c) {
-  using kind = unary_function::kind;
-  const std::string& type = c.layer.type;
-  const auto& spec = c.layer.spec;
-  if (type == "ReLU") return {kind::relu, spec.relu_param().negative_slope()};
-  if (type == "AbsVal") return {kind::absolute};
-  if (type == "Sigmoid") return {kind::sigmoid};
-  if (type == "TanH") return {kind::tangent};
-  if (type == "ELU") return {kind::elu, spec.elu_param().alpha()};
-  if (type == "BNLL") return {kind::soft_plus};
-  if (type == "Power") {
-    const auto& p = spec.power_param();
-    return {kind::power, p.power(), p.scale(), p.shift()};
-  }
-  if (type == "Exp") {  // base^(shift + scale x)
-    const auto& p = spec.exp_param();
-    const float log_base = log_of_base(c, p.base());
-    return {kind::exponential, log_base * p.scale(), std::exp(log_base * p.shift())};
-  }
-  if (type == "Log") {  // log_base(shift + scale x)
-    const auto& p = spec.log_param();
-    return {kind::logarithm, p.scale(), p.shift(), 1 / log_of_base(c, p.base())};
-  }
-  if (type == "Threshold") return {kind::threshold, spec.threshold_param().threshold()};
-  if (type == "Clip") return {kind::clip, spec.clip_param().min(), spec.clip_param().max()};
-  if (type == "Swish") return {kind::swish, spec.swish_param().beta()};
-  c.refuse("activation.cpp does not know it.");
-}
 
 /// Random factors from (seed, layer, global sample) when training, identity in TEST. They are made anew in backward():
 /// that takes less than to keep and to read them.
@@ -123,7 +85,7 @@ class dropout_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_activation(const layer_context& c) {
-  return std::make_unique<activation_kernel>(c, read_function(c));
+  return std::make_unique<activation_kernel>(c, resolve_activation(c.layer));
 }
 
 std::unique_ptr<kernel> make_dropout(const layer_context& c) {

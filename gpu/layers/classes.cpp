@@ -2,9 +2,7 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/layers/layers.hpp"
-#include "models/files/snapshot_io.hpp"
-
-#include <filesystem>
+#include "models/files/infogain_file.hpp"
 
 namespace poseidon::gpu {
 namespace {
@@ -35,20 +33,12 @@ class softmax_kernel final : public kernel {
   device_memory own_;
 };
 
-/// Errors   the layer's, if the labels are not one for each prediction.
-void require_labels(const layer_context& c, const class_shape& s) {
-  if (c.bottom(1).values() == s.places()) return;
-  c.refuse("it wants one label per prediction: " + std::to_string(s.places()) +
-           " for a bottom of " + to_string(c.bottom_shape(0)) + ", the label blob is " +
-           to_string(c.bottom_shape(1)) + ".");
-}
-
 class softmax_loss_kernel final : public kernel {
  public:
   explicit softmax_loss_kernel(const layer_context& c)
       : compute_(c.compute()),
         shape_(along_axis(c.bottom_shape(0), c.layer.spec.softmax_param().axis())),
-        rules_(read_label_rules(c, shape_.classes, loss_norm::valid)),
+        rules_(read_label_rules(c.layer, shape_.classes, loss_norm::valid)),
         scores_(c.bottom(0)),
         labels_(c.bottom(1)),
         loss_(c.top(0)),
@@ -57,7 +47,7 @@ class softmax_loss_kernel final : public kernel {
         fault_(watch_labels(c, shape_.classes)),
         probability_(c.allocate(shape_.values() * sizeof(float))),
         own_(c.allocate((2 * shape_.places() + 1) * sizeof(float))) {
-    require_labels(c, shape_);
+    require_labels(c.layer, shape_.places(), c.bottom_shape(0), c.bottom_shape(1));
     c.require_no_gradient(1, "labels");
   }
 
@@ -88,31 +78,13 @@ class softmax_loss_kernel final : public kernel {
   device_memory probability_, own_;
 };
 
-/// The matrix of an InfogainLoss when a file gives it. Relative paths start at the working directory, as in Caffe, or
-/// else beside the file that names them.
-std::vector<float> read_gains(const layer_context& c, std::size_t classes) {
-  const std::filesystem::path named = c.layer.spec.infogain_loss_param().source();
-  std::filesystem::path path = named;
-  std::error_code ignored;
-  if (named.is_relative() && !std::filesystem::exists(named, ignored))
-    path = std::filesystem::path(c.layer.where.file).parent_path() / named;
-  ::caffe::BlobProto matrix;
-  read_message(path, "the infogain matrix of layer \"" + c.layer.name + "\"", matrix);
-  const auto values = static_cast<std::size_t>(matrix.data_size());
-  if (values != classes * classes)
-    c.refuse("the infogain matrix of \"" + path.string() + "\" has " + std::to_string(values) +
-             " values, " + std::to_string(classes) + " classes need " +
-             std::to_string(classes * classes) + ".");
-  return {matrix.data().begin(), matrix.data().end()};
-}
-
 /// - sum over classes k of gain[right, k] log softmax(x)[k], the gains from a bottom or a file.
 class infogain_kernel final : public kernel {
  public:
   explicit infogain_kernel(const layer_context& c)
       : compute_(c.compute()),
         shape_(along_axis(c.bottom_shape(0), c.layer.spec.infogain_loss_param().axis())),
-        rules_(read_label_rules(c, shape_.classes, loss_norm::valid)),
+        rules_(read_label_rules(c.layer, shape_.classes, loss_norm::valid)),
         scores_(c.bottom(0)),
         labels_(c.bottom(1)),
         loss_(c.top(0)),
@@ -127,7 +99,7 @@ class infogain_kernel final : public kernel {
       gains_ = c.bottom(2).data;
       return;
     }
-    const auto read = read_gains(c, shape_.classes);
+    const auto read = read_infogain(c.layer, shape_.classes);
     own_gains_ = c.allocate(read.size() * sizeof(float));
     copy_to_device(compute_, own_gains_.bytes(), read.data(), own_gains_.size());
     gains_ = own_gains_.floats();
@@ -170,6 +142,7 @@ class accuracy_kernel final : public forward_only {
       : compute_(c.compute()),
         shape_(along_axis(c.bottom_shape(0), c.layer.spec.accuracy_param().axis())),
         top_k_(c.layer.spec.accuracy_param().top_k()),
+        rules_(read_accuracy_rules(c.layer, shape_.classes)),
         scores_(c.bottom(0)),
         labels_(c.bottom(1)),
         accuracy_(c.top(0)),
@@ -178,11 +151,7 @@ class accuracy_kernel final : public forward_only {
         hits_(c.allocate(shape_.places() * sizeof(float))) {
     c.require_no_gradient(0, "what Accuracy only counts");
     c.require_no_gradient(1, "labels");
-    require_labels(c, shape_);
-    const auto& p = c.layer.spec.accuracy_param();
-    rules_.classes = static_cast<std::int32_t>(shape_.classes);
-    rules_.ignores = p.has_ignore_label();
-    rules_.ignored = p.ignore_label();
+    require_labels(c.layer, shape_.places(), c.bottom_shape(0), c.bottom_shape(1));
   }
 
   void forward(const pass&) override {
@@ -194,41 +163,18 @@ class accuracy_kernel final : public forward_only {
   stream& compute_;
   class_shape shape_;
   std::size_t top_k_;
+  label_rules rules_;
   const gpu_blob &scores_, &labels_, &accuracy_;
   float* per_class_;
   label_fault* fault_;
   device_memory hits_;
-  label_rules rules_;
 };
 
 }  // namespace
 
-label_rules read_label_rules(const layer_context& c, std::size_t classes, loss_norm otherwise) {
-  using norm = ::caffe::LossParameter;
-  const auto& p = c.layer.spec.loss_param();
-  label_rules r;
-  r.classes = static_cast<std::int32_t>(classes);
-  r.ignores = p.has_ignore_label();
-  r.ignored = p.ignore_label();
-  r.norm = otherwise;
-  // The older field speaks only where the newer one is silent.
-  if (p.has_normalization()) {
-    r.norm = p.normalization() == norm::FULL         ? loss_norm::full
-             : p.normalization() == norm::VALID      ? loss_norm::valid
-             : p.normalization() == norm::BATCH_SIZE ? loss_norm::batch
-                                                     : loss_norm::none;
-  } else if (p.has_normalize()) {
-    r.norm = p.normalize() ? loss_norm::valid : loss_norm::batch;
-  }
-  return r;
-}
-
 label_fault* watch_labels(const layer_context& c, std::size_t classes) {
   return c.fault([name = c.layer.name, type = c.layer.type, classes](float label) {
-    return "layer \"" + name + "\" (" + type + "): a label is " + std::to_string(label) +
-           ", the prediction has " + std::to_string(classes) + " classes (0 to " +
-           std::to_string(classes - 1) +
-           "). Do the data and the last layer's num_output belong together?";
+    return wrong_label(name, type, classes, label);
   });
 }
 

@@ -9,24 +9,21 @@
 #include "gpu/kernels/channels.hpp"
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
+#include "gpu/layers/convolution_shape.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/net/convolution_windows.hpp"
 #include "models/net/fusion.hpp"
-
-#include <stdexcept>
 
 namespace poseidon::gpu {
 namespace {
 
 convolution_shape resolve(const layer_context& c, bool transposed) {
-  try {
-    const shape &bottom = c.bottom_shape(0), &top = c.top_shape(0);
-    convolution_shape s = transposed ? resolve_convolution(c.layer, top, bottom)
-                                     : resolve_convolution(c.layer, bottom, top);
-    s.order = c.order();
-    return s;
-  } catch (const std::invalid_argument& e) {
-    c.refuse(e.what());
-  }
+  const shape &bottom = c.bottom_shape(0), &top = c.top_shape(0);
+  require_convolvable(c.layer, bottom, "GPU");
+  convolution_shape s = transposed ? resolve_convolution(c.layer, top, bottom)
+                                   : resolve_convolution(c.layer, bottom, top);
+  s.order = c.order();
+  return s;
 }
 
 /// A convolution's weights in the order of its products.

@@ -48,9 +48,6 @@ std::unique_ptr<kernel> make_tile(const layer_context&);
           static_cast<std::size_t>(count(s, a + 1, s.size()))};
 }
 
-/// loss_param, `otherwise` being the layer type's normalization where the file gives none.
-[[nodiscard]] label_rules read_label_rules(const layer_context& c, std::size_t classes,
-                                           loss_norm otherwise);
 /// Where the layer's kernels say that a label is no class.
 [[nodiscard]] label_fault* watch_labels(const layer_context& c, std::size_t classes);
 

@@ -52,7 +52,7 @@ class sigmoid_cross_entropy_kernel final : public kernel {
   explicit sigmoid_cross_entropy_kernel(const layer_context& c)
       : compute_(c.compute()),
         samples_(samples_of(c.bottom_shape(0))),
-        rules_(read_label_rules(c, 0, loss_norm::batch)),
+        rules_(read_label_rules(c.layer, 0, loss_norm::batch)),
         x_(c.bottom(0)),
         target_(c.bottom(1)),
         loss_(c.top(0)),
@@ -66,7 +66,7 @@ class sigmoid_cross_entropy_kernel final : public kernel {
     sigmoid_cross_entropy(compute_, x_.values(), samples_, rules_, x_.data, target_.data,
                           loss_.data, normalizer_.floats());
     if (probability_ != nullptr)
-      apply(compute_, {unary_function::kind::sigmoid}, x_.values(), x_.data, probability_->data);
+      apply(compute_, {activation::kind::sigmoid}, x_.values(), x_.data, probability_->data);
   }
   void backward(const pass&) override {
     if (backward_wanted_)
@@ -92,7 +92,7 @@ class row_loss_kernel final : public kernel {
         hinge_(c.layer.type == "HingeLoss"),
         squared_(c.layer.spec.hinge_loss_param().norm() == ::caffe::HingeLossParameter::L2),
         shape_(rows_of(c)),
-        rules_(read_label_rules(c, shape_.classes, loss_norm::batch)),
+        rules_(read_label_rules(c.layer, shape_.classes, loss_norm::batch)),
         x_(c.bottom(0)),
         label_(c.bottom(1)),
         loss_(c.top(0)),

@@ -4,10 +4,10 @@
 #include "gpu/kernels/copies.hpp"
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/kernels/pooling.hpp"
+#include "gpu/layers/convolution_shape.hpp"
 #include "gpu/layers/layers.hpp"
+#include "models/net/convolution_windows.hpp"
 #include "models/net/pyramid.hpp"
-
-#include <stdexcept>
 
 namespace poseidon::gpu {
 namespace {
@@ -20,11 +20,8 @@ class im2col_kernel final : public kernel {
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         backward_wanted_(c.wants_diff(0)) {
-    try {
-      windows_ = resolve_convolution(c.layer, c.bottom_shape(0), c.top_shape(0));
-    } catch (const std::invalid_argument& e) {
-      c.refuse(e.what());
-    }
+    require_convolvable(c.layer, c.bottom_shape(0), "GPU");
+    windows_ = resolve_convolution(c.layer, c.bottom_shape(0), c.top_shape(0));
     planes_ = static_cast<std::size_t>(windows_.batch * windows_.in);
   }
   void forward(const pass&) override {

@@ -73,9 +73,9 @@ struct column_cut {
 }  // namespace poseidon::gpu
 
 #if defined(__CUDACC__)
-#include "gpu/cuda/launch.cuh"
+#include "gpu/runtime/launch_cuda.cuh"
 #else
-#include "gpu/simulated/launch.hpp"
+#include "gpu/runtime/launch_simulated.hpp"
 #endif
 
 namespace poseidon::gpu {

@@ -5,8 +5,7 @@
 // where a convolution's shape says so, NHWC with weights [out,h,w,in/group], and all three of them bfloat16. Everything is enqueued to the stream that
 // the library was made for.
 #pragma once
-#include "gpu/convolution_shape.hpp"
-#include "gpu/layout.hpp"
+#include "gpu/runtime/convolution_shape.hpp"
 #include "gpu/runtime/runtime.hpp"
 
 #include <cstdint>

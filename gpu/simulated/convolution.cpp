@@ -1,6 +1,7 @@
 // gpu/simulated/convolution.cpp - convolutions of gpu/runtime/library.hpp as sums over windows, in the stream's thread.
+#include "gpu/layout.hpp"
+#include "gpu/runtime/launch_simulated.hpp"
 #include "gpu/runtime/library.hpp"
-#include "gpu/simulated/launch.hpp"
 #include "gpu/simulated/machine.hpp"
 #include "gpu/tuning.hpp"
 

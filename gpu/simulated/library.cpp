@@ -1,7 +1,7 @@
 // gpu/simulated/library.cpp - gpu/runtime/library.hpp as plain loops in the stream's thread.
 #include "gpu/runtime/library.hpp"
 
-#include "gpu/simulated/launch.hpp"
+#include "gpu/runtime/launch_simulated.hpp"
 #include "gpu/simulated/machine.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // gpu/simulated/runtime.cpp - gpu/runtime/runtime.hpp with a thread per stream.
 #include "gpu/runtime/runtime.hpp"
 
-#include "gpu/simulated/launch.hpp"
+#include "gpu/runtime/launch_simulated.hpp"
 #include "gpu/simulated/machine.hpp"
 
 #include <condition_variable>

@@ -60,6 +60,17 @@ std::vector<bool> resized_blobs(const net& n) {
   return resized;
 }
 
+std::vector<parameter_place> gradient_writers(const net& n, std::size_t parameter) {
+  std::vector<parameter_place> places;
+  for (std::size_t l = n.layers.size(); l-- > 0;) {
+    const net_layer& layer = n.layers[l];
+    for (std::size_t s = layer.parameters.size(); s-- > 0;)
+      if (layer.parameters[s] == parameter && layer.needs_backward && layer.learn.at(s))
+        places.push_back({l, s});
+  }
+  return places;
+}
+
 std::vector<bool> have_whole_gradients(const net& n) {
   std::vector<std::size_t> users(n.parameters.size()), learners(n.parameters.size());
   for (const net_layer& l : n.layers) {

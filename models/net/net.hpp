@@ -108,6 +108,14 @@ struct net {
 /// By blob: whether its shape can differ from the net's at run time, as behind a Filter, which passes some samples of a batch.
 [[nodiscard]] std::vector<bool> resized_blobs(const net& n);
 
+/// A layer's place for a parameter.
+struct parameter_place {
+  std::size_t layer = 0, slot = 0;
+  friend bool operator==(const parameter_place&, const parameter_place&) = default;
+};
+/// The places whose layers write the gradient of a parameter, from the net's end to its beginning.
+[[nodiscard]] std::vector<parameter_place> gradient_writers(const net& n, std::size_t parameter);
+
 /// By parameter: whether it is known which layer's backward pass is the last to write its gradient. It is not where several
 /// layers use the parameter and not all of them learn it.
 [[nodiscard]] std::vector<bool> have_whole_gradients(const net& n);

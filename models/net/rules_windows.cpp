@@ -1,5 +1,6 @@
 // Layers that slide a window over the spatial axes: convolution, pooling, local response
 // normalisation.
+#include "models/net/convolution_windows.hpp"
 #include "models/net/layer_rules.hpp"
 #include "models/net/pyramid.hpp"
 #include "models/words.hpp"
@@ -15,46 +16,37 @@ namespace {
 using extents = std::vector<std::int64_t>;
 using repeated = google::protobuf::RepeatedField<std::uint32_t>;
 
-/// The window of a convolution, one entry per spatial axis.
-struct window {
+/// The windows of a convolution, and the axis of its bottoms' channels.
+struct window : convolution_windows {
   std::size_t channel_axis = 1;
-  extents kernel, stride, pad, dilation;
 };
 
-/// `name` given once for all axes, once per axis, or as name_h and name_w.
-extents per_axis(const layer_question& q, const std::string& name, std::size_t axes,
-                 const repeated& values, bool has_hw, std::int64_t h, std::int64_t w,
-                 std::int64_t otherwise) {
+/// `name` has to be given once for all axes, once per axis, or as name_h and name_w.
+void check_axes(const layer_question& q, const std::string& name, std::size_t axes,
+                const repeated& values, bool has_hw, bool has_default) {
   if (has_hw) {
     q.require(axes == 2, name + "_h and " + name + "_w are for 2 spatial axes, here are " +
                              std::to_string(axes) + ". Give " + name + " instead.");
     q.require(values.empty(),
               "both " + name + " and " + name + "_h/" + name + "_w are given. Keep one of them.");
-    return {h, w};
+    return;
   }
   const auto n = static_cast<std::size_t>(values.size());
-  if (n == 0 && otherwise >= 0) return extents(axes, otherwise);
+  if (n == 0 && has_default) return;
   q.require(n == 1 || n == axes, name + " is given " + plural(n, "time") + " for " +
                                      plural(axes, "spatial dimension") +
                                      ". Give it once, or once per dimension.");
-  extents all(values.begin(), values.end());
-  all.resize(axes, all.front());
-  return all;
 }
 
 window window_of(const layer_question& q) {
   const auto& p = q.spec.convolution_param();
-  window w;
-  w.channel_axis = q.axis_of(p.axis());
-  const auto axes = q.bottoms[0].size() - w.channel_axis - 1;
-  const bool kernel_hw = p.has_kernel_h() || p.has_kernel_w();
-  const bool stride_hw = p.has_stride_h() || p.has_stride_w();
-  const bool pad_hw = p.has_pad_h() || p.has_pad_w();
-  w.kernel =
-      per_axis(q, "kernel_size", axes, p.kernel_size(), kernel_hw, p.kernel_h(), p.kernel_w(), -1);
-  w.stride = per_axis(q, "stride", axes, p.stride(), stride_hw, p.stride_h(), p.stride_w(), 1);
-  w.pad = per_axis(q, "pad", axes, p.pad(), pad_hw, p.pad_h(), p.pad_w(), 0);
-  w.dilation = per_axis(q, "dilation", axes, p.dilation(), false, 0, 0, 1);
+  const std::size_t channel_axis = q.axis_of(p.axis());
+  const auto axes = q.bottoms[0].size() - channel_axis - 1;
+  check_axes(q, "kernel_size", axes, p.kernel_size(), p.has_kernel_h() || p.has_kernel_w(), false);
+  check_axes(q, "stride", axes, p.stride(), p.has_stride_h() || p.has_stride_w(), true);
+  check_axes(q, "pad", axes, p.pad(), p.has_pad_h() || p.has_pad_w(), true);
+  check_axes(q, "dilation", axes, p.dilation(), false, true);
+  const window w{resolve_windows(p, axes), channel_axis};
   for (const auto* values : {&w.kernel, &w.stride, &w.dilation})
     for (const auto v : *values)
       q.require(v > 0, "kernel_size, stride and dilation must be above 0, one of them is 0.");

@@ -1,7 +1,7 @@
 // Plans of cuDNN for a GPU that need not be here: h200.json says what it would be like.
 #include "gpu/cuda/convolution_plan.hpp"
 
-#include "gpu/convolution_shape.hpp"
+#include "gpu/layers/convolution_shape.hpp"
 #include "gpu/runtime/error.hpp"
 #include "gpu/tuning.hpp"
 #include "models/net/net_builder.hpp"

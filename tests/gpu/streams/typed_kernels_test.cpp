@@ -92,9 +92,9 @@ const channel_shape places{18, 16, 1}, rest{18, 5, 1};  // packs fill the first
 }  // namespace
 
 TEST_CASE("typed kernels: value by value") {
-  using kind = unary_function::kind;
+  using kind = activation::kind;
   for (const kind k : {kind::relu, kind::sigmoid, kind::elu, kind::soft_plus, kind::swish}) {
-    const unary_function f{k, 0.25f};
+    const activation f{k, 0.25f};
     check_types_agree("apply", [&](trial& t) { apply(t.s, f, n, t.in(n), t.out(n)); });
     check_types_agree("apply_derivative", [&](trial& t) {
       apply_derivative(t.s, f, n, t.in(n), t.in(n), t.in(n), t.out(n));

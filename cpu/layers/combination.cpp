@@ -1,9 +1,10 @@
-// cpu/layers/shape_layers.cpp - layers that move values without changing them: Flatten, Reshape, Concat,
-// Slice, Silence.
+// cpu/layers/combination.cpp - layers that move values without changing them: Flatten, Reshape, Concat, Slice, Silence,
+// Tile, Parameter.
 #include "cpu/axis.hpp"
 #include "cpu/layer.hpp"
 #include "models/net/joined_axis.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace poseidon::cpu {
@@ -148,6 +149,75 @@ class silence_kernel final : public kernel {
   std::vector<cpu_blob*> bottoms_;
 };
 
+/// The values from one axis on, `tiles` times in a row.
+class tile_kernel final : public kernel {
+ public:
+  explicit tile_kernel(const layer_context& c)
+      : tiles_(static_cast<std::size_t>(c.layer.spec.tile_param().tiles())),
+        x_(c.bottom(0), part::data, layout::plain),
+        y_(c.top(0), part::data, layout::plain) {
+    const along_axis a = split_at(c.bottom_shape(0), c.layer.spec.tile_param().axis());
+    outer_ = a.outer;
+    run_ = a.size * a.inner;
+    if (!c.wants_diff(0)) return;
+    dx_ = view(c.bottom(0), part::diff, layout::plain);
+    dy_ = view(c.top(0), part::diff, layout::plain);
+  }
+
+  void forward(const pass&) override {
+    const float* x = x_.load();
+    float* y = y_.memory();
+    for (std::size_t o = 0; o < outer_; ++o, x += run_) {
+      for (std::size_t t = 0; t < tiles_; ++t, y += run_) std::memcpy(y, x, run_ * sizeof(float));
+    }
+    y_.store();
+  }
+
+  void backward(const pass&) override {
+    if (!dx_.exists()) return;
+    const float* dy = dy_.load();
+    float* dx = dx_.memory();
+    for (std::size_t o = 0; o < outer_; ++o, dx += run_) {
+      std::memset(dx, 0, run_ * sizeof(float));
+      for (std::size_t t = 0; t < tiles_; ++t, dy += run_) {
+        for (std::size_t i = 0; i < run_; ++i) dx[i] += dy[i];
+      }
+    }
+    dx_.store();
+  }
+
+ private:
+  std::size_t tiles_, outer_ = 1, run_ = 1;
+  view x_, y_, dx_, dy_;
+};
+
+/// Parameter: a learned blob as a top.
+class parameter_kernel final : public kernel {
+ public:
+  explicit parameter_kernel(const layer_context& c)
+      : values_(c.parameter(0)),
+        gradient_(c.gradient(0)),
+        size_(c.top(0).values()),
+        y_(c.top(0), part::data, layout::plain) {
+    if (c.top(0).diff != nullptr) dy_ = view(c.top(0), part::diff, layout::plain);
+  }
+  void forward(const pass&) override {
+    std::copy_n(values_.values(), size_, y_.memory());
+    y_.store();
+  }
+  void backward(const pass&) override {
+    if (!dy_.exists() || !gradient_.wanted()) return;
+    std::copy_n(dy_.load(), size_, gradient_.begin());
+    gradient_.end();
+  }
+
+ private:
+  parameter_reader values_;
+  gradient_slot gradient_;
+  std::size_t size_;
+  view y_, dy_;
+};
+
 }  // namespace
 
 std::unique_ptr<kernel> make_reshape(const layer_context& c) {
@@ -164,6 +234,14 @@ std::unique_ptr<kernel> make_slice(const layer_context& c) {
 
 std::unique_ptr<kernel> make_silence(const layer_context& c) {
   return std::make_unique<silence_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_tile(const layer_context& c) {
+  return std::make_unique<tile_kernel>(c);
+}
+
+std::unique_ptr<kernel> make_parameter(const layer_context& c) {
+  return std::make_unique<parameter_kernel>(c);
 }
 
 }  // namespace poseidon::cpu

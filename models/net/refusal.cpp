@@ -1,4 +1,4 @@
-#include "models/device/refusal.hpp"
+#include "models/net/refusal.hpp"
 
 namespace poseidon {
 

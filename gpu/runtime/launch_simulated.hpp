@@ -1,4 +1,4 @@
-// gpu/simulated/launch.hpp - gpu/runtime/launch.hpp for g++: kernels are loops in the stream's thread. Included by that only.
+// gpu/runtime/launch_simulated.hpp - gpu/runtime/launch.hpp for g++: kernels are loops in the stream's thread. Included by that only.
 #pragma once
 #include "gpu/runtime/launch.hpp"
 

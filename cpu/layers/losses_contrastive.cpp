@@ -1,4 +1,4 @@
-// cpu/layers/contrastive_loss.cpp - ContrastiveLoss: pairs of vectors that should be near or far apart.
+// cpu/layers/losses_contrastive.cpp - ContrastiveLoss: pairs of vectors that should be near or far apart.
 #include "cpu/layer.hpp"
 
 #include <algorithm>

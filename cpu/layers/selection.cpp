@@ -1,6 +1,4 @@
-// cpu/layers/copy_layers.cpp - layers that copy some values of a blob, or some of them several times: Tile,
-// Crop, BatchReindex, Parameter.
-#include "cpu/axis.hpp"
+// cpu/layers/selection.cpp - layers that take some of the values of a blob: Crop, BatchReindex, Embed.
 #include "cpu/layer.hpp"
 
 #include <algorithm>
@@ -9,48 +7,6 @@
 
 namespace poseidon::cpu {
 namespace {
-
-/// The values from one axis on, `tiles` times in a row.
-class tile_kernel final : public kernel {
- public:
-  explicit tile_kernel(const layer_context& c)
-      : tiles_(static_cast<std::size_t>(c.layer.spec.tile_param().tiles())),
-        x_(c.bottom(0), part::data, layout::plain),
-        y_(c.top(0), part::data, layout::plain) {
-    const along_axis a = split_at(c.bottom_shape(0), c.layer.spec.tile_param().axis());
-    outer_ = a.outer;
-    run_ = a.size * a.inner;
-    if (!c.wants_diff(0)) return;
-    dx_ = view(c.bottom(0), part::diff, layout::plain);
-    dy_ = view(c.top(0), part::diff, layout::plain);
-  }
-
-  void forward(const pass&) override {
-    const float* x = x_.load();
-    float* y = y_.memory();
-    for (std::size_t o = 0; o < outer_; ++o, x += run_) {
-      for (std::size_t t = 0; t < tiles_; ++t, y += run_) std::memcpy(y, x, run_ * sizeof(float));
-    }
-    y_.store();
-  }
-
-  void backward(const pass&) override {
-    if (!dx_.exists()) return;
-    const float* dy = dy_.load();
-    float* dx = dx_.memory();
-    for (std::size_t o = 0; o < outer_; ++o, dx += run_) {
-      std::memset(dx, 0, run_ * sizeof(float));
-      for (std::size_t t = 0; t < tiles_; ++t, dy += run_) {
-        for (std::size_t i = 0; i < run_; ++i) dx[i] += dy[i];
-      }
-    }
-    dx_.store();
-  }
-
- private:
-  std::size_t tiles_, outer_ = 1, run_ = 1;
-  view x_, y_, dx_, dy_;
-};
 
 /// A box of bottom 0, as large as bottom 1 from one axis on. Bottom 1 gives nothing but its shape,
 /// so its gradient is zero.
@@ -178,38 +134,82 @@ class batch_reindex_kernel final : public kernel {
   view x_, index_, y_, dx_, dy_;
 };
 
-/// Parameter: a learned blob as a top.
-class parameter_kernel final : public kernel {
+/// Embed: row x[i] of a table for each index x[i].
+class embed_kernel final : public kernel {
  public:
-  explicit parameter_kernel(const layer_context& c)
-      : values_(c.parameter(0)),
-        gradient_(c.gradient(0)),
-        size_(c.top(0).values()),
+  explicit embed_kernel(const layer_context& c)
+      : name_(c.layer.name),
+        rows_(c.layer.spec.embed_param().input_dim()),
+        length_(c.layer.spec.embed_param().num_output()),
+        indices_(c.bottom(0).values()),
+        table_(c.parameter(0)),
+        bias_(c.layer.spec.embed_param().bias_term() ? c.parameter(1) : parameter_reader()),
+        table_gradient_(c.gradient(0)),
+        bias_gradient_(bias_.exists() ? c.gradient(1) : gradient_slot()),
+        x_(c.bottom(0), part::data, layout::plain),
         y_(c.top(0), part::data, layout::plain) {
+    c.require_no_gradient(0, "indices");
     if (c.top(0).diff != nullptr) dy_ = view(c.top(0), part::diff, layout::plain);
   }
+
   void forward(const pass&) override {
-    std::copy_n(values_.values(), size_, y_.memory());
+    const float* x = x_.load();
+    const float* table = table_.values();
+    float* y = y_.memory();
+    for (std::size_t i = 0; i < indices_; ++i) {
+      std::memcpy(y + i * length_, table + row(x[i]) * length_, length_ * sizeof(float));
+    }
+    if (bias_.exists()) {
+      const float* b = bias_.values();
+      for (std::size_t i = 0; i < indices_; ++i) {
+        for (std::size_t k = 0; k < length_; ++k) y[i * length_ + k] += b[k];
+      }
+    }
     y_.store();
   }
+
   void backward(const pass&) override {
-    if (!dy_.exists() || !gradient_.wanted()) return;
-    std::copy_n(dy_.load(), size_, gradient_.begin());
-    gradient_.end();
+    if (!dy_.exists()) return;
+    const float* x = x_.load();
+    const float* dy = dy_.load();
+    if (table_gradient_.wanted()) {
+      float* g = table_gradient_.begin();
+      std::fill_n(g, rows_ * length_, 0.0f);
+      for (std::size_t i = 0; i < indices_; ++i) {
+        float* to = g + row(x[i]) * length_;
+        for (std::size_t k = 0; k < length_; ++k) to[k] += dy[i * length_ + k];
+      }
+      table_gradient_.end();
+    }
+    if (bias_gradient_.wanted()) {
+      float* g = bias_gradient_.begin();
+      std::fill_n(g, length_, 0.0f);
+      for (std::size_t i = 0; i < indices_; ++i) {
+        for (std::size_t k = 0; k < length_; ++k) g[k] += dy[i * length_ + k];
+      }
+      bias_gradient_.end();
+    }
   }
 
  private:
-  parameter_reader values_;
-  gradient_slot gradient_;
-  std::size_t size_;
-  view y_, dy_;
+  [[nodiscard]] std::size_t row(float index) const {
+    if (!(index > -1) || !(index < static_cast<float>(rows_))) {
+      throw std::invalid_argument("layer \"" + name_ + "\" (Embed): an index is " +
+                                  std::to_string(index) + ", input_dim is " +
+                                  std::to_string(rows_) + " (0 to " + std::to_string(rows_ - 1) +
+                                  "). Do the data and input_dim belong together?");
+    }
+    return static_cast<std::size_t>(static_cast<int>(index));
+  }
+
+  std::string name_;
+  std::size_t rows_, length_, indices_;
+  parameter_reader table_, bias_;
+  gradient_slot table_gradient_, bias_gradient_;
+  view x_, y_, dy_;
 };
 
 }  // namespace
-
-std::unique_ptr<kernel> make_tile(const layer_context& c) {
-  return std::make_unique<tile_kernel>(c);
-}
 
 std::unique_ptr<kernel> make_crop(const layer_context& c) {
   return std::make_unique<crop_kernel>(c);
@@ -219,8 +219,8 @@ std::unique_ptr<kernel> make_batch_reindex(const layer_context& c) {
   return std::make_unique<batch_reindex_kernel>(c);
 }
 
-std::unique_ptr<kernel> make_parameter(const layer_context& c) {
-  return std::make_unique<parameter_kernel>(c);
+std::unique_ptr<kernel> make_embed(const layer_context& c) {
+  return std::make_unique<embed_kernel>(c);
 }
 
 }  // namespace poseidon::cpu

@@ -1,6 +1,6 @@
-// gpu/convolution_shape.hpp - what a convolution's specification says, resolved for its blobs.
+// gpu/runtime/convolution_shape.hpp - the extents of one convolution, as the library takes them.
 #pragma once
-#include "gpu/layout.hpp"
+#include "gpu/runtime/layout.hpp"
 
 #include <array>
 #include <compare>
@@ -34,13 +34,5 @@ struct convolution_shape {
   /// Extents of axes that do not hold are 0, so equal convolutions are equal members.
   friend auto operator<=>(const convolution_shape&, const convolution_shape&) = default;
 };
-
-/// Reads convolution_param. For a Deconvolution `image` is the top and `result` the bottom, with in and out
-/// as the convolution has them whose gradient it is.
-///
-/// Errors   std::invalid_argument, the text beginning with a small letter: numbers of axes and places of the
-///          channels that the GPU does not convolve.
-[[nodiscard]] convolution_shape resolve_convolution(const net_layer& layer, const shape& image,
-                                                    const shape& result);
 
 }  // namespace poseidon::gpu

@@ -1,4 +1,4 @@
-// gpu/cuda/launch.cuh - gpu/runtime/launch.hpp for nvcc. Included by that only.
+// gpu/runtime/launch_cuda.cuh - gpu/runtime/launch.hpp for nvcc. Included by that only.
 #pragma once
 #include "gpu/runtime/launch.hpp"
 

@@ -1,4 +1,4 @@
-// models/device/refusal.hpp - how a device says that it cannot compile a layer.
+// models/net/refusal.hpp - how a device says that it cannot compile a layer.
 #pragma once
 #include "models/net/net.hpp"
 
