@@ -98,7 +98,7 @@ int explain_routes(const node_options& o) {
   s.wire = parse_wire(o.wire);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;
-  device_probe probe(s.node.compute);
+  device_probe probe(s.node.compute->arithmetic());
   const auto plan = plan_routes(s, probe);
   if (o.explain_routes == "json") {
     std::fputs(routes_json(plan.decisions, plan.rates).c_str(), stdout);

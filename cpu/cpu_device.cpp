@@ -27,6 +27,35 @@ class omp_threads_guard {
   int before_;
 };
 
+class cpu_arithmetic final : public host_arithmetic {
+ public:
+  void enter_thread(int threads) const override {
+    omp_set_num_threads(threads);
+    // Denormal numbers carry no information here and cost a hundred times a normal one.
+    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+    _mm_setcsr(_mm_getcsr() | 0x40);  // denormals are zero
+  }
+
+  void add(std::span<float> into, std::span<const float> x) const override { cpu::add(into, x); }
+
+  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
+              std::span<const float> values, std::span<float> fresh,
+              std::span<const std::span<float>> history) const override {
+    cpu::update(rule, step, gradient, values, fresh, history);
+  }
+
+  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
+                      std::span<float> fresh) const override {
+    cpu::update_average(momentum, change, values, fresh);
+  }
+
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
+                            std::span<const float> v, std::span<float> weights,
+                            std::span<float> bias) const override {
+    cpu::reconstruct_gradient(shape, u, v, weights, bias);
+  }
+};
+
 class cpu_device final : public device {
  public:
   std::string describe() const override {
@@ -53,31 +82,10 @@ class cpu_device final : public device {
     return cpu::find_layer_type(layer_type) != nullptr;
   }
 
-  void enter_thread(int threads) override {
-    omp_set_num_threads(threads);
-    // Denormal numbers carry no information here and cost a hundred times a normal one.
-    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
-    _mm_setcsr(_mm_getcsr() | 0x40);  // denormals are zero
-  }
+  std::shared_ptr<const host_arithmetic> arithmetic() const override { return arithmetic_; }
 
-  void add(std::span<float> into, std::span<const float> x) const override { cpu::add(into, x); }
-
-  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
-              std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
-    cpu::update(rule, step, gradient, values, fresh, history);
-  }
-
-  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
-                      std::span<float> fresh) const override {
-    cpu::update_average(momentum, change, values, fresh);
-  }
-
-  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
-                            std::span<const float> v, std::span<float> weights,
-                            std::span<float> bias) const override {
-    cpu::reconstruct_gradient(shape, u, v, weights, bias);
-  }
+ private:
+  std::shared_ptr<const host_arithmetic> arithmetic_ = std::make_shared<cpu_arithmetic>();
 };
 
 }  // namespace

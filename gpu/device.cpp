@@ -49,8 +49,8 @@ library_options options_of(const plugin_choice& choice) {
 
 class gpu_device final : public device {
  public:
-  gpu_device(const plugin_choice& choice, std::shared_ptr<device> arithmetic)
-      : choice_(choice), arithmetic_(std::move(arithmetic)) {
+  gpu_device(const plugin_choice& choice, std::shared_ptr<device> cpu)
+      : choice_(choice), cpu_(std::move(cpu)) {
     const int have = device_count();
     for (const int ordinal : choice_.ordinals)
       if (ordinal < 0 || ordinal >= have)
@@ -109,7 +109,7 @@ class gpu_device final : public device {
       with = std::make_shared<context>(choice_.ordinals[place], library);
       contexts_[place] = with;
     }
-    return compile(std::move(with), host_, arithmetic_, n, parameters, std::move(options));
+    return compile(std::move(with), host_, cpu_, n, parameters, std::move(options));
   }
 
   std::size_t join_gradients(std::span<const std::shared_ptr<replica>> replicas) override {
@@ -127,7 +127,7 @@ class gpu_device final : public device {
            on_host(layer_type);
   }
   bool on_host(std::string_view layer_type) const override {
-    return runs_on_host(layer_type, *arithmetic_);
+    return runs_on_host(layer_type, *cpu_);
   }
 
   std::vector<std::string> take_remarks() override {
@@ -140,25 +140,7 @@ class gpu_device final : public device {
     return lines;
   }
 
-  void enter_thread(int threads) override { arithmetic_->enter_thread(threads); }
-
-  void add(std::span<float> into, std::span<const float> x) const override {
-    arithmetic_->add(into, x);
-  }
-  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
-              std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
-    arithmetic_->update(rule, step, gradient, values, fresh, history);
-  }
-  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
-                      std::span<float> fresh) const override {
-    arithmetic_->update_average(momentum, change, values, fresh);
-  }
-  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
-                            std::span<const float> v, std::span<float> weights,
-                            std::span<float> bias) const override {
-    arithmetic_->reconstruct_gradient(shape, u, v, weights, bias);
-  }
+  std::shared_ptr<const host_arithmetic> arithmetic() const override { return cpu_->arithmetic(); }
 
  private:
   struct tuned {
@@ -167,7 +149,7 @@ class gpu_device final : public device {
   };
 
   const plugin_choice choice_;
-  const std::shared_ptr<device> arithmetic_;
+  const std::shared_ptr<device> cpu_;
   std::shared_ptr<std::pmr::memory_resource> host_;
   mutable std::once_flag timed_;
   mutable std::optional<double> flop_s_;          // of its own products, once it has been asked
@@ -177,9 +159,8 @@ class gpu_device final : public device {
 
 }  // namespace
 
-std::shared_ptr<device> make_device(const plugin_choice& choice,
-                                    std::shared_ptr<device> arithmetic) {
-  return std::make_shared<gpu_device>(choice, std::move(arithmetic));
+std::shared_ptr<device> make_device(const plugin_choice& choice, std::shared_ptr<device> cpu) {
+  return std::make_shared<gpu_device>(choice, std::move(cpu));
 }
 
 std::vector<std::string> list_devices() {

@@ -5,11 +5,11 @@
 
 namespace poseidon::gpu {
 
-/// Replica i lies on ordinals[i % size]. Sums, solver updates, factors, and layers that have no kernel here are
-/// `arithmetic`'s, on the host.
+/// Replica i lies on ordinals[i % size]. `cpu` does the arithmetic on the host, and computes the layers that have no
+/// kernel here.
 /// Errors   gpu::error: no driver, no such device.
 [[nodiscard]] std::shared_ptr<device> make_device(const plugin_choice& choice,
-                                                  std::shared_ptr<device> arithmetic);
+                                                  std::shared_ptr<device> cpu);
 
 /// "GPU 0: NVIDIA H200, 139.8 GiB, compute capability 9.0"
 [[nodiscard]] std::vector<std::string> list_devices();

@@ -100,15 +100,53 @@ std::uint64_t batch_of(const net& n) {
   throw spec_error("net \"" + n.name + "\" has no data layer, so its times cannot be told.");
 }
 
+/// Sums and updates are the host's. The product of factors takes time, and makes no values.
+class replay_arithmetic final : public forwarding_arithmetic {
+ public:
+  replay_arithmetic(std::shared_ptr<const host_arithmetic> host, double gflop_s,
+                    std::shared_ptr<sleep_clock> clock)
+      : forwarding_arithmetic(std::move(host)), gflop_s_(gflop_s), clock_(std::move(clock)) {}
+
+  void scale_times(double by) { time_scale_ = by; }
+
+  void enter_thread(int threads) const override {
+    forwarding_arithmetic::enter_thread(threads);
+    clock_->enter_thread();
+  }
+  void reconstruct_gradient(const factor_shape& shape, std::span<const float>,
+                            std::span<const float>, std::span<float>,
+                            std::span<float>) const override {
+    const auto flop = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outputs) *
+                      static_cast<double>(shape.inputs);
+    const auto took = std::llround(time_scale_ * flop / gflop_s_);
+    std::int64_t end = 0;
+    {
+      const std::lock_guard lock(products_);
+      end = products_end_ns_ = std::max(products_end_ns_, clock_->now_ns()) + took;
+    }
+    clock_->sleep_until(end);
+  }
+
+ private:
+  const double gflop_s_;
+  std::shared_ptr<sleep_clock> clock_;
+  std::atomic<double> time_scale_{1};
+  mutable std::mutex products_;
+  mutable std::int64_t products_end_ns_ = 0;
+};
+
 class replay_device final : public device {
  public:
-  replay_device(profile times, std::shared_ptr<device> arithmetic,
-                std::shared_ptr<sleep_clock> clock)
-      : times_(std::move(times)), arithmetic_(std::move(arithmetic)), clock_(std::move(clock)) {}
+  replay_device(profile times, std::shared_ptr<device> host, std::shared_ptr<sleep_clock> clock)
+      : times_(std::move(times)),
+        host_(std::move(host)),
+        clock_(std::move(clock)),
+        arithmetic_(
+            std::make_shared<replay_arithmetic>(host_->arithmetic(), times_.gflop_s, clock_)) {}
 
   std::string describe() const override {
     return "replay: " + times_.net + ", " + times_.measured + "; sums and updates on " +
-           arithmetic_->describe();
+           host_->describe();
   }
   bool computes() const override { return false; }
   std::optional<double> told_flop_s() const override { return 1e9 * times_.gflop_s; }
@@ -132,55 +170,25 @@ class replay_device final : public device {
           "the profile has no gflop_s, so nobody knows how long a gradient takes that is "
           "made of factors. Add the line gflop_s: RATE, of big matrix products on that "
           "device, or use --routes ps.");
-    if (!factors.empty()) time_scale_ = options.time_scale;
+    if (!factors.empty()) arithmetic_->scale_times(options.time_scale);
     return std::make_unique<replay_replica>(n, times_on(times_, n, batch_of(n)), options, clock_);
   }
   bool supports(std::string_view) const override { return true; }
 
-  void enter_thread(int threads) override {
-    arithmetic_->enter_thread(threads);
-    clock_->enter_thread();
-  }
-  void add(std::span<float> into, std::span<const float> x) const override {
-    arithmetic_->add(into, x);
-  }
-  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
-              std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
-    arithmetic_->update(rule, step, gradient, values, fresh, history);
-  }
-  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
-                      std::span<float> fresh) const override {
-    arithmetic_->update_average(momentum, change, values, fresh);
-  }
-  void reconstruct_gradient(const factor_shape& shape, std::span<const float>,
-                            std::span<const float>, std::span<float>,
-                            std::span<float>) const override {
-    const auto flop = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outputs) *
-                      static_cast<double>(shape.inputs);
-    const auto took = std::llround(time_scale_ * flop / times_.gflop_s);
-    std::int64_t end = 0;
-    {
-      const std::lock_guard lock(products_);
-      end = products_end_ns_ = std::max(products_end_ns_, clock_->now_ns()) + took;
-    }
-    clock_->sleep_until(end);
-  }
+  std::shared_ptr<const host_arithmetic> arithmetic() const override { return arithmetic_; }
 
  private:
   profile times_;
-  std::shared_ptr<device> arithmetic_;
+  std::shared_ptr<device> host_;
   std::shared_ptr<sleep_clock> clock_;
-  std::atomic<double> time_scale_{1};
-  mutable std::mutex products_;
-  mutable std::int64_t products_end_ns_ = 0;
+  std::shared_ptr<replay_arithmetic> arithmetic_;
 };
 
 }  // namespace
 
-std::shared_ptr<device> make_replay_device(profile times, std::shared_ptr<device> arithmetic,
+std::shared_ptr<device> make_replay_device(profile times, std::shared_ptr<device> host,
                                            std::shared_ptr<replay::sleep_clock> clock) {
-  return std::make_shared<replay_device>(std::move(times), std::move(arithmetic), std::move(clock));
+  return std::make_shared<replay_device>(std::move(times), std::move(host), std::move(clock));
 }
 
 }  // namespace poseidon

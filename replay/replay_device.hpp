@@ -19,13 +19,13 @@
 
 namespace poseidon {
 
-/// `arithmetic` adds, updates and keeps. make_replica() takes the profile's times, in proportion to the batch of
+/// `host` does the sums and updates. make_replica() takes the profile's times, in proportion to the batch of
 /// the net and to replica_options::time_scale, and does not mind nets with scaled parameters.
 /// reconstruct_gradient() takes its product's time at the profile's gflop_s, in proportion to the time_scale of the replica made last.
 /// Errors   make_replica(): spec_error for a profile of another net, a time_scale that is not above 0, or layers that
 ///          broadcast factors and a profile that does not know the rate of products.
 [[nodiscard]] std::shared_ptr<device> make_replay_device(
-    profile times, std::shared_ptr<device> arithmetic,
+    profile times, std::shared_ptr<device> host,
     std::shared_ptr<replay::sleep_clock> clock = replay::make_sleep_clock());
 
 }  // namespace poseidon

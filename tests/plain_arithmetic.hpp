@@ -1,4 +1,4 @@
-// tests/plain_arithmetic.hpp - a device without layers, whose sums and updates can be done in one's head.
+// tests/plain_arithmetic.hpp - sums and updates that can be done in one's head, and a device without layers that has them.
 #pragma once
 #include "models/device/device.hpp"
 
@@ -7,15 +7,9 @@
 namespace poseidon::test {
 
 /// update(): fresh = values - rate * scale * gradient; history counts the updates.
-class plain_arithmetic : public device {
+class plain_arithmetic : public host_arithmetic {
  public:
-  std::string describe() const override { return "plain"; }
-  std::unique_ptr<replica> make_replica(const net&, std::span<const parameter_values* const>,
-                                        replica_options) override {
-    return nullptr;
-  }
-  bool supports(std::string_view) const override { return false; }
-  void enter_thread(int) override {}
+  void enter_thread(int) const override {}
   void add(std::span<float> into, std::span<const float> x) const override {
     for (std::size_t i = 0; i < into.size(); ++i) into[i] += x[i];
   }
@@ -44,6 +38,21 @@ class plain_arithmetic : public device {
       for (std::size_t r = 0; r < s.rows; ++r) bias[o] += u[r * s.outputs + o];
     }
   }
+};
+
+template <class Arithmetic = plain_arithmetic>
+class device_with : public device {
+ public:
+  std::string describe() const override { return "plain"; }
+  std::unique_ptr<replica> make_replica(const net&, std::span<const parameter_values* const>,
+                                        replica_options) override {
+    return nullptr;
+  }
+  bool supports(std::string_view) const override { return false; }
+  std::shared_ptr<const host_arithmetic> arithmetic() const override { return arithmetic_; }
+
+ private:
+  std::shared_ptr<const host_arithmetic> arithmetic_ = std::make_shared<Arithmetic>();
 };
 
 }  // namespace poseidon::test

@@ -69,7 +69,7 @@ void replica_graph::spawn_solver() {
 void replica_graph::spawn_streams() {
   for (std::uint32_t r = 0; r < run_.replicas; ++r) {
     stream_setup s;
-    s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+    s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
     s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
     s.solver = solver_;
     s.overlap = context_.lasting.overlap;
@@ -88,7 +88,7 @@ void replica_graph::spawn_streams() {
 void replica_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home) {
   copy_out_setup s;
   s.home = std::move(home);
-  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
   s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
   s.solver = solver_;
   s.trace = spawner_.lane(indexed("copy_out", replica));
@@ -98,7 +98,7 @@ void replica_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies
 
 void replica_graph::spawn_copy_in(std::uint32_t replica) {
   stream_setup s;
-  s.enter_thread = [compute = node_.compute] { compute->enter_thread(1); };
+  s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
   s.overlap = context_.lasting.overlap;
   copies_in_.push_back(
       spawner_.start<stream>(thread_kind::own, indexed("stream copy_in", replica), std::move(s)));

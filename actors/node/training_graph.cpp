@@ -71,7 +71,9 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   // At staleness 0 all nodes wait for every chunk: the one that is needed first goes first.
   s.by_magnitude = context.has_budget && s.staleness > 0;
   find_gradients(run, s);
-  s.arithmetic = node.compute;
+  s.arithmetic = node.compute->arithmetic();
+  s.computes = node.compute->computes();
+  s.host_memory = node.compute->host_memory();
   s.store = run.store;
   s.updates = run.updates;
   s.overlap = std::move(overlap);

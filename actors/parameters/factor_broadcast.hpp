@@ -56,7 +56,8 @@ struct factor_broadcast_setup {
   std::vector<std::size_t> parameters;  ///< the weights and, if it is learned, the bias
   std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once
   std::vector<net_parameter> of_net;    ///< all of the net's, for multipliers
-  std::shared_ptr<device> arithmetic;
+  std::shared_ptr<const host_arithmetic> arithmetic;
+  bool computes = true;  ///< false: reconstruct_gradient() takes time and makes no values
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< null: the gradient is made, and used, on the host
   std::shared_ptr<factor_store> factors;
@@ -99,7 +100,7 @@ class factor_broadcast : public actor<factor_broadcast> {
     std::vector<std::size_t> landed;  // by worker: values, the own in passes
     std::size_t complete = 0;         // workers
   };
-  [[nodiscard]] bool computes() const { return setup_.arithmetic->computes(); }
+  [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);
   void send(clock_id clock);
   void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);

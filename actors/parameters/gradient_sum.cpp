@@ -4,7 +4,7 @@
 
 namespace poseidon {
 
-gradient_sum::gradient_sum(std::shared_ptr<const device> arithmetic,
+gradient_sum::gradient_sum(std::shared_ptr<const host_arithmetic> arithmetic,
                            std::vector<std::vector<std::span<float>>> parts,
                            std::uint32_t micro_batches, std::size_t writers,
                            std::uint64_t staleness)

@@ -22,7 +22,7 @@ class gradient_sum {
  public:
   /// `parts[r][i]` is replica r's gradient memory of the i-th pushed parameter, empty where the device has added it to
   /// the first replica's; `writers` layers of each replica write there.
-  gradient_sum(std::shared_ptr<const device> arithmetic,
+  gradient_sum(std::shared_ptr<const host_arithmetic> arithmetic,
                std::vector<std::vector<std::span<float>>> parts, std::uint32_t micro_batches,
                std::size_t writers = 1, std::uint64_t staleness = 0);
 
@@ -37,7 +37,7 @@ class gradient_sum {
   [[nodiscard]] std::span<const float> total(std::uint64_t clock, std::size_t i) const;
 
  private:
-  std::shared_ptr<const device> arithmetic_;
+  std::shared_ptr<const host_arithmetic> arithmetic_;
   std::vector<std::vector<std::span<float>>> parts_;
   std::size_t contributions_;  // of a micro-batch
   // By clock modulo s + 1, then parameter. Empty with one micro-batch and s = 0: the first replica's part is the sum.

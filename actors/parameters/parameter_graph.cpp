@@ -124,8 +124,7 @@ void parameter_graph::spawn_push(group_actors& g) {
 }
 
 void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route) {
-  const auto byte_scale =
-      setup_.arithmetic->computes() ? 1.0 : setup_.solver.poseidon().replay().byte_scale();
+  const auto byte_scale = setup_.computes ? 1.0 : setup_.solver.poseidon().replay().byte_scale();
   factor_broadcast_setup s;
   s.layer = layer_id{static_cast<std::uint32_t>(g.group.order)};
   s.name = spawner_.keep(g.group.name);
@@ -139,11 +138,12 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;
   s.arithmetic = setup_.arithmetic;
+  s.computes = setup_.computes;
   s.store = setup_.store;
   s.updates = setup_.updates;
   s.factors =
       std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
-                                     setup_.staleness, setup_.arithmetic->host_memory());
+                                     setup_.staleness, setup_.host_memory);
   s.product = route.pass;
   s.product.rows = s.factors->of_all().rows;
   factors_[value(s.layer)] = s.factors;

@@ -56,7 +56,9 @@ struct parameter_graph_setup {
   bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
   /// By replica, then parameter: where its gradient is written. Empty on the factor route and for frozen parameters.
   std::vector<std::vector<std::span<float>>> gradients;
-  std::shared_ptr<device> arithmetic;
+  std::shared_ptr<const host_arithmetic> arithmetic;
+  bool computes = true;  ///< false: the device reconstructs no values from factors (replay)
+  std::shared_ptr<std::pmr::memory_resource> host_memory;  ///< for factors; empty: any
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
   std::shared_ptr<overlap_meter> overlap;

@@ -61,7 +61,7 @@ struct server_shard_setup {
   std::vector<bool> learned;              ///< by parameter
   std::vector<std::uint32_t> first_uses;  ///< by parameter: the first layer that reads it
   bool by_magnitude = false;              ///< chunks go in that order instead of these layers'
-  std::shared_ptr<const device> arithmetic;
+  std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< of parameters that a device updates; null: none
   std::vector<std::string_view> names;      ///< by parameter, for the trace

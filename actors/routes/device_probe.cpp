@@ -34,8 +34,7 @@ double flop_of(const factor_shape& s) {
 }  // namespace
 
 double device_probe::product_s(const factor_shape& wanted) {
-  const auto told = asks_host_ ? std::nullopt : device_->told_flop_s();
-  if (told) return flop_of(wanted) / *told;
+  if (known_flop_s_) return flop_of(wanted) / *known_flop_s_;
   auto s = wanted;
   while (flop_of(s) > most_flop) {
     auto& largest =
@@ -50,7 +49,7 @@ double device_probe::product_s(const factor_shape& wanted) {
     const std::vector<float> u(s.u_values(), 0.5f), v(s.rows * s.inputs, 0.25f);
     std::vector<float> gradient(s.outputs * s.inputs);
     const auto seconds =
-        best_seconds([&] { device_->reconstruct_gradient(s, u, v, gradient, {}); });
+        best_seconds([&] { arithmetic_->reconstruct_gradient(s, u, v, gradient, {}); });
     known = flop_s_.emplace(key, flop_of(s) / seconds).first;
   }
   return flop_of(wanted) / known->second;
@@ -69,7 +68,7 @@ double device_probe::update_s_value(const solver_rule& rule) {
   std::vector<std::vector<float>> slots(history_count(rule.kind), std::vector<float>(values, 1.0f));
   const std::vector<std::span<float>> history(slots.begin(), slots.end());
   update_s_value_ =
-      best_seconds([&] { device_->update(rule, {}, gradient, now, fresh, history); }) /
+      best_seconds([&] { arithmetic_->update(rule, {}, gradient, now, fresh, history); }) /
       static_cast<double>(values);
   return *update_s_value_;
 }
@@ -78,7 +77,8 @@ double device_probe::add_s_value() {
   if (add_s_value_) return *add_s_value_;
   std::vector<float> into(std::size_t{1} << 18);
   const std::vector<float> x(into.size(), 1.0f);
-  add_s_value_ = best_seconds([&] { device_->add(into, x); }) / static_cast<double>(into.size());
+  add_s_value_ =
+      best_seconds([&] { arithmetic_->add(into, x); }) / static_cast<double>(into.size());
   return *add_s_value_;
 }
 

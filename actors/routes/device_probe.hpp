@@ -1,7 +1,7 @@
 // actors/routes/device_probe.hpp - how fast a device computes what the choice of a route depends on.
 #pragma once
-#include "models/device/device.hpp"
 #include "models/device/factors.hpp"
+#include "models/device/host_arithmetic.hpp"
 #include "models/solver/solver_rule.hpp"
 
 #include <array>
@@ -15,9 +15,9 @@ namespace poseidon {
 /// Answers each question by computing for some milliseconds in the calling thread, once.
 class device_probe {
  public:
-  explicit device_probe(std::shared_ptr<const device> d) : device_(std::move(d)) {}
-  /// From now on products are timed on the host, even where the device has times of its own.
-  void ask_host() { asks_host_ = true; }
+  explicit device_probe(std::shared_ptr<const host_arithmetic> a) : arithmetic_(std::move(a)) {}
+  /// The rate of products, where it is known: product_s() measures nothing then.
+  void set_rate(std::optional<double> flop_s) { known_flop_s_ = flop_s; }
   /// Seconds of this thread, or of the device's own; estimated from a part of the product where the whole product takes
   /// longer than milliseconds.
   [[nodiscard]] double product_s(const factor_shape& s);
@@ -26,10 +26,10 @@ class device_probe {
   [[nodiscard]] double add_s_value();
 
  private:
-  std::shared_ptr<const device> device_;
+  std::shared_ptr<const host_arithmetic> arithmetic_;
+  std::optional<double> known_flop_s_;
   std::map<std::array<std::size_t, 4>, double> flop_s_;  // by shape
   std::optional<double> update_s_value_, add_s_value_;
-  bool asks_host_ = false;
 };
 
 }  // namespace poseidon

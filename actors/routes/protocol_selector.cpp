@@ -9,7 +9,7 @@
 namespace poseidon {
 
 protocol_selector::protocol_selector(actor_context context, route_request setup)
-    : actor(context), setup_(std::move(setup)), device_(setup_.node.compute) {}
+    : actor(context), setup_(std::move(setup)), device_(setup_.node.compute->arithmetic()) {}
 
 void protocol_selector::plan() {
   routes_chosen answer;

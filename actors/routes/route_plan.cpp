@@ -16,7 +16,7 @@ constexpr double assumed_link_mbit_s = 1000;
 
 /// How fast this device and its links are. `probe` has to live until the last call of product_s.
 route_rates rates_of(const route_request& s, const net& n, device_probe& probe) {
-  s.node.compute->enter_thread(1);
+  s.node.compute->arithmetic()->enter_thread(1);
   const bool computes = s.node.compute->computes();
   const auto& solver = s.run.solver.spec;
   route_rates r;
@@ -32,7 +32,8 @@ route_rates rates_of(const route_request& s, const net& n, device_probe& probe) 
     r.largest_share = static_cast<double>(largest->samples) / own;
     r.all_shares = static_cast<double>(samples_of_all(shares)) / own;
   }
-  if (computes && !may_update_on_device(s.run)) probe.ask_host();
+  // Products are the host's where no device may update parameters.
+  if (!computes || may_update_on_device(s.run)) probe.set_rate(s.node.compute->told_flop_s());
   r.product_s = [&probe](const factor_shape& shape) { return probe.product_s(shape); };
   r.flop_s = probe.flop_s();
   if (computes) {

@@ -54,7 +54,7 @@ class pass_timer {
 
   /// Samples per second of the fastest pass: other passes may have been disturbed.
   double samples_s() {
-    compute_.enter_thread(1);
+    compute_.arithmetic()->enter_thread(1);
     forward_and_backward();  // fills caches
     auto best = clock::duration::max();
     const auto begin = clock::now();

@@ -154,7 +154,7 @@ void bare_run::iterate(std::uint64_t iterations) {
 }
 
 void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrier<>& all) {
-  node_.compute->enter_thread(1);
+  node_.compute->arithmetic()->enter_thread(1);
   const auto batch = run_->train.batch;
   const bool learns = run_->train.graph.phase == ::caffe::TRAIN;
   for (auto i = iteration_; i < iteration_ + iterations && !failed_; ++i) {
@@ -250,6 +250,7 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
   const auto& net = run_->train;
   auto& store = *run_->store;
   const std::size_t lanes = run_->replicas;
+  const auto arithmetic = node_.compute->arithmetic();
   for (std::size_t p = 0; p < net.graph.parameters.size(); ++p) {
     if (!is_updated(net.graph, p)) continue;
     if (run_->updates != nullptr && run_->updates->holds(p)) {
@@ -261,19 +262,19 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
     const auto length = values.size() * (replica + 1) / lanes - from;
     const auto sum = net.replicas[0]->gradient(p).subspan(from, length);
     for (std::size_t o = 1; o < lanes; ++o)
-      node_.compute->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
+      arithmetic->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
     const auto fresh = store.values(p, iteration + 1);
     if (const auto& momentum = net.graph.parameters[p].average_momentum) {
-      node_.compute->update_average(momentum_over(*momentum, lanes), sum,
-                                    values.subspan(from, length), fresh.subspan(from, length));
+      arithmetic->update_average(momentum_over(*momentum, lanes), sum, values.subspan(from, length),
+                                 fresh.subspan(from, length));
       continue;
     }
     std::vector<std::span<float>> history;
     for (auto& h : history_[p]) history.push_back(std::span(h).subspan(from, length));
-    node_.compute->update(rule_,
-                          step_of(spec_.solver.spec, net.graph.parameters[p], iteration,
-                                  1.0f / static_cast<float>(lanes)),
-                          sum, values.subspan(from, length), fresh.subspan(from, length), history);
+    arithmetic->update(rule_,
+                       step_of(spec_.solver.spec, net.graph.parameters[p], iteration,
+                               1.0f / static_cast<float>(lanes)),
+                       sum, values.subspan(from, length), fresh.subspan(from, length), history);
   }
   if (run_->updates != nullptr && timed) run_->updates->finish();
 }

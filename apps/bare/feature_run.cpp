@@ -174,7 +174,7 @@ void feature_run::run(std::uint64_t first, std::uint64_t last,
       for (std::size_t r = 0; r < busy; ++r)
         threads.emplace_back([this, &errors, r, at] {
           try {
-            device_->enter_thread(1);
+            device_->arithmetic()->enter_thread(1);
             forward(lanes_[r], at + r);
           } catch (...) {
             errors[r] = std::current_exception();

@@ -101,7 +101,7 @@ class layer_case {
     load_parameters();
     const replica_options keep{1, true};
     const auto replica = on.make_replica(net_, pointers_, keep);
-    on.enter_thread(1);
+    on.arithmetic()->enter_thread(1);
     return compare(*replica, backward);
   }
 

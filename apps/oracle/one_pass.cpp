@@ -22,7 +22,7 @@ one_pass::one_pass(const net& n, const parameter_arrays& values)
   }
   fed_.resize(n.layers.size());
   replica_ = device_->make_replica(n, pointers_, {});
-  device_->enter_thread(1);
+  device_->arithmetic()->enter_thread(1);
 }
 
 void one_pass::feed(std::size_t layer, const named_values& inputs) {

@@ -70,9 +70,9 @@ const device_plugin& open_plugin(const std::filesystem::path& file) {
 }
 
 std::shared_ptr<device> open_devices(const std::filesystem::path& file, const plugin_choice& choice,
-                                     std::shared_ptr<device> arithmetic, const std::string& asked) {
+                                     std::shared_ptr<device> host, const std::string& asked) {
   try {
-    return open_plugin(file).make(choice, std::move(arithmetic));
+    return open_plugin(file).make(choice, std::move(host));
   } catch (const std::runtime_error& e) {
     throw std::runtime_error(asked + ": " + e.what());
   }

@@ -16,7 +16,7 @@ namespace poseidon::app {
 /// Errors   those of open_plugin() and device_plugin::make, after `asked`.
 [[nodiscard]] std::shared_ptr<device> open_devices(const std::filesystem::path& file,
                                                    const plugin_choice& choice,
-                                                   std::shared_ptr<device> arithmetic,
+                                                   std::shared_ptr<device> host,
                                                    const std::string& asked);
 
 }  // namespace poseidon::app

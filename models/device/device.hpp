@@ -7,6 +7,7 @@
 #pragma once
 #include "models/device/device_updates.hpp"
 #include "models/device/factors.hpp"
+#include "models/device/host_arithmetic.hpp"
 #include "models/net/net.hpp"
 #include "models/solver/solver_rule.hpp"
 
@@ -231,27 +232,8 @@ class device {
   /// What it has found out by itself since it was asked last, to be read by its user.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
 
-  /// Called once in each thread that will execute kernels, before the first of them.
-  virtual void enter_thread(int threads) = 0;
-
-  /// into[i] += x[i]. Any thread; the order of the calls is the order of the sum.
-  virtual void add(std::span<float> into, std::span<const float> x) const = 0;
-
-  /// One solver update of one chunk, see solver_rule.hpp. Any thread.
-  virtual void update(const solver_rule& rule, const rule_step& step,
-                      std::span<const float> gradient, std::span<const float> values,
-                      std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
-
-  /// One clock of one chunk of a running statistic: fresh = keeps * values + change; they may be the same
-  /// memory. Any thread.
-  virtual void update_average(float momentum, std::span<const float> change,
-                              std::span<const float> values, std::span<float> fresh) const = 0;
-
-  /// The gradient of an inner product from its factors: see models/device/factors.hpp. Overwrites `weights` and `bias`
-  /// (empty: there is none). Any thread that has entered; the bits depend on its number of threads.
-  virtual void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
-                                    std::span<const float> v, std::span<float> weights,
-                                    std::span<float> bias) const = 0;
+  /// For the threads of kernels, and for sums and updates on the host.
+  [[nodiscard]] virtual std::shared_ptr<const host_arithmetic> arithmetic() const = 0;
 };
 
 }  // namespace poseidon

@@ -31,16 +31,16 @@ struct plugin_choice {
 struct device_plugin {
   std::uint32_t contract;  ///< device_contract of its build
   const char* version;     ///< POSEIDON_VERSION of its build
-  /// Sums, solver updates and factors are `arithmetic`'s, and layers that only it has kernels for.
+  /// `host` does the arithmetic on the host, and computes the layers that only it has kernels for.
   /// Errors   std::runtime_error: what is missing on this machine, a device that is not there.
-  std::shared_ptr<device> (*make)(const plugin_choice& choice, std::shared_ptr<device> arithmetic);
+  std::shared_ptr<device> (*make)(const plugin_choice& choice, std::shared_ptr<device> host);
   /// A line for each device that plugin_choice can name.
   /// Errors   std::runtime_error: what is missing on this machine.
   std::vector<std::string> (*list)();
 };
 
 /// Raised with every change of models/device/device.hpp or of what it uses.
-inline constexpr std::uint32_t device_contract = 5;
+inline constexpr std::uint32_t device_contract = 6;
 
 using device_plugin_entry = const device_plugin*();
 inline constexpr const char* device_plugin_symbol = "poseidon_gpu_plugin";

@@ -110,22 +110,7 @@ class watched_device : public device {
                                              parameters, log);
   }
   bool supports(std::string_view type) const override { return it_->supports(type); }
-  void enter_thread(int threads) override { it_->enter_thread(threads); }
-  void add(std::span<float> into, std::span<const float> x) const override { it_->add(into, x); }
-  void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
-              std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
-    it_->update(rule, step, gradient, values, fresh, history);
-  }
-  void update_average(float momentum, std::span<const float> change, std::span<const float> values,
-                      std::span<float> fresh) const override {
-    it_->update_average(momentum, change, values, fresh);
-  }
-  void reconstruct_gradient(const factor_shape& shape, std::span<const float> u,
-                            std::span<const float> v, std::span<float> weights,
-                            std::span<float> bias) const override {
-    it_->reconstruct_gradient(shape, u, v, weights, bias);
-  }
+  std::shared_ptr<const host_arithmetic> arithmetic() const override { return it_->arithmetic(); }
 
  private:
   std::shared_ptr<device> it_;

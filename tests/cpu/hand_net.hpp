@@ -119,7 +119,7 @@ struct running_net {
     }
     r = dev->make_replica(n, pointers, options);
     std::fill(pointers.begin(), pointers.end(), nullptr);  // the replica has its own
-    dev->enter_thread(options.threads);
+    dev->arithmetic()->enter_thread(options.threads);
   }
 
   void forward() {

@@ -38,7 +38,7 @@ TEST_CASE("hdf5 output: data and label of every pass, one behind the other, of f
   const auto n =
       test::build(net_text("hdf5_output_param { file_name: \"" + path.string() + "\" }"));
   const auto device = make_cpu_device();
-  device->enter_thread(1);
+  device->arithmetic()->enter_thread(1);
   const auto replica = device->make_replica(n, {}, {});
   CHECK_FALSE(std::filesystem::exists(path));
   for (int i = 0; i < 3; ++i) {
@@ -64,7 +64,7 @@ TEST_CASE("hdf5 output: what cannot be written is refused before training") {
             "bottom 0 has 2 samples, bottom 1 has 3."));
   const auto n = test::build(net_text("hdf5_output_param { file_name: \"/none/out.h5\" }"));
   const auto device = make_cpu_device();
-  device->enter_thread(1);
+  device->arithmetic()->enter_thread(1);
   const auto replica = device->make_replica(n, {}, {});
   batch x, y;
   x.tops.emplace_back(6);

@@ -77,7 +77,7 @@ TEST_CASE(
   a.forward(), a.backward();
   CHECK(gradients(a) == first);
   std::thread([&] {
-    b.dev->enter_thread(1);
+    b.dev->arithmetic()->enter_thread(1);
     b.forward(), b.backward();
   }).join();
   CHECK(gradients(b) == first);

@@ -32,8 +32,8 @@ struct marking_arithmetic : test::plain_arithmetic {
               std::span<float> fresh, std::span<const std::span<float>>) const override {
     fresh[0] = 7;
   }
-  void keep(float, std::span<const float>, std::span<const float>,
-            std::span<float> fresh) const override {
+  void update_average(float, std::span<const float>, std::span<const float>,
+                      std::span<float> fresh) const override {
     fresh[0] = 8;
   }
 };
@@ -51,7 +51,7 @@ struct rig {
           "net: \"n\" measured: \"m\" batch: 2 gflop_s: 4 layer { name: \"ip1\" forward_ms: 1 "
           "backward_ms: 2 }",
           "p"),
-      std::make_shared<marking_arithmetic>(), clock);
+      std::make_shared<test::device_with<marking_arithmetic>>(), clock);
   std::unique_ptr<replica> make(double time_scale = 1, std::vector<bool> by_factors = {}) {
     replica_options o;
     o.by_factors = std::move(by_factors);
@@ -150,11 +150,11 @@ TEST_CASE(
   CHECK_FALSE(r.dev->computes());
   CHECK(r.dev->describe() == "replay: n, m; sums and updates on plain");
   std::vector<float> a{1, 2}, b{10, 20};
-  r.dev->add(a, b);
+  r.dev->arithmetic()->add(a, b);
   CHECK(a == std::vector<float>{11, 22});
-  r.dev->update({}, {}, b, b, a, {});
+  r.dev->arithmetic()->update({}, {}, b, b, a, {});
   CHECK(a[0] == 7);
-  r.dev->keep(1, b, b, a);
+  r.dev->arithmetic()->update_average(1, b, b, a);
   CHECK(a[0] == 8);
 }
 
@@ -172,19 +172,19 @@ TEST_CASE(
   copy->at(rig::ip1).factors(u, v);
   const auto before = r.clock->now;
   const factor_shape all{1000, 2000, 3000};  // 12 Gflop at 4 Gflop/s, three times as slow
-  r.dev->reconstruct_gradient(all, u, v, left, {});
+  r.dev->arithmetic()->reconstruct_gradient(all, u, v, left, {});
   CHECK(r.clock->deadlines.back() == before + 9'000 * ms);
   CHECK(left[0] == 7);
   // Products wait for each other.
   r.clock->now = before;
-  r.dev->reconstruct_gradient(all, u, v, left, {});
+  r.dev->arithmetic()->reconstruct_gradient(all, u, v, left, {});
   CHECK(r.clock->deadlines.back() == before + 18'000 * ms);
 }
 
 TEST_CASE("replay: without the rate of products no layer can broadcast factors") {
   rig r;
   r.dev = make_replay_device(parse_profile("batch: 2", "no_rate"),
-                             std::make_shared<test::plain_arithmetic>(), r.clock);
+                             std::make_shared<test::device_with<>>(), r.clock);
   CHECK(r.dev->told_flop_s() == 0);
   CHECK_THROWS_WITH_AS((void)r.make(1, {false, false, true, false}),
                        doctest::Contains("no_rate: the profile has no gflop_s"), spec_error);

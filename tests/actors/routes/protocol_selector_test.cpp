@@ -20,7 +20,7 @@ constexpr const char* one_large_product = R"(
 )";
 
 /// It is known to be so slow that no link makes factors worth their products, unless the link is slower still.
-class slow_device : public test::plain_arithmetic {
+class slow_device : public test::device_with<> {
  public:
   std::optional<double> told_flop_s() const override { return 1e3; }
 };

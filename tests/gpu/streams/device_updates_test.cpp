@@ -50,8 +50,8 @@ outcome by_host(const std::vector<int>& ordinals, const solver_rule& rule) {
     const auto sums = n.sums();
     for (std::size_t p = 0; p < sums.size(); ++p) {
       const std::span<float> history[] = {o.first[p], o.second[p]};
-      cpu->update(rule, step_of(c, p), sums[p], n.values(p), n.values(p),
-                  {history, history_count(rule.kind)});
+      cpu->arithmetic()->update(rule, step_of(c, p), sums[p], n.values(p), n.values(p),
+                                {history, history_count(rule.kind)});
     }
     n.publish(c + 1);
   }
@@ -192,7 +192,7 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
         auto& fresh = wanted.emplace_back(gradients[p].size());
         std::vector<float> history(fresh.size());
         const std::span<float> slots[] = {history};
-        cpu->update(rule, step_of(0, p), gradients[p], whole.values(p), fresh, slots);
+        cpu->arithmetic()->update(rule, step_of(0, p), gradients[p], whole.values(p), fresh, slots);
       }
 
       replica_options options;

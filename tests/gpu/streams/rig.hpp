@@ -114,7 +114,7 @@ class rig {
     plugin_choice choice;
     choice.ordinals = {0};
     choice.math = device_math::fp32;
-    device_ = gpu::make_device(choice, std::make_shared<plain_arithmetic>());
+    device_ = gpu::make_device(choice, std::make_shared<device_with<>>());
     memory_ = device_->host_memory();
     std::vector<const parameter_values*> pointers;
     for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {

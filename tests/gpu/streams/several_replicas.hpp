@@ -18,7 +18,7 @@ class several_replicas {
     plugin_choice choice;
     choice.ordinals = ordinals;
     choice.math = device_math::fp32;
-    device_ = gpu::make_device(choice, std::make_shared<plain_arithmetic>());
+    device_ = gpu::make_device(choice, std::make_shared<device_with<>>());
     std::vector<const parameter_values*> pointers;
     for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
       auto& values =

@@ -33,7 +33,7 @@ std::shared_ptr<device> autotuned_gpus(std::vector<int> ordinals) {
   plugin_choice choice;
   choice.ordinals = std::move(ordinals);
   choice.autotune = true;
-  return gpu::make_device(choice, std::make_shared<plain_arithmetic>());
+  return gpu::make_device(choice, std::make_shared<device_with<>>());
 }
 
 /// A replica of the small net whose parameters are zeros.
@@ -193,13 +193,13 @@ TEST_CASE(
   plugin_choice choice;
   choice.ordinals = {0};
   {
-    const auto gpu = gpu::make_device(choice, std::make_shared<plain_arithmetic>());
+    const auto gpu = gpu::make_device(choice, std::make_shared<device_with<>>());
     const idle_replica r(*gpu);
     CHECK(gpu::simulated::clock_ms(0) == 0);
     CHECK(gpu->take_remarks().empty());
   }
   choice.autotune = choice.deterministic = true;
-  CHECK_THROWS_AS((void)gpu::make_device(choice, std::make_shared<plain_arithmetic>()),
+  CHECK_THROWS_AS((void)gpu::make_device(choice, std::make_shared<device_with<>>()),
                   const std::invalid_argument&);
 }
 
