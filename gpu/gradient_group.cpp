@@ -4,6 +4,7 @@
 #include "gpu/kernels/elementwise.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -48,11 +49,11 @@ gradient_group::gradient_group(std::vector<member> members, std::vector<std::spa
 void gradient_group::contribute(std::size_t who, std::span<const std::size_t> parameters,
                                 const event& made, completion done) {
   const std::lock_guard lock(mutex_);
+  if (left_) return tell_left({who, &made, 0, std::move(done)});
   const auto mine =
       std::make_shared<contribution>(contribution{who, &made, parameters.size(), std::move(done)});
   for (const std::size_t p : parameters) {
     gathered& all = gathered_.at(p);
-    if (all.parts.empty()) return;  // somebody has left
     if (std::exchange(all.parts[who], mine) != nullptr)
       throw std::logic_error("replica " + std::to_string(who) + " adds its gradient of parameter " +
                              std::to_string(p) + " twice");
@@ -116,9 +117,28 @@ void gradient_group::tell_when_read(contribution& c) {
   with.waits.after(with.copy_out, std::move(c.done));
 }
 
+void gradient_group::tell_left(const contribution& c) {
+  const auto left = std::make_exception_ptr(std::runtime_error(
+      "replica " + std::to_string(c.who) +
+      " has gradients that are not added: another replica of the net, or this one, has ended"));
+  context& with = *members_[c.who].with;
+  try {
+    with.waits.after(with.copy_out, [done = c.done, left](const std::exception_ptr& failed) {
+      done(failed ? failed : left);
+    });
+  } catch (const error&) {  // the device is lost: its reaper has nothing to wait for
+    c.done(std::current_exception());
+  }
+}
+
 void gradient_group::leave() {
   const std::lock_guard lock(mutex_);
-  for (gathered& all : gathered_) all.parts.clear();
+  left_ = true;
+  std::set<std::shared_ptr<contribution>> open;
+  for (gathered& all : gathered_)
+    for (auto& part : all.parts)
+      if (part != nullptr) open.insert(std::exchange(part, nullptr));
+  for (const auto& c : open) tell_left(*c);
 }
 
 }  // namespace poseidon::gpu

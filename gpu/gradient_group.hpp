@@ -53,8 +53,8 @@ class gradient_group {
   void contribute(std::size_t who, std::span<const std::size_t> parameters, const event& made,
                   completion done);
 
-  /// A member is about to end: nothing more is added. What is enqueued has read its memory when its copy_out stream is
-  /// through.
+  /// A member is about to end: nothing more is added, and every `done` that has not been called yet is called with an
+  /// error. Work in the stream has read the member's memory when its copy_out stream has finished.
   void leave();
 
   /// From now on this sum is used where it is and does not come home. Before the first pass.
@@ -88,7 +88,7 @@ class gradient_group {
   };
   /// Of one parameter and pass.
   struct gathered {
-    std::vector<std::shared_ptr<contribution>> parts;  ///< by member; none when one has left
+    std::vector<std::shared_ptr<contribution>> parts;  ///< by member
     std::size_t here = 0;
   };
 
@@ -96,6 +96,7 @@ class gradient_group {
   place& land(std::size_t who, const float* from, std::size_t values);
   void add_landed(place& from, std::size_t values, float* sum);
   void tell_when_read(contribution& c);
+  void tell_left(const contribution& c);
 
   const std::vector<member> members_;
   std::vector<std::span<float>> home_;  // by parameter; empty: stays
@@ -104,6 +105,7 @@ class gradient_group {
   std::vector<way> ways_;
   std::mutex mutex_;
   std::vector<gathered> gathered_;  // by parameter
+  bool left_ = false;               // a member has ended
 };
 
 }  // namespace poseidon::gpu

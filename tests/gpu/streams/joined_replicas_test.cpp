@@ -102,6 +102,30 @@ TEST_CASE("sums: a device that is lost says so itself, and the others end") {
     }
 }
 
+TEST_CASE(
+    "sums: where a replica has left, each gradient that waits for it is answered with an error, "
+    "once") {
+  for (const std::size_t waits : {0, 1}) {
+    nets n(machine(lateness::nobody), {0, 1}, true);
+    std::mutex mutex;
+    std::vector<std::exception_ptr> answers;
+    const auto done = [&](const std::exception_ptr& failed) {
+      const std::lock_guard lock(mutex);
+      answers.push_back(failed);
+    };
+    std::size_t asked = n.issue_one(waits, 0, done);
+    n.end(1);
+    if (waits == 0) asked += n.issue_one(0, 1, done);
+    n.end(0);
+    CHECK(answers.size() == asked);
+    for (const auto& failed : answers) {
+      REQUIRE(failed);
+      CHECK_THROWS_WITH_AS(std::rethrow_exception(failed), doctest::Contains("has ended"),
+                           std::runtime_error);
+    }
+  }
+}
+
 TEST_CASE("sums: everything is given back") {
   { nets(machine(lateness::everybody), {0, 1, 0}, true).train(0); }
   const auto now = gpu::simulated::counted();

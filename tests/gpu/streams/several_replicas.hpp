@@ -85,6 +85,20 @@ class several_replicas {
       if (graph_.layers[l].needs_backward && !graph_.layers[l].parameters.empty())
         for (const auto& r : replicas_) r->bring_gradients(l, [](const std::exception_ptr&) {});
   }
+  /// Enqueues a pass of one replica and has its gradients brought. Returns how often `done` is to be called.
+  std::size_t issue_one(std::size_t r, std::uint64_t clock, const completion& done) {
+    compute(r, clock, *batches_.emplace_back(std::make_unique<batch>()));
+    std::size_t layers = 0;
+    for (std::size_t l = graph_.layers.size(); l-- > 0;) {
+      if (!graph_.layers[l].needs_backward || graph_.layers[l].parameters.empty()) continue;
+      replicas_[r]->bring_gradients(l, done);
+      ++layers;
+    }
+    return layers;
+  }
+  /// Ends a replica: all that its device was asked for has finished then.
+  void end(std::size_t r) { replicas_[r] = nullptr; }
+
   /// What kernels compute with from now on, as far as they have not been updated on a device.
   void publish(std::uint64_t version) {
     for (auto& h : holders_) h->version.store(version, std::memory_order_release);
