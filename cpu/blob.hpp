@@ -8,14 +8,15 @@ namespace poseidon::cpu {
 struct cpu_blob {
   const shape* extents = nullptr;
   layout form = layout::plain;
-  buffer own_data, own_diff;  ///< where it has no place in the replica's arena
-  float* home = nullptr;      ///< what data is, where nothing else is handed on; may be null
-  float* data =
-      nullptr;  ///< own memory, a batch that a data layer handed on, or another blob's (Split)
+  buffer own_data, own_diff;  ///< empty where the blob has a place in the replica's arena
+  /// The value of `data`, but for a batch that a data layer hands on; may be null.
+  float* home = nullptr;
+  /// Own memory, a batch that a data layer handed on, or another blob's memory (Split).
+  float* data = nullptr;
   float* diff = nullptr;          ///< null where no layer needs it
-  std::uint64_t conversions = 0;  ///< by views, so far
+  std::uint64_t conversions = 0;  ///< copies that views have made so far
 
-  /// Zeros, for good.
+  /// Memory of the blob's own, zeros at first.
   void take_own_data() {
     own_data = buffer(stored());
     home = data = own_data.data();
@@ -26,8 +27,8 @@ struct cpu_blob {
 
 enum class part { data, diff };
 
-/// One kernel's way to a blob's data or diff in the layout that it wants. Where the blob already
-/// has that layout this is the blob's own memory and load() and store() cost nothing.
+/// Gives a kernel a blob's data or diff in the layout that the kernel wants. Where the blob already has that layout the
+/// view is the blob's own memory, and load() and store() cost nothing.
 class view {
  public:
   view() = default;

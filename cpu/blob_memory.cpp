@@ -9,9 +9,9 @@
 namespace poseidon::cpu {
 namespace {
 
-/// What is known of one blob before it has memory.
-struct blob_wish : blob_needs {
-  bool data_elsewhere = false, diff_elsewhere = false;  ///< another blob's
+/// The needs of one blob, before it has memory.
+struct placed_needs : blob_needs {
+  bool data_elsewhere = false, diff_elsewhere = false;  ///< it is another blob's
   bool fed = false;                                     ///< a data layer points it at its batch
   bool lasting = false;                                 ///< read after the pass
 };
@@ -38,7 +38,7 @@ class blob_planner {
     std::vector<planned_buffer> buffers(2 * net_.blobs.size());
     for (std::size_t b = 0; b < net_.blobs.size(); ++b) {
       cpu_blob& blob = state_.blobs[b];
-      blob_wish& w = options_[b];
+      placed_needs& w = options_[b];
       if (!w.data_elsewhere && !w.fed) {
         if (w.lasting || !may_move(blob))
           blob.own_data = buffer(blob.stored());
@@ -108,9 +108,9 @@ class blob_planner {
       const net_layer& layer = net_.layers[l];
       if (layer.type != "Split") continue;
       const split_sharing s = sharing_of(state_, l);
-      blob_wish& bottom = options_[layer.bottoms[0]];
+      placed_needs& bottom = options_[layer.bottoms[0]];
       for (std::size_t t = 0; t < layer.tops.size(); ++t) {
-        blob_wish& top = options_[layer.tops[t]];
+        placed_needs& top = options_[layer.tops[t]];
         if (s.data[t] && !state_.options.keep_all_diffs) {
           top.data_elsewhere = true;
           append(bottom.data_uses, top.data_uses);
@@ -130,14 +130,14 @@ class blob_planner {
 
   replica_state& state_;
   const net& net_;
-  std::vector<blob_wish> options_;
+  std::vector<placed_needs> options_;
 };
 
 }  // namespace
 
 void allocate_blobs(replica_state& state) {
   blob_planner(state).allocate();
-  // A loss top's diff is its weight, for good: nothing that consumes it writes there.
+  // A loss top's diff is its weight and stays so: no consumer of it writes there.
   for (const net_layer& l : state.graph.layers) {
     for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
       cpu_blob& b = state.blobs[l.tops[t]];

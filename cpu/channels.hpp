@@ -12,7 +12,7 @@
 
 namespace poseidon::cpu {
 
-/// N floats that are computed with as one value; the compiler maps them to the registers there are.
+/// N floats that are computed with as one value; the compiler maps them to registers.
 template <std::size_t N>
 using lanes __attribute__((vector_size(N * sizeof(float)))) = float;
 
@@ -61,7 +61,7 @@ template <class V>
 }
 
 /// Calls body(V{}), V being what a loop over the runs of this layout takes at a time: a vector of the
-/// block's channels, or a float where a run has one channel and the compiler finds vectors by itself.
+/// block's channels, or a float where a run has one channel, whose loop the compiler vectorises.
 template <class Body>
 inline void with_lanes(layout form, Body body) {
   if (form == layout::plain) return body(float{});
@@ -74,7 +74,7 @@ template <class V>
 inline constexpr std::size_t step_of = sizeof(V) / sizeof(float);
 
 /// Sum over a run, by channel: term.template operator()<W>(place) gives the summands at a place, W
-/// being float or a vector. Four sums at a time, because one would wait for its own addition.
+/// being float or a vector. Four sums at a time: a single one would wait for its addition before.
 template <class V, class Term>
 [[nodiscard]] inline V sum_over(const channel_run& r, Term term) {
   constexpr bool one_channel = std::is_same_v<V, float>;

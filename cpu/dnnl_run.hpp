@@ -25,7 +25,7 @@ class dnnl_run {
  public:
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
   [[nodiscard]] dnnl::primitive_attr attributes() const;
-  /// Called for each primitive when it is made; the largest wish wins.
+  /// Called for each primitive when it is made; the largest request wins.
   void reserve(const dnnl_desc& scratch);
   /// After the last reserve(), before the first execution.
   void allocate() { scratch_ = buffer(scratch_bytes_ / sizeof(float) + 1); }
@@ -57,7 +57,7 @@ class dnnl_step {
   void bind(int id, const dnnl_desc& d);
   void point(int id, const float* at);
   void run();
-  /// run() counts so many bytes as reordered.
+  /// run() counts these bytes as reordered.
   void counts_as_reorder(std::size_t bytes) { reordered_bytes_ = bytes; }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace poseidon::cpu {
 
-/// As poseidon::relu_in_place_after(); none where somebody looks at every blob.
+/// As poseidon::relu_in_place_after(); none with keep_all_diffs.
 [[nodiscard]] std::optional<following_relu> relu_in_place_after(const layer_context& c);
 
 }  // namespace poseidon::cpu

@@ -71,7 +71,7 @@ class parameter_reader {
   std::uint64_t version_ = 0;
 };
 
-/// What a layer's maker sees.
+/// The arguments of a layer's maker.
 struct layer_context : layer_base<replica_state> {
   [[nodiscard]] cpu_blob& bottom(std::size_t i) const { return state.blobs[layer.bottoms.at(i)]; }
   [[nodiscard]] cpu_blob& top(std::size_t i) const { return state.blobs[layer.tops.at(i)]; }
@@ -79,8 +79,7 @@ struct layer_context : layer_base<replica_state> {
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
   [[nodiscard]] parameter_reader parameter(std::size_t slot) const;
   [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
-  /// Where the change of a running statistic goes, see net_parameter::keeps; empty where nobody
-  /// takes it.
+  /// Memory for the change of a running statistic (net_parameter::average_momentum); empty without a backward pass.
   [[nodiscard]] std::span<float> statistic(std::size_t slot) const;
 };
 
@@ -131,7 +130,7 @@ std::unique_ptr<kernel> make_hdf5_output(const layer_context&);
 enum class layout_habit {
   plain,     ///< reads and writes plain values
   follows,   ///< works in any layout; its tops take the layout of its first bottom
-  channels,  ///< follows where it treats each channel (axis 1) by itself, else plain
+  channels,  ///< follows where it treats each channel (axis 1) apart from the others, else plain
   joins,     ///< Concat and Slice: follow where no block of channels is cut, else plain
   chooses    ///< Convolution
 };

@@ -1,5 +1,5 @@
-// cpu/packed_weights.hpp - what Convolution and Deconvolution ask of oneDNN: a fast primitive for some
-// layouts, and weights as that primitive likes them.
+// cpu/packed_weights.hpp - for Convolution and Deconvolution: a fast primitive of oneDNN for some
+// layouts, and weights in the layout that this primitive wants.
 #pragma once
 #include "cpu/layer.hpp"
 
@@ -47,7 +47,7 @@ template <class Make>
   return *found;
 }
 
-/// Weights in a layout that a primitive likes, repacked from Caffe's when they changed.
+/// Weights in the layout that a primitive wants, packed again from Caffe's when they have changed.
 class packed_weights {
  public:
   packed_weights() = default;
@@ -72,7 +72,7 @@ class packed_weights {
   buffer own_;
 };
 
-/// Weights in whatever layout the primitive likes best.
+/// Weights in the layout that the primitive chooses.
 [[nodiscard]] inline dnnl_desc any_layout(const dnnl::memory::dims& d) {
   return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }

@@ -14,19 +14,17 @@ void add(std::span<float> into, std::span<const float> x);
 /// One update of one chunk as models/solver/solver_rule.hpp says it, in one pass over memory.
 ///
 /// Shapes   all spans of one size; `history` has history_count(rule.kind) of them.
-/// Writes   fresh (which may be `values` itself) and history. Element i depends on elements i alone
-/// and every
-///          operation is rounded by itself (no contraction), so the bits do not depend on where a
-///          parameter is cut into chunks, nor on alignment.
-/// Errors   std::invalid_argument naming the span, its size and the size needed; nothing is
-/// written. Source   BVLC Caffe's solvers as the reference set describes them; Kingma & Ba (2015)
-/// for Adam's t.
+/// Writes   fresh (which may be `values` itself) and history. Element i depends on elements i alone, and every operation
+///          is rounded separately (no contraction), so the bits do not depend on where a parameter is cut into chunks,
+///          nor on alignment.
+/// Errors   std::invalid_argument naming the span, its size and the size needed; nothing is written.
+/// Source   BVLC Caffe's solvers as the reference set describes them; Kingma & Ba (2015) for Adam's t.
 void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
             std::span<const float> values, std::span<float> fresh,
             std::span<const std::span<float>> history);
 
-/// fresh = keeps * values + change, for running statistics (net_parameter::keeps); every operation is
-/// rounded by itself.
+/// fresh = momentum * values + change, for running statistics (net_parameter::average_momentum); every operation is
+/// rounded separately.
 /// Errors   std::invalid_argument for different sizes; nothing is written.
 void update_average(float momentum, std::span<const float> change, std::span<const float> values,
                     std::span<float> fresh);

@@ -1,4 +1,4 @@
-// cpu/split.cpp - one blob for several consumers: values are shared, gradients summed in the tops'
+// cpu/split.cpp - one blob for several consumers: it shares the values, and sums the gradients in the tops'
 // order.
 #include "cpu/split.hpp"
 

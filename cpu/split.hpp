@@ -9,8 +9,8 @@ namespace poseidon::cpu {
 
 struct split_sharing {
   std::vector<bool> data;           ///< by top: it has the bottom's data
-  std::vector<std::size_t> diffs;   ///< tops whose diffs somebody writes
-  std::optional<std::size_t> diff;  ///< the only one of those, where its diff is the bottom's
+  std::vector<std::size_t> diffs;   ///< tops whose diffs a layer writes
+  std::optional<std::size_t> diff;  ///< the only one of these tops, where its diff is the bottom's
 };
 
 /// Data is shared unless a consumer works in place or the layouts differ; a diff, where just one top has one.

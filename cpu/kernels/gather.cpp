@@ -10,10 +10,10 @@
 namespace poseidon::cpu {
 
 struct gather_kernels {
-  static constexpr std::size_t narrow_registers =
-      13;  // of 16: one for the scale, two for the compiler
-  static constexpr std::size_t wide_registers =
-      20;  // of 32: a 5x5 kernel over 32 channels fills them twice
+  // There are 16: one holds the scale, two are the compiler's.
+  static constexpr std::size_t narrow_registers = 13;
+  // There are 32. A 5x5 kernel over 32 channels fills these 20 twice.
+  static constexpr std::size_t wide_registers = 20;
 
   template <int Rows, int Vectors>
   static void narrow(const sparse_term* t, std::size_t count, const float* from, float* into,

@@ -45,7 +45,7 @@ struct powers {
   vector power, share;
 };
 
-/// For beta = 3/4, which everybody uses.
+/// For beta = 3/4, the usual one.
 struct three_quarters {
   powers operator()(vector s) const {
     const vector inverse = 1.0f / square_root(square_root(s)), square = inverse * inverse;
@@ -69,7 +69,7 @@ std::size_t whole_vectors(std::size_t floats) {
 }  // namespace
 
 struct lrn_across::column {
-  std::size_t first;  ///< of its values in a blob
+  std::size_t first;  ///< place of its first value in a blob
   std::size_t live;   ///< pixels, fewer than a vector at the end of a plane in the plain layout
   std::size_t row;    ///< place of its row's first value
 };

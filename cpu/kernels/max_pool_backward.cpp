@@ -39,8 +39,9 @@ void scatter_plane(const pool_shape& s, const float* dy, const std::uint8_t* cho
 }
 
 // -- from the pixels: windows that overlap at every step ------------------------------------------------
-// With stride 1 each pixel lies in as many windows as a window has pixels. Written once, in the order of the
-// windows, its gradient has the same bits as the one above, which reads and writes it once a window.
+// With stride 1 a window of k pixels overlaps k - 1 others at each of its pixels. Here each pixel's gradient is written
+// once, with its windows added in their order: the bits are those of the loop above, which reads and writes the gradient
+// once a window.
 
 #define POSEIDON_WIDE __attribute__((target("avx512f,avx512bw,avx512vl"), always_inline)) inline
 

@@ -101,7 +101,7 @@ std::unique_ptr<kernel> make(const layer_context& c, const activations::relu& f)
 }  // namespace
 
 std::optional<following_relu> relu_in_place_after(const layer_context& c) {
-  if (c.state.options.keep_all_diffs) return std::nullopt;  // somebody looks at every blob
+  if (c.state.options.keep_all_diffs) return std::nullopt;
   return poseidon::relu_in_place_after(c.state.graph, c.index);
 }
 

@@ -4,7 +4,7 @@
 // the running statistics. Caffe's three blobs are the sums S_mean, S_variance and the factor f that
 // both are to be divided by; nothing is learned from a gradient. With statistics of the batch,
 // backward() writes what this pass adds to the blobs where other layers write gradients, see
-// net_parameter::keeps.
+// net_parameter::average_momentum.
 #include "cpu/channels.hpp"
 #include "cpu/layer.hpp"
 #include "cpu/normalization.hpp"
@@ -36,7 +36,7 @@ class batch_norm_kernel final : public kernel {
     dx_ = view(c.bottom(0), part::diff, form_);
     if (!uses_batch_) return;
     pair_with_scale(c);
-    // The values that backward() needs are the top's, unless somebody overwrites those.
+    // The values that backward() needs are the top's, unless another layer overwrites those.
     if (!pair_ && (c.in_place() || is_overwritten(c))) kept_ = buffer(top_->stored());
   }
 
@@ -72,7 +72,7 @@ class batch_norm_kernel final : public kernel {
   }
 
  private:
-  /// The next layer's input is what this one makes: a Scale in place can do without a copy of it.
+  /// A Scale in place can do without a copy of its input, which is this layer's output.
   void pair_with_scale(const layer_context& c) {
     if (c.state.options.keep_all_diffs) return;
     const auto next = scale_in_place_after(c.state.graph, c.index);
@@ -96,7 +96,7 @@ class batch_norm_kernel final : public kernel {
     const auto plane = static_cast<double>(extent_.plane);
     with_lanes(form_, [&](auto like) {
       using V = decltype(like);
-      double seen = 0;  // values per channel, of the images before
+      double seen = 0;  // values per channel in the images before
       std::size_t images = 0;
       each_run(form_, extent_, [&](const channel_run& r) {
         if (r.channel == 0) seen = plane * static_cast<double>(images++);

@@ -31,7 +31,7 @@ class convolution_kernel final : public kernel {
     if (c.state.has_backward()) {
       after_pooling_ = make_pooled_backward(c, shape_);
       if (!after_pooling_) {
-        // Against Winograd's kernels even three quarters of zeros do not pay.
+        // Winograd's kernels are faster even where three quarters of the gradients are zeros.
         if (forward_how_ == algorithm::convolution_direct)
           after_relu_ = make_relu_backward(c, shape_);
         top_ = &c.top(0);
@@ -141,7 +141,7 @@ class convolution_kernel final : public kernel {
     if (shape_.bias) weights_step_.bind(DNNL_ARG_DIFF_BIAS, d.diff_bias_desc());
     unpack_ = reorder_step(run, d.diff_weights_desc(), plain_weights);
     if (unpack_.made()) packed_gradient_ = buffer(d.diff_weights_desc().get_size() / sizeof(float));
-    // Gradients that nobody learns from still need a place to go to.
+    // oneDNN writes a gradient also where no solver uses it.
     if (!weight_gradient_.wanted())
       spare_weights_ = buffer(plain_weights.get_size() / sizeof(float));
     spare_bias_ = buffer(shape_.out);

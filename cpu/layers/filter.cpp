@@ -1,5 +1,5 @@
-// cpu/layers/filter.cpp - Filter: of each bottom the samples that its last bottom, the selector, has no zero
-// for. How many these are is known only when it runs, see resizing.hpp.
+// cpu/layers/filter.cpp - Filter: passes on the samples of its bottoms for which the last bottom, the selector, is not
+// zero. Their number is known only when the layer runs, see resizing.hpp.
 #include "cpu/layer.hpp"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class filter_kernel final : public kernel {
  private:
   struct branch {
     shape* top_extents;
-    std::size_t size;  ///< of one sample
+    std::size_t size;  ///< values of one sample
     view x;
     cpu_blob* top;
     view dx;

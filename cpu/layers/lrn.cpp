@@ -104,7 +104,7 @@ std::unique_ptr<kernel> make_lrn(const layer_context& c) {
   }
   if (c.in_place())
     c.refuse("LRN cannot work in place: its backward needs its input. Name the top anew.");
-  // With k = 0 the padding of a layout would be 0/0, which its neighbours sum up.
+  // With k = 0 the padding of a layout would be 0/0, and its neighbours would add that to their sums.
   const auto& p = c.layer.spec.lrn_param();
   if (p.norm_region() == ::caffe::LRNParameter::ACROSS_CHANNELS && p.k() > 0)
     return std::make_unique<across_kernel>(c);

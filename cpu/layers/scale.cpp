@@ -22,12 +22,12 @@ image_extent resolve_extent(const layer_context& c) {
   return {axes.before, axes.own, axes.behind};
 }
 
-/// One of the two operands: learned, or a second bottom; nothing at all if there is none.
+/// One of the two operands: learned, or a second bottom; empty if there is none.
 struct operand {
   parameter_reader learned;
   gradient_slot gradient;
   view values, diff;
-  std::vector<float> by_channel;  ///< as of the last load(), padded for the layout
+  std::vector<float> by_channel;  ///< from the last load(), padded for the layout
 
   [[nodiscard]] bool exists() const { return learned.exists() || values.exists(); }
   [[nodiscard]] bool wanted() const { return gradient.wanted() || diff.exists(); }
@@ -98,7 +98,7 @@ class scale_kernel final : public kernel {
                      : pair_             ? pair_->normalized.data()
                      : kept_.size() != 0 ? kept_.data()
                                          : x_.load();
-    // Block by block, which stay in the cache from one loop to the next.
+    // Block by block: a block stays in the cache from one loop to the next.
     with_lanes(form_, [&](auto like) {
       using V = decltype(like);
       each_run(form_, extent_, [&](const channel_run& r) {
@@ -126,7 +126,7 @@ class scale_kernel final : public kernel {
   }
 
  private:
-  /// BatchNorm's values, of which nobody has made a blob, are made on the way.
+  /// Computes the BatchNorm's values on the way: no blob holds them.
   void normalize() {
     const float* x = pair_->x;
     float* kept = pair_->normalized.data();
@@ -141,7 +141,7 @@ class scale_kernel final : public kernel {
     });
   }
 
-  /// y = x factor + bias, and the ReLU behind it. `of` makes for a run what gives x at a place.
+  /// y = x factor + bias, and the ReLU behind it. `of(run)` is a function from a place to x.
   template <class Of>
   void write(Of of) {
     if (relu_slope_) {

@@ -17,8 +17,8 @@ namespace poseidon::cpu {
 namespace {
 
 // Floats of each kind that stay in a first-level cache of 32 KiB beside the others.
-constexpr std::size_t cached_floats = 5 * 1024;   ///< of x
-constexpr std::size_t cached_weights = 6 * 1024;  ///< of one kernel row, over channels
+constexpr std::size_t cached_floats = 5 * 1024;   ///< floats of x
+constexpr std::size_t cached_weights = 6 * 1024;  ///< weights of one kernel row, over channels
 // Weights of one kernel row over all channels, above which gathering them leaves the caches and
 // dense kernels win: after pooling at least two thirds of the work is saved, after a ReLU half of
 // it.
@@ -258,8 +258,8 @@ class sparse_kernel final : public sparse_backward {
     }
   }
 
-  /// The same from a pooling's terms, which have to be sorted (a place may be the maximum of two
-  /// windows).
+  /// Fills the lists of the places from a pooling's terms, which have to be sorted: a place may be the maximum of two
+  /// windows.
   void sort_places() {
     std::fill(places_.begin(), places_.end(), 0u);
     for (const placed_term& t : all_) ++places_[static_cast<std::size_t>(t.number) + 1];
@@ -274,7 +274,7 @@ class sparse_kernel final : public sparse_backward {
     if (source_.choice) {
       sort_places();
       add_weights();
-    } else {  // so many channels at a time that their weights stay in the first-level cache
+    } else {  // in groups of channels whose weights stay in the first-level cache
       const std::size_t group = std::max<std::size_t>(8, cached_weights / row_ / 8 * 8);
       for (std::size_t c = 0; c < out_; c += group) {
         list_places(sample, c, std::min(c + group, out_));
@@ -334,7 +334,7 @@ class sparse_kernel final : public sparse_backward {
   }
 
   struct placed_term {
-    std::int32_t number;  ///< of the place in the convolution's output plane
+    std::int32_t number;  ///< place in the convolution's output plane
     sparse_term term;
   };
 
@@ -356,8 +356,9 @@ class sparse_kernel final : public sparse_backward {
   gatherer gather_patches_, gather_weights_;
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
-  std::vector<std::int32_t> tap_places_, tap_numbers_;  ///< of a window, by what the choice says
-  std::vector<std::int32_t> window_places_, window_numbers_;  ///< of each window's corner
+  std::vector<std::int32_t> tap_places_,
+      tap_numbers_;  ///< by tap of a window, as the choice names it
+  std::vector<std::int32_t> window_places_, window_numbers_;  ///< by window: its corner
   std::size_t list_size_ = 0;                                 ///< room per channel in terms_
   std::vector<std::int32_t> numbers_;                         ///< beside terms_
   std::vector<std::uint32_t> places_, starts_;

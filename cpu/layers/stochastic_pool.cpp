@@ -2,7 +2,7 @@
 // probability in proportion to it; in TEST the values' mean with themselves as weights.
 //
 // Meant for inputs that are not negative (after a ReLU). The draw for output i of sample n is word i % 4
-// of random_words(seed, pooling, layer, n, i / 4), so it does not depend on who computes the sample.
+// of random_words(seed, pooling, layer, n, i / 4), so it does not depend on the node that computes the sample.
 // Source   Zeiler & Fergus, "Stochastic pooling", ICLR 2013; Caffe has it on GPUs only.
 #include "cpu/layer.hpp"
 #include "models/net/pool_shape.hpp"

@@ -174,9 +174,9 @@ float sigmoid(float x) {
   return 0.5f * std::tanh(0.5f * x) + 0.5f;
 }
 
+/// One step of long short-term memory, from the state before and the sums at its four gates:
 /// c = f c_before + i g and h = o tanh(c) with gates i, f, o = sigmoid and g = tanh of the four parts
-/// of a row. A sequence that begins here (continues 0) forgets what was before.
-/// One step of long short-term memory, from the state before and the sums at its four gates.
+/// of a row. A sequence that begins here (continues 0) has no state before.
 class lstm_unit_kernel final : public kernel {
  public:
   explicit lstm_unit_kernel(const layer_context& c)

@@ -50,7 +50,7 @@ struct passes {
   void (*backward_weights)(const winograd_shape&, const float* x, const float* dy, float* dw,
                            float* db, float* scratch);
 };
-/// Of blocks of `lanes` channels: 8, or 16 on processors with AVX-512.
+/// The passes for blocks of `lanes` channels: 8, or 16 on processors with AVX-512.
 [[nodiscard]] const passes& passes_for(std::size_t lanes, std::size_t taps);
 
 }  // namespace winograd

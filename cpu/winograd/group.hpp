@@ -6,11 +6,11 @@
 
 namespace poseidon::cpu::winograd::POSEIDON_VECTORS {
 
-/// What a pass needs room for.
+/// The room that a pass needs.
 template <class Form>
 struct work {
-  std::size_t tiles;  ///< at once
-  spectrum u, v, m;   ///< of inputs, weights and outputs
+  std::size_t tiles;  ///< at a time
+  spectrum u, v, m;   ///< inputs, weights and outputs
 
   explicit work(const winograd_shape& s)
       : tiles(tiles_at_once<Form>(s)),

@@ -85,7 +85,7 @@ class winograd_kernel final : public kernel {
     if (bias_gradient_.wanted()) bias_gradient_.end();
   }
 
-  layout form_;  ///< of all blobs
+  layout form_;  ///< all blobs have it
   winograd_convolution convolution_;
   dnnl_run* run_;
   parameter_reader weights_, bias_;
@@ -93,7 +93,7 @@ class winograd_kernel final : public kernel {
   view x_, y_, dx_, dy_;
   float slope_ = 1;
   bool learns_ = false;
-  buffer spare_weights_;  ///< gradients that nobody learns from
+  buffer spare_weights_;  ///< for gradients that no solver uses
 };
 
 }  // namespace

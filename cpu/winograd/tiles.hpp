@@ -29,19 +29,19 @@ struct spectrum {
   }
   [[nodiscard]] std::size_t size() const { return points * point_step(); }
 };
-/// Of as many tiles as are worked at a time.
+/// The spectrum of the tiles that are computed at a time.
 template <class Form>
 spectrum tiles_of(const winograd_image& i, std::size_t tiles) {
   return {Form::points * Form::points, blocks_of(i.channels), tiles};
 }
-/// Of weights that lead from `rows` channels to `columns`.
+/// The spectrum of weights that lead from `rows` channels to `columns`.
 template <class Form>
 spectrum weights_of(std::size_t rows, std::size_t columns) {
   return {Form::points * Form::points, blocks_of(columns), blocks_of(rows) * lanes};
 }
 
-/// How many tiles are worked at a time. Weights are read again for every so many: the more there are, the more tiles,
-/// as far as the caches hold them.
+/// The number of tiles that are computed at a time. Each group of tiles reads the weights again: the more weights, the
+/// more tiles, up to what the caches hold.
 template <class Form>
 std::size_t tiles_at_once(const winograd_shape& s) {
   const std::size_t tile = tiles_of<Form>(s.in, 1).size() + tiles_of<Form>(s.out, 1).size();
@@ -53,7 +53,7 @@ std::size_t tiles_at_once(const winograd_shape& s) {
   return ((all + ranges - 1) / ranges + step - 1) / step * step;
 }
 
-/// Which tiles: `count` ones from `first` on, of all that the outputs `tiled` are cut into; at most `at_once`.
+/// `count` tiles from `first` on, among all that the outputs `tiled` are cut into; at most `at_once`.
 struct tile_range {
   winograd_image tiled;
   std::size_t at_once, first, count;

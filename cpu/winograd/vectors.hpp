@@ -23,9 +23,10 @@ namespace poseidon::cpu::winograd::POSEIDON_VECTORS {
 
 using vector = __m512;
 constexpr std::size_t lanes = 16;  ///< channels in a vector, and in a block of a blob
-/// How products are held in registers: so many rows, and at most so many blocks of columns.
+/// The part of a product that registers hold: these rows, and at most these blocks of columns.
 constexpr std::size_t rows_at_once = 8, blocks_at_once = 2;
-/// See tiles_at_once(). (Where AVX-512 is, second-level caches are larger, and oneDNN has what has many weights.)
+/// See tiles_at_once(). (Processors with AVX-512 have larger second-level caches, and leave layers with many weights to
+/// oneDNN.)
 constexpr std::size_t fewest_at_once = 16, weights_per_tile_at_once = 40'000,
                       most_floats_at_once = 0;
 
