@@ -1,7 +1,7 @@
 // gpu/context.hpp
 //
-// What the replicas of one place in a node share: its three streams, the libraries, the thread that waits, and the
-// parameters in device memory, which the nets for training and for tests read alike.
+// The resources that the replicas of one place in a node share: three streams, the libraries, the thread that waits, and
+// the parameters in device memory, which the nets for training and for tests both read.
 #pragma once
 #include "gpu/device_parameter.hpp"
 #include "gpu/reaper.hpp"
@@ -21,7 +21,7 @@ struct context {
         libraries(compute, options),
         waits(on) {}
 
-  /// The one for these values, made when the first replica asks. Replicas are made by one thread.
+  /// The parameter for these values, made when the first replica asks. Replicas are made by one thread.
   [[nodiscard]] std::shared_ptr<device_parameter> parameter(const parameter_values& source,
                                                             std::size_t values) {
     auto& known = parameters[&source];

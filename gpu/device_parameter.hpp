@@ -9,29 +9,30 @@
 
 namespace poseidon::gpu {
 
-/// Refreshed by the copy-in stream, or updated here (gpu/device_updates.hpp). The copy-in stream waits, on the device, for the last kernel that read the values before,
-/// and the compute stream for the copy; no thread waits for either.
+/// The copy-in stream refreshes the values, or they are updated here (gpu/device_updates.hpp). On the device, the copy-in
+/// stream waits for the last kernel that read the values before, and the compute stream waits for the copy; no thread
+/// waits for either.
 ///
-/// Threads: bring() is the copy-in actor's and the compute stream's, updates are anybody's, the rest the compute
-/// stream's. follow() before all of them.
+/// Threads: the copy-in actor and the compute stream call bring(); any thread updates; the compute stream calls the
+/// rest. follow() comes before all of them.
 class device_parameter {
  public:
   device_parameter(int device, const parameter_values& source, std::size_t values);
 
   [[nodiscard]] const float* values() const { return memory_.floats(); }
 
-  /// Enqueues a copy of the newest values to `copy_in`, unless they are here or on their way.
+  /// Enqueues a copy of the newest values to `copy_in`, unless that has been done.
   void bring(stream& copy_in);
-  /// Before a kernel that reads them: they are the newest, and `compute` waits for them.
+  /// Before a kernel that reads the values: they are the newest, and `compute` waits for them.
   void require(stream& copy_in, stream& compute);
-  /// A kernel that reads them has been enqueued to `compute`.
+  /// A kernel that reads the values has been enqueued to `compute`.
   void has_been_read(stream& compute);
 
-  /// Where an update finds them and, enqueued to `on`, writes the new ones: behind the kernels that have read the old
-  /// ones. From the first update on nothing comes from the host any more.
+  /// The memory in which an update, enqueued to `on`, reads the old values and writes the new ones, after the kernels that
+  /// read the old ones. From the first update on no values are copied from the host.
   [[nodiscard]] float* begin_update(stream& on);
   void end_update(stream& on, std::uint64_t version);
-  /// As soon as `leader`, on another device or another replica's here, has been updated, values come from there.
+  /// Once `leader`, on another device or of another replica on this one, has been updated, values are copied from it.
   void follow(std::shared_ptr<device_parameter> leader);
 
  private:
@@ -44,10 +45,10 @@ class device_parameter {
   std::shared_ptr<device_parameter> leader_;
   std::mutex mutex_;
   event arrived_, read_;
-  std::uint64_t version_ = 0;   // on the device or on its way
-  bool updated_ = false;        // here, at least once
+  std::uint64_t version_ = 0;   // of the values on the device, or of the copy that is enqueued
+  bool updated_ = false;        // on this device, at least once
   std::uint64_t arrivals_ = 0;  // copies and updates enqueued so far
-  std::uint64_t awaited_ = 0;  // the last of them that the compute stream has been told to wait for
+  std::uint64_t awaited_ = 0;   // the last arrival that the compute stream waits for
 };
 
 }  // namespace poseidon::gpu

@@ -1,14 +1,14 @@
 // gpu/device_updates.hpp
 //
-// Solver updates where values and gradients are, on the first of a node's GPUs. They have a stream of their own:
+// Solver updates on the first of a node's GPUs, which holds values and gradients. They have a stream of their own:
 //
 //   compute    backward of layer l ..read|  backward below ...          arrived> forward of l
 //   updates                          read> values, solver state |arrived
-//   others     their copy-in streams copy the values from there when they want them (gpu/device_parameter.hpp)
+//   others     their copy-in streams copy the values from the first GPU when they need them (gpu/device_parameter.hpp)
 //
-// An update waits, on the device, for the kernels that have read the values before: the last of them has also made the
-// gradient. Kernels wait for it as they wait for a copy from the host. Gradients of several GPUs are sums behind what
-// the first one's copy_out stream was given.
+// An update waits, on the device, for the kernels that have read the values before: the last of them has also computed
+// the gradient. Kernels wait for an update as they wait for a copy from the host. For several GPUs the gradients are
+// sums, which the first one's copy_out stream adds up.
 #pragma once
 #include "gpu/context.hpp"
 #include "models/device/device_updates.hpp"
@@ -19,16 +19,16 @@
 
 namespace poseidon::gpu {
 
-/// A parameter as gpu_updates keeps it. Without `values` it is not held.
+/// A parameter that gpu_updates updates. Without `values` it does not.
 struct held_parameter {
   std::string name;
   std::shared_ptr<device_parameter> values;
   std::size_t count = 0;
-  const float* gradient = nullptr;  ///< null: made of factors
+  const float* gradient = nullptr;  ///< null: reconstructed from factors
   std::vector<device_memory> history;
-  device_memory before;  ///< values of the version before, where somebody may ask for them
+  device_memory before;  ///< values of the version before, where they may be asked for
   std::optional<std::uint64_t> version;  ///< none: not updated yet
-  std::size_t to_come = 0;               ///< values that are not of `version` yet
+  std::size_t to_come = 0;               ///< values that do not have `version` yet
 };
 
 class gpu_updates final : public device_updates {
@@ -49,7 +49,7 @@ class gpu_updates final : public device_updates {
                      std::span<const float> from) override;
 
  private:
-  /// Of factors, and of the gradient that is made of them, one layer at a time.
+  /// Memory for factors, and for the gradient that is reconstructed from them, one layer at a time.
   struct workbench {
     workbench(stream& on, const library_options& options) : products(on, options) {}
     library products;
@@ -59,12 +59,12 @@ class gpu_updates final : public device_updates {
   float* at(const parameter_part& of, std::size_t slot);
   void await_sum();
   void reconstruct_gradient(const factor_update& f);
-  /// `apply` enqueues what turns the values of a part into those of `version`.
+  /// `apply` enqueues the kernel that turns the values of a part into those of `version`.
   template <class F>
   void change(const parameter_part& of, const float* gradient, std::uint64_t version, F&& apply);
   device_memory& room(device_memory& m, std::size_t values, const std::string& what);
 
-  const std::vector<std::shared_ptr<replica>> replicas_;  // the gradients are theirs
+  const std::vector<std::shared_ptr<replica>> replicas_;  // they own the gradients
   const std::shared_ptr<context> with_;
   const solver_rule rule_;
   std::vector<held_parameter> held_;

@@ -1,7 +1,7 @@
 // gpu/fault_board.hpp
 //
-// What kernels have found wrong with the numbers that they were given, a label that is no class for example. A kernel
-// cannot throw: it writes here and goes on, and the host, which copies the board out with a pass's results, speaks.
+// The errors that kernels find in their input, a label that is no class for example. A kernel cannot throw: it writes the
+// error here and continues. The host copies the board with the results of a pass, and throws.
 #pragma once
 #include "gpu/kernels/labels.hpp"
 #include "gpu/runtime/runtime.hpp"
@@ -16,22 +16,22 @@ namespace poseidon::gpu {
 
 class fault_board {
  public:
-  /// What to say of a number.
+  /// The message for a number.
   using text = std::function<std::string(float)>;
 
-  /// A place for each layer of a net; none has found anything.
+  /// A place for each layer of a net, without an error at first.
   fault_board(stream& s, std::size_t layers);
 
-  /// Device memory where the layer's kernels raise; the same for every call. A later call replaces what is said.
+  /// Device memory in which the layer's kernels raise an error; the same in every call. A later call replaces the message.
   [[nodiscard]] label_fault* at(std::size_t layer, text say);
   [[nodiscard]] std::size_t bytes() const { return texts_.size() * sizeof(label_fault); }
-  /// Enqueues a copy of the board as it is then, to bytes() of host memory.
+  /// Enqueues a copy of the board to bytes() of host memory.
   void copy(stream& s, void* to) const;
-  /// What the first layer in net order had found when this copy was made; nothing if none had.
+  /// The error of the first layer in net order when this copy was made, if there was one.
   [[nodiscard]] std::optional<std::string> read(const void* copy) const;
 
  private:
-  mutable std::mutex mutex_;  // behind a Filter kernels are made anew while others' faults are read
+  mutable std::mutex mutex_;  // behind a Filter kernels are made while faults of others are read
   std::vector<text> texts_;
   device_memory board_;
 };

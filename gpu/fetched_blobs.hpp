@@ -1,4 +1,4 @@
-// gpu/fetched_blobs.hpp - values of blobs on their way to the host.
+// gpu/fetched_blobs.hpp - copies of blobs to the host.
 #pragma once
 #include "gpu/context.hpp"
 #include "gpu/layer.hpp"
@@ -12,12 +12,12 @@
 
 namespace poseidon::gpu {
 
-/// Values of a blob as the net says; behind a Filter a pass may have fewer.
+/// The number of a blob's values in the net; behind a Filter a pass may have fewer.
 [[nodiscard]] inline std::size_t whole_size(const replica_state& state, std::size_t blob) {
   return static_cast<std::size_t>(count(state.graph.blobs[blob].shape));
 }
 
-/// Copies that the compute stream itself makes: what it computes next may overwrite the blobs.
+/// The compute stream itself makes the copies, because its next kernels may overwrite the blobs.
 class fetched_blobs final : public fetched_values,
                             public std::enable_shared_from_this<fetched_blobs> {
  public:
@@ -38,7 +38,7 @@ class fetched_blobs final : public fetched_values,
     record(here_, with.compute);
   }
 
-  /// Also says what a layer has found wrong with its bottoms by then.
+  /// Also reports the errors that layers have found in their bottoms.
   void when_here(completion done) override {
     with_.waits.when(std::move(here_), [self = shared_from_this(),
                                         done = std::move(done)](std::exception_ptr failed) {
@@ -64,7 +64,7 @@ class fetched_blobs final : public fetched_values,
         : order(of), extents(std::move(s)), bytes(size), values(std::move(v)) {}
     layout order;
     shape extents;
-    std::size_t bytes;   ///< of the values, in that order
+    std::size_t bytes;   ///< size of the values in that order
     host_values values;  ///< room for as many floats
   };
 

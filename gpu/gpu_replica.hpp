@@ -1,4 +1,4 @@
-// gpu/gpu_replica.hpp - the class behind gpu/replica.hpp, for what puts replicas together (gpu/joined_replicas.cpp).
+// gpu/gpu_replica.hpp - the class behind gpu/replica.hpp, for gpu/joined_replicas.cpp.
 #pragma once
 #include "gpu/converted_blobs.hpp"
 #include "gpu/gradient_group.hpp"
@@ -13,7 +13,7 @@
 
 namespace poseidon::gpu {
 
-/// Ends when nothing enqueued uses the memory of a replica any more, nor will be told of it.
+/// Its destructor waits until no work in the streams uses the memory of a replica and no completion is left to call.
 class last_to_leave {
  public:
   explicit last_to_leave(context& with) : with_(with) {}
@@ -48,7 +48,7 @@ class gpu_replica final : public replica {
   void finish() override;
   std::optional<std::string> first_nonfinite() const override;
 
-  // -- for those who put replicas together -----------------------------------------------------------------
+  // -- for gpu/joined_replicas.cpp -----------------------------------------------------------------
 
   [[nodiscard]] const std::shared_ptr<context>& with() const { return with_; }
   [[nodiscard]] const replica_state& state() const { return state_; }
@@ -58,9 +58,9 @@ class gpu_replica final : public replica {
   }
   [[nodiscard]] const std::shared_ptr<gradient_group>& group() const { return group_; }
 
-  /// From now on its gradients are added by `group`, in which it is the `place`-th.
+  /// From now on `group` adds the gradients of this replica, its `place`-th member.
   void join(std::shared_ptr<gradient_group> group, std::size_t place);
-  /// From now on this gradient is nobody's on the host.
+  /// From now on this gradient is not copied to the host.
   void keep_gradient(std::size_t parameter);
 
  private:
@@ -95,7 +95,7 @@ class gpu_replica final : public replica {
   std::vector<std::unique_ptr<converted_blobs>> converted_;  // by layer
   std::vector<std::unique_ptr<layer_traffic>> traffic_;
   std::vector<std::unique_ptr<kernel>> kernels_;
-  std::shared_ptr<gradient_group> group_;  // null: its gradients all come home
+  std::shared_ptr<gradient_group> group_;  // null: all gradients are copied to the host
   std::size_t place_ = 0;                  // in the group
   const last_to_leave end_{*with_};        // last, so that it goes first
 };

@@ -89,7 +89,7 @@ void gradient_group::add(std::size_t parameter, const gathered& all) {
     if (!ways_[r].copies()) record(ways_[r].read, on);
 }
 
-/// Enqueues the copy of a piece to the place whose turn it is.
+/// Enqueues the copy of a piece to the next place.
 gradient_group::place& gradient_group::land(std::size_t who, const float* from,
                                             std::size_t values) {
   context& with = *members_[who].with;
@@ -110,7 +110,7 @@ void gradient_group::add_landed(place& from, std::size_t values, float* sum) {
   record(from.taken, on);
 }
 
-/// By the reaper of its own device: what has gone wrong there the first device does not know.
+/// Calls `done` in the reaper of the member's own device: the first device does not know that device's errors.
 void gradient_group::tell_when_read(contribution& c) {
   context& with = *members_[c.who].with;
   if (c.who != 0 && !ways_[c.who].copies()) wait(with.copy_out, ways_[c.who].read);

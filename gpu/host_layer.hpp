@@ -1,20 +1,20 @@
 // gpu/host_layer.hpp
 //
-// A layer of a type that the CPU has a kernel for and the GPU has not: its bottoms come home, the CPU's kernel runs on the
-// host, its tops go back. The thread that issues kernels waits for the device in the middle of the pass, which is what
-// such a layer costs, and why its user is warned (device::on_host()).
+// A layer of a type that has a kernel on the CPU and none on the GPU: its bottoms are copied to the host, the CPU's kernel
+// runs there, and its tops are copied back. The thread that issues kernels waits for the device in the middle of the
+// pass. This is the cost of such a layer, of which the user is warned (device::on_host()).
 #pragma once
 #include "gpu/layer.hpp"
 
 namespace poseidon::gpu {
 
-/// Is there no kernel here for this type, but one on `cpu`?
+/// Does this type have a kernel on `cpu` and none here?
 [[nodiscard]] bool runs_on_host(std::string_view type, const device& cpu);
 
-/// Its tops may have fewer samples than the net says, as a Filter's: their extents are set by forward().
-/// `host`: pinned memory for what comes home. Both outlive the kernel.
-/// Random numbers are keyed by a layer's place in its net, and here it is alone: not for layers that draw some.
-/// Errors   spec_error naming the layer, for one that learns, and what the CPU's kernel refuses.
+/// Its tops may have fewer samples than the net says, as a Filter's have: forward() sets their extents.
+/// `host`: pinned memory for the copies. Both outlive the kernel.
+/// Not for layers that draw random numbers: these depend on the layer's place in its net, and here it is alone in one.
+/// Errors   spec_error naming the layer, for a layer that learns; and the errors of the CPU's kernel.
 [[nodiscard]] std::unique_ptr<kernel> make_host_layer(const layer_context& c, device& cpu,
                                                       std::pmr::memory_resource& host);
 

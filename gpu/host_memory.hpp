@@ -8,7 +8,7 @@
 
 namespace poseidon::gpu {
 
-/// Any thread. Pinning may wait for the device, so what is given back is kept for the next who asks.
+/// Any thread. Pinning may wait for the device, so memory that is given back is kept for the next request.
 [[nodiscard]] std::shared_ptr<std::pmr::memory_resource> make_host_memory();
 
 }  // namespace poseidon::gpu

@@ -1,10 +1,9 @@
 // gpu/layer.hpp
 //
-// What a layer of one replica sees: blobs, parameters and gradients in device memory, the stream that it enqueues to,
-// the libraries. A layer is a poseidon::kernel whose forward() and backward() only enqueue to the
-// compute stream and return. When they are called everything that they read is, or will be, there in stream order:
-// the replica (gpu/replica.cpp) has made the stream wait for fresh parameters, and afterwards sees to it that
-// gradients leave.
+// The surroundings of a layer of one replica: blobs, parameters and gradients in device memory, the stream that it
+// enqueues to, the libraries. A layer is a poseidon::kernel whose forward() and backward() only enqueue to the
+// compute stream and return. All that they read is ready in stream order: the replica (gpu/replica.cpp) makes the
+// stream wait for fresh parameters before the pass, and has the gradients copied after it.
 #pragma once
 #include "gpu/fault_board.hpp"
 #include "gpu/kernels/channels.hpp"
@@ -77,7 +76,7 @@ struct replica_state : replica_base {
   std::vector<std::shared_ptr<shared_gradient>> shared = {};
   std::vector<device_memory> memory = {};         ///< holds what all of these point to
   std::unique_ptr<fault_board> faults = nullptr;  ///< of all layers
-  /// By net parameter: gradients as they leave, sums over options.passes where those are several.
+  /// By net parameter: the gradients to be copied, which are sums where options.passes is above 1.
   std::vector<float*> sums = {};
   /// By layer: kernels before it do its forward(), and its backward().
   std::vector<bool> forward_done = std::vector<bool>(graph.layers.size());
@@ -89,12 +88,12 @@ struct replica_state : replica_base {
   std::vector<std::optional<gpu_blob>> first_tops =
       std::vector<std::optional<gpu_blob>>(graph.layers.size());
   std::vector<std::optional<residual>> residuals = {};  ///< by layer
-  /// By layer: of a Scale that does the second half of the BatchNorm before it.
+  /// By layer: what a Scale shares with the BatchNorm before it, whose second half it does.
   std::vector<std::shared_ptr<scaled_normalization>> normalizations =
       std::vector<std::shared_ptr<scaled_normalization>>(graph.layers.size());
 };
 
-/// What a layer's maker sees. `state` lives longer than the layer.
+/// The arguments of a layer's maker.
 struct layer_context : layer_base<replica_state> {
   /// The blobs that the layer has in another layout than the net.
   const converted_blobs* converted = nullptr;
@@ -110,22 +109,22 @@ struct layer_context : layer_base<replica_state> {
   }
   [[nodiscard]] const shape& bottom_shape(std::size_t i) const { return *bottom(i).extents; }
   [[nodiscard]] const shape& top_shape(std::size_t i) const { return *top(i).extents; }
-  /// How the layer has its images.
+  /// The layout of the layer's images.
   [[nodiscard]] layout order() const { return state.orders[index]; }
   /// A blob with its channels on axis 1, as the layer has it: in NHWC each place is an `outer`, of plane 1.
   [[nodiscard]] channel_shape channels_of(const shape& s) const;
-  /// The slope of the ReLU in place behind this layer, which then leaves its work to this layer's kernel; 1, which is
-  /// none, if there is no such ReLU or somebody looks at every blob. `backward`: also that of its backward().
+  /// The slope of the ReLU in place behind this layer, whose work this layer's kernel takes over; 1, which changes
+  /// nothing, without such a ReLU or with keep_all_diffs. `backward`: takes over its backward(), too.
   [[nodiscard]] float take_relu(bool backward) const;
   /// Device memory of a parameter's values, the same for the replica's life; null if there is no such slot.
   [[nodiscard]] const float* parameter(std::size_t slot) const;
   [[nodiscard]] gradient_slot gradient(std::size_t slot) const;
-  /// Where the change of a running statistic goes, see net_parameter::keeps; null where nobody takes it.
+  /// Memory for the change of a running statistic (net_parameter::average_momentum); null without a backward pass.
   [[nodiscard]] float* statistic(std::size_t slot) const;
   /// Memory of the layer's own, zeros.
-  /// Errors   gpu::error (memory) with the layer, what it wanted, what there is, and what to try.
+  /// Errors   gpu::error (memory) with the layer, the memory that it needs, the memory that is free, and advice.
   [[nodiscard]] device_memory allocate(std::size_t bytes) const;
-  /// Where the layer's kernels report a number in a bottom that it cannot use, and what to say of it.
+  /// The place where the layer's kernels report a number in a bottom that they cannot use. `say` makes the message.
   [[nodiscard]] label_fault* fault(fault_board::text say) const {
     return state.faults->at(index, std::move(say));
   }
@@ -136,11 +135,11 @@ struct layer_context : layer_base<replica_state> {
 
 using layer_maker = std::unique_ptr<kernel> (*)(const layer_context&);
 
-/// Data layers are the replica's own (gpu/source.cpp): batches come in by the copy-in stream.
+/// Without data layers, which the replica makes itself (gpu/source.cpp).
 struct layer_type {
   const char* name;
   layer_maker make;
-  /// What the kernels of such a layer take; null: only NCHW.
+  /// The layouts that the kernels of such a layer take; null: only NCHW.
   layout_option (*images)(const net& n, const net_layer& layer) = nullptr;
 };
 /// Null for a type without kernel here. (gpu/layers/table.cpp)

@@ -1,12 +1,11 @@
-// gpu/normalization.hpp - what a BatchNorm and the Scale in place behind it share, with the ReLU in place behind that: of
-// ten times that their kernels would read or write a blob's values in forward() three are left, of thirteen in backward()
-// five.
+// gpu/normalization.hpp - what a BatchNorm, the Scale in place behind it and the ReLU in place behind that share. Forward
+// they make 3 passes over the blob instead of 10, backward 5 instead of 13.
 //
 //   forward   BatchNorm finds the statistics; Scale normalises, and writes y = relu(factor * that + bias)
-//   backward  Scale sums over dy, which is the gradient of y; BatchNorm makes dx of the same dy
+//   backward  Scale sums over dy, which is the gradient of y; BatchNorm computes dx from the same dy
 //
-// Both passes backwards want x. Where BatchNorm works in place on the results of a convolution, those are written
-// beside the blob, where they last; else Scale copies them, and it is four times forward.
+// Both backward passes need x. Where BatchNorm works in place on the results of a convolution, these are written to
+// memory of their own and stay there; else Scale copies them, and forward makes 4 passes.
 #pragma once
 #include "gpu/layer.hpp"
 
@@ -21,14 +20,14 @@ struct scaled_normalization {
   channel_shape channels;
   bool goes_back = false;
   bool added = false;  ///< the sum behind Scale does its forward() (gpu/residual.hpp)
-  device_memory copy;  ///< of x, for backward(); none where x itself lasts
-  device_memory own;   ///< what `after` and `means` are in
-  /// What Scale does, [channels] each: copies, for by BatchNorm's backward() the parameters may be fresh ones.
+  device_memory copy;  ///< copy of x, for backward(); empty where x itself stays
+  device_memory own;   ///< memory of `after` and `means`
+  /// Scale's factor and bias, [channels] each: copies, because at BatchNorm's backward() the parameters may be newer.
   scaled_relu after{};
   float* means =
       nullptr;  ///< [2, channels]: of the gradient of the normalised values, and of its product with them
 
-  /// x, as long as backward() wants it.
+  /// x, until backward() has read it.
   [[nodiscard]] values kept() const {
     return copy.size() != 0 ? values(copy.bytes(), x.type()) : x;
   }
@@ -38,12 +37,12 @@ struct sharing_scale {
   std::size_t layer;
   bool goes_back;
 };
-/// The Scale with which a BatchNorm is to share its work, if there is one.
+/// The Scale with which a BatchNorm shares its work, if there is one.
 [[nodiscard]] std::optional<sharing_scale> scale_to_share_with(const replica_state& state,
                                                                std::size_t batch_norm);
 
-/// Before there are kernels: gives the results of convolutions that BatchNorms normalise in place, and will want again, memory of
-/// their own, state.first_tops of the convolution and state.first_bottoms of the BatchNorm.
+/// Called before kernels are made. Gives memory of their own to the results of convolutions that BatchNorms normalise in
+/// place and need again: state.first_tops of the convolution, state.first_bottoms of the BatchNorm.
 /// Errors   gpu::error (memory) as layer_context::allocate().
 void keep_inputs_of_normalizations(replica_state& state);
 

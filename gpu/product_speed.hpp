@@ -1,11 +1,11 @@
-// gpu/product_speed.hpp - how fast a GPU makes gradients of factors.
+// gpu/product_speed.hpp - the rate at which a GPU reconstructs gradients from factors.
 #pragma once
 #include <optional>
 
 namespace poseidon::gpu {
 
-/// Operations a second of a product as gpu_updates makes them, by the device's clock; none: that clock stands still.
-/// Takes 45 MiB of its memory, and about a millisecond of a GPU.
+/// Operations per second of a product as gpu_updates computes it, by the device's clock; none without such a clock.
+/// Takes 45 MiB of device memory and about a millisecond.
 /// Errors   gpu::error
 [[nodiscard]] std::optional<double> time_products(int device);
 

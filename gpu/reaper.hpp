@@ -1,4 +1,4 @@
-// gpu/reaper.hpp - the thread that waits for the device so that nobody else has to.
+// gpu/reaper.hpp - the thread that waits for the device, so that no other thread has to.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "models/device/device.hpp"
@@ -11,8 +11,8 @@
 
 namespace poseidon::gpu {
 
-/// Waits for moments in streams of one device, one after the other in the order in which it was given them, and calls
-/// what belongs to each. Ends when it has no more to wait for.
+/// Waits for moments in streams of one device, in the order in which they were given, and calls the completion of each.
+/// Its destructor waits for all of them.
 class reaper {
  public:
   explicit reaper(int device);
@@ -20,9 +20,9 @@ class reaper {
   reaper(const reaper&) = delete;
   reaper& operator=(const reaper&) = delete;
 
-  /// Calls `done` when everything enqueued to `s` so far is over. Any thread.
+  /// Calls `done` when all work enqueued to `s` so far has finished. Any thread.
   void after(stream& s, completion done);
-  /// The same for a moment that has been recorded, of an event from here, which comes back.
+  /// Calls `done` at a moment that has been recorded in an event from take_event(), which is given back.
   void when(event moment, completion done);
   [[nodiscard]] event take_event();
 
@@ -37,7 +37,7 @@ class reaper {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<watched> waiting_;
-  std::vector<event> free_;  // events go round: making one may wait for the device
+  std::vector<event> free_;  // events are used again: making one may wait for the device
   bool ending_ = false;
   std::thread thread_;
 };

@@ -6,8 +6,8 @@
 
 namespace poseidon::gpu {
 
-/// Each layer writes memory of its own, and when the last of a pass has been enqueued everything is added up, from the
-/// net's last layer to its first as Caffe does: parallel branches may run in any order, the sum must not.
+/// Each layer writes memory of its own. When the last layer of a pass has been enqueued, the parts are added from the
+/// net's last layer to its first, as in Caffe: parallel branches may run in any order, the sum has one.
 class shared_gradient {
  public:
   /// `parts`: device memory by layer, counted from the net's end; the sum goes to the first.

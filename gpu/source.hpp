@@ -1,4 +1,4 @@
-// gpu/source.hpp - data layers: batches come in by the copy-in stream while the pass before still computes.
+// gpu/source.hpp - data layers: the copy-in stream copies a batch while the pass before still computes.
 #pragma once
 #include "gpu/context.hpp"
 #include "gpu/layer.hpp"
