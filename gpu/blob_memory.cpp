@@ -22,12 +22,13 @@ std::string amount(std::size_t bytes) {
   return text;
 }
 
-/// What is known of one blob before it has memory.
-struct blob_wish : blob_needs {
-  bool lasting = false;  ///< the data is looked at after the pass, or comes before it
-  std::optional<std::size_t> same_data;  ///< as the blob that a Split makes it of
-  std::optional<std::size_t>
-      same_diff;  ///< as that of the sum that it is a bottom of (gpu/residual.hpp)
+/// The needs of one blob, before it has memory.
+struct placed_needs : blob_needs {
+  bool lasting = false;  ///< the data is read after the pass, or written before it
+  /// The blob whose data it has: a Split's bottom.
+  std::optional<std::size_t> same_data;
+  /// The blob whose diff it has: the top of a sum (gpu/residual.hpp).
+  std::optional<std::size_t> same_diff;
 };
 
 class blob_planner {
@@ -51,7 +52,7 @@ class blob_planner {
     std::vector<planned_buffer> buffers(2 * blobs);
     std::vector<std::size_t> own(2 * blobs);  // floats
     for (std::size_t b = 0; b < blobs; ++b) {
-      const blob_wish& w = options_[b];
+      const placed_needs& w = options_[b];
       const std::size_t floats = floats_of(state_.blobs[b]);
       const bool all = state_.options.keep_all_diffs;
       if (!w.same_data) {
@@ -91,10 +92,10 @@ class blob_planner {
     return {l.type != "Pooling", l.type != "Pooling"};
   }
 
-  /// What a blob's values take, in floats.
+  /// The memory for a blob's values, in floats.
   static std::size_t floats_of(const gpu_blob& b) { return (b.bytes() + 3) / 4; }
 
-  /// What libraries like vectors to begin at.
+  /// Rounds up to the alignment that libraries prefer for vectors.
   static std::size_t aligned(std::size_t floats) { return (floats + 63) / 64 * 64; }
 
   [[nodiscard]] std::size_t source_of(std::size_t blob) const {
@@ -119,15 +120,15 @@ class blob_planner {
     return state_.memory.back().floats();
   }
 
-  /// What uses another name of a blob uses the blob. Backwards, for Splits of Splits.
+  /// A use of a Split's top is a use of its bottom. From the net's end, for Splits of Splits.
   void find_splits() {
     if (state_.options.keep_all_diffs) return;
     for (std::size_t l = net_.layers.size(); l-- > 0;) {
       const net_layer& layer = net_.layers[l];
       if (layer.type != "Split") continue;
-      blob_wish& bottom = options_[layer.bottoms[0]];
+      placed_needs& bottom = options_[layer.bottoms[0]];
       for (const std::size_t t : layer.tops) {
-        blob_wish& top = options_[t];
+        placed_needs& top = options_[t];
         if (writers_of(net_, t) > 1) continue;
         top.same_data = layer.bottoms[0];
         bottom.data_uses.insert(bottom.data_uses.end(), top.data_uses.begin(), top.data_uses.end());
@@ -136,7 +137,7 @@ class blob_planner {
     }
   }
 
-  /// What sums at the ends of residual blocks read and write beside what their blobs say.
+  /// Adds the reads and writes of the sums at the ends of residual blocks (gpu/residual.hpp).
   void find_gradients_of_residuals() {
     for (std::size_t l = 0; l < net_.layers.size(); ++l)
       if (const auto& r = state_.residuals[l]; r && r->split)
@@ -144,7 +145,7 @@ class blob_planner {
     for (std::size_t l = 0; l < net_.layers.size(); ++l) {
       const auto& r = state_.residuals[l];
       if (!r || !r->one_gradient) continue;
-      blob_wish& top = options_[net_.layers[l].tops[0]];
+      placed_needs& top = options_[net_.layers[l].tops[0]];
       for (const std::size_t of : r->normalizing) top.diff_uses.push_back({of, true});
       for (const std::size_t b : r->split_tops) {
         options_[b].same_diff = net_.layers[l].tops[0];
@@ -156,7 +157,7 @@ class blob_planner {
 
   replica_state& state_;
   const net& net_;
-  std::vector<blob_wish> options_;
+  std::vector<placed_needs> options_;
 };
 
 }  // namespace
@@ -187,7 +188,7 @@ device_memory claim(stream& s, std::size_t bytes, const std::string& what,
 
 void allocate_blobs(replica_state& state) {
   blob_planner(state).allocate();
-  // A loss top's diff is its weight, for good: nothing that consumes it writes there.
+  // A loss top's diff is its weight and stays so: no consumer of it writes there.
   for (const net_layer& l : state.graph.layers) {
     for (std::size_t t = 0; t < l.tops.size() && t < l.loss_weights.size(); ++t) {
       const gpu_blob& b = state.blobs[l.tops[t]];

@@ -39,7 +39,7 @@ gpu_updates::~gpu_updates() {
   try {
     gpu::finish(on_);
   } catch (const error&) {
-    // The device is lost, and says so to whoever uses it next.
+    // The device is lost; its next user gets the error.
   }
 }
 
@@ -121,7 +121,7 @@ void gpu_updates::reconstruct_gradient(const factor_update& f) {
   if (f.parameters.size() > 1) sum_channels(on_, {s.rows, s.outputs, 1}, u, gradient + weights);
 }
 
-/// At least that many values of memory, which is only ever made anew before a layer's first update.
+/// Memory for at least `values` values. It is only allocated again before a layer's first update.
 device_memory& gpu_updates::room(device_memory& m, std::size_t values, const std::string& what) {
   const auto bytes = values * sizeof(float);
   if (m.size() >= bytes) return m;

@@ -80,7 +80,7 @@ class host_kernel final : public kernel {
     }
   }
 
-  /// What the copies of forward() read stays as it is: only the next forward() writes it, behind its own wait.
+  /// The memory that the copies of forward() read does not change: only the next forward() writes it, after its own wait.
   void backward(const pass& p) override {
     for (twin& t : tops_)
       if (!t.diff.empty()) copy_home(t.on_device->diff, t.diff, t.on_device->values());
@@ -100,7 +100,7 @@ class host_kernel final : public kernel {
   struct twin {
     const gpu_blob* on_device;
     std::size_t on_host;  ///< blob of the net of one
-    host_values diff;     ///< empty where nobody wants it
+    host_values diff;     ///< empty where no layer needs it
   };
 
   void copy_home(const float* from, host_values& to, std::size_t values) {

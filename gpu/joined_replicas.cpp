@@ -1,4 +1,4 @@
-// gpu/joined_replicas.cpp - replicas whose gradients are added, and used, on a device.
+// gpu/joined_replicas.cpp - replicas whose gradients are added and used on a device.
 #include "gpu/device_updates.hpp"
 #include "gpu/gpu_replica.hpp"
 
@@ -11,7 +11,7 @@ gpu_replica& ours(const std::shared_ptr<replica>& r) {
   return static_cast<gpu_replica&>(*r);
 }
 
-/// Where the gradients that are to be used on the first replica's device will be; null for those that will not.
+/// By parameter: the gradient that can be used on the first replica's device, or null.
 std::vector<float*> gradients_there(std::span<const std::shared_ptr<replica>> replicas) {
   const gpu_replica& first = ours(replicas.front());
   auto there = addable(first.state().graph, first.state().sums);
@@ -33,7 +33,7 @@ std::size_t join(std::span<const std::shared_ptr<replica>> replicas) {
   std::vector<gradient_group::member> members;
   for (const auto& one : replicas) {
     gpu_replica& r = ours(one);
-    // With keep_all_diffs somebody looks at the gradients of one replica.
+    // keep_all_diffs is for looking at the gradients of one replica.
     if (!r.state().has_backward() || r.state().options.keep_all_diffs ||
         !enable_copies(r.with()->device, first.with()->device))
       break;

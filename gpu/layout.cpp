@@ -25,7 +25,7 @@ bool has_orders(const shape& s) {
 struct image_extents {
   std::size_t images, channels, plane;
 };
-/// What no layout differs for counts as a channel of one image.
+/// A blob that is the same in all layouts counts as one image of channels.
 image_extents extents_of(const shape& s) {
   if (!has_orders(s)) return {1, static_cast<std::size_t>(count(s)), 1};
   return {static_cast<std::size_t>(s[0]), static_cast<std::size_t>(s[1]),

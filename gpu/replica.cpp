@@ -34,7 +34,7 @@ gpu_replica::gpu_replica(std::shared_ptr<context> with,
   allocate_blobs(state_);
   take_parameters();
   make_kernels();
-  finish();  // zeros are there before another stream looks
+  finish();  // the zeros are written before another stream reads them
 }
 
 void gpu_replica::check_types() {

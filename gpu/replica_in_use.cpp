@@ -24,7 +24,7 @@ last_to_leave::~last_to_leave() {
       with_.waits.after(*s, [&told](const std::exception_ptr&) { told.set_value(); });
       told.get_future().wait();
     } catch (const error&) {
-      // The device is lost, and says so to whoever uses it next.
+      // The device is lost; its next user gets the error.
     }
   }
 }

@@ -40,7 +40,7 @@ class sleeping_kernel final : public kernel {
   stream_time& stream_;
 };
 
-/// The share of an inner product's backward pass that is left when nobody wants the gradient of its weights.
+/// The share of an inner product's backward pass that is left without the gradient of its weights.
 double without_weights(const net& n, std::size_t layer) {
   const auto flops = flops_of(n, layer);
   if (flops.backward == 0) return 1;

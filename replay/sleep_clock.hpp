@@ -1,16 +1,16 @@
-// replay/sleep_clock.hpp - what kernels that do not compute know of time; tests have one of their own.
+// replay/sleep_clock.hpp - the clock of kernels that do not compute; tests have one of their own.
 #pragma once
 #include <cstdint>
 #include <memory>
 
 namespace poseidon::replay {
 
-/// Nanoseconds of the clock that pass::issued_ns is of. Any thread.
+/// Nanoseconds on the clock of pass::issued_ns. Any thread.
 class sleep_clock {
  public:
   virtual ~sleep_clock() = default;
   [[nodiscard]] virtual std::int64_t now_ns() = 0;
-  /// Returns at `deadline_ns` or a little later; at once if it has passed.
+  /// Returns at `deadline_ns` or a little later; immediately if it has passed.
   virtual void sleep_until(std::int64_t deadline_ns) = 0;
   /// Called once in each thread that will sleep.
   virtual void enter_thread() = 0;

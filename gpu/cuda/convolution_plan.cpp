@@ -73,7 +73,7 @@ cudnn_descriptor convolution(const convolution_shape& s) {
   return c;
 }
 
-/// What cuDNN calls the parts of one direction.
+/// cuDNN's names for the parts of one direction.
 struct operation_names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, w, y, how, alpha, beta;

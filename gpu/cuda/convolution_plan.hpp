@@ -1,8 +1,7 @@
 // gpu/cuda/convolution_plan.hpp
 //
-// How cuDNN computes one direction of one convolution: an operation graph of one node, the engine that the
-// heuristics like best among those that our wishes allow, and the workspace that it needs. Planning needs
-// no GPU, only the properties of one; running does.
+// One direction of one convolution in cuDNN: an operation graph of one node, the engine that the heuristics prefer among
+// those that our options allow, and its workspace. Planning needs only the properties of a GPU; running needs the GPU.
 #pragma once
 #include "gpu/cuda/cudnn_descriptor.hpp"
 #include "gpu/runtime/convolution_shape.hpp"
@@ -31,11 +30,11 @@ class cudnn_device {
 
 class convolution_plan {
  public:
-  /// Errors   gpu::error naming the convolution, what was asked for, and why the last engine was refused.
+  /// Errors   gpu::error naming the convolution, the options, and the reason against the last engine.
   convolution_plan(const cudnn_device& device, const convolution_shape& shape,
                    convolution_direction direction, const library_options& options);
 
-  /// The `most` engines that the heuristics like best among those that are allowed, in their order; at least one.
+  /// The first `most` allowed engines in the order of the heuristics; at least one.
   /// Errors   as above.
   [[nodiscard]] static std::vector<convolution_plan> several(const cudnn_device& device,
                                                              const convolution_shape& shape,
@@ -50,7 +49,7 @@ class convolution_plan {
   void run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
            void* workspace) const;
 
-  /// What the heuristics chose, for logs and tests.
+  /// The choice of the heuristics, for logs and tests.
   [[nodiscard]] std::int64_t engine() const { return engine_; }
   [[nodiscard]] const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
 

@@ -104,7 +104,7 @@ struct event::state {
 
 event::event(int device, event_use use) : state_(new state{device}) {
   enter(device);
-  // Blocking: who waits on the host is a reaper beside threads that compute, and must not spin.
+  // Blocking: a reaper waits on the host beside threads that compute, and must not spin.
   const unsigned timing = use == event_use::timing ? cudaEventDefault : cudaEventDisableTiming;
   check(cudaEventCreateWithFlags(&state_->event, timing | cudaEventBlockingSync), "make an event",
         device);

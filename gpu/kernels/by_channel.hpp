@@ -1,15 +1,15 @@
 // gpu/kernels/by_channel.hpp
 //
-// Launches over blobs whose channels have numbers of their own (channels.hpp). What a kernel computes is a lambda of a
-// value's place, the numbers of its channel and the values there.
+// Launches over blobs whose channels have numbers of their own (channels.hpp). A kernel is a lambda of a value's place, the
+// numbers of its channel and the values at that place.
 //
 //   map_by_channel(s, c, q, y, f, x...)  y[i] = f(i, q of i's channel..., x[i]...)
 //   map_to_two_by_channel(s, c, q, y, z, f, x...)
-//       f gives two_floats, the second for z, or for nobody where z is null
+//       f returns two_floats; the second goes to z, unless z is null
 //   sums: channel_sums.hpp
 //
-// Where channels lie side by side a thread keeps to a pack of them: it reads their numbers once and goes down the rows.
-// Read anew for each value, the numbers would keep a multiprocessor's reads three times as busy as the values do.
+// Where channels lie side by side a thread stays with a pack of channels: it reads their numbers once and goes down the
+// rows. Reading the numbers for each value would cost a multiprocessor three times the reads of the values.
 //
 // Errors   as map()
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace poseidon::gpu {
 
-/// A float of each channel; where `at` is null, `otherwise` of all.
+/// A float for each channel; `otherwise` for all where `at` is null.
 struct channel_number {
   const float* at;
   float otherwise = 0;
@@ -48,7 +48,7 @@ template <class... Number>
 
 namespace by_channel {
 
-/// What M channel_numbers say of W channels side by side.
+/// The M channel_numbers of W channels side by side.
 template <std::size_t M, index W>
 struct read_numbers {
   floats<W> of[M];
@@ -99,7 +99,7 @@ struct places {
   }
 };
 
-// -- wherever channels lie -------------------------------------------------------------------------------
+// -- for any order of channels -------------------------------------------------------------------------------
 
 /// For map(): finds each value's channel.
 template <class F, std::size_t M>
@@ -113,7 +113,7 @@ struct anywhere {
   }
 };
 
-// -- where they lie side by side, and packs fill them ----------------------------------------------------
+// -- for channels side by side, in whole packs -----------------------------------------------------------
 
 template <class F, std::size_t M, index W>
 struct with_numbers {
@@ -166,8 +166,8 @@ struct mapped_rows {
   }
 };
 
-/// How far a thread's rows are apart: as many threads as a big GPU has room for, as long as there are so many packs, and
-/// no more than 16 rows for each, so that none is left alone at the end.
+/// The distance between a thread's rows. It gives as many threads as a large GPU can run, if there are enough packs, and at
+/// most 16 rows to each, so that no thread runs alone at the end.
 [[nodiscard]] inline std::size_t step_of(std::size_t rows, std::size_t groups) {
   constexpr std::size_t room = std::size_t{1} << 17, most_rows = 16;
   const std::size_t each = std::clamp<std::size_t>(rows * groups / room, 1, most_rows);

@@ -1,12 +1,12 @@
 // gpu/kernels/channel_sums.hpp
 //
-// Sums over the places of each channel, of what a lambda says of a place, as in by_channel.hpp.
+// Sums of a lambda over the places of each channel. The lambda is as in by_channel.hpp.
 //
 //   sum_by_channel<S>(s, c, q, scratch, f, store, x...)
 //       store(channel, sum over its places of f(i, q..., x[i]...)) of an S that has `first + second` and S{} as zero;
 //       always in the same order. `scratch` as channels.hpp says, of sum_scratch_bytes_of<S>(), or null.
 //   sum_and_change_by_channel<S>(s, c, q, scratch, y, f, store, x...)
-//       the same, and f gives changed<S>, whose value goes to y[i]. Only with scratch, and channels side by side.
+//       sums likewise; f returns changed<S>, whose value goes to y[i]. Only with scratch, and channels side by side.
 //
 // Errors   as map()
 #pragma once
@@ -22,7 +22,7 @@ struct changed {
 
 namespace by_channel {
 
-/// For reduce_rows(): what f says of (channel, number in the channel).
+/// For reduce_rows(): f at (channel, number in the channel).
 template <class S, class T, class F, std::size_t M, std::size_t N>
 struct summand {
   places p;
@@ -64,7 +64,7 @@ struct store_sums {
   }
 };
 
-/// For reduce_columns(): what a row adds to the sums of W columns.
+/// For reduce_columns(): the terms of a row for the sums of W columns.
 template <class S, index W, class T, class F, std::size_t M, std::size_t N, bool Changes>
 struct summed_columns {
   index columns;

@@ -13,7 +13,7 @@ POSEIDON_HOST_DEVICE inline two_sums operator+(two_sums a, two_sums b) {
   return {a.first + b.first, a.second + b.second};
 }
 
-/// The same bits wherever they are asked for, so that all agree about where a ReLU lets through.
+/// One function for all kernels, so that all of them compute the same bits and agree about the sign that a ReLU sees.
 POSEIDON_HOST_DEVICE inline float normalized(float x, float mean, float scale) {
   return (x - mean) * scale;
 }

@@ -1,11 +1,11 @@
 // gpu/kernels/channels.hpp
 //
 // Kernels over blobs whose channels each have numbers of their own: biases, factors, slopes, means. A blob is seen as
-// [outer, channels, plane]; wherever the channels' axes lie, the axes before and behind them are one each.
-// Types    blobs of one call are of one type, whichever; what there is one of for each channel is float32.
+// [outer, channels, plane]: the axes before those of the channels are joined to one, and so are the axes behind.
+// Types    blobs of one call are of one type; numbers of channels are float32.
 // Writes   outputs are overwritten; an output of a blob's size may be its input's own memory.
-// Sums     where channels lie side by side, as in NHWC, kernels that sum over a channel read memory in its order only
-//          with `scratch` of sum_scratch_bytes(), which they overwrite; with null they are right, and slow.
+// Sums     where channels lie side by side, as in NHWC, kernels that sum over a channel need `scratch` of
+//          sum_scratch_bytes(), which they overwrite, to read memory in its order; with null they are correct, and slow.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/runtime/values.hpp"
@@ -21,16 +21,16 @@ struct channel_shape {
   [[nodiscard]] std::size_t per_channel() const { return outer * plane; }
 };
 
-/// 0 where channels do not lie side by side, whose sums want no scratch.
+/// 0 where channels do not lie side by side: their sums need no scratch.
 [[nodiscard]] std::size_t sum_scratch_bytes(const channel_shape& c);
 
-/// y = x * factor[c] + bias[c]. Either may be null: 1, and 0. Where that is not above 0 it is multiplied by `slope`.
+/// y = x * factor[c] + bias[c]; a null factor is 1, a null bias 0. A result that is not above 0 is multiplied by `slope`.
 void scale_channels(stream& s, const channel_shape& c, const_values x, const float* factor,
                     const float* bias, values y, float slope = 1);
 /// sums[c] = sum of x
 void sum_channels(stream& s, const channel_shape& c, const_values x, float* sums,
                   std::byte* scratch = nullptr);
-/// The gradient of a ReLU in place, and the sums of what that leaves: dy *= slope where y is not above 0.
+/// The gradient of a ReLU in place, dy *= slope where y is not above 0, and the sums of the new dy.
 void sum_channels_of_relu(stream& s, const channel_shape& c, const_values y, float slope, values dy,
                           float* sums, std::byte* scratch = nullptr);
 /// sums[c] = sum of x y
@@ -46,20 +46,20 @@ void prelu_backward(stream& s, const channel_shape& c, const_values x, const flo
 void prelu_gradient(stream& s, const channel_shape& c, const_values x, bool shared, const_values dy,
                     float* dslope, std::byte* scratch = nullptr);
 
-/// What a normalisation knows of its channels, [channels] each: scale = 1 / sqrt(variance + eps).
+/// The numbers of a normalisation's channels, [channels] each: scale = 1 / sqrt(variance + eps).
 struct channel_statistics {
   float *mean, *variance, *scale;
 };
-/// Of the values in x. The variance is the sum of squares divided by the values, as it is used to normalise.
+/// The statistics of x. The variance is the sum of squares divided by the values, as it is used to normalise.
 void find_statistics(stream& s, const channel_shape& c, float eps, const_values x,
                      const channel_statistics& to, std::byte* scratch = nullptr);
-/// From Caffe's running sums, which a third blob of one value says how to divide; 0 there means nothing was seen.
+/// The statistics from Caffe's running sums, which are divided by the one value of a third blob; 0 means an empty sum.
 void read_statistics(stream& s, std::size_t channels, float eps, const float* mean_sum,
                      const float* variance_sum, const float* factor, const channel_statistics& to);
-/// What a pass adds to the running sums: weight times the mean, the unbiased variance, and 1.
+/// The summands of a pass for the running sums: weight times the mean, the unbiased variance, and 1.
 void write_change(stream& s, const channel_shape& c, float weight, const channel_statistics& from,
                   float* mean_change, float* variance_change, float* factor_change);
-/// y = (x - mean) * scale, and the same to `copy` unless that is null.
+/// y = (x - mean) * scale, also written to `copy` unless that is null.
 void normalize(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
                values y, values copy);
 /// dx = (dy - mean of dy - y * mean of (dy y)) * scale, the gradient where the statistics are the batch's.
@@ -68,7 +68,7 @@ void normalize_backward(stream& s, const channel_shape& c, const_values y, const
                         const float* scale, float* means, values dx, std::byte* scratch = nullptr);
 
 /// y = v * factor + bias of a normalised v = (x - mean) * scale, and the ReLU behind it, by channel. A null bias is 0. The
-/// slope is not negative, so that x alone says where y is above 0.
+/// slope is not negative, so x alone tells where y is above 0.
 struct scaled_relu {
   float *factor, *bias;
   float slope;
@@ -81,8 +81,8 @@ void normalize_scaled(stream& s, const channel_shape& c, const_values x,
 void normalize_scale_and_add(stream& s, const channel_shape& c, const_values x,
                              const channel_statistics& with, const float* factor, const float* bias,
                              float a, float b, const_values other, float slope, values y);
-/// From dy, the gradient of y, and x: gradients of factor and bias, where they are not null, the means that
-/// normalize_scaled_backward() wants, and copies of factor and bias in `after`, whose slope holds.
+/// Reads dy, the gradient of y, and x. Writes the gradients of factor and bias that are not null, the means for
+/// normalize_scaled_backward(), and copies of factor and bias to `after`, whose slope counts.
 void sum_scaled(stream& s, const channel_shape& c, const_values x, const channel_statistics& with,
                 const_values dy, const float* factor, const float* bias, const scaled_relu& after,
                 float* dfactor, float* dbias, float* means, std::byte* scratch = nullptr);

@@ -49,7 +49,7 @@ void copy_values(stream& s, std::size_t n, const_values from, values to) {
 
 void copy_runs(stream& s, const run_copy& c, const_values from, values to) {
   check_types(from, to);
-  const std::size_t wide = sizeof(four_words) / width(to.type());  // values that are moved at once
+  const std::size_t wide = sizeof(four_words) / width(to.type());  // values per access
   const bool whole = c.length % wide == 0 && c.from_step % wide == 0 && c.to_step % wide == 0 &&
                      are_aligned({from.at(), to.at()});
   if (whole)

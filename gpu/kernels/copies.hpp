@@ -1,4 +1,4 @@
-// gpu/kernels/copies.hpp - kernels that move values, or repeat them, without changing any but to another type.
+// gpu/kernels/copies.hpp - kernels that copy or repeat values, and change nothing but their type.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/runtime/values.hpp"
@@ -18,11 +18,11 @@ struct run_copy {
 /// Concat and Slice. Both are of one type.
 void copy_runs(stream& s, const run_copy& c, const_values from, values to);
 
-/// to [outer, columns, rows] = from [outer, rows, columns], in the type that `to` has
+/// to [outer, columns, rows] = from [outer, rows, columns], in the type of `to`
 void turn(stream& s, std::size_t outer, std::size_t rows, std::size_t columns, const_values from,
           values to);
 
-/// to [times, n] = n values, again and again.
+/// to [times, n] = the n values, repeated.
 void repeat(stream& s, std::size_t times, std::size_t n, const float* from, float* to);
 /// Runs [outer, n] become [outer, times, n].
 void tile(stream& s, std::size_t outer, std::size_t times, std::size_t n, const float* from,

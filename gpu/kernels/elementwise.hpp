@@ -1,5 +1,5 @@
-// gpu/kernels/elementwise.hpp - kernels that treat each value by itself. All are enqueued to `s` and return at
-// once; n is a number of values, of one type in each call; outputs are overwritten and may be an input's own memory.
+// gpu/kernels/elementwise.hpp - kernels that compute each value independently. All are enqueued to `s` and return
+// immediately; n is a number of values, of one type in each call; outputs are overwritten and may be an input's memory.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/runtime/values.hpp"
@@ -20,10 +20,11 @@ void apply_derivative(stream& s, const activation& f, std::size_t n, const_value
 void fill(stream& s, std::size_t n, float value, values y);
 /// y = a x
 void scale(stream& s, std::size_t n, float a, const_values x, values y);
-/// z = a x + b y; where that is not above 0 it is multiplied by `slope`.
+/// z = a x + b y; a result that is not above 0 is multiplied by `slope`.
 void add_scaled(stream& s, std::size_t n, float a, const_values x, float b, const_values y,
                 values z, float slope = 1);
-/// Its gradients: dx = a g, dz = b g, where g is dy, or dy + more, times `slope` where y is not above 0. `more` and dz may be null.
+/// The gradients of add_scaled(): dx = a g, dz = b g, where g is dy, or dy + more, times `slope` where y is not above 0.
+/// `more` and dz may be null.
 void add_scaled_backward(stream& s, std::size_t n, float slope, const_values y, const_values dy,
                          const_values more, float a, values dx, float b, values dz);
 /// z = the sum of 2 to 4 blobs, added in their order.
@@ -42,7 +43,7 @@ void take_larger(stream& s, std::size_t n, const_values x, bool ties, std::int32
 /// dx = dy where `number` won, else 0.
 void give_to_winner(stream& s, std::size_t n, std::int32_t number, const std::int32_t* winner,
                     const_values dy, values dx);
-/// Integers; as `fill`.
+/// Fills integers.
 void fill(stream& s, std::size_t n, std::int32_t value, std::int32_t* y);
 /// y = the integer x.
 void to_floats(stream& s, std::size_t n, const std::int32_t* x, float* y);
@@ -51,7 +52,7 @@ void to_floats(stream& s, std::size_t n, const std::int32_t* x, float* y);
 struct dropout_draw {
   std::uint64_t seed = 0, first_sample = 0;
   std::uint32_t layer = 0;
-  float ratio = 0;  ///< of values that become 0, in [0, 1)
+  float ratio = 0;  ///< the fraction of values that become 0, in [0, 1)
 };
 /// y = x * factor, the factors being 0 or 1 / (1 - ratio). The same bits as the CPU's; the gradient is the same
 /// function of dy.

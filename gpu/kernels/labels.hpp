@@ -7,20 +7,20 @@
 
 namespace poseidon::gpu {
 
-/// Where a kernel writes that a number in a bottom is none that the layer can use. The host looks at it when the pass
-/// has been executed and then speaks; until then the kernel goes on without that number.
+/// A kernel writes here that the layer cannot use a number in a bottom, and continues without that number. The host reads
+/// it after the pass and throws.
 struct label_fault {
   std::int32_t raised = 0;
   float value = 0;
 
-  /// One of the numbers that are wrong, whichever.
+  /// Any of several wrong numbers may be the one that stays.
   POSEIDON_HOST_DEVICE void raise(float with) {
     value = with;
     raised = 1;
   }
 };
 
-/// A sum of losses and the places that it comes from.
+/// A sum of losses, and its number of places.
 struct counted_sum {
   double sum, count;
 };

@@ -9,7 +9,7 @@
 
 namespace poseidon::gpu {
 
-/// loss = sum of (a - b)^2 / 2 / samples; keeps a - b in `difference`.
+/// loss = sum of (a - b)^2 / 2 / samples; writes a - b to `difference`.
 void euclidean_loss(stream& s, std::size_t n, float samples, const float* a, const float* b,
                     float* difference, float* loss);
 /// dx = factor * difference * dloss; dloss may be null: 0.
@@ -28,7 +28,7 @@ struct score_rows {
   std::size_t rows = 0, classes = 0;
 };
 /// loss = sum over rows and classes of m, or of m^2 if `squared`, / rows; m = max(0, 1 - x) of the right class, and
-/// max(0, 1 + x) of the others. Keeps m with the sign of its derivative.
+/// max(0, 1 + x) of the others. Writes m with the sign of its derivative.
 void hinge_loss(stream& s, const score_rows& r, bool squared, const label_rules& rules,
                 const float* x, const float* label, float* margins, float* loss,
                 label_fault* fault);
@@ -46,7 +46,7 @@ struct contrastive_pairs {
   float margin = 1;
   bool legacy = false;  ///< the margin is compared with the squared distance
 };
-/// Keeps a - b in `difference`, and by pair the squared distance.
+/// Writes a - b to `difference`, and the squared distance of each pair.
 void contrastive_loss(stream& s, const contrastive_pairs& c, const float* a, const float* b,
                       const float* similar, float* difference, float* squared, float* loss);
 /// dx of a; of b with sign -1.

@@ -55,7 +55,7 @@ struct square_of {
   }
 };
 
-/// What a neighbour's result says about one of its inputs, but for the input itself.
+/// The derivative of a neighbour's result by one of its inputs, without the factor of that input itself.
 template <class T>
 struct share_of {
   const T *dy, *y;

@@ -25,7 +25,7 @@ POSEIDON_HOST_DEVICE inline int smaller(int a, int b) {
   return a < b ? a : b;
 }
 
-/// Values of a plane of `area` values: the first, and the steps to those behind it.
+/// The values of a plane: the place of the first, and the step from each to the next.
 struct plane_values {
   std::size_t first;
   index step;
@@ -34,14 +34,14 @@ struct plane_values {
   }
 };
 
-/// Where the values lie that one thread computes: the same place in `side` planes that lie side by side.
+/// The values that one thread computes: the same place in `side` planes that lie side by side.
 struct spot {
-  std::size_t first;  ///< of these values among all
+  std::size_t first;  ///< place of these values among all
   index outer, inner;
   int row, column;
 };
 
-/// How threads share out the places of planes of width times height, each thread `side` of those side by side.
+/// The distribution of the places of planes (width times height) to threads; each thread takes `side` neighbouring planes.
 class grid {
  public:
   grid(const pool_planes& planes, int height, int width, index side)
@@ -99,8 +99,8 @@ struct alignas(N == 1 ? 4 : 16) places {
   std::int32_t v[N];
 };
 
-/// run(T{}, width) for values of x's type, with as many side by side as one thread is to take: a pack of them where the
-/// planes and all of the memory allow that, else one.
+/// Calls run(T{}, width) for values of x's type. `width` is the number of neighbouring values per thread: a pack where the
+/// planes and the alignment of all memory allow it, else 1.
 template <class Run>
 void in_packs(const pool_planes& planes, const const_values& x,
               std::initializer_list<const void*> memory, const Run& run) {

@@ -27,7 +27,7 @@ void standardize_rows_backward(stream& s, std::size_t rows, std::size_t size, bo
                                float* dx);
 
 /// The `top` largest of x [outer, size, inner] along the middle axis; of equal ones the later comes first. Their
-/// places, their values, or both, whichever is not null: [outer, top, inner] where `step` is 1. Row o of the outputs
+/// places, their values, or both (null: not written): [outer, top, inner] where `step` is 1. Row o of the outputs
 /// begins at o * step * top * inner.
 struct largest_places {
   std::size_t outer = 1, size = 1, inner = 1, top = 1, step = 1;

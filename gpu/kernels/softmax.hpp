@@ -1,5 +1,4 @@
-// gpu/kernels/softmax.hpp - what is made of scores of classes: probabilities, the loss of the right class's, and how
-// often it is among the best.
+// gpu/kernels/softmax.hpp - kernels over scores of classes: probabilities, losses, and accuracy.
 //
 // Shapes   scores, probabilities and their diffs [outer, classes, inner]; labels [outer, inner], numbers of classes
 // Writes   outputs are overwritten
@@ -46,7 +45,7 @@ void infogain_loss_backward(stream& s, const class_shape& c, const label_rules& 
                             float* dx);
 
 /// accuracy = hits / labels that count. A hit is a label with fewer than top_k other classes that score as well.
-/// `per_class` [classes], the same by class, may be null. `hits` [places] is scratch.
+/// `per_class` [classes], the accuracy by class, may be null. `hits` [places] is scratch.
 void accuracy(stream& s, const class_shape& c, std::size_t top_k, const label_rules& rules,
               const float* score, const float* label, float* hits, float* accuracy,
               float* per_class, label_fault* fault);

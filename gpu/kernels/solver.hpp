@@ -7,8 +7,8 @@
 
 namespace poseidon::gpu {
 
-/// Of n values. `before`: where they go as they were; null: nowhere. `second`: null for rules with one array of solver
-/// state.
+/// n values. `before` receives a copy of the old values, unless it is null. `second` is null for rules with one array of
+/// solver state.
 struct updated_values {
   const float* gradient = nullptr;
   float *values = nullptr, *before = nullptr, *first = nullptr, *second = nullptr;

@@ -6,7 +6,7 @@
 namespace poseidon::gpu {
 
 /// columns [planes, taps, results] = the values of each plane [image] under each tap of each window; zero where the
-/// window hangs over. Of `s` only the spatial extents count.
+/// window lies outside the image. Only the spatial extents of `c` count.
 void spread_windows(stream& s, const convolution_shape& c, std::size_t planes, const float* images,
                     float* columns);
 /// The gradient: images = sum of the columns' values that are theirs, in the order of the taps.
@@ -14,7 +14,7 @@ void gather_windows(stream& s, const convolution_shape& c, std::size_t planes, c
                     float* images);
 
 /// The cell of an LSTM: c = f c_before + i g and h = o tanh(c), with i, f, o = sigmoid and g = tanh of the four parts of
-/// a row of `sums` [rows, 4, size]. Where a sequence begins (continues[row] is 0) what was before is forgotten.
+/// a row of `sums` [rows, 4, size]. Where a sequence begins (continues[row] is 0) c_before counts as 0.
 struct lstm_shape {
   std::size_t rows = 0, size = 0;
 };

@@ -41,8 +41,8 @@ class activation_kernel final : public kernel {
   device_memory kept_;  // x, where the layer works in place and needs it
 };
 
-/// Random factors from (seed, layer, global sample) when training, identity in TEST. They are made anew in backward():
-/// that takes less than to keep and to read them.
+/// Random factors from (seed, layer, global sample) when training, identity in TEST. backward() draws them again,
+/// which takes less time than to store and to read them.
 class dropout_kernel final : public kernel {
  public:
   explicit dropout_kernel(const layer_context& c)

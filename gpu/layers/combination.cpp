@@ -19,7 +19,7 @@ class split_kernel final : public kernel {
       : compute_(c.compute()),
         bottom_(c.bottom(0)),
         backward_wanted_(c.wants_diff(0) && !c.state.backward_done[c.index]) {
-    // Where somebody looks at every diff, all count.
+    // With keep_all_diffs the diffs of all tops count.
     const auto bring =
         c.state.options.keep_all_diffs ? c.layer.tops : gradients_of_split(c.state.graph, c.index);
     for (std::size_t i = 0; i < c.layer.tops.size(); ++i) {

@@ -48,10 +48,10 @@ std::unique_ptr<kernel> make_tile(const layer_context&);
           static_cast<std::size_t>(count(s, a + 1, s.size()))};
 }
 
-/// Where the layer's kernels say that a label is no class.
+/// The place where the layer's kernels report a label that is no class.
 [[nodiscard]] label_fault* watch_labels(const layer_context& c, std::size_t classes);
 
-/// What those take that do not take only NCHW. `any`: values each by itself, or sums of blobs alike.
+/// The layouts of layers that do not take only NCHW. `any` is for layers that compute each value independently.
 layout_option any_layout(const net&, const net_layer&);
 layout_option convolution_layout(const net&, const net_layer&);
 layout_option join_layout(const net&, const net_layer&);

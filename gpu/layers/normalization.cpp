@@ -76,7 +76,7 @@ class batch_norm_kernel final : public kernel {
     }
     pair_with_scale(c);
     if (pair_ != nullptr) return;
-    // The values that backward() needs are the top's, unless somebody overwrites those.
+    // The values that backward() needs are the top's, unless another layer overwrites those.
     if (backward_wanted_ && uses_batch_ && (c.in_place() || is_overwritten(c)))
       kept_ = c.allocate(top_.bytes());
   }

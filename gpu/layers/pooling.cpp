@@ -77,7 +77,7 @@ class pooling_kernel final : public kernel {
 
 }  // namespace
 
-/// What is drawn at random is drawn by the place in NCHW, and the places that a second top has are not images.
+/// STOCHASTIC draws by the place in NCHW. A second top holds places, which are no images.
 layout_option pooling_layout(const net&, const net_layer& l) {
   const bool drawn = l.spec.pooling_param().pool() == pooling::STOCHASTIC;
   return drawn || l.tops.size() > 1 ? layout_option::nchw : layout_option::as_bottom;

@@ -93,7 +93,7 @@ class argmax_kernel final : public forward_only {
     const std::size_t samples = s.empty() ? 1 : static_cast<std::size_t>(s[0]);
     const class_shape along = p.has_axis() ? along_axis(s, p.axis())
                                            : class_shape{samples, bottom_.values() / samples, 1};
-    // Along an axis there are values instead of places, of a sample values behind the places.
+    // With an axis the values stand instead of the places, without one behind the places of each sample.
     const bool both = p.out_max_val() && !p.has_axis();
     places_ = {along.outer, along.classes, along.inner, p.top_k(), both ? 2u : 1u};
     first_ = p.out_max_val() && p.has_axis() ? nullptr : top_.data;

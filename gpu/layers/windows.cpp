@@ -12,7 +12,7 @@
 namespace poseidon::gpu {
 namespace {
 
-/// What a convolution's windows see, as a blob.
+/// The values under a convolution's windows, as a blob.
 class im2col_kernel final : public kernel {
  public:
   explicit im2col_kernel(const layer_context& c)

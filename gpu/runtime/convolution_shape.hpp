@@ -10,7 +10,7 @@
 namespace poseidon::gpu {
 
 /// Extents of one convolution of images [batch, in, image...] with weights [out, in / groups, kernel...] to
-/// [batch, out, result...]; one value per spatial axis, the first `axes` of them hold. All three
+/// [batch, out, result...]; one value per spatial axis, of which the first `axes` count. All three
 /// are in `order`; NHWC, for two spatial axes, has the second axis of each last.
 struct convolution_shape {
   static constexpr std::size_t most_axes = 3;
@@ -31,7 +31,7 @@ struct convolution_shape {
     return product;
   }
 
-  /// Extents of axes that do not hold are 0, so equal convolutions are equal members.
+  /// Extents of the other axes are 0, so equal convolutions compare equal.
   friend auto operator<=>(const convolution_shape&, const convolution_shape&) = default;
 };
 

@@ -1,5 +1,5 @@
-// gpu/runtime/divisor.hpp - division by a number that is known before a kernel starts, as a product and a shift: a GPU takes some
-// twenty instructions for another one, which is more than kernels that only pass over memory have time for.
+// gpu/runtime/divisor.hpp - division by a number that is known before a kernel starts, as a product and a shift. Other
+// divisions take a GPU about twenty instructions: too many for kernels that are limited by memory.
 //
 // Source   Granlund & Montgomery, "Division by invariant integers using multiplication", PLDI 1994, §4.
 #pragma once
@@ -11,7 +11,7 @@ namespace poseidon::gpu {
 
 class divisor {
  public:
-  /// 0 counts as 1: of what is empty there is nothing to divide.
+  /// 0 counts as 1: an empty blob has no place to divide.
   explicit divisor(index by)
       : by_(by == 0 ? 1 : by),
         shift_(static_cast<index>(std::bit_width(by_ - 1))),

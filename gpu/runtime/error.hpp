@@ -1,4 +1,4 @@
-// gpu/runtime/error.hpp - what a GPU's runtime or libraries answered that was not success.
+// gpu/runtime/error.hpp - an error of a GPU's runtime or libraries.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -6,14 +6,14 @@
 namespace poseidon::gpu {
 
 enum class error_kind {
-  absent,   ///< no driver, no device, or too old a driver
-  memory,   ///< not enough of the device's, or of pinned memory
-  lost,     ///< the device answers nothing sensible any more; only a new process can use it again
-  misused,  ///< our own fault: a wrong pointer, a wrong ordinal
+  absent,      ///< no driver, no device, or too old a driver
+  memory,      ///< not enough device memory or pinned memory
+  lost,        ///< the device has failed; only a new process can use it again
+  misused,     ///< our own bug: a wrong pointer, a wrong ordinal
   unsupported  ///< a library has no way to compute this
 };
 
-/// `what()` is one line: what was asked for, of which device, and what it answered.
+/// `what()` is one line: the request, the device, and its answer.
 class error : public std::runtime_error {
  public:
   error(error_kind kind, int code, const std::string& text)

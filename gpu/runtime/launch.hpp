@@ -11,14 +11,14 @@
 //
 //   for_each(stream, n, f)                      f(i) for i in [0, n), in any order
 //   reduce_rows<T>(stream, rows, columns, start, load, combine, store)
-//       store(row, combination of start and load(row, column) over the columns); always in the same order, which is
+//       store(row, combination of start and load(row, column) over the columns); always in one order,
 //       the same under CUDA and simulated: `block_threads` partial results, taken in turns, then a tree.
 //   reduce_columns<T>(stream, rows, columns, start, load, combine, store, scratch)
 //       store(column, combination of start and load.of(column)(row) over the rows), for values whose columns lie side by
 //       side; also always in the same order. `scratch` is device memory for column_parts(rows, columns) * columns of T.
 //
 // On top of these, for values of either type: gpu/runtime/map.hpp.
-// Errors   gpu::error: more than 2^32 - 1 indices; what the runtime answers to the launch.
+// Errors   gpu::error: more than 2^32 - 1 indices; errors of the runtime.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/runtime/values.hpp"
@@ -29,7 +29,7 @@
 
 namespace poseidon::gpu {
 
-/// Of a value in a blob. 32 bits because a GPU divides those several times faster; no blob has more values.
+/// The index of a value in a blob. 32 bits because a GPU divides those several times faster; no blob has more values.
 using index = std::uint32_t;
 
 /// Threads of a block, and partial results of a reduction.
@@ -43,7 +43,7 @@ inline constexpr index block_threads = 256;
   return static_cast<index>(n);
 }
 
-/// How reduce_columns() shares its work: blocks of `across` columns by parts of the rows.
+/// The parts of reduce_columns()'s work: blocks of `across` columns by parts of the rows.
 struct column_cut {
   index rows = 0, columns = 0;
   index across = 1;  ///< a power of 2: a block's other threads take turns with the rows
@@ -52,7 +52,7 @@ struct column_cut {
   [[nodiscard]] POSEIDON_HOST_DEVICE index lanes() const { return block_threads / across; }
 };
 
-/// Parts so many that there are some blocks for every multiprocessor, and room for all of them at once.
+/// Enough parts for some blocks on every multiprocessor, and few enough for all of them to run at the same time.
 [[nodiscard]] inline column_cut cut_columns(std::size_t rows, std::size_t columns) {
   constexpr std::size_t blocks = 512;
   column_cut p{to_index(rows), to_index(columns)};
@@ -65,7 +65,7 @@ struct column_cut {
   return p;
 }
 
-/// Results that reduce_columns() has for each column before it combines them.
+/// The number of results that reduce_columns() combines for each column.
 [[nodiscard]] inline std::size_t column_parts(std::size_t rows, std::size_t columns) {
   return cut_columns(rows, columns).parts;
 }
@@ -80,7 +80,7 @@ struct column_cut {
 
 namespace poseidon::gpu {
 
-/// Of reduce_columns(): one column's result in one part.
+/// For reduce_columns(): one column's result in one part.
 template <class T>
 struct part_of_column {
   const T* parts;

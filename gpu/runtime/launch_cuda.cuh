@@ -1,4 +1,4 @@
-// gpu/runtime/launch_cuda.cuh - gpu/runtime/launch.hpp for nvcc. Included by that only.
+// gpu/runtime/launch_cuda.cuh - gpu/runtime/launch.hpp for nvcc. Only launch.hpp includes it.
 #pragma once
 #include "gpu/runtime/launch.hpp"
 
@@ -7,9 +7,9 @@
 
 namespace poseidon::gpu {
 
-/// The device of a stream becomes that of the calling thread, as launches want it.
+/// Makes the stream's device that of the calling thread, as a launch needs it.
 void enter_device(const stream& s);
-/// Throws what the launch before answered.
+/// Throws the error of the launch before, if it failed.
 void check_launch(const stream& s);
 
 namespace cuda {
@@ -20,8 +20,8 @@ __global__ void each(index n, F f) {
   if (i < n) f(static_cast<index>(i));
 }
 
-/// A T of each thread in shared memory, word by word: side by side in its banks for threads side by side, which whole Ts
-/// of 128 bytes would not be, and a warp would take turns for each of their words.
+/// A T of each thread in shared memory, word by word: the words of neighbouring threads lie in neighbouring banks. Whole
+/// Ts of 128 bytes would not, and the threads of a warp would have to take turns for each word.
 template <class T>
 struct shared_results {
   static constexpr index words = sizeof(T) / 4;

@@ -1,4 +1,5 @@
-// gpu/runtime/launch_simulated.hpp - gpu/runtime/launch.hpp for g++: kernels are loops in the stream's thread. Included by that only.
+// gpu/runtime/launch_simulated.hpp - gpu/runtime/launch.hpp for g++: kernels are loops in the stream's thread. Only
+// launch.hpp includes it.
 #pragma once
 #include "gpu/runtime/launch.hpp"
 
@@ -9,7 +10,7 @@
 namespace poseidon::gpu {
 
 namespace simulated {
-/// In order, in the stream's thread. Counts as a launch for control.hpp.
+/// Runs `work` in the stream's thread, in order. Counts as a launch for control.hpp.
 void enqueue_kernel(stream& s, std::function<void()> work);
 }  // namespace simulated
 

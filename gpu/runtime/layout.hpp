@@ -4,8 +4,8 @@
 
 namespace poseidon::gpu {
 
-/// nchw is Caffe's, [images, channels, height, width] with the width's values side by side, and that of every blob
-/// that is no image; nhwc has the channels' side by side; nhwc_bf16 is nhwc of bfloat16 instead of float32.
+/// nchw is Caffe's layout, [images, channels, height, width] with neighbours along the width side by side; every blob that
+/// is no image has it. nhwc has the channels of a place side by side. nhwc_bf16 is nhwc of bfloat16 instead of float32.
 enum class layout { nchw, nhwc, nhwc_bf16 };
 
 [[nodiscard]] constexpr bool channels_last(layout l) {

@@ -1,9 +1,9 @@
 // gpu/runtime/library.hpp
 //
-// The products of the vendor's libraries, in our words: matrix products and convolutions. gpu/cuda/ asks cuBLAS and
-// cuDNN, gpu/simulated/ runs plain loops. All values float32, row-major; images NCHW with weights [out,in/group,h,w], or,
-// where a convolution's shape says so, NHWC with weights [out,h,w,in/group], and all three of them bfloat16. Everything is enqueued to the stream that
-// the library was made for.
+// Our interface to the products of the vendor's libraries: matrix products and convolutions. gpu/cuda/ calls cuBLAS and
+// cuDNN, gpu/simulated/ runs plain loops. All values are float32, row-major; images NCHW with weights
+// [out,in/group,h,w]. A convolution's shape may say NHWC with weights [out,h,w,in/group], and bfloat16 for images,
+// weights and results. All work is enqueued to the stream that the library was made for.
 #pragma once
 #include "gpu/runtime/convolution_shape.hpp"
 #include "gpu/runtime/runtime.hpp"
@@ -14,9 +14,9 @@
 
 namespace poseidon::gpu {
 
-/// In what products are computed. fp32 is strict: what IEEE single precision gives, in whatever order. tf32 rounds the
-/// factors to 10 bits of mantissa; bf16 those of matrix products to 7, as it does those of convolutions of bfloat16, where
-/// results are rounded as well, and of others as tf32 does. Sums are float32.
+/// The precision of products. fp32 is IEEE single precision, with sums in any order. tf32 rounds the factors to 10 bits of
+/// mantissa. bf16 rounds the factors of matrix products to 7 bits, and those of convolutions of bfloat16, whose results are
+/// rounded as well; it rounds the factors of other convolutions as tf32 does. Sums are float32.
 enum class math { fp32, tf32, bf16 };
 
 /// See gpu/tuning.hpp.
@@ -26,12 +26,12 @@ struct library_options {
   math precision = math::tf32;
   /// Only ways of computing that give the same bits in every run.
   bool deterministic = false;
-  /// What nets have inside, where their layers can.
+  /// The layout of images inside nets, where their layers have it.
   layout images = layout::nchw;
-  /// Most scratch memory that one product may take.
+  /// Upper limit of the scratch memory for one product.
   std::size_t workspace_bytes = std::size_t{512} << 20;
-  /// What was found out about the device so far: convolutions take the fastest of several ways. Null: the way that
-  /// heuristics like best.
+  /// Measurements of the device: convolutions take the fastest of several ways. Null: they take the way that heuristics
+  /// prefer.
   std::shared_ptr<tuning> autotune = nullptr;
 };
 
@@ -42,8 +42,8 @@ struct gemm_shape {
   std::size_t lda = 0, ldb = 0, ldc = 0;  ///< values from row to row
   float alpha = 1, beta = 0;
   std::size_t batch = 1;
-  std::size_t stride_a = 0, stride_b = 0,
-              stride_c = 0;  ///< values from one to the next of the batch
+  /// Values from one matrix to the next of the batch.
+  std::size_t stride_a = 0, stride_b = 0, stride_c = 0;
 };
 
 /// For one stream; used by the thread that enqueues to it.
@@ -75,9 +75,9 @@ struct convolution_directions {
   bool forward = true, data_gradient = true, weight_gradient = true;
 };
 
-/// The ways in which one convolution is computed, chosen when it is made, for those directions that are wanted. The
-/// library keeps what was chosen, so that equal convolutions cost nothing more.
-/// Errors   gpu::error (unsupported), with the shape, where there is none within the library's options.
+/// One convolution with a way to compute each wanted direction, chosen by the constructor. The library remembers the
+/// choice for equal convolutions.
+/// Errors   gpu::error (unsupported), with the shape, where the library's options leave no way.
 class convolution {
  public:
   convolution(library& with, const convolution_shape& shape, convolution_directions wanted = {});
@@ -85,7 +85,7 @@ class convolution {
   convolution(convolution&&) noexcept;
   convolution& operator=(convolution&&) noexcept;
 
-  // All values are of the type that the shape's layout says.
+  // All values have the type of the shape's layout.
   void forward(const_values x, const_values w, values y);            ///< overwrites y
   void data_gradient(const_values w, const_values dy, values dx);    ///< overwrites dx
   void weight_gradient(const_values x, const_values dy, values dw);  ///< overwrites dw

@@ -1,10 +1,10 @@
 // gpu/runtime/map.hpp
 //
-// Launches over values of either type (gpu/runtime/values.hpp). What a kernel computes is a lambda from floats to floats; here
-// it is fed from memory 16 bytes at a time (gpu/runtime/packs.hpp).
+// Launches over values of either type (gpu/runtime/values.hpp). A kernel is a lambda from floats to floats; its threads read
+// and write 16 bytes at a time (gpu/runtime/packs.hpp).
 //
 //   map(s, n, y, f, x...)            y[i] = f(i, x[i]...) for i in [0, n)
-//   map_to_two(s, n, y, z, f, x...)  f gives two_floats, the second for z, or for nobody where z is null
+//   map_to_two(s, n, y, z, f, x...)  f returns two_floats; the second goes to z, unless z is null
 //
 // All values of one call are of one type; y and z may be the memory of an x.
 // Errors   gpu::error (misused): values of different types; and as for_each().
@@ -50,7 +50,7 @@ POSEIDON_DEVICE auto call(const F& f, index i, index k, const pack<T> (&x)[N],
   return f(i, to_float(x[I].v[k])...);
 }
 
-/// Packs of what each(k) gives for the k-th value of one: a float for y, or two_floats, the second for z unless that is null.
+/// Packs of the results of each(k) for the k-th value: a float for y, or two_floats, the second for z unless z is null.
 template <bool Two, class T, class Each>
 POSEIDON_DEVICE void write_packs(T* y, T* z, index first, const Each& each) {
   pack<T> to_y, to_z;
@@ -73,7 +73,7 @@ template <class T, class F, std::size_t N, bool Two>
 struct mapped_pack {
   static constexpr index width = pack<T>::width;
   index n;
-  bool whole;  ///< packs are aligned
+  bool whole;  ///< all packs are aligned
   F f;
   T *y, *z;
   inputs<T, N> x;
@@ -114,7 +114,7 @@ void run(stream& s, std::size_t n, T* y, T* z, const F& f, X... x) {
 
 }  // namespace mapping
 
-/// The same call for values of one type, `of` being some of them: run(T{}) with the T that it is.
+/// Calls run(T{}) for the type T of `of`.
 template <class Run>
 void with_type_of(const const_values& of, const Run& run) {
   if (of.type() == value_type::float32)

@@ -1,5 +1,5 @@
-// gpu/runtime/packs.hpp - neighbours that one thread of a kernel reads and writes at once, 16 bytes of them: a GPU has too few
-// threads to fill its memory's bandwidth by twos or fours.
+// gpu/runtime/packs.hpp - 16 bytes of neighbouring values, which one thread of a kernel reads and writes in one access: a GPU
+// has too few threads to use its memory's bandwidth with accesses of 2 or 4 bytes.
 #pragma once
 #include "gpu/runtime/launch.hpp"
 
@@ -14,7 +14,7 @@ struct alignas(16) pack {
   T v[width];
 };
 
-/// Do all of these begin where packs do, or are null?
+/// Is each of these aligned as a pack, or null?
 [[nodiscard]] inline bool are_aligned(std::initializer_list<const void*> all) {
   for (const void* p : all)
     if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) return false;
@@ -27,7 +27,7 @@ struct floats {
   float v[N];
 };
 
-/// N values from there on, in packs but for N = 1.
+/// N values from `at` on, read as a pack unless N is 1.
 template <index N, class T>
 POSEIDON_DEVICE floats<N> load(const T* from) {
   floats<N> out;
@@ -44,7 +44,7 @@ POSEIDON_DEVICE floats<N> load(const T* from) {
   return out;
 }
 
-/// Rounds N values into place.
+/// Rounds N values and writes them.
 template <index N, class T>
 POSEIDON_DEVICE void store(T* to, const floats<N>& values) {
   if constexpr (N == 1) {

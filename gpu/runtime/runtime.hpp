@@ -1,12 +1,11 @@
 // gpu/runtime/runtime.hpp
 //
-// The few things that we ask of a GPU's runtime, in our words. gpu/cuda/ answers with CUDA; gpu/simulated/ with
-// threads and ordinary memory, for tests on machines without a GPU. Which of the two a program has is chosen when it
-// is linked; nobody else knows.
+// Our interface to a GPU's runtime. gpu/cuda/ implements it with CUDA; gpu/simulated/ with threads and ordinary memory, for
+// tests on machines without a GPU. A program gets one of the two when it is linked; no other code depends on which.
 //
-// A stream executes what is enqueued in order, while the host goes on; streams know nothing of each other but what
-// events say. Nothing here but synchronise() and synchronous copies waits for a device.
-// Errors   All functions throw gpu::error, also for the failure of something enqueued earlier on that device.
+// A stream executes its work in order, while the host continues; only events order the work of different streams. No
+// function but synchronise() and synchronous copies waits for a device.
+// Errors   All functions throw gpu::error, also for the failure of work enqueued earlier on that device.
 // Threads  Any thread may use any object; two threads that enqueue to one stream have to agree on the order.
 #pragma once
 #include "gpu/runtime/error.hpp"
@@ -24,19 +23,19 @@ struct device_properties {
   std::size_t total_bytes = 0, free_bytes = 0;  ///< memory, now
 };
 
-/// What this runtime is: "CUDA 13.0, cuDNN 9.19.0, driver 13.0".
+/// The runtime's versions: "CUDA 13.0, cuDNN 9.19.0, driver 13.0".
 [[nodiscard]] std::string describe_runtime();
-/// Errors   error_kind::absent, with what is missing and what to do.
+/// Errors   error_kind::absent, with the missing part and advice.
 [[nodiscard]] int device_count();
 [[nodiscard]] device_properties properties(int device);
 
-/// What a stream is for: a compute stream goes before the others where the device has to choose.
+/// The use of a stream: where the device has to choose, a compute stream goes before the others.
 enum class stream_use { compute, copy_in, copy_out };
 
 class stream {
  public:
   stream(int device, stream_use use);
-  ~stream();  ///< waits for what is enqueued
+  ~stream();  ///< waits until its work has finished
   stream(stream&&) noexcept;
   stream& operator=(stream&&) noexcept;
 
@@ -51,7 +50,7 @@ class stream {
   std::unique_ptr<state> state_;
 };
 
-/// Most events only say what comes before what. Those for timing also know when, which costs the device a little.
+/// Most events only order work. Events for timing also record the time, which costs the device a little.
 enum class event_use { order, timing };
 
 /// A moment in a stream. Starts out as passed.
@@ -69,30 +68,30 @@ class event {
   std::unique_ptr<state> state_;
 };
 
-/// `e` is from now on the moment when everything enqueued to `s` so far has been executed. Who waits for an older
-/// moment of `e` already goes on waiting for that one.
+/// From now on `e` is the moment when all work enqueued to `s` so far has finished. A thread or stream that already waits
+/// for an older moment of `e` still waits for that one.
 void record(event& e, stream& s);
-/// What is enqueued to `s` from now on begins after `e` as it was recorded last.
+/// Work enqueued to `s` from now on begins after the last recorded moment of `e`.
 void wait(stream& s, const event& e);
 /// The calling thread waits for `e`. For the reaper, and for reads outside of the training loop.
-/// Errors   gpu::error if something before `e` in its stream has failed.
+/// Errors   gpu::error if work before `e` in its stream has failed.
 void synchronise(const event& e);
-/// Between two moments of one device, by its own clock. Both are for timing, have been recorded, and have passed.
-/// Errors   gpu::error (misused) if that is not so.
+/// Time between two moments of one device, by its own clock. Both events are for timing, have been recorded, and have
+/// passed.   Errors   gpu::error (misused) otherwise.
 [[nodiscard]] double milliseconds_between(const event& from, const event& to);
 
-/// The calling thread waits for everything enqueued to `s` so far. Outside of the training loop.
+/// The calling thread waits for all work enqueued to `s` so far. Outside of the training loop.
 inline void finish(stream& s) {
   event over(s.device());
   record(over, s);
   synchronise(over);
 }
 
-/// Memory of a device. Allocating and freeing may wait for the device: only outside of the training loop, and when
-/// nothing that uses the memory is enqueued any more.
+/// Memory of a device. Allocating and freeing may wait for the device: only outside of the training loop, and when no
+/// enqueued work uses the memory.
 class device_memory {
  public:
-  device_memory() = default;  ///< none
+  device_memory() = default;  ///< empty
   device_memory(int device, std::size_t bytes);
   ~device_memory();
   device_memory(device_memory&&) noexcept;
@@ -108,7 +107,7 @@ class device_memory {
   std::size_t size_ = 0;
 };
 
-/// Host memory that every device copies to and from by itself.
+/// Pinned host memory, which every device copies to and from without the host's help.
 class pinned_memory {
  public:
   pinned_memory() = default;
@@ -126,16 +125,16 @@ class pinned_memory {
   std::size_t size_ = 0;
 };
 
-/// Enqueue a copy of `bytes`. Between pinned memory and a device, and within a device, they return at once and both
-/// sides have to stay as they are until it has been executed; with other host memory they return when it has been
-/// read or written, which may be after everything else in the stream.
+/// Enqueue a copy of `bytes`. Between pinned memory and a device, and within a device, they return immediately, and both
+/// sides have to stay unchanged until the copy has finished. With other host memory they return when that has been read
+/// or written, which may be after all other work in the stream.
 void copy_to_device(stream& s, void* to, const void* from, std::size_t bytes);
 void copy_to_host(stream& s, void* to, const void* from, std::size_t bytes);
 void copy_within_device(stream& s, void* to, const void* from, std::size_t bytes);
-/// Lets streams of `device` copy to memory of `other` by themselves from now on, if this machine can do that: says
-/// whether. Within one device it always can.
+/// Lets streams of `device` copy directly to memory of `other` from now on. Returns whether this machine can do that; within
+/// one device it always can.
 [[nodiscard]] bool enable_copies(int device, int other);
-/// From the memory of one device to that of another, enqueued to a stream of either. Without enable_copies() it goes
+/// Copies from the memory of one device to that of another, enqueued to a stream of either. Without enable_copies() it goes
 /// through the host.
 void copy_between_devices(stream& s, void* to, int to_device, const void* from, int from_device,
                           std::size_t bytes);

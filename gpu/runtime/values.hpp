@@ -1,9 +1,9 @@
 // gpu/runtime/values.hpp
 //
-// Values in device memory, of one of two types. Sums and everything that is learned are float32; what lies between the
-// layers of a net may be bfloat16, half the bytes: float32's exponent, and 8 bits of mantissa.
+// Values in device memory, of one of two types. Sums and learned values are float32; blobs between the layers of a net may
+// be bfloat16, half the bytes: float32's exponent, and 8 bits of mantissa.
 //
-// Kernels compute in float32 whatever they read and write: to_float() and round_to() are all that they know of types.
+// Kernels compute in float32, whatever the type that they read and write; they convert with to_float() and round_to().
 #pragma once
 #include "gpu/runtime/error.hpp"
 #include "models/annotations.hpp"
@@ -38,7 +38,7 @@ POSEIDON_HOST_DEVICE inline float to_float(bfloat16 v) {
   return std::bit_cast<float>(std::uint32_t{v.bits} << 16);
 }
 
-/// The nearest T, of two equally near the even one. What no T is as large as becomes infinite, NaN remains one.
+/// The nearest T, of two equally near the even one. Values above the largest T become infinite; NaN stays NaN.
 template <class T>
 POSEIDON_HOST_DEVICE T round_to(float v);
 template <>
@@ -56,7 +56,7 @@ POSEIDON_HOST_DEVICE inline bfloat16 round_to<bfloat16>(float v) {
 #endif
 }
 
-/// A pointer to values of either type, or none. Where only one type will do it converts to a pointer to that.
+/// A pointer to values of either type, or null. It converts to a pointer to one of the types.
 /// Errors   gpu::error (misused) from a conversion to a pointer to the other type.
 template <class Void, class Float, class Bf16>
 class typed_values {
@@ -75,7 +75,7 @@ class typed_values {
   operator Float*() const { return static_cast<Float*>(as(value_type::float32)); }
   operator Bf16*() const { return static_cast<Bf16*>(as(value_type::bfloat16)); }
 
-  /// n values on.
+  /// The place n values further.
   [[nodiscard]] typed_values operator+(std::size_t n) const {
     using byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
     return {static_cast<byte*>(at_) + n * width(type_), type_};

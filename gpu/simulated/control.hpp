@@ -1,6 +1,6 @@
 // gpu/simulated/control.hpp
 //
-// What tests arrange on the simulated machine, and what they can count. One machine per process, as with a real one.
+// The settings of the simulated machine for tests, and its counters. One machine per process, as with a real one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,50 +9,50 @@
 
 namespace poseidon::gpu::simulated {
 
-/// Which streams put off what is enqueued until somebody waits for an event behind it. The latest order that the
-/// waits permit, and so the one in which a missing wait shows in the values, in every run.
+/// The streams that delay their work until a thread or stream waits for an event behind it. This is the latest order that
+/// the waits permit, in which a missing wait shows in the values in every run.
 enum class lateness { nobody, copy_streams, compute_streams, everybody };
 
 struct device_options {
-  std::size_t bytes = std::size_t{16} << 30;  ///< counted, not taken
-  /// The kernel with which it is lost. None: it is not.
+  std::size_t bytes = std::size_t{16} << 30;  ///< counted, not allocated
+  /// The kernel at which the device is lost. None: it is not lost.
   std::optional<std::uint64_t> lost_at_kernel = std::nullopt;
-  bool has_peers = true;  ///< copies to and from other devices that have some
+  bool has_peers = true;  ///< copies directly to and from other devices with peers
 };
 
-/// Also what a program has that opens the simulated plug-in: four good devices, the last of them without peers, one
-/// with next to no memory, and one that does not live long.
+/// The default is the machine of a program that opens the simulated plug-in: four good devices, the last of them without
+/// peers, one with almost no memory, and one that is lost soon.
 struct machine_options {
   std::vector<device_options> devices = {
       {}, {}, {}, {.has_peers = false}, {std::size_t{64} << 10}, {std::size_t{16} << 30, 100}};
   std::size_t pinned_bytes = std::size_t{16} << 30;
   lateness late = lateness::nobody;
-  /// The ways that its library has for each product of a convolution, by what they take of the device's clock, in the
-  /// order in which its heuristics like them. All give the same bits. But for these nothing takes time.
+  /// The ways of its library for each product of a convolution, by their time on the device's clock, in the order of the
+  /// heuristics. All give the same bits. No other work takes time.
   std::vector<double> convolution_ms = {2, 1};
   double product_flop_s =
-      0;  ///< how fast matrix products pass on the device's clock; 0: they take no time
+      0;  ///< rate of matrix products on the device's clock; 0: they take no time
 };
 
-/// A new machine; nothing of the one before may be alive.
+/// Makes a new machine; no object of the one before may be alive.
 void configure(const machine_options& options);
 
 enum class fault_kind {
-  allocation,  ///< of device memory: answers that there is not enough
+  allocation,  ///< device memory: there is not enough
   kernel,      ///< while it executes: the device is lost
   copy         ///< likewise
 };
-/// The `after`-th (from 0) such thing from now on fails.
+/// The `after`-th (from 0) operation of this kind from now on fails.
 void inject(fault_kind kind, std::uint64_t after = 0);
 
-/// What has passed on the clock of a device, ms.
+/// The time on the clock of a device, in ms.
 [[nodiscard]] double clock_ms(int device);
 
-/// Since configure().
+/// Counters since configure().
 struct counts {
   std::uint64_t kernels = 0;
   std::uint64_t copies_in = 0, copies_out = 0, copies_within = 0, copies_between = 0;
-  std::uint64_t pageable_copies = 0;  ///< of copies in and out: with host memory that is not pinned
+  std::uint64_t pageable_copies = 0;  ///< copies in and out with host memory that is not pinned
   std::uint64_t host_waits = 0;       ///< synchronise() and pageable copies
   std::uint64_t bytes_in = 0, bytes_out = 0, bytes_between = 0;
   std::size_t device_bytes = 0, pinned_bytes = 0;  ///< allocated now

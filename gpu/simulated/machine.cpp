@@ -78,7 +78,7 @@ std::byte* machine::allocate(int device, std::size_t bytes) {
     throw error(error_kind::memory, 2,
                 of_device(device) + ": out of memory: " + std::to_string(bytes) + " bytes wanted");
   std::byte* memory = new_bytes(bytes);
-  // What is there at first is nobody's to rely on: poison it.
+  // No code may rely on the first contents of memory: poison it.
   std::memset(memory, 0xa5, bytes);
   blocks_[memory] = {bytes, device};
   used += bytes;

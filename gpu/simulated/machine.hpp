@@ -1,4 +1,4 @@
-// gpu/simulated/machine.hpp - the simulated machine: who owns which memory, what has failed, what is counted.
+// gpu/simulated/machine.hpp - the simulated machine: the owners of memory, failures, counters.
 #pragma once
 #include "gpu/runtime/runtime.hpp"
 #include "gpu/simulated/control.hpp"
@@ -21,7 +21,7 @@ class machine {
   [[nodiscard]] int devices() const { return static_cast<int>(options_.devices.size()); }
   /// Errors   gpu::error (misused): there is no such device.
   void check_device(int device) const;
-  /// Throws what has happened to the device, if something has.
+  /// Throws the error of the device, if it has failed.
   void check_alive(int device) const;
 
   [[nodiscard]] std::byte* allocate(int device, std::size_t bytes);
@@ -37,19 +37,19 @@ class machine {
 
   /// See enable_copies().
   [[nodiscard]] bool enable_copies(int device, int other);
-  /// Errors   gpu::error (misused): nobody has enabled them.
+  /// Errors   gpu::error (misused): they are not enabled.
   void check_enabled(int device, int other) const;
 
   void inject(fault_kind kind, std::uint64_t after);
-  /// Counts one such thing of the device; true for the one that has to fail.
+  /// Counts one operation of this kind on the device; true for the one that has to fail.
   [[nodiscard]] bool fails(fault_kind kind, int device);
   void lose(int device, const std::string& why);
 
-  /// Something that the device executes takes this long.
+  /// Work on the device takes this time.
   void spend(int device, double ms);
   [[nodiscard]] double clock_ms(int device) const;
 
-  // Relaxed: only totals are looked at, when everything is over.
+  // Relaxed: only totals are read, when all work has finished.
   std::atomic<std::uint64_t> kernels{0}, copies_in{0}, copies_out{0}, copies_within{0},
       copies_between{0}, pageable_copies{0}, host_waits{0}, bytes_in{0}, bytes_out{0},
       bytes_between{0};

@@ -46,7 +46,7 @@ class moment {
   std::optional<double> passed_at_ms_;
 };
 
-/// What stream and moments share, so that a moment can outlive its stream.
+/// The state that a stream shares with its moments, so that a moment can outlive its stream.
 struct queue {
   std::mutex mutex;
   std::condition_variable changed;

@@ -1,4 +1,4 @@
-// models/device/blob_needs.hpp - which layers' passes use a blob, whatever device they run on.
+// models/device/blob_needs.hpp - the passes that use a blob, on any device.
 #pragma once
 #include "models/device/memory_plan.hpp"
 
@@ -8,9 +8,9 @@ namespace poseidon {
 
 struct blob_needs {
   std::vector<net_event> data_uses, diff_uses;
-  bool has_diff = false;      ///< some kernel reads or writes it
-  bool diff_written = false;  ///< by a consumer in every pass; else it stays as it is at first
-  bool output = false;        ///< nothing consumes what its last writer made
+  bool has_diff = false;      ///< a kernel reads or writes the diff
+  bool diff_written = false;  ///< a consumer writes it in every pass; else it does not change
+  bool output = false;        ///< no layer consumes the values of its last writer
 };
 
 /// Data that a layer's backward() reads.
@@ -18,8 +18,8 @@ struct backward_reads {
   bool bottoms = true, tops = true;
 };
 
-/// By blob. `backward`: does the net go back at all? `all_diffs`: every top has a diff, wanted or not. `reads`: what is known of
-/// a device's kernels.
+/// The needs of all blobs. `backward`: has the net a backward pass? `all_diffs`: every top has a diff. `reads`: the reads of
+/// the device's kernels.
 [[nodiscard]] std::vector<blob_needs> needs_of_blobs(const net& n, bool backward, bool all_diffs,
                                                      backward_reads (*reads)(const net_layer&));
 

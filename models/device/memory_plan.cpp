@@ -20,7 +20,7 @@ event_order::event_order(const net& n)
     : layers_(n.layers.size()),
       words_((2 * layers_ + bits - 1) / bits),
       after_(2 * layers_ * words_) {
-  // Of each layer: who takes its tops. Forward events in net order and backward ones against it are one legal
+  // For each layer the layers that take its tops. Forward events in net order and backward ones against it are one legal
   // order, so going through it from its end, the successors of an event are known before the event itself.
   std::vector<std::vector<std::size_t>> consumers(layers_), producers(layers_);
   for (std::size_t l = 0; l < layers_; ++l)

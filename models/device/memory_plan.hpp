@@ -1,8 +1,8 @@
 // models/device/memory_plan.hpp
 //
-// Which buffers of a net may lie in the same memory: those that are never in use at the same time, in whatever
-// order the layers' messages happen to arrive. Parallel branches have no order of their own, so a buffer is only
-// reused by what every legal order puts after its last use.
+// Buffers of a net may share memory if they are never in use at the same time, whatever the order in which the layers'
+// messages arrive. Parallel branches have no fixed order, so a buffer's memory is only reused by buffers whose uses
+// come after its last use in every legal order.
 #pragma once
 #include "models/net/net.hpp"
 
@@ -19,13 +19,13 @@ struct net_event {
   bool backward = false;
 };
 
-/// The order that dataflow alone enforces: a layer's forward comes after its producers', its backward after its
+/// The order that follows from dataflow: a layer's forward comes after its producers', its backward after its
 /// own forward and after its consumers' backward. All of a pass comes before all of the next.
 class event_order {
  public:
   explicit event_order(const net& n);
 
-  /// Is `a` over before `b` begins, in every legal order?
+  /// Has `a` finished before `b` begins, in every legal order?
   [[nodiscard]] bool before(net_event a, net_event b) const;
 
  private:
@@ -33,11 +33,11 @@ class event_order {
   [[nodiscard]] std::size_t index(net_event e) const;
 
   std::size_t layers_;
-  std::size_t words_;                 // of one set
+  std::size_t words_;                 // size of one set
   std::vector<std::uint64_t> after_;  // by event: the set of events that come after it
 };
 
-/// A buffer with everything that reads or writes it.
+/// A buffer with all events that read or write it.
 struct planned_buffer {
   std::size_t floats = 0;
   std::vector<net_event> uses;
@@ -45,7 +45,7 @@ struct planned_buffer {
 
 struct memory_plan {
   std::vector<std::size_t> offsets;  ///< by buffer, in floats; multiples of 16 (a cache line)
-  std::size_t floats = 0;            ///< of the whole
+  std::size_t floats = 0;            ///< size of the whole
 };
 
 /// Places buffers, largest first, each at the lowest offset where it meets no other that is in use with it. A

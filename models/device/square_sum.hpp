@@ -1,4 +1,4 @@
-// models/device/square_sum.hpp - the sum of squares of many floats, exact, so that no order or cut can change it.
+// models/device/square_sum.hpp - the sum of squares of many floats, exact, so that it does not depend on order or cut.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -8,12 +8,12 @@
 namespace poseidon {
 
 /// A float is m * 2^e with an integer m below 2^24, so its square is a whole multiple of 2^2e below 2^48.
-/// Squares of one exponent are summed as integers in one bin, without rounding: a cluster whose shards each
-/// add their part gets the bits that one shard gets.
+/// Squares of one exponent are summed as integers in one bin, without rounding: the sum over a
+/// cluster's shards has the bits that a single shard would give.
 class square_sum {
  public:
   static constexpr std::size_t bins = 256;  ///< by a float's biased exponent
-  /// How it travels: the bins in order, 128 bits each, low half first, little-endian.
+  /// The format of messages: the bins in order, 128 bits each, low half first, little-endian.
   static constexpr std::size_t bytes = bins * 16;
 
   void add(std::span<const float> values);

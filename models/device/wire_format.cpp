@@ -147,7 +147,7 @@ const std::uint16_t* words(std::span<const std::byte> bytes) {
   return reinterpret_cast<const std::uint16_t*>(bytes.data());
 }
 
-// What lies between two conversions stays in the first-level cache.
+// The values between two conversions stay in the first-level cache.
 constexpr std::size_t block_size = 1024;
 using block_of_values = std::array<float, block_size>;
 

@@ -1,8 +1,8 @@
 // models/device/wire_format.hpp
 //
-// How values look on their way between nodes. float32 is what they are; the other two are half the bytes and rounded,
-// and what rounding takes from a value the sender keeps and adds to the next one (error feedback), so that nothing is
-// lost, only late. Whom it is used on: models/plan/wire_choice.hpp.
+// The format of values between nodes. float32 sends them unchanged; the other two formats have half the bytes and round.
+// The sender keeps the rounding error of a value and adds it to the next value (error feedback), so it is delayed and not
+// lost. models/plan/wire_choice.hpp chooses the format of each parameter.
 //
 // Source   Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019; both directions: Tang et al., ICML 2019.
 #pragma once
@@ -34,16 +34,16 @@ using parameter_formats = std::vector<wire_format>;
   return parameter < formats.size() ? formats[parameter] : wire_format::float32;
 }
 
-// In all functions below spans are as long as each other, `bytes` width(f) times so, little-endian. They round to the
-// nearest, ties to even; what is finite stays so, at the largest value that the format has; infinities and NaN stay
-// what they are. Same bits on every processor.
+// In all functions below spans have one length, `bytes` width(f) times that, little-endian. They round to the nearest,
+// ties to even; finite values stay finite, at most the largest value of the format; infinities and NaN stay unchanged.
+// The bits are the same on every processor.
 // Errors   std::invalid_argument for spans that do not fit each other; nothing is written.
 
 void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
 
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
 
-/// bytes = values + residual, rounded; residual = what that took away. A value that is not finite leaves no residual.
+/// bytes = values + residual, rounded; residual = the rounding error. A value that is not finite leaves no residual.
 void encode_with_feedback(wire_format f, std::span<const float> values, std::span<float> residual,
                           std::span<std::byte> bytes);
 
@@ -55,7 +55,7 @@ void encode_change(wire_format f, std::span<const float> now, std::span<const fl
 void add_decoded(wire_format f, std::span<const std::byte> bytes, std::span<const float> before,
                  std::span<float> into);
 
-/// How encode and decode are done on a processor without F16C, for the test that compares.
+/// encode and decode for processors without F16C, here for the test that compares the two.
 namespace portable {
 void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
