@@ -11,7 +11,7 @@ namespace poseidon::gpu::simulated {
 
 /// The streams that delay their work until a thread or stream waits for an event behind it. This is the latest order that
 /// the waits permit, in which a missing wait shows in the values in every run.
-enum class lateness { nobody, copy_streams, compute_streams, everybody };
+enum class lateness { none, copy_streams, compute_streams, all };
 
 struct device_options {
   std::size_t bytes = std::size_t{16} << 30;  ///< counted, not allocated
@@ -26,7 +26,7 @@ struct machine_options {
   std::vector<device_options> devices = {
       {}, {}, {}, {.has_peers = false}, {std::size_t{64} << 10}, {std::size_t{16} << 30, 100}};
   std::size_t pinned_bytes = std::size_t{16} << 30;
-  lateness late = lateness::nobody;
+  lateness late = lateness::none;
   /// The ways of its library for each product of a convolution, by their time on the device's clock, in the order of the
   /// heuristics. All give the same bits. No other work takes time.
   std::vector<double> convolution_ms = {2, 1};

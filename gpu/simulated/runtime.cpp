@@ -71,9 +71,9 @@ bool is_late(stream_use use) {
       return use != stream_use::compute;
     case simulated::lateness::compute_streams:
       return use == stream_use::compute;
-    case simulated::lateness::everybody:
+    case simulated::lateness::all:
       return true;
-    case simulated::lateness::nobody:
+    case simulated::lateness::none:
       break;
   }
   return false;

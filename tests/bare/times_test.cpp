@@ -74,8 +74,7 @@ std::uint64_t waits(bare_run& run, bool timed) {
 
 TEST_CASE("times: an asynchronous device learns what the CPU learns, timed or not") {
   const auto wanted = trained(small_run(make_cpu_device()));
-  for (const lateness late :
-       {lateness::nobody, lateness::copy_streams, lateness::compute_streams}) {
+  for (const lateness late : {lateness::none, lateness::copy_streams, lateness::compute_streams}) {
     CAPTURE(static_cast<int>(late));
     const auto ours = trained(small_run(simulated_gpu(late)));
     REQUIRE(ours.size() == wanted.size());
@@ -86,7 +85,7 @@ TEST_CASE("times: an asynchronous device learns what the CPU learns, timed or no
 
 TEST_CASE(
     "times: the host waits for each timed layer in both directions, otherwise only at the end") {
-  const auto gpu = simulated_gpu(lateness::nobody);
+  const auto gpu = simulated_gpu(lateness::none);
   {
     auto run = small_run(gpu);
     run.iterate(1);
@@ -109,7 +108,7 @@ TEST_CASE(
 TEST_CASE("times: an error on the device ends the run, timed or not") {
   for (const bool timed : {false, true}) {
     for (const std::uint64_t after : {0, 3, 9, 14}) {
-      auto run = small_run(simulated_gpu(lateness::nobody));
+      auto run = small_run(simulated_gpu(lateness::none));
       run.timed = timed;
       run.iterate(1);
       gpu::simulated::inject(gpu::simulated::fault_kind::kernel, after);

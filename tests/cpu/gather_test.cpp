@@ -13,7 +13,7 @@ std::vector<float> gathered(bool wide, const row_block& b, const std::vector<spa
   const auto from = noise(b.rows * b.from_step + 4000, 1);
   auto into = noise(b.rows * b.into_step + b.length + 8, 2);
   poseidon::cpu::gatherer(b, wide)(terms.data(), terms.size(), from.data(), into.data());
-  // What lies behind a row may change; what lies in one may not depend on how it was computed.
+  // Values behind a row may change; the values in a row are the same for every way to compute them.
   std::vector<float> rows;
   for (std::size_t r = 0; r < b.rows; ++r) {
     const float* row = into.data() + r * b.into_step;

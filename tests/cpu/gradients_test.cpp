@@ -295,7 +295,7 @@ TEST_CASE("LRN: equals the naive loop for blocked layouts too") {
   }
 }
 
-TEST_CASE("gradients: LSTMUnit, where a sequence goes on and where it begins") {
+TEST_CASE("gradients: LSTMUnit, where a sequence continues and where it begins") {
   for (const std::string top : {"c", "h"}) {
     hand_net h;
     h.all_diffs = true;

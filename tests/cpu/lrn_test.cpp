@@ -1,4 +1,4 @@
-// LRN across channels by itself: every layout, planes that are no whole vectors, rows of any length.
+// LRN across channels alone: every layout, planes that are no whole vectors, rows of any length.
 #include "cpu/kernels/lrn_across.hpp"
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"

@@ -7,7 +7,7 @@ using namespace poseidon::test;
 
 namespace {
 
-/// What a layer with one bottom makes of these values.
+/// The output of a layer with one bottom for these values.
 std::vector<float> of(const std::string& layer, const shape& bottom, const shape& top,
                       const std::vector<float>& x) {
   hand_net h(::caffe::TEST);

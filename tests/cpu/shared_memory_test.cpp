@@ -1,4 +1,4 @@
-// Blobs that share places in memory: nobody finds there what another has left.
+// Blobs that share places in memory: no layer reads values that another blob has left there.
 #include "tests/cpu/hand_net.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// The replay device's deadlines, on a clock of the test's own; and that sums and updates are really computed.
+// The replay device's deadlines, on a clock of the test's own. Sums and updates are really computed.
 #include "replay/replay_device.hpp"
 
 #include "models/plan/byte_scale.hpp"
@@ -13,7 +13,7 @@ using namespace poseidon;
 
 namespace {
 
-/// Time stands still but for sleep_until(), which wakes up `late_ns` after what it was asked for.
+/// Time passes only in sleep_until(), which wakes up `late_ns` after its deadline.
 struct test_clock : replay::sleep_clock {
   std::int64_t now = 1'000;
   std::int64_t late_ns = 0;
@@ -101,7 +101,7 @@ TEST_CASE(
   ip1.forward(issued(50 * ms));
   CHECK(r.clock->deadlines.back() == 52 * ms);
   r.clock->now = 90 * ms;
-  ip1.forward(issued(0));  // nobody says when
+  ip1.forward(issued(0));  // the time of issue is unknown
   CHECK(r.clock->deadlines.back() == 92 * ms);
 }
 
@@ -166,7 +166,7 @@ TEST_CASE(
   auto copy = r.make(3, {false, false, true, false});
   CHECK(copy->gradient(0).empty());
   std::vector<float> u(4 * 5, 1), v(4 * 6, 1), left(30, 7);
-  // The gradient of its weights was all of its backward pass: nobody wants the diff of data.
+  // The gradient of its weights was all of its backward pass: no layer needs the diff of data.
   copy->at(rig::ip1).backward(issued(1'000));
   CHECK(r.clock->deadlines.empty());
   copy->at(rig::ip1).factors(u, v);

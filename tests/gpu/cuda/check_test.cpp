@@ -1,4 +1,4 @@
-// What becomes of CUDA's answers. The runtime that would give them is not linked.
+// The errors that CUDA's answers become. The runtime that would give them is not linked.
 #include "gpu/cuda/check.hpp"
 
 #include <doctest/doctest.h>

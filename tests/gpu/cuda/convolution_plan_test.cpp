@@ -1,4 +1,4 @@
-// Plans of cuDNN for a GPU that need not be here: h200.json says what it would be like.
+// Plans of cuDNN for a GPU that this machine need not have: h200.json describes it.
 #include "gpu/cuda/convolution_plan.hpp"
 
 #include "gpu/layers/convolution_shape.hpp"
@@ -116,7 +116,7 @@ TEST_CASE(
   MESSAGE("workspaces: " << workspace[layout::nchw] / 1000000 << " MB in NCHW, "
                          << workspace[layout::nhwc] / 1000000 << " MB in NHWC, "
                          << workspace[layout::nhwc_bf16] / 1000000 << " MB in NHWC of bfloat16");
-  // What images are turned around in.
+  // The memory in which images are transposed.
   CHECK(workspace[layout::nhwc] < workspace[layout::nchw] / 2);
 }
 

@@ -24,7 +24,7 @@ cublasStatus_t column_product(bool ta, bool tb, int m, int n, int k, float alpha
 
 }  // namespace
 
-// What gpu/cuda/library.cpp calls, in place of the libraries and the runtime.
+// The functions that gpu/cuda/library.cpp calls, in place of the libraries and the runtime.
 extern "C" {
 cublasStatus_t cublasCreate_v2(cublasHandle_t*) {
   return CUBLAS_STATUS_SUCCESS;

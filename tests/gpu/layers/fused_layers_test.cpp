@@ -1,4 +1,4 @@
-// Layers whose kernels do a neighbour's work, as they do where nobody looks at every blob: what is learned and what comes out is
+// Layers whose kernels do a neighbour's work, as they do without keep_all_diffs: what is learned and what comes out is
 // the CPU's, in training and in tests, in both layouts.
 #include "tests/gpu/layers/both_backends.hpp"
 

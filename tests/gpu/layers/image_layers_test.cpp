@@ -79,7 +79,7 @@ TEST_CASE(
       {1, 2, 4, 4, 2, 3, 0},
       {2, 3, 8, 8, 3, 2, 0},
       {1, 3, 6, 5, 7, 7, 0},
-      // Of so many channels a thread takes several, where they lie side by side.
+      // With this number of channels a thread takes several, where they lie side by side.
       {2, 16, 8, 7, 3, 1, 1},
       {1, 8, 12, 12, 3, 2, 1},
       {2, 24, 9, 5, 3, 3, 1},

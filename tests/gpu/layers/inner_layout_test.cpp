@@ -1,4 +1,4 @@
-// What a GPU has in NHWC is Caffe's NCHW to whoever looks from outside: blobs that are read, written and fetched, and
+// Blobs that a GPU has in NHWC are Caffe's NCHW to their readers outside: blobs that are read, written and fetched, and
 // factors of weights.
 #include "tests/gpu/layers/both_backends.hpp"
 

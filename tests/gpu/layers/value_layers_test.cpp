@@ -1,4 +1,4 @@
-// Layers that treat each value or each channel by itself, against the CPU's.
+// Layers that treat each value or each channel separately, against the CPU's.
 #include "tests/gpu/layers/both_backends.hpp"
 
 using namespace poseidon;

@@ -52,7 +52,7 @@ gradients sum_of(gradients a, const gradients& b) {
 TEST_CASE("added passes: the sum of a clock's passes, and then the next clock's") {
   gradients each[3];
   {
-    rig alone(machine(lateness::nobody));
+    rig alone(machine(lateness::none));
     for (std::uint32_t which = 0; which < 3; ++which) {
       run_pass(alone, which, 0);
       each[which] = gradients_of(alone);

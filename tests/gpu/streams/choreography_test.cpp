@@ -1,5 +1,5 @@
-// What waits for what on a device: whatever order the events permit gives the same bits. The simulated device can put
-// off either the copies or the kernels until somebody waits for them, so a wait that is missing shows in every run.
+// The waits of streams for each other: every order that the events permit gives the same bits. The simulated device can
+// delay the copies or the kernels until a thread or stream waits for them, so a missing wait shows in every run.
 #include "tests/gpu/streams/rig.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ struct plain_run {
 };
 
 plain_run train_step_by_step(std::uint64_t clocks) {
-  rig r(machine(lateness::nobody));
+  rig r(machine(lateness::none));
   plain_run out;
   for (std::uint64_t c = 0; c < clocks; ++c) out.losses.push_back(r.step(c));
   for (const auto& p : r.parameters()) out.parameters.emplace_back(p.begin(), p.end());
@@ -53,14 +53,14 @@ TEST_CASE(
 
 TEST_CASE(
     "streams: training copies nothing that is not pinned, and no thread but the reaper waits") {
-  rig r(machine(lateness::nobody));
+  rig r(machine(lateness::none));
   (void)r.train(1);
   const auto before = gpu::simulated::counted();
   (void)r.train(5, 1);
   const auto after = gpu::simulated::counted();
   CHECK(after.copies_in > before.copies_in);
   CHECK(after.pageable_copies == before.pageable_copies);
-  // Of each pass: what three layers bring home, the loss, and the batch that is let go.
+  // In each pass: the gradients of three layers, the loss, and the batch that is released.
   CHECK(after.host_waits - before.host_waits == 4 * 5);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("streams: a batch stays in the device's memory until its pass has take
 }
 
 TEST_CASE("streams: everything is given back") {
-  { rig(machine(lateness::nobody)).train(2); }
+  { rig(machine(lateness::none)).train(2); }
   const auto now = gpu::simulated::counted();
   CHECK(now.device_bytes == 0);
   CHECK(now.pinned_bytes == 0);

@@ -36,9 +36,9 @@ struct outcome {
   bool operator==(const outcome&) const = default;
 };
 
-/// Gradients come home, and the CPU updates.
+/// Gradients are copied to the host, and the CPU updates.
 outcome by_host(const std::vector<int>& ordinals, const solver_rule& rule) {
-  several_replicas n(machine(lateness::nobody), ordinals, true);
+  several_replicas n(machine(lateness::none), ordinals, true);
   const auto cpu = make_cpu_device();
   outcome o;
   for (std::size_t p = 0; p < n.graph().parameters.size(); ++p) {
@@ -106,7 +106,7 @@ TEST_CASE("device updates: every rule gives the host's bits") {
                           rule_kind::rmsprop, rule_kind::adadelta, rule_kind::adam})
     for (const auto norm : {regularizer::l2, regularizer::l1}) {
       CAPTURE(static_cast<int>(kind));
-      CHECK(by_device(machine(lateness::nobody), {0}, rule_of(kind, norm)) ==
+      CHECK(by_device(machine(lateness::none), {0}, rule_of(kind, norm)) ==
             by_host({0}, rule_of(kind, norm)));
     }
 }
@@ -124,8 +124,10 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("device updates: nothing comes home, and nothing but batches goes there") {
-  several_replicas n(machine(lateness::nobody), {0, 1}, true);
+TEST_CASE(
+    "device updates: no gradient is copied to the host, and only batches are copied to the "
+    "device") {
+  several_replicas n(machine(lateness::none), {0, 1}, true);
   const auto updates =
       n.make_updates(all_by_gradient(n.graph(), rule_of(rule_kind::sgd, regularizer::l2)));
   for (std::uint64_t c = 0; c < 2; ++c) {
@@ -148,7 +150,7 @@ TEST_CASE("device updates: nothing comes home, and nothing but batches goes ther
 }
 
 TEST_CASE("device updates: solver state of a resumed run, and the version before") {
-  several_replicas n(machine(lateness::everybody), {0}, true);
+  several_replicas n(machine(lateness::all), {0}, true);
   auto wanted = all_by_gradient(n.graph(), rule_of(rule_kind::sgd, regularizer::l2));
   wanted.keeps_before = true;
   const auto updates = n.make_updates(wanted);
@@ -183,7 +185,7 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
   const auto weights = n_of.layers[ip1].parameters[0], bias = n_of.layers[ip1].parameters[1];
   for (const lateness late : every_lateness)
     for (const std::vector<int>& ordinals : {std::vector{0}, std::vector{0, 1}}) {
-      several_replicas whole(machine(lateness::nobody), ordinals, true);
+      several_replicas whole(machine(lateness::none), ordinals, true);
       whole.train(0);
       const auto gradients = whole.sums();
       const auto cpu = make_cpu_device();
@@ -211,7 +213,7 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
       const std::size_t outputs = n.values(bias).size(),
                         inputs = n.values(weights).size() / outputs;
       const factor_shape shape{6 * ordinals.size(), outputs, inputs};
-      // Whoever has made them may be gone before the device has read them: then they are numbers no more.
+      // The owner of the factors may end before the device has read them: then they are no numbers any more.
       struct factors {
         std::shared_ptr<std::pmr::memory_resource> memory;
         host_values u{memory.get()}, v{memory.get()};
@@ -244,19 +246,19 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
 
 TEST_CASE("device updates: what cannot be added on a device is left to the host") {
   {
-    several_replicas n(with_a_stranger(lateness::nobody), {0, 1, 2},
+    several_replicas n(with_a_stranger(lateness::none), {0, 1, 2},
                        true);  // the host adds the third
     CHECK(n.joined == 2);
     CHECK(n.make_updates(all_by_gradient(n.graph(), {})) == nullptr);
     n.train(0);
     CHECK(n.sums().size() == n.graph().parameters.size());
   }
-  several_replicas apart(machine(lateness::nobody), {0, 1}, false);
+  several_replicas apart(machine(lateness::none), {0, 1}, false);
   CHECK(apart.make_updates(all_by_gradient(apart.graph(), {})) == nullptr);
 }
 
 TEST_CASE("device updates: solver state that does not fit is named") {
-  auto m = machine(lateness::nobody);
+  auto m = machine(lateness::none);
   for (std::size_t bytes = 1 << 10; bytes < 400 << 10; bytes += 256) {
     m.devices[0].bytes = bytes;
     std::string said;
@@ -279,7 +281,7 @@ TEST_CASE("device updates: solver state that does not fit is named") {
 
 TEST_CASE("device updates: a device that is lost says so, and everything is given back") {
   for (const std::uint64_t kernel : {20, 45, 70, 95}) {
-    auto m = machine(lateness::nobody);
+    auto m = machine(lateness::none);
     m.devices[0].lost_at_kernel = kernel;
     bool lost = false;
     try {
@@ -295,12 +297,12 @@ TEST_CASE("device updates: a device that is lost says so, and everything is give
 }
 
 TEST_CASE("device updates: the rate of products is the device's own, by its clock") {
-  auto m = machine(lateness::nobody);
+  auto m = machine(lateness::none);
   m.product_flop_s = 1e11;
   {
     several_replicas n(m, {0}, true);
     CHECK(n.on().told_flop_s().value() == doctest::Approx(1e11).epsilon(1e-6));
   }
-  several_replicas still(machine(lateness::nobody), {0}, true);
+  several_replicas still(machine(lateness::none), {0}, true);
   CHECK_FALSE(still.on().told_flop_s().has_value());
 }

@@ -1,4 +1,4 @@
-// A device that fails: who hears of it, and in what words.
+// A device that fails: the receivers of the error, and its words.
 #include "tests/gpu/streams/rig.hpp"
 
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@ using gpu::simulated::lateness;
 
 namespace {
 
-constexpr lateness every_lateness[] = {lateness::nobody, lateness::copy_streams,
+constexpr lateness every_lateness[] = {lateness::none, lateness::copy_streams,
                                        lateness::compute_streams};
 
 /// GPU 0 of a new machine.
@@ -90,7 +90,7 @@ TEST_CASE("host layers: factors of a layer behind a Filter are zero where no sam
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (n.layers[l].name == "scores") scores = l;
   options.by_factors[scores] = true;
-  running_net cpu(n, options), gpu(n, options, simulated_gpu(lateness::nobody));
+  running_net cpu(n, options), gpu(n, options, simulated_gpu(lateness::none));
   for (const std::vector<float>& chosen :
        std::vector<std::vector<float>>{{1, 1, 1, 1, 1}, {0, 1, 0, 0, 1}, {0, 0, 0, 0, 0}}) {
     std::vector<std::vector<float>> u, v;
@@ -129,7 +129,7 @@ TEST_CASE("host layers: behind a Filter, too, layers do their neighbours' work")
                           propagate_down: true propagate_down: false })");
   for (const device_layout layout : {device_layout::nchw, device_layout::nhwc}) {
     CAPTURE(layout == device_layout::nhwc);
-    running_net cpu(n), gpu(n, {}, simulated_gpu(lateness::nobody, layout));
+    running_net cpu(n), gpu(n, {}, simulated_gpu(lateness::none, layout));
     for (const std::vector<float>& chosen : std::vector<std::vector<float>>{
              {1, 1, 1, 1, 1}, {0, 2, 0, 0, 3}, {1, 0, -1, 0, 1}, {1, 0, 0, 1, 1}}) {
       for (running_net* r : {&gpu, &cpu}) {
@@ -191,7 +191,7 @@ TEST_CASE("host layers: HDF5Output writes what the device has computed, pass aft
 }
 
 TEST_CASE("host layers: the device knows which they are, and refuses what cannot be") {
-  const auto gpu = simulated_gpu(lateness::nobody);
+  const auto gpu = simulated_gpu(lateness::none);
   for (const std::string type : {"Filter", "HDF5Output"}) {
     CHECK(gpu->supports(type));
     CHECK(gpu->on_host(type));

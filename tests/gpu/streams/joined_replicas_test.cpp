@@ -15,7 +15,7 @@ TEST_CASE("sums: replicas give the host's bits, and those without peers are left
   for (const auto& c : cases) {
     std::vector<std::vector<std::vector<float>>> wanted;
     {
-      nets host(with_a_stranger(lateness::nobody), c.ordinals, false);
+      nets host(with_a_stranger(lateness::none), c.ordinals, false);
       for (std::uint64_t clock = 0; clock < 3; ++clock) {
         host.train(clock);
         wanted.push_back(host.sums());
@@ -33,10 +33,10 @@ TEST_CASE("sums: replicas give the host's bits, and those without peers are left
   }
 }
 
-TEST_CASE("sums: what comes home does not grow with the number of replicas") {
+TEST_CASE("sums: the bytes to the host do not grow with the number of replicas") {
   const std::vector<int> four = {0, 1, 2, 0};
   for (const std::size_t replicas : {1, 2, 3, 4}) {
-    nets n(machine(lateness::nobody),
+    nets n(machine(lateness::none),
            {four.begin(), four.begin() + static_cast<std::ptrdiff_t>(replicas)}, true);
     n.train(0);
     const auto before = gpu::simulated::counted();
@@ -50,17 +50,17 @@ TEST_CASE("sums: what comes home does not grow with the number of replicas") {
   }
 }
 
-TEST_CASE("sums: whoever wants to see the gradients of one replica has them as before") {
+TEST_CASE("sums: with keep_all_diffs each replica has its own gradients") {
   replica_options all;
   all.keep_all_diffs = true;
-  nets n(machine(lateness::nobody), {0, 1}, true, all);
+  nets n(machine(lateness::none), {0, 1}, true, all);
   CHECK(n.joined == 1);
   n.train(0);
   (void)n.sums();
 }
 
 TEST_CASE("sums: the memory for them is asked of the first device, which may not have it") {
-  auto m = machine(lateness::nobody);
+  auto m = machine(lateness::none);
   for (std::size_t bytes = 1 << 10; bytes < 400 << 10; bytes += 256) {
     m.devices[0].bytes = bytes;
     std::string said;
@@ -86,7 +86,7 @@ TEST_CASE("sums: the memory for them is asked of the first device, which may not
 TEST_CASE("sums: a device that is lost says so itself, and the others end") {
   for (const std::uint64_t kernel : {3, 40, 60, 80})
     for (const std::size_t lost : {0, 1}) {
-      auto m = machine(lateness::nobody);
+      auto m = machine(lateness::none);
       m.devices[lost].lost_at_kernel = kernel;
       std::string said;
       try {
@@ -106,7 +106,7 @@ TEST_CASE(
     "sums: where a replica has left, each gradient that waits for it is answered with an error, "
     "once") {
   for (const std::size_t waits : {0, 1}) {
-    nets n(machine(lateness::nobody), {0, 1}, true);
+    nets n(machine(lateness::none), {0, 1}, true);
     std::mutex mutex;
     std::vector<std::exception_ptr> answers;
     const auto done = [&](const std::exception_ptr& failed) {
@@ -127,7 +127,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sums: everything is given back") {
-  { nets(machine(lateness::everybody), {0, 1, 0}, true).train(0); }
+  { nets(machine(lateness::all), {0, 1, 0}, true).train(0); }
   const auto now = gpu::simulated::counted();
   CHECK(now.device_bytes == 0);
   CHECK(now.pinned_bytes == 0);

@@ -155,7 +155,7 @@ TEST_CASE("layouts: in bfloat16 a net takes less memory, its images half") {
     poseidon::test::running_net r(n, {}, make_device(choice, make_cpu_device()));
     return static_cast<double>(simulated::counted().device_bytes);
   };
-  // What pooling chose, LRN's sums and the pictures stay as they are.
+  // The choices of pooling, LRN's sums and the pictures keep their type.
   CHECK(bytes_with(device_math::bf16) < 0.75 * bytes_with(device_math::tf32));
 }
 

@@ -26,7 +26,7 @@
 
 namespace poseidon::test {
 
-/// A thread with a queue, as a detached actor is. What goes wrong in it is kept for the test.
+/// A thread with a queue, as a detached actor is. It keeps its error for the test.
 class lane {
  public:
   lane() : thread_([this] { run(); }) {}
@@ -103,8 +103,8 @@ inline gpu::simulated::machine_options machine(gpu::simulated::lateness late) {
 }
 
 inline constexpr gpu::simulated::lateness every_lateness[] = {
-    gpu::simulated::lateness::nobody, gpu::simulated::lateness::copy_streams,
-    gpu::simulated::lateness::compute_streams, gpu::simulated::lateness::everybody};
+    gpu::simulated::lateness::none, gpu::simulated::lateness::copy_streams,
+    gpu::simulated::lateness::compute_streams, gpu::simulated::lateness::all};
 
 class rig {
  public:
@@ -176,7 +176,7 @@ class rig {
     return found;
   }
 
-  /// Forward passes alone, all issued at once, as in a test phase. Returns the losses.
+  /// Forward passes alone, all issued without a wait between them, as in a test phase. Returns the losses.
   std::vector<float> test(std::uint64_t passes) {
     std::vector<float> losses(passes);
     for (std::uint64_t c = 0; c < passes; ++c) {
@@ -226,7 +226,7 @@ class rig {
   }
 
  private:
-  /// A batch whose values are destroyed when the last who needs it has let it go.
+  /// A batch whose values are destroyed when its last user has released it.
   std::shared_ptr<const batch> next_batch(std::uint64_t clock) {
     auto b = std::make_unique<batch>();
     b->tops.emplace_back(6 * 2 * 8 * 8, memory_.get());

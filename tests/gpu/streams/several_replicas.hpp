@@ -39,8 +39,8 @@ class several_replicas {
     if (join) joined = device_->join_gradients(replicas_);
   }
 
-  /// A pass of each replica in a thread of its own. Throws the first thing that has gone wrong; then nobody waits for
-  /// the others.
+  /// A pass of each replica in a thread of its own. Throws the first error, without waiting for the other
+  /// replicas then.
   void train(std::uint64_t clock) {
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < replicas_.size(); ++r)
@@ -55,7 +55,7 @@ class several_replicas {
     if (failed_) std::rethrow_exception(failed_);
   }
 
-  /// The sum as gradient_sum makes it of what is home.
+  /// The sum of the gradients on the host, as gradient_sum computes it.
   [[nodiscard]] std::vector<std::vector<float>> sums() const {
     std::vector<std::vector<float>> out;
     for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
@@ -75,8 +75,8 @@ class several_replicas {
     return bytes;
   }
 
-  /// The same, by the calling thread alone, which waits for nothing and nobody. Where there are several, their gradients
-  /// are brought.
+  /// Issues a pass of each replica from the calling thread, and waits for nothing. Several replicas also have their
+  /// gradients brought.
   void issue(std::uint64_t clock) {
     for (std::size_t r = 0; r < replicas_.size(); ++r)
       compute(r, clock, *batches_.emplace_back(std::make_unique<batch>()));
@@ -99,7 +99,7 @@ class several_replicas {
   /// Ends a replica: all that its device was asked for has finished then.
   void end(std::size_t r) { replicas_[r] = nullptr; }
 
-  /// What kernels compute with from now on, as far as they have not been updated on a device.
+  /// Publishes the version that kernels compute with from now on.
   void publish(std::uint64_t version) {
     for (auto& h : holders_) h->version.store(version, std::memory_order_release);
   }

@@ -1,5 +1,6 @@
-// What waits for what when the gradients of several replicas are added on the first one's device. Streams put off what
-// nobody waits for; a test holds back the thread that waits for one device, so that the other devices are ahead of it.
+// The waits of streams for each other when the gradients of several replicas are added on the first one's device. Streams
+// delay work that nothing waits for; a test holds back the thread that waits for one device, so that the other devices
+// are ahead of it.
 #include "gpu/gradient_group.hpp"
 #include "gpu/host_memory.hpp"
 #include "tests/gpu/streams/rig.hpp"
@@ -68,7 +69,7 @@ class team {
     });
     return told->get_future();
   }
-  /// Its memory is freed: here somebody else's from now on.
+  /// Its memory is freed, and may be another object's from now on.
   void leave(std::size_t r) {
     group_->leave();
     for (gpu::stream* s : {&with(r).compute, &with(r).copy_out}) finish(*s);
@@ -110,7 +111,7 @@ class team {
   std::unique_ptr<gpu::gradient_group> group_;
 };
 
-/// While it lives nobody waits for what is enqueued to this device from now on.
+/// While it lives no thread waits for work that is enqueued to this device from now on.
 class held_back {
  public:
   explicit held_back(gpu::context& device) {
@@ -127,7 +128,9 @@ const std::vector<int> teams[] = {{0, 1}, {0, 0}, {2, 0, 1, 2}, {0, 0, 1, 1}};
 
 }  // namespace
 
-TEST_CASE("sums: the bits are those of the host's sum, whoever comes last and whoever is late") {
+TEST_CASE(
+    "sums: the bits are those of the host's sum, whichever replica is last and whichever stream is "
+    "late") {
   for (const lateness late : every_lateness)
     for (const auto& ordinals : teams) {
       CAPTURE(static_cast<int>(late));
@@ -146,8 +149,8 @@ TEST_CASE("sums: the bits are those of the host's sum, whoever comes last and wh
     }
 }
 
-TEST_CASE("sums: the first device waits for every part, also if nobody else does") {
-  for (const lateness late : {lateness::copy_streams, lateness::everybody})
+TEST_CASE("sums: the first device waits for every part, also if no other stream does") {
+  for (const lateness late : {lateness::copy_streams, lateness::all})
     for (const auto& ordinals : teams) {
       team t(late, ordinals);
       std::future<void> home;
@@ -164,7 +167,7 @@ TEST_CASE("sums: the first device waits for every part, also if nobody else does
 }
 
 TEST_CASE("sums: a place is not overwritten, nor a gradient given back, before it has been added") {
-  for (const lateness late : {lateness::copy_streams, lateness::everybody})
+  for (const lateness late : {lateness::copy_streams, lateness::all})
     for (const auto& ordinals : teams) {
       team t(late, ordinals);
       std::future<void> home;
@@ -188,7 +191,7 @@ TEST_CASE("sums: a place is not overwritten, nor a gradient given back, before i
 
 TEST_CASE("sums: when one leaves, what is enqueued has been added, and nothing more will be") {
   for (const auto& ordinals : teams) {
-    team t(lateness::everybody, ordinals);
+    team t(lateness::all, ordinals);
     std::future<void> home;
     {
       const held_back first(t.with(0));

@@ -179,7 +179,7 @@ TEST_CASE(
     CHECK(gpu::simulated::clock_ms(0) == before + 2 * 1);  // known, on whatever stream
     CHECK(gpu->take_remarks().empty());
     idle_replica elsewhere(*gpu, 2);
-    CHECK(gpu::simulated::clock_ms(2) == before);  // another GPU is tried by itself
+    CHECK(gpu::simulated::clock_ms(2) == before);  // another GPU is tried separately
     CHECK(gpu->take_remarks().size() == 1);
   }
   const auto now = gpu::simulated::counted();

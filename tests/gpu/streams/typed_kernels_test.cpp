@@ -45,7 +45,7 @@ struct trial {
     blobs.push_back(memory.size());
     return add(type, std::vector<float>(n, 7));
   }
-  /// What a kernel overwrites.
+  /// Memory that a kernel overwrites.
   values changed(std::size_t n) {
     blobs.push_back(memory.size());
     return in(n);

@@ -80,7 +80,7 @@ TEST_CASE("map: every value once, wherever it begins, in either type") {
   stream s(0, stream_use::compute);
   for (const value_type type : both_types) {
     for (const std::size_t n : {1, 3, 4, 8, 9, 64, 1001}) {
-      for (const std::size_t shift : {0, 1, 8}) {  // values; 1 is aligned for nobody
+      for (const std::size_t shift : {0, 1, 8}) {  // values; 1 is not aligned for any type
         CAPTURE(static_cast<int>(type));
         CAPTURE(n);
         CAPTURE(shift);
@@ -149,7 +149,7 @@ TEST_CASE(
       CAPTURE(c.channels);
       const std::size_t n = c.values();
       const auto of = whole_numbers(n);
-      for (const std::size_t shift : {0, 1}) {  // 1 is aligned for nobody
+      for (const std::size_t shift : {0, 1}) {  // 1 is not aligned for any type
         typed_memory x(type, whole_numbers(n + shift)), y(type, std::vector<float>(n + 8, -7)),
             z(type, std::vector<float>(n + 8, -7));
         const auto factor = whole_numbers(c.channels);
