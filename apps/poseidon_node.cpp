@@ -134,7 +134,7 @@ node_setup setup_of(const node_options& o) {
   s.shares = parse_shares(o.batch_share, o.nodes);
   s.node_mbit_s = node_mbit_s(o);
   s.trace_file = o.trace;
-  s.recording = [](const cluster_view& view) { return "\"poseidon\":" + recording_json(view); };
+  s.recording = recording_json;
   s.graph_file = o.graph;
   s.shows = o.web.has_value();
   return s;

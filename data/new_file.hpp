@@ -1,22 +1,22 @@
-// data/new_file.hpp - writes a file in pieces, whole or not at all.
+// data/new_file.hpp - a file that is written in pieces and exists whole or not at all.
 #pragma once
-#include <cstdint>
+#include "models/files/atomic_file.hpp"
+
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 
 namespace poseidon {
 
-/// Written as "x.partial" and renamed in finish().
+/// Written as "x.partial" and renamed in finish(); without finish() it is removed.
 class new_file {
  public:
   /// Errors   std::runtime_error: the file exists and `replace` is false, or what the system said.
   new_file(std::filesystem::path name, bool replace);
-  new_file(const new_file&) = delete;
-  new_file& operator=(const new_file&) = delete;
-  ~new_file();  ///< without finish(): removes what was written
 
   [[nodiscard]] const std::filesystem::path& name() const { return name_; }
+  [[nodiscard]] const std::filesystem::path& partial() const { return file_->path(); }
   /// Errors   std::runtime_error naming file, bytes written and the cause (disk full).
   void write(std::string_view bytes);
   void write(std::span<const float> values);  ///< little-endian float32
@@ -24,12 +24,10 @@ class new_file {
   void finish();                              ///< seals, and gives the file its name
 
  private:
-  [[noreturn]] void fail(const char* doing) const;
+  void check(int error, const char* doing) const;
 
-  std::filesystem::path name_, partial_;
-  int fd_ = -1;
-  std::uint64_t written_ = 0;
-  bool named_ = false;
+  std::filesystem::path name_;
+  std::optional<temporary_file> file_;
 };
 
 }  // namespace poseidon

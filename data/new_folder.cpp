@@ -1,5 +1,7 @@
 #include "data/record_writer.hpp"
+#include "models/files/atomic_file.hpp"
 
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -53,11 +55,9 @@ void new_folder::give_name() {
     fs::rename(name_, old, error);
     if (error) throw std::runtime_error(name_.string() + ": cannot replace it: " + error.message());
   }
-  fs::rename(partial_, name_, error);
-  if (error) {
-    std::error_code ignored;
-    fs::rename(old, name_, ignored);
-    throw std::runtime_error(partial_.string() + ": cannot rename it: " + error.message());
+  if (const int why = rename_durably(partial_, name_); why != 0) {
+    fs::rename(old, name_, error);
+    throw std::runtime_error(partial_.string() + ": cannot rename it: " + std::strerror(why));
   }
   fs::remove_all(old, error);
 }

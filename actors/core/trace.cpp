@@ -1,12 +1,9 @@
 #include "actors/core/trace.hpp"
 
-#include "models/json.hpp"
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <stdexcept>
-#include <system_error>
+#include <cmath>
+#include <optional>
 
 namespace poseidon {
 
@@ -57,25 +54,32 @@ std::string_view trace_log::keep(std::string text) {
 
 namespace {
 
-struct file_closer {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
-
-void write_span(std::FILE* f, const trace_span& s, unsigned pid, std::size_t tid) {
-  // Begin and end are rounded each for itself, the duration from the rounded ones: rounding `dur` by
-  // itself makes neighbouring slices overlap, which viewers cannot nest.
+/// Begin and end are rounded each for itself, the duration is that of the rounded ones: rounding the duration by itself
+/// would make neighbouring slices overlap, and viewers cannot nest these.
+json_object span_json(const trace_span& s, std::uint32_t worker, std::size_t lane) {
   const auto begin = s.begin_ns / 1000;
-  const auto end = s.end_ns / 1000;
-  std::fprintf(
-      f,
-      ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%zu,\"name\":%s,\"cat\":%s,\"ts\":%lld,\"dur\":%lld,"
-      "\"args\":{\"clock\":%llu",
-      pid, tid, json_text(s.name).c_str(), json_text(s.phase).c_str(),
-      static_cast<long long>(begin), static_cast<long long>(end - begin),
-      static_cast<unsigned long long>(s.clock));
-  if (s.chunk >= 0) std::fprintf(f, ",\"chunk\":%lld", static_cast<long long>(s.chunk));
-  if (s.bytes > 0) std::fprintf(f, ",\"bytes\":%llu", static_cast<unsigned long long>(s.bytes));
-  std::fputs("}}", f);
+  json_object args, out;
+  args.put("clock", s.clock);
+  if (s.chunk >= 0) args.put("chunk", s.chunk);
+  if (s.bytes > 0) args.put("bytes", s.bytes);
+  out.put("ph", "X").put("pid", worker).put("tid", lane);
+  out.put("name", s.name).put("cat", s.phase);
+  return out.put("ts", begin).put("dur", s.end_ns / 1000 - begin).put("args", args);
+}
+
+/// Names a process or, with `lane`, one of its threads.
+json_object name_json(std::uint32_t worker, std::optional<std::size_t> lane,
+                      const std::string& name) {
+  json_object out;
+  out.put("ph", "M").put("pid", worker);
+  if (lane) out.put("tid", *lane);
+  out.put("name", lane ? "thread_name" : "process_name");
+  return out.put("args", json_object().put("name", name));
+}
+
+/// To three digits behind the point.
+double milliseconds(std::int64_t ns) {
+  return std::round(static_cast<double>(ns) / 1e3) / 1e3;
 }
 
 }  // namespace
@@ -99,48 +103,31 @@ std::map<std::string_view, trace_log::communication> trace_log::communication_of
   return out;
 }
 
-void trace_log::write(const std::filesystem::path& path, worker_id self,
-                      const std::string& more) const {
-  const auto partial = path.string() + ".partial";
-  auto fail = [&](const std::string& what) {
-    const auto why = std::error_code(errno, std::generic_category()).message();
-    std::remove(partial.c_str());
-    throw std::runtime_error("trace " + path.string() + ": " + what + ": " + why);
-  };
-  std::unique_ptr<std::FILE, file_closer> f(std::fopen(partial.c_str(), "w"));
-  if (!f) fail("cannot create it");
+void trace_log::write(const json_stream::writer& write, worker_id self,
+                      const std::string& recording) const {
   const std::lock_guard lock(mutex_);
-  const auto pid = value(self);
-  std::fprintf(
-      f.get(),
-      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-      "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"worker %u\"}}",
-      pid, pid);
-  for (std::size_t tid = 0; tid < lanes_.size(); ++tid) {
-    std::fprintf(
-        f.get(),
-        ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{\"name\":%s}}",
-        pid, tid, json_text(lanes_[tid]->name()).c_str());
-    lanes_[tid]->for_each([&](const trace_span& s) { write_span(f.get(), s, pid, tid); });
-  }
-  std::fputs("\n],\n\"communication\":[", f.get());
-  const char* separator = "\n";
-  for (const auto& [layer, c] : communication_of_layers()) {
-    std::fprintf(
-        f.get(),
-        "%s{\"layer\":%s,\"clocks\":%llu,\"exchange_ms\":%.3f,\"exposed_ms\":%.3f,"
-        "\"hidden_ms\":%.3f}",
-        separator, json_text(layer).c_str(), static_cast<unsigned long long>(c.clocks),
-        static_cast<double>(c.exchange_ns) / 1e6, static_cast<double>(c.exposed_ns) / 1e6,
-        static_cast<double>(std::max<std::int64_t>(0, c.exchange_ns - c.exposed_ns)) / 1e6);
-    separator = ",\n";
-  }
-  std::fputs("\n]", f.get());
-  if (!more.empty()) std::fprintf(f.get(), ",\n%s", more.c_str());
-  std::fputs("}\n", f.get());
-  if (std::ferror(f.get()) != 0 || std::fflush(f.get()) != 0) fail("cannot write it");
-  f.reset();
-  if (std::rename(partial.c_str(), path.c_str()) != 0) fail("cannot rename it into place");
+  const auto worker = value(self);
+  json_stream out(write);
+  out.put("displayTimeUnit", "ms");
+  out.list("traceEvents", [&](auto put) {
+    put(name_json(worker, std::nullopt, "worker " + std::to_string(worker)));
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      put(name_json(worker, lane, lanes_[lane]->name()));
+      lanes_[lane]->for_each([&](const trace_span& s) { put(span_json(s, worker, lane)); });
+    }
+  });
+  out.list("communication", [&](auto put) {
+    for (const auto& [layer, c] : communication_of_layers()) {
+      json_object row;
+      row.put("layer", layer).put("clocks", c.clocks);
+      row.put("exchange_ms", milliseconds(c.exchange_ns));
+      row.put("exposed_ms", milliseconds(c.exposed_ns));
+      const auto hidden = std::max<std::int64_t>(0, c.exchange_ns - c.exposed_ns);
+      put(row.put("hidden_ms", milliseconds(hidden)));
+    }
+  });
+  if (!recording.empty()) out.put("poseidon", json_value{recording});
+  out.finish();
 }
 
 }  // namespace poseidon

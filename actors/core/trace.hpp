@@ -5,10 +5,10 @@
 // takes no lock: two clock readings and a store.
 #pragma once
 #include "messages/ids.hpp"
+#include "models/json.hpp"
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -108,10 +108,10 @@ class trace_log {
   [[nodiscard]] std::string_view keep(std::string text);
 
   /// Chrome trace JSON; pid is the worker, one tid per lane. "communication" has for each layer how long its updates were
-  /// under way and for how much of that streams stood still. Written aside, then renamed. `more`: further members of
-  /// the file's object, `"name":value`, which trace viewers skip; empty: none.
-  /// Errors   std::runtime_error with path and reason.
-  void write(const std::filesystem::path& path, worker_id self, const std::string& more = {}) const;
+  /// under way and for how much of that time streams were idle. `recording`: JSON that becomes the member "poseidon",
+  /// which trace viewers skip; empty: none.
+  void write(const json_stream::writer& write, worker_id self,
+             const std::string& recording = {}) const;
 
  private:
   struct communication {

@@ -342,36 +342,25 @@ std::string to_dot(const actor_graph& g) {
 }
 
 std::string to_json(const actor_graph& g) {
-  std::string out = "{\"schema\":1,\"run\":{\"model\":" + json_text(g.model) +
-                    ",\"node\":" + std::to_string(g.worker) +
-                    ",\"nodes\":" + std::to_string(g.nodes) +
-                    ",\"replicas\":" + std::to_string(g.replicas) + "},\"groups\":[";
-  const char* comma = "";
-  for (const auto& group : g.groups) {
-    out += std::string(comma) + "\n{\"id\":" + json_text(group.id) +
-           ",\"label\":" + json_text(group.label) + ",\"order\":" + std::to_string(group.order) +
-           "}";
-    comma = ",";
-  }
-  out += "],\"nodes\":[";
-  comma = "";
+  json_array groups(json_layout::lines), nodes(json_layout::lines), edges(json_layout::lines);
+  for (const auto& group : g.groups)
+    groups.put(
+        json_object().put("id", group.id).put("label", group.label).put("order", group.order));
   for (const auto& a : g.actors) {
-    out += std::string(comma) + "\n{\"id\":" + std::to_string(a.id) +
-           ",\"name\":" + json_text(a.name) + ",\"kind\":" + json_text(a.kind) +
-           ",\"type\":" + json_text(a.type) + ",\"group\":" + json_text(a.group) +
-           ",\"card\":" + json_text(a.card) + ",\"params\":" + std::to_string(a.params) + "}";
-    comma = ",";
+    json_object node;
+    node.put("id", a.id).put("name", a.name).put("kind", a.kind).put("type", a.type);
+    nodes.put(node.put("group", a.group).put("card", a.card).put("params", a.params));
   }
-  out += "],\"edges\":[";
-  comma = "";
   for (const auto& e : g.edges) {
-    out += std::string(comma) + "\n{\"id\":" + std::to_string(e.id) +
-           ",\"src\":" + std::to_string(e.src) + ",\"dst\":" + std::to_string(e.dst) +
-           ",\"kind\":" + json_text(to_string(e.kind)) + ",\"message\":" + json_text(e.message) +
-           ",\"bytes\":" + std::to_string(e.bytes) + "}";
-    comma = ",";
+    json_object edge;
+    edge.put("id", e.id).put("src", e.src).put("dst", e.dst).put("kind", to_string(e.kind));
+    edges.put(edge.put("message", e.message).put("bytes", e.bytes));
   }
-  return out + "]}\n";
+  json_object run, out;
+  run.put("model", g.model).put("node", g.worker);
+  run.put("nodes", g.nodes).put("replicas", g.replicas);
+  out.put("schema", 1).put("run", run);
+  return out.put("groups", groups).put("nodes", nodes).put("edges", edges).text() + "\n";
 }
 
 }  // namespace poseidon

@@ -128,13 +128,6 @@ void thinned(std::uint64_t from, std::uint64_t count, F f) {
     if (i % step == 0 || i + 1 == count) f(i);
 }
 
-std::string json_list(const std::vector<std::string>& texts) {
-  std::string out = "[";
-  json_comma comma;
-  for (const auto& t : texts) out += comma() + json_text(t);
-  return out + "]";
-}
-
 }  // namespace
 
 std::string run_history::json(place& from) const {
@@ -143,43 +136,31 @@ std::string run_history::json(place& from) const {
   if (from.points == points_.size() && from.tests == tests_.size() && from.lines == lines_seen_ &&
       !more_traffic)
     return {};
-  std::string out = "{\"last_clock\":" + std::to_string(last_clock_) +
-                    ",\"outputs\":" + json_list(names_) + ",\"points\":[";
-  json_comma comma;
+  json_array points, tests, lines, traffic;
   thinned(from.points, points_.size(), [&](std::uint64_t i) {
     const auto& p = points_[i];
-    out += comma() + ("[" + std::to_string(p.clock));
-    for (const double v : {p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden})
-      out += "," + json_number(v);
-    for (const double v : p.outputs) out += "," + json_number(v);
-    out += "]";
+    auto row = json_array::of(p.clock, p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden);
+    for (const double v : p.outputs) row.put(v);
+    points.put(row);
   });
-  out += "],\"tests\":[";
-  json_comma next_test;
   for (auto i = from.tests; i < tests_.size(); ++i) {
     const auto& t = tests_[i];
-    out += next_test() + ("{\"net\":" + std::to_string(t.net)) +
-           ",\"clock\":" + std::to_string(t.clock) + ",\"seconds\":" + json_number(t.seconds) +
-           ",\"names\":" + json_list(t.names) + ",\"means\":[";
-    json_comma next_mean;
-    for (const double m : t.means) out += next_mean() + json_number(m);
-    out += "]}";
+    json_object row;
+    row.put("net", t.net).put("clock", t.clock).put("seconds", t.seconds);
+    row.put("names", json_array::from(t.names)).put("means", json_array::from(t.means));
+    tests.put(row);
   }
-  out += "],\"lines\":[";
-  json_comma next_line;
   for (const auto& l : lines_)
     if (l.number >= from.lines)
-      out += next_line() + ("[" + std::to_string(l.number)) + "," + json_number(l.seconds) + "," +
-             json_text(l.text) + (l.bad ? ",1]" : ",0]");
-  out += "],\"traffic\":[";
-  json_comma next_traffic;
+      lines.put(json_array::of(l.number, l.seconds, l.text, l.bad ? 1 : 0));
   for (const auto& t : traffic_)
-    if (t.seconds > from.traffic_s)
-      out += next_traffic() + ("[" + json_number(t.seconds)) + "," + std::to_string(t.out) + "," +
-             std::to_string(t.in) + "]";
+    if (t.seconds > from.traffic_s) traffic.put(json_array::of(t.seconds, t.out, t.in));
   from = {points_.size(), tests_.size(), lines_seen_,
           traffic_.empty() ? -1 : traffic_.back().seconds};
-  return out + "]}";
+  json_object out;
+  out.put("last_clock", last_clock_).put("outputs", json_array::from(names_));
+  out.put("points", points).put("tests", tests).put("lines", lines).put("traffic", traffic);
+  return out.text();
 }
 
 std::string run_history::csv() const {

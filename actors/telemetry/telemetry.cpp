@@ -1,10 +1,9 @@
 #include "actors/telemetry/telemetry.hpp"
 
 #include "messages/wire/codec.hpp"
+#include "models/files/atomic_file.hpp"
 #include "models/json.hpp"
 
-#include <cstdio>
-#include <fstream>
 #include <limits>
 
 namespace poseidon {
@@ -70,41 +69,39 @@ void telemetry::on(const report_arrived& m) {
   }
 }
 
-std::string measured_graph_json(const edge_book& edges) {
-  std::string out = "{\"actors\":[";
-  const char* separator = "\n";
-  for (const auto& [name, type] : edges.actors()) {
-    out += separator + ("{\"name\":" + json_text(name)) + ",\"type\":" + json_text(type) + "}";
-    separator = ",\n";
+std::string measured_graph_json(const edge_book& book) {
+  json_array actors(json_layout::lines), edges(json_layout::lines);
+  for (const auto& [name, type] : book.actors())
+    actors.put(json_object().put("name", name).put("type", type));
+  for (const auto& row : book.rows()) {
+    json_object edge;
+    edge.put("from", row.from).put("to", row.to).put("message", row.message);
+    edges.put(edge.put("count", row.count).put("bytes", row.bytes));
   }
-  out += "],\n\"edges\":[";
-  separator = "\n";
-  for (const auto& row : edges.rows()) {
-    out += separator + ("{\"from\":" + json_text(row.from)) + ",\"to\":" + json_text(row.to) +
-           ",\"message\":" + json_text(row.message) + ",\"count\":" + std::to_string(row.count) +
-           ",\"bytes\":" + std::to_string(row.bytes) + "}";
-    separator = ",\n";
-  }
-  return out + "]}\n";
+  return json_object().put("actors", actors).put("edges", edges).text() + "\n";
 }
 
 void telemetry::on(const shut_down&) {
+  write_file(setup_.trace_file, [this] {
+    setup_.view->sample();
+    const auto recording = setup_.recording ? setup_.recording(*setup_.view) : "";
+    write_in_pieces(setup_.trace_file, [&](const piece_writer& write) {
+      setup_.trace->write(write, setup_.self, recording);
+    });
+  });
+  write_file(setup_.graph_file,
+             [this] { write_atomically(setup_.graph_file, measured_graph_json(*setup_.edges)); });
+  links_.clear();
+  quit();
+}
+
+/// What cannot be written is a warning: the training stands.
+void telemetry::write_file(const std::filesystem::path& path, const std::function<void()>& write) {
   try {
-    if (!setup_.trace_file.empty()) {
-      setup_.view->sample();
-      setup_.trace->write(setup_.trace_file, setup_.self,
-                          setup_.recording ? setup_.recording(*setup_.view) : "");
-    }
-    if (!setup_.graph_file.empty()) {
-      std::ofstream file(setup_.graph_file);
-      if (!(file << measured_graph_json(*setup_.edges)).flush())
-        throw std::runtime_error("cannot write the actor graph to " + setup_.graph_file.string());
-    }
+    if (!path.empty()) write();
   } catch (const std::exception& e) {
     setup_.view->history().warning(e.what());
   }
-  links_.clear();
-  quit();
 }
 
 }  // namespace poseidon

@@ -47,7 +47,7 @@ struct telemetry_setup {
   bool watched = false;              ///< another node, and the first one shows the run
   std::filesystem::path trace_file;  ///< empty: not written
   std::filesystem::path graph_file;  ///< empty: not written
-  /// What the trace file holds besides its spans, as members of a JSON object; empty: nothing.
+  /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
   std::function<std::string(const cluster_view&)> recording;
 };
 
@@ -68,6 +68,7 @@ class telemetry : public actor<telemetry> {
  private:
   void ask();
   void answer();
+  void write_file(const std::filesystem::path& path, const std::function<void()>& write);
 
   telemetry_setup setup_;
   std::vector<port<send_frame>> links_;
@@ -78,7 +79,7 @@ class telemetry : public actor<telemetry> {
 };
 
 /// The measured graph as JSON: {"actors":[{name,type}],"edges":[{from,to,message,count,bytes}]}.
-[[nodiscard]] std::string measured_graph_json(const edge_book& edges);
+[[nodiscard]] std::string measured_graph_json(const edge_book& book);
 
 }  // namespace poseidon
 

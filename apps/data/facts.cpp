@@ -24,14 +24,6 @@ std::string print(const char* format, double value) {
   return text;
 }
 
-template <class Values, class ToJson>
-std::string json_list(const Values& values, ToJson to_json) {
-  std::string out = "[";
-  json_comma comma;
-  for (const auto& v : values) out += comma() + to_json(v);
-  return out + "]";
-}
-
 }  // namespace
 
 fact::fact(const std::string& value) : text(value), json(json_text(value)) {}
@@ -41,8 +33,7 @@ fact::fact(double value) : text(print("%.6g", value)), json(json_number(value)) 
 fact::fact(const shape& extents) : fact(to_string(extents)) {}
 
 fact::fact(const std::vector<std::string>& values)
-    : text(comma_list(values)),
-      json(json_list(values, [](const std::string& v) { return json_text(v); })) {}
+    : text(comma_list(values)), json(json_array::from(values).text()) {}
 
 fact bytes_fact(std::uint64_t bytes) {
   const auto number = std::to_string(bytes);
@@ -85,13 +76,16 @@ json_event facts::event() const {
   json_event e;
   e.text("kind", kind_);
   for (const auto* some : {&facts_, &fields_})
-    for (const auto& [name, value] : *some) e.json(name, value.json);
-  for (const auto& t : tables_)
-    e.json(t.name, json_list(t.rows, [&](const std::vector<fact>& row) {
-             json_event object;
-             for (std::size_t c = 0; c < row.size(); ++c) object.json(t.columns[c], row[c].json);
-             return object.line();
-           }));
+    for (const auto& [name, value] : *some) e.json(name, {value.json});
+  for (const auto& t : tables_) {
+    json_array rows;
+    for (const auto& row : t.rows) {
+      json_event object;
+      for (std::size_t c = 0; c < row.size(); ++c) object.json(t.columns[c], {row[c].json});
+      rows.put(json_value{object.line()});
+    }
+    e.json(t.name, {rows.text()});
+  }
   return e;
 }
 

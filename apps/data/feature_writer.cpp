@@ -120,7 +120,7 @@ class hdf5_features final : public feature_writer {
  public:
   explicit hdf5_features(const feature_target& target)
       : aside_(target.path, target.replace),
-        file_(std::make_unique<hdf5_appender>(fs::path(target.path.string() + ".partial"))),
+        file_(std::make_unique<hdf5_appender>(aside_.partial())),
         row_(target.row) {}
   void add(std::span<const float> values, std::int32_t label) override {
     waiting_.insert(waiting_.end(), values.begin(), values.end());

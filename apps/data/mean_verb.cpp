@@ -28,14 +28,14 @@ int make_mean(const mean_words& w, reporter& report) {
   json_event result;
   result.count("images", images->size()).text("shape", to_string(mean.shape));
   const auto means = channel_means(mean);
-  std::string list;
+  json_array list;
   for (const double m : means) {
     char number[32];
     std::snprintf(number, sizeof number, "%.6g", m);
     texts.emplace_back(number);
-    list += (list.empty() ? "" : ",") + texts.back();
+    list.put(json_value{number});
   }
-  result.json("channel_means", "[" + list + "]");
+  result.json("channel_means", {list.text()});
   shown.done(plural(images->size(), "image") + " of " + to_string(mean.shape), result);
   for (std::size_t c = 0; c < texts.size(); ++c)
     report.remark("mean_value channel [" + std::to_string(c) + "]: " + texts[c]);

@@ -1,11 +1,9 @@
 #include "apps/graph/output.hpp"
 
+#include "models/files/atomic_file.hpp"
 #include "models/spec/spec_file.hpp"
 
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <spawn.h>
 #include <stdexcept>
@@ -17,19 +15,13 @@ namespace poseidon::app {
 
 namespace {
 
-/// Beside the target, then renamed: nobody sees half a file.
+/// A path that cannot be written is wrong use of the program.
 void write_text(const std::filesystem::path& path, const std::string& text) {
-  const auto aside = path.string() + ".part";
-  {
-    std::ofstream out(aside, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) {
-      std::remove(aside.c_str());
-      throw spec_error(path.string() + ": cannot be written: " + std::strerror(errno) + ".");
-    }
+  try {
+    write_atomically(path, text);
+  } catch (const std::runtime_error& e) {
+    throw spec_error(e.what());
   }
-  std::filesystem::rename(aside, path);
 }
 
 /// Runs `dot -Tsvg` without a shell. 127: there is no such program.

@@ -37,7 +37,7 @@ int status_verb(int argc, char** argv) {
                                words.json ? "/api/status.json" : "/api/status");
         while (said.ends_with('\n')) said.pop_back();
         out.result(said);
-        if (words.json) out.event(json_event("status").json("run", said));
+        if (words.json) out.event(json_event("status").json("run", {said}));
       },
       exit_code_of);
   return 0;

@@ -1,7 +1,6 @@
 #include "apps/terminal/json_event.hpp"
 
 #include "apps/terminal/text.hpp"
-#include "models/json.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -35,41 +34,38 @@ json_event::json_event(std::string_view name) {
 }
 
 json_event& json_event::add(const json_event& more) {
-  if (!fields_.empty() && !more.fields_.empty()) fields_ += ",";
-  fields_ += more.fields_;
+  fields_.add(more.fields_);
   return *this;
 }
 
-json_event& json_event::put(std::string_view key, std::string_view value) {
-  if (!fields_.empty()) fields_ += ",";
-  fields_ += json_text(valid_utf8(key)) + ":";
-  fields_ += value;
+template <class T>
+json_event& json_event::put(std::string_view key, const T& value) {
+  fields_.put(valid_utf8(key), value);
   return *this;
 }
 
 json_event& json_event::text(std::string_view key, std::string_view value) {
-  return put(key, json_text(valid_utf8(value)));
+  return put(key, valid_utf8(value));
 }
 json_event& json_event::number(std::string_view key, double value) {
-  return put(key, json_number(value));
+  return put(key, value);
 }
 json_event& json_event::count(std::string_view key, std::uint64_t value) {
-  return put(key, std::to_string(value));
+  return put(key, value);
 }
 json_event& json_event::null(std::string_view key) {
-  return put(key, "null");
+  return put(key, nullptr);
 }
 json_event& json_event::texts(std::string_view key, const std::vector<std::string>& values) {
-  std::string list = "[";
-  json_comma comma;
-  for (const auto& v : values) list += comma() + json_text(valid_utf8(v));
-  return put(key, list + "]");
+  json_array list;
+  for (const auto& v : values) list.put(valid_utf8(v));
+  return put(key, list);
 }
-json_event& json_event::json(std::string_view key, std::string_view value) {
+json_event& json_event::json(std::string_view key, const json_value& value) {
   return put(key, value);
 }
 json_event& json_event::object(std::string_view key, const json_event& value) {
-  return put(key, value.line());
+  return put(key, value.fields_);
 }
 
 }  // namespace poseidon::app

@@ -58,10 +58,11 @@ class attached_feed : public feed {
   }
 
   void say(const std::string& away) {
-    auto text = "event: source\ndata: {\"node\":" + json_text(to_string(node_.at));
-    if (!away.empty()) text += ",\"away\":" + json_text(away);
+    json_object source;
+    source.put("node", to_string(node_.at));
+    if (!away.empty()) source.put("away", away);
     const std::lock_guard lock(mutex_);
-    come_ += text + "}\n\n";
+    come_ += "event: source\ndata: " + source.text() + "\n\n";
   }
 
   page_address node_;

@@ -1,7 +1,5 @@
 #include "apps/web/diagnosis.hpp"
 
-#include "models/json.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <tuple>
@@ -246,27 +244,26 @@ std::string to_string(const straggler_verdict& v) {
          " ms a clock, the median of all workers is " + fixed(v.median_ms) + " ms";
 }
 
-std::string diagnosis_json(const diagnosis& d, std::int64_t now) {
-  std::string out = "{\"text\":[", slow_ones;
-  json_comma next_text, next_slow;
-  if (d.stall) out += next_text() + json_text(to_string(*d.stall, now));
+json_object diagnosis_json(const diagnosis& d, std::int64_t now) {
+  json_array texts, slow_workers;
+  if (d.stall) texts.put(to_string(*d.stall, now));
   for (const auto& v : d.stragglers) {
-    out += next_text() + json_text(to_string(v));
-    slow_ones += next_slow() + ("{\"worker\":" + std::to_string(v.worker)) +
-                 ",\"ms\":" + json_number(v.ms) + ",\"median_ms\":" + json_number(v.median_ms) +
-                 "}";
+    texts.put(to_string(v));
+    slow_workers.put(
+        json_object().put("worker", v.worker).put("ms", v.ms).put("median_ms", v.median_ms));
   }
-  out += "]";
+  json_object out;
+  out.put("text", texts);
   if (d.stall) {
     const auto& v = *d.stall;
-    out += ",\"stall\":{\"worker\":" + std::to_string(v.worker) +
-           ",\"clock\":" + std::to_string(v.clock) + ",\"layer\":" + json_text(v.layer) +
-           ",\"phase\":" + json_text(v.phase) + ",\"route\":" + json_text(v.route);
-    if (v.peer) out += ",\"peer\":" + std::to_string(*v.peer);
-    out += ",\"bytes\":" + std::to_string(v.bytes) +
-           ",\"since_ms\":" + std::to_string((now - v.since_ns) / 1000000) + "}";
+    json_object stall;
+    stall.put("worker", v.worker).put("clock", v.clock).put("layer", v.layer);
+    stall.put("phase", v.phase).put("route", v.route);
+    if (v.peer) stall.put("peer", *v.peer);
+    stall.put("bytes", v.bytes).put("since_ms", (now - v.since_ns) / 1000000);
+    out.put("stall", stall);
   }
-  return out + ",\"stragglers\":[" + slow_ones + "]}";
+  return out.put("stragglers", slow_workers);
 }
 
 bool stall_doctor::is_new(const std::string& verdict, std::int64_t now) {

@@ -6,6 +6,7 @@
 // new verdict once in the log. Where nobody shows the run (--web) nothing is recorded, and there is no verdict.
 #pragma once
 #include "actors/telemetry/cluster_view.hpp"
+#include "models/json.hpp"
 
 #include <cstdint>
 #include <map>
@@ -53,7 +54,7 @@ constexpr std::int64_t stall_patience_ns = 500'000'000;
 [[nodiscard]] std::string to_string(const straggler_verdict& v);
 
 /// {"text":[..],"stall":{..},"stragglers":[{..}]}; "stall" only where there is one.
-[[nodiscard]] std::string diagnosis_json(const diagnosis& d, std::int64_t now);
+[[nodiscard]] json_object diagnosis_json(const diagnosis& d, std::int64_t now);
 
 /// Says in the log what is new. One thread.
 class stall_doctor {

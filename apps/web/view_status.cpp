@@ -2,10 +2,9 @@
 #include "apps/web/diagnosis.hpp"
 #include "apps/web/view_json.hpp"
 #include "data/batch_shares.hpp"
-#include "models/json.hpp"
 
-#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 namespace poseidon {
 
@@ -49,21 +48,21 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
   return line + (w.lost ? ": " + w.why_lost : std::string()) + "\n";
 }
 
-std::string member_json(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
-                        std::int64_t now) {
-  const bool named = s.facts && id < s.facts->members.size();
+json_object member_status(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
+                          std::int64_t now) {
   std::uint64_t out_bytes = 0, in_bytes = 0;
   for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
-  const bool heard = w.heard_ns != 0;
-  const auto known = [&](std::uint64_t v) { return heard ? std::to_string(v) : "null"; };
-  return "{\"worker\":" + std::to_string(id) +
-         ",\"address\":" + json_text(named ? s.facts->members[id] : "") +
-         ",\"condition\":" + json_text(condition_of(w, now)) + ",\"clock\":" + known(w.clock) +
-         ",\"lag\":" + known(lag_of(s.workers, id, now)) + ",\"heard_s_ago\":" +
-         (heard ? json_number(static_cast<double>(now - w.heard_ns) / 1e9) : "null") +
-         ",\"bytes_out\":" + known(out_bytes) + ",\"bytes_in\":" + known(in_bytes) + ",\"share\":" +
-         (s.facts && id < s.facts->shares.size() ? std::to_string(s.facts->shares[id]) : "null") +
-         ",\"why_lost\":" + (w.lost ? json_text(w.why_lost) : "null") + "}";
+  const auto if_heard = [&](auto v) { return w.heard_ns != 0 ? std::optional(v) : std::nullopt; };
+  json_object out;
+  out.put("worker", id);
+  out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
+  out.put("condition", condition_of(w, now)).put("clock", if_heard(w.clock));
+  out.put("lag", if_heard(lag_of(s.workers, id, now)));
+  out.put("heard_s_ago", if_heard(static_cast<double>(now - w.heard_ns) / 1e9));
+  out.put("bytes_out", if_heard(out_bytes)).put("bytes_in", if_heard(in_bytes));
+  const bool has_share = s.facts && id < s.facts->shares.size();
+  out.put("share", has_share ? std::optional(s.facts->shares[id]) : std::nullopt);
+  return out.put("why_lost", w.lost ? std::optional(w.why_lost) : std::nullopt);
 }
 
 }  // namespace
@@ -72,17 +71,23 @@ std::string status_json(const cluster_view& view) {
   const auto now = now_ns();
   return view.read([&](const cluster_view::state& s) {
     const auto p = view.history().newest();
-    std::string out = "{\"phase\":" + json_text(s.phase);
-    out += ",\"model\":" + (s.facts ? json_text(s.facts->model) : "null");
-    out += ",\"clock\":" + (p ? std::to_string(p->clock) : "null");
-    out += ",\"last_clock\":" + (s.facts ? std::to_string(s.facts->last_clock) : "null");
-    out += ",\"loss\":" + (p ? json_number(p->loss) : "null");
-    out += ",\"images_per_s\":" + (p ? json_number(p->images_s) : "null");
-    out += ",\"hidden\":" + (p && p->hidden >= 0 ? json_number(p->hidden) : "null");
-    out += ",\"workers\":[";
-    json_comma comma;
-    for (const auto& [id, w] : s.workers) out += comma() + member_json(s, id, w, now);
-    return out + "],\"doctor\":" + diagnosis_json(diagnose(s, now), now) + "}";
+    const auto of_run = [&](auto member) {
+      return s.facts ? std::optional((*s.facts).*member) : std::nullopt;
+    };
+    const auto of_point = [&](auto member) {
+      return p ? std::optional((*p).*member) : std::nullopt;
+    };
+    json_object out;
+    out.put("phase", s.phase).put("model", of_run(&run_facts::model));
+    out.put("clock", of_point(&run_history::point::clock));
+    out.put("last_clock", of_run(&run_facts::last_clock));
+    out.put("loss", of_point(&run_history::point::loss));
+    out.put("images_per_s", of_point(&run_history::point::images_s));
+    out.put("hidden", p && p->hidden >= 0 ? std::optional(p->hidden) : std::nullopt);
+    json_array workers;
+    for (const auto& [id, w] : s.workers) workers.put(member_status(s, id, w, now));
+    out.put("workers", workers);
+    return out.put("doctor", diagnosis_json(diagnose(s, now), now)).text();
   });
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace poseidon {
 
@@ -21,46 +22,10 @@ namespace {
   throw std::runtime_error(text + " What was there before is unchanged.");
 }
 
-/// A new file beside the target, removed at the end of the scope unless it is given its final name.
-class temporary_file {
- public:
-  explicit temporary_file(const fs::path& target) {
-    for (int attempt = 0; fd_ < 0 && (attempt == 0 || (errno == EEXIST && attempt < 100));
-         ++attempt) {
-      std::string name(1, '.');  // hidden, so that it is not taken for a snapshot
-      name += target.filename().string() + "." + std::to_string(::getpid()) + "." +
-              std::to_string(attempt) + ".tmp";
-      path_ = target.parent_path() / name;
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    if (fd_ < 0) fail_to_write(target, "cannot be written", errno);
-  }
-  temporary_file(const temporary_file&) = delete;
-  temporary_file& operator=(const temporary_file&) = delete;
-  ~temporary_file() {
-    (void)close();
-    if (!kept_) ::unlink(path_.c_str());
-  }
-  [[nodiscard]] int fd() const { return fd_; }
+void check(const fs::path& path, const char* what, int error) {
+  if (error != 0) fail_to_write(path, what, error);
+}
 
-  /// close() too can be where a disk says that it is full.
-  [[nodiscard]] bool close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd < 0 || ::close(fd) == 0;
-  }
-  [[nodiscard]] bool rename_to(const fs::path& target) {
-    kept_ = ::rename(path_.c_str(), target.c_str()) == 0;
-    return kept_;
-  }
-
- private:
-  fs::path path_;
-  int fd_ = -1;
-  bool kept_ = false;
-};
-
-/// The new name survives a power cut only once its folder is on the disk.
 void sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -70,25 +35,87 @@ void sync_folder(const fs::path& folder) {
 
 }  // namespace
 
+temporary_file::temporary_file(fs::path target) : target_(std::move(target)) {
+  constexpr int attempts = 100;
+  for (int attempt = 0; attempt < attempts && fd_ < 0; ++attempt) {
+    std::string name(1, '.');  // hidden: a listing of snapshots does not show it
+    name += target_.filename().string() + "." + std::to_string(::getpid()) + "." +
+            std::to_string(attempt) + ".tmp";
+    path_ = target_.parent_path() / name;
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    open_error_ = fd_ < 0 ? errno : 0;
+    if (open_error_ != EEXIST) return;
+  }
+}
+
+temporary_file::temporary_file(fs::path target, fs::path beside)
+    : target_(std::move(target)), path_(std::move(beside)) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  open_error_ = fd_ < 0 ? errno : 0;
+}
+
+temporary_file::~temporary_file() {
+  (void)close();
+  if (open_error_ == 0 && !renamed_) ::unlink(path_.c_str());
+}
+
+int temporary_file::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : EIO;
+    written_ += static_cast<std::uint64_t>(n);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+int temporary_file::sync() {
+  return ::fsync(fd_) == 0 ? 0 : errno;
+}
+
+int temporary_file::close() {
+  const int fd = std::exchange(fd_, -1);
+  return fd < 0 || ::close(fd) == 0 ? 0 : errno;
+}
+
+int temporary_file::rename() {
+  const int error = rename_durably(path_, target_);
+  renamed_ = error == 0;
+  return error;
+}
+
+int rename_durably(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return errno;
+  sync_folder(to.parent_path());
+  return 0;
+}
+
+namespace {
+
+template <class Fill>
+void write_whole(const fs::path& path, Fill fill) {
+  temporary_file file(path);
+  check(path, "cannot be written", file.open_error());
+  fill(file);
+  check(path, "syncing failed", file.sync());
+  check(path, "closing failed", file.close());
+  check(path, "cannot be replaced", file.rename());
+}
+
+}  // namespace
+
 void write_atomically(const fs::path& path, const std::function<int(int)>& fill) {
-  temporary_file temporary(path);
-  if (const int error = fill(temporary.fd()); error != 0)
-    fail_to_write(path, "writing failed", error);
-  if (::fsync(temporary.fd()) != 0) fail_to_write(path, "syncing failed", errno);
-  if (!temporary.close()) fail_to_write(path, "closing failed", errno);
-  if (!temporary.rename_to(path)) fail_to_write(path, "cannot be replaced", errno);
-  sync_folder(path.parent_path());
+  write_whole(path, [&](temporary_file& file) { check(path, "writing failed", fill(file.fd())); });
 }
 
 void write_atomically(const fs::path& path, std::span<const char> bytes) {
-  write_atomically(path, [bytes](int fd) mutable {
-    while (!bytes.empty()) {
-      const auto written = ::write(fd, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return written < 0 ? errno : EIO;
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    return 0;
+  write_in_pieces(path, [&](const piece_writer& write) { write({bytes.data(), bytes.size()}); });
+}
+
+void write_in_pieces(const fs::path& path, const std::function<void(const piece_writer&)>& fill) {
+  write_whole(path, [&](temporary_file& file) {
+    fill([&](std::string_view bytes) { check(path, "writing failed", file.write(bytes)); });
   });
 }
 

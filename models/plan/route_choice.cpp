@@ -1,5 +1,6 @@
 #include "models/plan/route_choice.hpp"
 
+#include "models/json.hpp"
 #include "models/plan/cost.hpp"
 
 #include <algorithm>
@@ -225,47 +226,30 @@ std::string routes_table(const std::vector<route_decision>& decisions, const rou
 
 namespace {
 
-std::string json_quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-    if (static_cast<unsigned char>(c) < 0x20)
-      out += escaped;
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
-std::string json(const route_cost& c) {
-  const auto number = [](const char* name, double value) {
-    return json_quoted(name) + ":" + format("%.9g", value);
-  };
-  return "{" + number("bytes", c.bytes) + "," + number("wire_ms", c.wire_ms) + "," +
-         number("tail_ms", c.tail_ms) + "," + number("exposed_ms", c.exposed_ms) + "," +
-         number("compute_ms", c.compute_ms) + "," + number("total_ms", c.total_ms()) + "}";
+json_object cost_json(const route_cost& c) {
+  json_object out;
+  out.put("bytes", c.bytes).put("wire_ms", c.wire_ms).put("tail_ms", c.tail_ms);
+  out.put("exposed_ms", c.exposed_ms).put("compute_ms", c.compute_ms);
+  return out.put("total_ms", c.total_ms());
 }
 
 }  // namespace
 
 std::string routes_json(const std::vector<route_decision>& decisions, const route_rates& r) {
-  std::string out = "{\"schema\":1,\"nodes\":" + std::to_string(r.workers) +
-                    ",\"link_mbit_s\":" + format("%.9g", r.link_mbit_s) + ",\"routes\":[";
+  json_array routes(json_layout::lines);
   for (const auto& d : decisions) {
     const auto& f = d.load.factors;
-    if (&d != &decisions.front()) out += ",";
-    out += "\n{\"layer\":" + json_quoted(d.load.name) +
-           ",\"outputs\":" + std::to_string(f.outputs) + ",\"inputs\":" + std::to_string(f.inputs) +
-           ",\"rows\":" + std::to_string(f.rows) + ",\"parameter_server\":" + json(d.server) +
-           ",\"factor_broadcast\":" + json(d.factors) + ",\"byte_rule\":" +
-           json_quoted(std::string(
-               to_string(d.byte_rule ? route::factor_broadcast : route::parameter_server))) +
-           ",\"choice\":" + json_quoted(std::string(to_string(d.chosen))) +
-           ",\"why\":" + json_quoted(d.why) + "}";
+    const auto by_bytes = d.byte_rule ? route::factor_broadcast : route::parameter_server;
+    json_object row;
+    row.put("layer", d.load.name);
+    row.put("outputs", f.outputs).put("inputs", f.inputs).put("rows", f.rows);
+    row.put("parameter_server", cost_json(d.server)).put("factor_broadcast", cost_json(d.factors));
+    row.put("byte_rule", to_string(by_bytes)).put("choice", to_string(d.chosen));
+    routes.put(row.put("why", d.why));
   }
-  return out + "\n]}\n";
+  json_object out;
+  out.put("schema", 1).put("nodes", r.workers).put("link_mbit_s", r.link_mbit_s);
+  return out.put("routes", routes).text() + "\n";
 }
 
 }  // namespace poseidon
