@@ -1,6 +1,8 @@
 // apps/poseidon_graph.cpp - draws the actors that a node would run for a net or solver, before anything runs; serves on
 // this machine the page of a node that runs elsewhere, or of a finished run.
-#include "actors/telemetry/actor_graph.hpp"
+#include "actors/telemetry/graph_text.hpp"
+#include "actors/telemetry/type_graph.hpp"
+#include "apps/cli.hpp"
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
 #include "apps/run_app.hpp"
@@ -32,19 +34,6 @@ constexpr const char* examples = R"(Examples
 An SVG needs Graphviz's program dot (Debian: apt-get install graphviz). Sources of data that are not there
 do not matter: --input says the shape of their samples; without it one is guessed, and the guess is said.
 Exit codes: 0 done, 1 a node does not answer, 2 wrong use or a bad file.)";
-
-/// Reads the arguments of a verb. False: --help has been printed.
-bool parsed(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    app.exit(e);
-    return false;
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". " + app.get_name() + " --help lists the options.");
-  }
-  return true;
-}
 
 /// Checks the address at which a forwarded page is served: the original may be protected by a token or by its machine.
 host_port loopback(const std::string& text) {

@@ -1,15 +1,20 @@
 // actors/core/edges.hpp
 //
-// Who told whom what, how often, how many payload bytes: the measured actor graph. Each actor counts into
-// its own edge_table (single writer, relaxed atomics, no lock on the sending path once an edge exists);
-// telemetry reads them all at any time through the edge_book.
+// The measured actor graph: which actor has sent which message to which other one, how often, how many payload bytes.
+// Each actor counts into its own edge_table (single writer, relaxed atomics, no lock on the sending path once an edge
+// exists); telemetry reads them all at any time through the edge_book.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -44,14 +49,14 @@ class edge_table {
   /// Called by the owning actor only.
   void count(std::uint64_t to, std::string_view message, std::size_t bytes);
 
-  /// A message of another actor has been handled. Called by the owning actor only.
+  /// A message of another actor was handled. Called by the owning actor only.
   void handle_one() {
     handled_.store(handled_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  /// With all edges that lead here it tells how many messages wait: what has been sent and not handled.
+  /// What all edges that lead here have counted, minus this, is how many messages wait.
   [[nodiscard]] std::uint64_t handled() const { return handled_.load(std::memory_order_relaxed); }
 
-  /// The owner has counted for the last time. Called once, when it terminates; who sees it sees all that was counted.
+  /// The owner has counted for the last time. Called once, when it terminates; a reader that sees ended() sees all counts.
   void end() { ended_.store(true, std::memory_order_release); }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
 
@@ -70,7 +75,7 @@ class edge_table {
   edge* last_used_ = nullptr;  // of the owner: the same edge is often used again
 };
 
-/// All tables of one node, those of ended actors too: what was sent stays sent.
+/// All tables of one node. The counts of actors that have ended stay: fold() adds them up by name.
 class edge_book {
  public:
   struct row {
@@ -83,16 +88,34 @@ class edge_book {
   void bind(const std::shared_ptr<edge_table>& table, std::uint64_t actor_id) {
     table->bind(actor_id);
   }
-  /// By names: actors that have borne one name, one after the other, are one here. Their counts are added.
+  /// By names: actors that have borne one name, one after the other, are one row. Their counts are added.
   [[nodiscard]] std::vector<row> rows() const;
-  /// All tables, in the order in which their actors were spawned, from number `first` on.
+  /// The tables that are not folded, in the order in which their actors were spawned. `first`: without the first this many
+  /// that were ever opened.
   [[nodiscard]] std::vector<std::shared_ptr<const edge_table>> tables(std::size_t first = 0) const;
+  /// Adds the counts of actors that have ended to those of their names and forgets their tables. Called by the one reader
+  /// of tables(), when it has read their last counts.
+  void fold(const std::vector<std::shared_ptr<const edge_table>>& ended);
   /// (name, type) of every actor ever spawned, each once, in the order of their first ones.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> actors() const;
 
  private:
+  struct actor {
+    std::string name, type;
+  };
+  using names = std::tuple<std::string, std::string, std::string>;  // from, to, message
+  /// By CAF's id, with the folded ones.
+  [[nodiscard]] std::unordered_map<std::uint64_t, actor> all_actors() const;
+  void forget_unsent();
+
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<edge_table>> tables_;
+  std::map<std::uint64_t, std::shared_ptr<edge_table>> tables_;  // by number, counted from 0
+  std::uint64_t opened_ = 0;
+  std::vector<std::pair<std::string, std::string>> actors_;  // as actors() returns them
+  std::set<std::string> known_names_;
+  std::map<names, row> folded_;
+  std::unordered_map<std::uint64_t, actor> ended_;  // folded actors that others may have sent to
+  std::size_t ended_sent_ = 0;                      // size of ended_ after forget_unsent()
 };
 
 }  // namespace poseidon

@@ -1,19 +1,11 @@
 #include "actors/node/replica_graph.hpp"
 
-#include "actors/telemetry/actor_graph.hpp"
+#include "actors/core/actor_names.hpp"
 #include "data/sample_schedule.hpp"
 
 #include <algorithm>
 
 namespace poseidon {
-
-namespace {
-
-std::string indexed(const std::string& what, std::size_t replica) {
-  return what + " [" + std::to_string(replica) + "]";
-}
-
-}  // namespace
 
 bool passes_overlap(const run_definition& spec, const compiled_run& run) {
   return run.replicas > 1 && (run.micro_batches > 1 || staleness_of(spec) > 0);
@@ -73,7 +65,7 @@ void replica_graph::spawn_streams() {
     s.first_nonfinite = [copy = run_.train.replicas[r]] { return copy->first_nonfinite(); };
     s.solver = solver_;
     s.overlap = context_.lasting.overlap;
-    s.trace = spawner_.lane(indexed("stream compute", r));
+    s.trace = spawner_.lane(replica_name("stream compute", r));
     if (node_.compute->is_asynchronous()) {
       s.home = std::make_shared<copies_in_flight>();
       spawn_copy_out(r, s.home);
@@ -81,7 +73,7 @@ void replica_graph::spawn_streams() {
       s.copy_out = copies_out_.back();
     }
     streams_.push_back(
-        spawner_.start<stream>(thread_kind::own, indexed("stream compute", r), std::move(s)));
+        spawner_.start<stream>(thread_kind::own, replica_name("stream compute", r), std::move(s)));
   }
 }
 
@@ -91,32 +83,31 @@ void replica_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies
   s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
   s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
   s.solver = solver_;
-  s.trace = spawner_.lane(indexed("copy_out", replica));
+  s.trace = spawner_.lane(replica_name("copy_out", replica));
   copies_out_.push_back(
-      spawner_.start<copy_out>(thread_kind::own, indexed("copy_out", replica), std::move(s)));
+      spawner_.start<copy_out>(thread_kind::own, replica_name("copy_out", replica), std::move(s)));
 }
 
 void replica_graph::spawn_copy_in(std::uint32_t replica) {
   stream_setup s;
   s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
   s.overlap = context_.lasting.overlap;
-  copies_in_.push_back(
-      spawner_.start<stream>(thread_kind::own, indexed("stream copy_in", replica), std::move(s)));
+  copies_in_.push_back(spawner_.start<stream>(
+      thread_kind::own, replica_name("stream copy_in", replica), std::move(s)));
 }
 
 replica_graph::net_actors replica_graph::spawn_net(const net_place& n) {
   const auto& c = n.compiled;
-  const auto prefix = name_prefix(n.test_net);
   net_actors out;
   out.layers.resize(run_.replicas);
   out.sources.resize(run_.replicas);
   for (std::uint32_t r = 0; r < run_.replicas; ++r) {
     for (std::size_t l = 0; l < c.graph.layers.size(); ++l)
       out.layers[r].push_back(spawner_.start<layer>(
-          thread_kind::shared, prefix + indexed("layer " + c.graph.layers[l].name, r),
+          thread_kind::shared, layer_name(c.graph.layers[l].name, r, n.test_net),
           layer_setup_of(n, r, l)));
     for (std::size_t d = 0; d < c.data_layers.size(); ++d) {
-      const auto name = prefix + indexed("data_source " + c.graph.layers[c.data_layers[d]].name, r);
+      const auto name = source_name(c.graph.layers[c.data_layers[d]].name, r, n.test_net);
       auto s = source_setup_of(n, r, d);
       s.trace = spawner_.lane(name);
       out.sources[r].push_back(spawner_.start<data_source>(thread_kind::own, name, std::move(s)));

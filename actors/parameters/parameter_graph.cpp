@@ -1,5 +1,6 @@
 #include "actors/parameters/parameter_graph.hpp"
 
+#include "actors/core/actor_names.hpp"
 #include "models/plan/byte_scale.hpp"
 #include "models/solver/solver_file.hpp"
 
@@ -118,7 +119,7 @@ void parameter_graph::spawn_push(group_actors& g) {
   s.encoder = g.encoder;
   s.store = setup_.store;
   s.overlap = setup_.overlap;
-  const auto name = "gradient_push " + g.group.name;
+  const auto name = exchange_name("gradient_push", g.group.name);
   s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
   g.push = spawner_.start<gradient_push>(thread_kind::shared, name, std::move(s));
 }
@@ -148,7 +149,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.product.rows = s.factors->of_all().rows;
   factors_[value(s.layer)] = s.factors;
   s.overlap = setup_.overlap;
-  const auto name = "factor_broadcast " + g.group.name;
+  const auto name = exchange_name("factor_broadcast", g.group.name);
   s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
   g.broadcast = spawner_.start<factor_broadcast>(thread_kind::own, name, std::move(s));
 }

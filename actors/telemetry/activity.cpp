@@ -1,6 +1,7 @@
 #include "actors/telemetry/activity.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon {
 
@@ -27,8 +28,8 @@ node_report activity::take_new() {
   node_report r;
   r.first_name = static_cast<std::uint32_t>(names_.size());
   r.first_actor = static_cast<std::uint32_t>(actors_.size());
-  r.first_edge = edges_told_;
-  r.first_lane = lanes_told_;
+  r.first_edge = known_edges_;
+  r.first_lane = known_lanes_;
   take_actors(r);
   take_spans(r);
   const std::lock_guard links(links_mutex_);
@@ -41,14 +42,18 @@ node_report activity::take_new() {
   return r;
 }
 
-std::uint32_t activity::name(std::string_view text, node_report& r) {
+std::uint32_t activity::name(const std::string& text, node_report& r) {
+  const auto [at, fresh] = names_.try_emplace(text, static_cast<std::uint32_t>(names_.size()));
+  if (fresh) r.names.emplace_back(text);
+  return at->second;
+}
+
+std::uint32_t activity::lasting_name(std::string_view text, node_report& r) {
   const auto seen = texts_.find(text.data());
   if (seen != texts_.end() && seen->second.first == text.size()) return seen->second.second;
-  const auto [at, fresh] =
-      names_.try_emplace(std::string(text), static_cast<std::uint32_t>(names_.size()));
-  if (fresh) r.names.emplace_back(text);
-  texts_[text.data()] = {text.size(), at->second};
-  return at->second;
+  const auto place = name(std::string(text), r);
+  texts_[text.data()] = {text.size(), place};
+  return place;
 }
 
 void activity::take_actors(node_report& r) {
@@ -69,6 +74,7 @@ void activity::take_actors(node_report& r) {
   }
   for (std::uint32_t place = 0; place < actors_.size(); ++place)
     if (!actors_[place].over) take_actor(actors_[place], place, r);
+  book_->fold(std::exchange(over_, {}));
 }
 
 void activity::take_actor(known_actor& a, std::uint32_t place, node_report& r) {
@@ -80,9 +86,11 @@ void activity::take_actor(known_actor& a, std::uint32_t place, node_report& r) {
     a.handled = handled;
     r.handled_by.push_back({place, handled});
   }
-  // A run whose routes change again and again is not looked at for longer and longer.
+  // A run whose routes change again and again does not take more and more time and memory.
   a.over = ended && a.strangers.empty();
-  if (a.over) a.edges = {};
+  if (!a.over) return;
+  a.edges = {};
+  over_.push_back(std::move(a.table));
 }
 
 void activity::take_edges(known_actor& a, std::uint32_t place, node_report& r) {
@@ -94,8 +102,8 @@ void activity::take_edges(known_actor& a, std::uint32_t place, node_report& r) {
   std::erase_if(a.strangers, [&](const edge_table::edge* e) {
     const auto to = actor_of_id_.find(e->to);
     if (to == actor_of_id_.end()) return false;
-    a.edges.push_back({e, 0, edges_told_++});
-    r.edges.push_back({place, to->second, name(e->message, r)});
+    a.edges.push_back({e, 0, known_edges_++});
+    r.edges.push_back({place, to->second, lasting_name(e->message, r)});
     return true;
   });
   for (auto& e : a.edges) {
@@ -109,13 +117,13 @@ void activity::take_edges(known_actor& a, std::uint32_t place, node_report& r) {
 void activity::take_spans(node_report& r) {
   trace_->take_new([&](std::size_t place, const std::string& lane, const trace_span& s) {
     if (place >= lane_of_place_.size()) lane_of_place_.resize(place + 1, ~std::uint32_t{0});
-    auto& told = lane_of_place_[place];
-    if (told == ~std::uint32_t{0}) {
-      told = lanes_told_++;
-      r.lanes.push_back(name(lane, r));
+    auto& lane_number = lane_of_place_[place];
+    if (lane_number == ~std::uint32_t{0}) {
+      lane_number = known_lanes_++;
+      r.lanes.push_back(lasting_name(lane, r));
     }
-    r.spans.push_back({told, name(s.name, r), name(s.phase, r), static_cast<std::int32_t>(s.chunk),
-                       s.begin_ns, s.end_ns, s.clock, s.bytes});
+    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(s.phase, r),
+                       static_cast<std::int32_t>(s.chunk), s.begin_ns, s.end_ns, s.clock, s.bytes});
   });
   if (r.spans.size() <= max_report_spans) return;
   // By their ends, so that no lane loses more of its time than another.

@@ -207,7 +207,7 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   for (const auto& c : r.counts) {
     auto& e = w.edges[c.edge];
     auto& to = w.actors[e.to];
-    to.told += c.messages - e.messages;
+    to.sent += c.messages - e.messages;
     to.changed = revision;
     e.messages = c.messages;
     e.bytes = c.bytes;

@@ -51,10 +51,10 @@ struct run_facts {
 struct worker_view {
   struct actor {
     std::string name, type;
-    std::uint64_t handled = 0, told = 0;  ///< told: along all edges that lead to it
+    std::uint64_t handled = 0, sent = 0;  ///< sent: along all edges that lead to it
     std::uint64_t changed = 0;            ///< the revision of the last change
     /// Sent and not yet handled; the two are not read at one moment.
-    [[nodiscard]] std::uint64_t waiting() const { return told > handled ? told - handled : 0; }
+    [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
     bool ended = false;  ///< before the run did: its edges count, it is not shown
   };
   struct edge {

@@ -1,6 +1,7 @@
 // actors/telemetry/run_facts.cpp - what a page says of a run before anything has moved, from the compiled run.
 #include "actors/telemetry/run_facts.hpp"
 
+#include "actors/telemetry/graph_plan.hpp"
 #include "models/net/parameter_groups.hpp"
 #include "models/plan/routes.hpp"
 

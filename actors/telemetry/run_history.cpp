@@ -11,15 +11,17 @@ namespace poseidon {
 namespace {
 
 constexpr std::size_t kept_lines = 500;
-// Beyond so many every second point is dropped: the curve of a long run keeps its shape.
-constexpr std::size_t kept_points = 20000;
-constexpr std::size_t kept_traffic = 4000;
+constexpr std::size_t kept_points = 20000, kept_tests = 4000, kept_traffic = 4000;
 constexpr double shortest_rate_s = 0.25;  // reports of several nodes come in bursts
 
 }  // namespace
 
 run_history::run_history(std::shared_ptr<progress> next, std::size_t nodes)
-    : next_(std::move(next)), nodes_(nodes), began_ns_(now_ns()) {}
+    : next_(std::move(next)),
+      nodes_(nodes),
+      began_ns_(now_ns()),
+      points_(kept_points),
+      tests_(kept_tests) {}
 
 double run_history::seconds() const {
   return static_cast<double>(now_ns() - began_ns_) / 1e9;
@@ -45,7 +47,7 @@ void run_history::trained(const iteration& i, const std::vector<output_value>& o
       p.hidden = std::clamp(1 - exposed / communication, 0.0, 1.0);
     communication_ns_ = i.communication_ns;
     exposed_ns_ = i.exposed_ns;
-    points_.push_back(std::move(p));
+    points_.push(points_.seen(), std::move(p));
   }
   if (next_) next_->trained(i, outputs);
 }
@@ -55,8 +57,10 @@ void run_history::tested(std::size_t test_net, std::uint64_t clock,
                          const std::vector<output_value>& outputs) {
   {
     const std::lock_guard lock(mutex_);
-    auto& t = tests_.emplace_back(test{test_net, clock, seconds(), means, {}});
+    test t{test_net, clock, seconds(), means, {}};
     for (const auto& o : outputs) t.names.push_back(o.name);
+    const auto same_phase = tests_.newest() != nullptr && tests_.newest()->clock == clock;
+    tests_.push(same_phase ? test_phases_ - 1 : test_phases_++, std::move(t));
   }
   if (next_) next_->tested(test_net, clock, means, outputs);
 }
@@ -103,8 +107,8 @@ void run_history::carried(std::uint64_t bytes_out, std::uint64_t bytes_in) {
 
 std::optional<run_history::point> run_history::newest() const {
   const std::lock_guard lock(mutex_);
-  if (points_.empty()) return std::nullopt;
-  return points_.back();
+  const auto* p = points_.newest();
+  return p == nullptr ? std::nullopt : std::optional(*p);
 }
 
 void run_history::ended(const std::string& error) {
@@ -117,45 +121,30 @@ void run_history::add_line(std::string text, bool bad) {
   if (lines_.size() > kept_lines) lines_.pop_front();
 }
 
-namespace {
-
-/// Which of `count` points are shown: all, or each 2^k-th and the last.
-template <class F>
-void thinned(std::uint64_t from, std::uint64_t count, F f) {
-  std::uint64_t step = 1;
-  while ((count - from) / step > kept_points) step *= 2;
-  for (auto i = from; i < count; ++i)
-    if (i % step == 0 || i + 1 == count) f(i);
-}
-
-}  // namespace
-
 std::string run_history::json(place& from) const {
   const std::lock_guard lock(mutex_);
   const auto more_traffic = !traffic_.empty() && traffic_.back().seconds > from.traffic_s;
-  if (from.points == points_.size() && from.tests == tests_.size() && from.lines == lines_seen_ &&
+  if (from.points == points_.seen() && from.tests == tests_.seen() && from.lines == lines_seen_ &&
       !more_traffic)
     return {};
   json_array points, tests, lines, traffic;
-  thinned(from.points, points_.size(), [&](std::uint64_t i) {
-    const auto& p = points_[i];
+  points_.for_each_from(from.points, [&](const point& p) {
     auto row = json_array::of(p.clock, p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden);
     for (const double v : p.outputs) row.put(v);
     points.put(row);
   });
-  for (auto i = from.tests; i < tests_.size(); ++i) {
-    const auto& t = tests_[i];
+  tests_.for_each_from(from.tests, [&](const test& t) {
     json_object row;
     row.put("net", t.net).put("clock", t.clock).put("seconds", t.seconds);
     row.put("names", json_array::from(t.names)).put("means", json_array::from(t.means));
     tests.put(row);
-  }
+  });
   for (const auto& l : lines_)
     if (l.number >= from.lines)
       lines.put(json_array::of(l.number, l.seconds, l.text, l.bad ? 1 : 0));
   for (const auto& t : traffic_)
     if (t.seconds > from.traffic_s) traffic.put(json_array::of(t.seconds, t.out, t.in));
-  from = {points_.size(), tests_.size(), lines_seen_,
+  from = {points_.seen(), tests_.seen(), lines_seen_,
           traffic_.empty() ? -1 : traffic_.back().seconds};
   json_object out;
   out.put("last_clock", last_clock_).put("outputs", json_array::from(names_));
@@ -169,11 +158,11 @@ std::string run_history::csv() const {
   std::string out = "NumIters,Seconds,LearningRate";
   for (const auto& n : names_) out += "," + n;
   out += ",smoothed_loss,images_per_second\n";
-  for (const auto& p : points_) {
+  points_.for_each_from(0, [&](const point& p) {
     out += std::to_string(p.clock) + "," + number(p.seconds) + "," + number(p.learning_rate);
     for (const double v : p.outputs) out += "," + number(v);
     out += "," + number(p.loss) + "," + number(p.images_s) + "\n";
-  }
+  });
   return out;
 }
 

@@ -1,10 +1,11 @@
 // actors/telemetry/run_history.hpp
 //
-// The curves of a run: every display interval's values and every test phase, from the first on, and the newest lines of
-// the log. Stands between the solver and the display and hands everything on. A reader who comes late finds
-// it all, so a page that is opened in the middle of a run shows its beginning.
+// The curves of a run: the values of display intervals and test phases, from the first on, and the newest lines of the
+// log. Stands between the solver and the display and hands everything on. A page that is opened in the middle of a run
+// shows its beginning. Of a long run every second, fourth, ... interval and test phase is kept.
 #pragma once
 #include "actors/core/progress.hpp"
+#include "actors/telemetry/thinned_list.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -23,8 +24,8 @@ class run_history : public progress {
     double seconds = 0;  ///< since the first point
     double loss = 0, learning_rate = 0;
     double images_s = 0;  ///< over a quarter of a second at least; 0 for the first
-    double hidden =
-        -1;  ///< share of the communication since the point before that nobody waited for; -1: none
+    /// Share of the communication since the point before for which no stream waited; -1: there was none.
+    double hidden = -1;
     std::vector<double> outputs;
   };
   struct test {
@@ -41,7 +42,7 @@ class run_history : public progress {
     bool bad = false;
   };
 
-  /// `next` may be null. `nodes`: of the cluster; one that is alone hides nothing.
+  /// `next` may be null. `nodes`: of the cluster; a single node has no communication to hide.
   run_history(std::shared_ptr<progress> next, std::size_t nodes);
 
   void trained(const iteration& i, const std::vector<output_value>& outputs) override;
@@ -53,22 +54,24 @@ class run_history : public progress {
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;
   [[nodiscard]] std::shared_ptr<void> working(long_task task) override;
-  /// What this node's links have carried so far. Called again and again; kept at a pace that a long run can afford.
+  /// What this node's links have carried so far. Called several times a second; thinned as the run grows longer.
   void carried(std::uint64_t bytes_out, std::uint64_t bytes_in);
-  /// Nothing before the first clock has been shown.
+  /// None before the first display interval.
   [[nodiscard]] std::optional<point> newest() const;
-  /// How the run ended, for whoever still looks.
+  /// A last line of the log: how the run ended.
   void ended(const std::string& error);
 
-  /// Where a reader stands; the next read begins there.
+  /// How much a reader has read; the next read begins there.
   struct place {
     std::uint64_t points = 0, tests = 0, lines = 0;
     double traffic_s = -1;
   };
   /// {"last_clock":..,"outputs":[names],"points":[[clock,s,loss,lr,images_s,hidden,outputs...]],
-  ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]]} of what has come since `from`, which is moved on. Empty if that is nothing.
+  ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]]} since `from`, which is moved to the
+  /// end. Empty if nothing has come since.
   [[nodiscard]] std::string json(place& from) const;
-  /// With the columns of Caffe's parse_log: NumIters,Seconds,LearningRate and the outputs, then ours. A line per point.
+  /// With the columns of Caffe's parse_log: NumIters,Seconds,LearningRate and the outputs, then ours. A line per kept
+  /// point.
   [[nodiscard]] std::string csv() const;
 
  private:
@@ -85,8 +88,9 @@ class run_history : public progress {
   std::int64_t began_ns_;
   std::uint64_t last_clock_ = 0;
   std::vector<std::string> names_;  // of the outputs
-  std::vector<point> points_;
-  std::vector<test> tests_;
+  thinned_list<point> points_;
+  thinned_list<test> tests_;
+  std::uint64_t test_phases_ = 0;
   std::deque<line> lines_;
   std::vector<traffic> traffic_;
   double traffic_step_s_ = 0.9;

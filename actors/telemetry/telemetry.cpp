@@ -22,7 +22,8 @@ telemetry::telemetry(actor_context context, telemetry_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
 void telemetry::on(const connect_telemetry& m) {
-  const bool first = links_.empty();  // again after every change of routes
+  setup_.view->sample();  // folds the counts of the actors that a change of routes has ended
+  const bool first = links_.empty();
   links_ = m.links;
   if (first && (setup_.shows || setup_.watched)) tell_self(report_tick{});
 }
@@ -44,7 +45,7 @@ void telemetry::answer() {
   setup_.view->sample();  // also if nobody asks: the trace's lanes are emptied by this
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
   if (under_way_.lock() || links_.empty() || !links_.front()) return;
-  auto r = setup_.view->report_since(told_);
+  auto r = setup_.view->report_since(known_);
   r.asked_ns = watch_.sent_ns;
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);

@@ -72,7 +72,7 @@ class telemetry : public actor<telemetry> {
 
   telemetry_setup setup_;
   std::vector<port<send_frame>> links_;
-  report_place told_;
+  report_place known_;   // to the first node
   frames::watch watch_;  // the newest; sent_ns 0: none
   std::int64_t watch_heard_ns_ = 0;
   std::weak_ptr<const std::vector<std::byte>> under_way_;  // the last report, until it is written

@@ -4,11 +4,11 @@
 #include "models/plan/profile.hpp"
 #include "models/plan/routes.hpp"
 #include "models/solver/solver_file.hpp"
+#include "models/spec/spec_kind.hpp"
 #include "models/spec/text_format.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <set>
@@ -18,49 +18,6 @@
 namespace poseidon::app {
 namespace {
 namespace fs = std::filesystem;
-
-/// The end of the token that begins at `at`: of a comment, the end of its line; of a quoted text, the place behind its quote.
-std::size_t skip(const std::string& text, std::size_t at) {
-  const char quote = text[at];
-  for (++at; at < text.size() && text[at] != '\n'; ++at) {
-    if (quote == '#') continue;
-    if (text[at] == '\\')
-      ++at;
-    else if (text[at] == quote)
-      return at + 1;
-  }
-  return at;
-}
-
-/// Names of a text message's outermost fields, which tell its kind even if it has mistakes.
-std::set<std::string> outer_fields(const std::string& text) {
-  std::set<std::string> names;
-  int depth = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    if (c == '#' || c == '"' || c == '\'') {
-      at = skip(text, at);
-    } else if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_') {
-      const auto begin = at;
-      while (at < text.size() &&
-             (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_'))
-        ++at;
-      const auto next = text.find_first_not_of(" \t\r\n", at);
-      if (depth == 0 && next != std::string::npos && (text[next] == ':' || text[next] == '{'))
-        names.insert(text.substr(begin, at - begin));
-    } else {
-      if (c == '{') ++depth;
-      if (c == '}') --depth;
-      ++at;
-    }
-  }
-  return names;
-}
-
-bool any_of(const std::set<std::string>& names, std::initializer_list<const char*> wanted) {
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [&](const char* name) { return names.count(name) > 0; });
-}
 
 std::vector<std::string> names_of(const net& n, const std::vector<std::size_t>& blobs) {
   std::vector<std::string> names;
@@ -219,13 +176,16 @@ facts list_facts(const fs::path& path, const std::vector<std::string>& lines) {
 facts text_facts(const fs::path& path, const info_options& options) {
   const auto text = read_spec_text(path);
   const auto fields = outer_fields(text);
-  if (any_of(fields, {"layer", "layers"}) && any_of(fields, {"batch", "measured", "gflop_s"}))
-    return profile_facts(path);
-  if (any_of(fields, {"net", "net_param", "train_net", "train_net_param", "base_lr", "lr_policy",
-                      "max_iter", "solver_type", "snapshot_prefix", "test_iter"}))
-    return solver_facts(path);
-  if (any_of(fields, {"layer", "layers", "input", "input_dim", "input_shape"}))
-    return net_facts(path, fields, options);
+  switch (kind_of_spec(fields)) {
+    case spec_kind::profile:
+      return profile_facts(path);
+    case spec_kind::solver:
+      return solver_facts(path);
+    case spec_kind::net:
+      return net_facts(path, fields, options);
+    case spec_kind::other:
+      break;
+  }
   const auto lines = lines_of(text);
   const auto all = [&](auto test) {
     return !lines.empty() && std::all_of(lines.begin(), lines.end(), test);

@@ -4,24 +4,20 @@
 #include "models/net/net_builder.hpp"
 #include "models/plan/partition.hpp"
 #include "models/solver/solver_file.hpp"
+#include "models/spec/spec_kind.hpp"
 
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <regex>
 
 namespace poseidon::app {
 
 namespace {
 
-/// A solver names its net and rates; a net has layers. Telling them apart by name would trust file names.
 bool is_solver(const std::filesystem::path& path) {
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  static const std::regex words(
-      R"((^|\n)\s*(net|train_net|net_param|train_net_param|base_lr|max_iter)\s*[:{])");
-  static const std::regex layers(R"((^|\n)\s*layers?\s*[:{])");
-  return std::regex_search(text, words) && !std::regex_search(text, layers);
+  return kind_of_spec(outer_fields(text)) == spec_kind::solver;
 }
 
 /// What samples of a source that is not there may look like, so that the net can be drawn at all.

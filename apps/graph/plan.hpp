@@ -1,6 +1,6 @@
 // apps/graph/plan.hpp - from a file on disk to its planned actor graph, with or without the data.
 #pragma once
-#include "actors/telemetry/actor_graph.hpp"
+#include "actors/telemetry/graph_plan.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,4 +1,5 @@
 // apps/node/device_query.cpp - poseidon-node device-query: what this machine offers to --devices.
+#include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/plugin/open_plugin.hpp"

@@ -3,8 +3,6 @@
 #include "apps/plugin/open_plugin.hpp"
 #include "models/spec/spec_file.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <charconv>
 #include <sstream>
@@ -117,18 +115,6 @@ std::optional<std::string> replay_profile(const std::string& text) {
                      ": which profile? Give --devices replay:FILE, a file that poseidon-node time "
                      "--profile-out writes; models/zoo has some.");
   return text.substr(7);
-}
-
-bool parsed(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    app.exit(e);
-    return false;
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". " + app.get_name() + " --help lists the options.");
-  }
-  return true;
 }
 
 }  // namespace poseidon::app

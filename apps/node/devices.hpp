@@ -9,10 +9,6 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace poseidon::app {
 
 inline constexpr const char* devices_help =
@@ -58,9 +54,5 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
 /// The file of replay:FILE; nothing for other devices.
 /// Errors   spec_error: replay without a file.
 [[nodiscard]] std::optional<std::string> replay_profile(const std::string& text);
-
-/// Reads the command line. False after --help and --version, which have been printed.
-/// Errors   spec_error with one line that names the program's --help.
-[[nodiscard]] bool parsed(CLI::App& app, int argc, char** argv);
 
 }  // namespace poseidon::app

@@ -1,5 +1,6 @@
 #include "apps/node/options.hpp"
 
+#include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"

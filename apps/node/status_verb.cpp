@@ -1,4 +1,5 @@
 // apps/node/status_verb.cpp - poseidon-node status: prints the state of a running node.
+#include "apps/cli.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"

@@ -1,4 +1,5 @@
 // apps/node/test_verb.cpp - poseidon-node test: the outputs of a model with weights, averaged over batches.
+#include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"

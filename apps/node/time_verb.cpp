@@ -1,4 +1,5 @@
 // apps/node/time_verb.cpp - poseidon-node time: where a model's time goes, layer by layer.
+#include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"

@@ -3,7 +3,6 @@
 #include "apps/web/live_site.hpp"
 #include "models/json.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <list>
 #include <mutex>
@@ -87,6 +86,7 @@ class attached_site : public site {
     if (r.path == "/events")
       return {{200, "text/event-stream", "", ""}, std::make_unique<attached_feed>(node_, target)};
     if (r.path == "/api/recording") return {{200, "application/json", "null", ""}, {}};
+    // Of the paths that pass this test none has anything that would end a line of the request, as a decoded path may.
     if (!is_asked_of_the_node(r.path)) return {page_file(r.path), {}};
     answer a;
     std::promise<response> promise;
@@ -100,14 +100,6 @@ class attached_site : public site {
     std::shared_ptr<std::atomic<bool>> done = std::make_shared<std::atomic<bool>>(false);
     std::thread runs;
   };
-
-  /// A decoded path may have anything in it; these have nothing that would end a line.
-  static bool is_asked_of_the_node(const std::string& path) {
-    static constexpr std::string_view paths[] = {"/healthz",     "/metrics",   "/api/graph",
-                                                 "/api/history", "/api/trace", "/api/dot",
-                                                 "/api/csv",     "/api/status"};
-    return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
-  }
 
   /// A thread for each: there are as many as browsers have connections, and the node answers within a moment.
   void run(const std::string& target, std::promise<response> promise) {

@@ -1,5 +1,7 @@
 #include "apps/web/diagnosis.hpp"
 
+#include "actors/core/actor_names.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <tuple>
@@ -71,7 +73,7 @@ std::optional<std::uint64_t> awaited(const worker_view::update& u) {
 /// Given to the link to `peer` and not yet on its socket.
 std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
   std::uint64_t given = 0, written = 0;
-  const auto link = "network_link " + std::to_string(peer);
+  const auto link = link_name(peer);
   for (const auto& e : w.edges)
     if (e.message == "send_frame" && w.actors[e.to].name == link) given += e.bytes;
   for (const auto& l : w.links)
@@ -81,7 +83,6 @@ std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
 
 /// A data layer whose source has been asked for a batch and has not given it.
 std::optional<std::string> starved_layer(const worker_view& w) {
-  constexpr std::string_view source = "data_source ";
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> asked_and_given;
   for (const auto& e : w.edges) {
     if (e.message == "start_pass" && !w.actors[e.to].ended)
@@ -89,10 +90,8 @@ std::optional<std::string> starved_layer(const worker_view& w) {
     if (e.message == "batch_ready") asked_and_given[e.from].second += e.messages;
   }
   for (const auto& [actor, counts] : asked_and_given) {
-    const auto& name = w.actors[actor].name;
-    const auto at = name.find(source);
-    if (counts.first > counts.second && at != std::string::npos)
-      return name.substr(at + source.size(), name.rfind(" [") - at - source.size());
+    const auto name = parse_actor_name(w.actors[actor].name);
+    if (counts.first > counts.second && name.kind == "data_source") return name.layer;
   }
   return std::nullopt;
 }
@@ -225,12 +224,12 @@ diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
 
 std::string to_string(const stall_verdict& v, std::int64_t now) {
   const auto clock = " of clock " + std::to_string(v.clock);
-  auto out = worker(v.worker) + " has stood still for " + seconds(now - v.since_ns) + ": ";
+  auto out = worker(v.worker) + " has been stalled for " + seconds(now - v.since_ns) + ": ";
   if (v.phase == "data") return out + "the source of data layer " + v.layer + " gives no batch";
-  out += "the update of " + v.layer + clock + " (" + v.route + ") is not back";
+  out += "the update of " + v.layer + clock + " (" + v.route + ") has not arrived";
   if (v.peer) out += "; it waits for " + worker(*v.peer);
   if (v.silent_ns > 0)
-    out += ", which has not been heard of for " + seconds(v.silent_ns);
+    out += ", which has been silent for " + seconds(v.silent_ns);
   else if (v.peer_is_behind)
     out += ", which has not computed its part yet";
   if (v.bytes > 0)

@@ -1,5 +1,7 @@
 #include "apps/web/http.hpp"
 
+#include <openssl/crypto.h>
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cctype>
@@ -199,11 +201,7 @@ std::string head_of(const response& r, bool keep_alive, bool stream) {
 }
 
 bool same_secret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned differ = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differ |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return differ == 0;
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace poseidon::web

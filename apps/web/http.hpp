@@ -58,7 +58,7 @@ struct response {
 /// Status line and headers, with the empty line. A stream has no length and ends with its connection.
 [[nodiscard]] std::string head_of(const response& r, bool keep_alive, bool stream);
 
-/// Same length of time whatever differs.
+/// Takes the same time for all pairs of one length.
 [[nodiscard]] bool same_secret(std::string_view a, std::string_view b);
 
 }  // namespace poseidon::web

@@ -1,9 +1,12 @@
 #include "apps/web/live_site.hpp"
 
+#include "actors/telemetry/graph_text.hpp"
 #include "actors/telemetry/living_graph.hpp"
 #include "apps/web/assets.hpp"
 #include "apps/web/view_json.hpp"
 
+#include <algorithm>
+#include <string_view>
 #include <unistd.h>
 
 namespace poseidon::web {
@@ -12,7 +15,8 @@ namespace {
 
 constexpr auto json = "application/json";
 constexpr std::size_t spans_a_tick = 4000;
-// One in so many ticks: the trace's lanes are emptied, and a silent peer is named before its link gives it up.
+// Without a reader one tick in this many takes a sample: it empties the trace's lanes, and the diagnosis names a silent
+// peer before its link ends.
 constexpr std::size_t samples_without_reader = 2;
 
 std::string event(const char* name, const std::string& data) {
@@ -67,53 +71,95 @@ std::uint32_t live_site::worker_of(const request& r) const {
   return static_cast<std::uint32_t>(r.number("node", self));
 }
 
+namespace {
+
+using view_of_run = const cluster_view&;
+
+/// How a node answers one path of what it knows. `fresh`: a sample is taken first.
+struct node_path {
+  std::string_view path;
+  bool fresh;
+  response (*answer)(view_of_run view, const request& r, std::uint32_t worker);
+};
+
+response attachment(const char* type, std::string body, const char* name) {
+  return {200, type, std::move(body),
+          std::string("Content-Disposition: attachment; filename=\"") + name + "\"\r\n"};
+}
+
+response history_of(view_of_run view) {
+  run_history::place from;
+  auto all = view.history().json(from);
+  if (all.empty()) all = "{\"points\":[],\"tests\":[],\"lines\":[]}";
+  return {200, json, std::move(all), ""};
+}
+
+response dot_of(view_of_run view, std::uint32_t worker) {
+  auto dot = view.read([&](const cluster_view::state& s) {
+    const auto living = living_graph_of(s, worker);
+    return living.graph.actors.empty() ? std::string() : to_dot(living.graph);
+  });
+  if (dot.empty()) return text(404, "this worker's actors are not known yet\n");
+  return {200, "text/vnd.graphviz; charset=utf-8", std::move(dot), ""};
+}
+
+constexpr node_path node_paths[] = {
+    {"/healthz", false,
+     [](view_of_run view, const request&, std::uint32_t) -> response {
+       return {200, json, health_json(view), ""};
+     }},
+    {"/metrics", false,
+     [](view_of_run view, const request&, std::uint32_t) -> response {
+       return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(view), ""};
+     }},
+    {"/api/status", true,
+     [](view_of_run view, const request&, std::uint32_t) { return text(200, status_text(view)); }},
+    {"/api/status.json", true,
+     [](view_of_run view, const request&, std::uint32_t) -> response {
+       return {200, json, status_json(view), ""};
+     }},
+    {"/api/graph", true,
+     [](view_of_run view, const request&, std::uint32_t worker) -> response {
+       return {200, json, graph_json(view, worker), ""};
+     }},
+    {"/api/history", false,
+     [](view_of_run view, const request&, std::uint32_t) { return history_of(view); }},
+    {"/api/csv", false,
+     [](view_of_run view, const request&, std::uint32_t) {
+       return attachment("text/csv; charset=utf-8", view.history().csv(), "poseidon.csv");
+     }},
+    {"/api/trace", true,
+     [](view_of_run view, const request& r, std::uint32_t) {
+       return attachment(json, chrome_trace_json(view, r.number("iters", 0)),
+                         "poseidon-trace.json");
+     }},
+    {"/api/dot", true,
+     [](view_of_run view, const request&, std::uint32_t worker) { return dot_of(view, worker); }},
+};
+
+const node_path* find_node_path(std::string_view path) {
+  const auto* at = std::find_if(std::begin(node_paths), std::end(node_paths),
+                                [&](const node_path& p) { return p.path == path; });
+  return at == std::end(node_paths) ? nullptr : at;
+}
+
+}  // namespace
+
+bool is_asked_of_the_node(std::string_view path) {
+  return find_node_path(path) != nullptr;
+}
+
 site::answer live_site::get(const request& r) {
   if (auto refused = gate_.refusal(r)) return {*std::move(refused), {}};
   if (r.path == "/events")
     return {{200, "text/event-stream", "", ""}, std::make_unique<live_feed>(view_, worker_of(r))};
-  if (r.path == "/healthz") return {{200, json, health_json(*view_), ""}, {}};
-  if (r.path == "/api/status") {
-    view_->sample();
-    return {text(200, status_text(*view_)), {}};
-  }
-  if (r.path == "/api/status.json") {
-    view_->sample();
-    return {{200, json, status_json(*view_), ""}, {}};
-  }
-  if (r.path == "/metrics")
-    return {{200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(*view_), ""}, {}};
-  if (r.path == "/api/graph") {
-    view_->sample();
-    return {{200, json, graph_json(*view_, worker_of(r)), ""}, {}};
-  }
-  if (r.path == "/api/history") {
-    run_history::place from;
-    const auto all = view_->history().json(from);
-    return {{200, json, all.empty() ? "{\"points\":[],\"tests\":[],\"lines\":[]}" : all, ""}, {}};
-  }
-  if (r.path == "/api/recording")
-    return {{200, json, "null", ""}, {}};  // that would be a finished run
-  if (r.path == "/api/csv")
-    return {{200, "text/csv; charset=utf-8", view_->history().csv(),
-             "Content-Disposition: attachment; filename=\"poseidon.csv\"\r\n"},
-            {}};
-  if (r.path == "/api/trace") {
-    view_->sample();
-    return {{200, json, chrome_trace_json(*view_, r.number("iters", 0)),
-             "Content-Disposition: attachment; filename=\"poseidon-trace.json\"\r\n"},
-            {}};
-  }
-  if (r.path == "/api/dot") {
-    const auto worker = worker_of(r);
-    view_->sample();
-    const auto dot = view_->read([&](const cluster_view::state& s) {
-      const auto living = living_graph_of(s, worker);
-      return living.graph.actors.empty() ? std::string() : to_dot(living.graph);
-    });
-    if (dot.empty()) return {text(404, "this worker's actors are not known yet\n"), {}};
-    return {{200, "text/vnd.graphviz; charset=utf-8", dot, ""}, {}};
-  }
-  return {page_file(r.path), {}};
+  // Only a finished run has a recording.
+  if (r.path == "/api/recording") return {{200, json, "null", ""}, {}};
+  const auto* known = find_node_path(r.path);
+  if (known == nullptr) return {page_file(r.path), {}};
+  const auto worker = worker_of(r);
+  if (known->fresh) view_->sample();
+  return {known->answer(*view_, r, worker), {}};
 }
 
 response page_file(const std::string& path) {

@@ -1,12 +1,13 @@
 // apps/web/live_site.hpp
 //
-// What a page can ask of a node while it trains. All of it can only be looked at.
+// What a page can ask of a node while it trains. Nothing can be changed.
 //
 //   /               the page (apps/web/page/)
 //   /events?node=W  server-sent events: tick, spans, history (apps/web/view_json.hpp), several a second
-//   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv  /metrics  /healthz
+//   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv
+//   /api/status  /api/status.json  /metrics  /healthz
 //
-// With a token every path wants it: as ?token=T once, which a cookie then remembers, or as "Authorization: Bearer T".
+// With a token every request needs it: as ?token=T once, which a cookie then keeps, or as "Authorization: Bearer T".
 #pragma once
 #include "actors/telemetry/cluster_view.hpp"
 #include "apps/web/diagnosis.hpp"
@@ -15,12 +16,13 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace poseidon::web {
 
 class live_site : public site {
  public:
-  /// `token` empty: anybody who can connect may look.
+  /// `token` empty: every client that can connect is answered.
   live_site(std::shared_ptr<cluster_view> view, std::string token);
   [[nodiscard]] answer get(const request& r) override;
   void tick(std::size_t streams) override;
@@ -34,14 +36,17 @@ class live_site : public site {
   std::size_t ticks_ = 0;
 };
 
-/// The page's file at `path`, or 404. A page looks at a finished run where `replay` is said.
+/// Whether `path` is one that a node answers from its view: all but the page's files, /events and /api/recording.
+[[nodiscard]] bool is_asked_of_the_node(std::string_view path);
+
+/// The page's file at `path`, or 404.
 [[nodiscard]] response page_file(const std::string& path);
 
 /// Starts the page of a node. Errors  std::invalid_argument, as server.
 [[nodiscard]] std::unique_ptr<server> serve_live(const host_port& at, const std::string& token,
                                                  std::shared_ptr<cluster_view> view);
 
-/// Whom a page at `at` answers by name.
+/// The host names under which a page at `at` answers.
 [[nodiscard]] host_rule hosts_of(const host_port& at);
 
 }  // namespace poseidon::web

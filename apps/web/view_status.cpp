@@ -99,7 +99,7 @@ std::string status_text(const cluster_view& view) {
     const auto found = diagnose(s, now);
     if (found.stall) out += "stall: " + to_string(*found.stall, now) + "\n";
     for (const auto& slow : found.stragglers) out += "straggler: " + to_string(slow) + "\n";
-    if (!found.stall && found.stragglers.empty() && !s.ended) out += "nobody stands still\n";
+    if (!found.stall && found.stragglers.empty() && !s.ended) out += "no worker is stalled\n";
     return out;
   });
 }

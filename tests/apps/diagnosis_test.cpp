@@ -73,9 +73,10 @@ TEST_CASE("diagnose: a peer that is not heard of is named, with layer, clock and
   CHECK(d.stall->peer == 1);
   CHECK(d.stall->since_ns == 100 * s);
   CHECK(to_string(*d.stall, 103 * s) ==
-        "worker 0 has stood still for 3.0 s: the update of conv1 of clock 41 (parameter_server) is "
-        "not back; it waits for worker 1, which has not been heard of for 3.0 s");
+        "worker 0 has been stalled for 3.0 s: the update of conv1 of clock 41 (parameter_server) "
+        "has not arrived; it waits for worker 1, which has been silent for 3.0 s");
   CHECK(diagnosis_json(d, 103 * s)
+            .text()
             .find("\"layer\":\"conv1\",\"phase\":\"update\",\"route\":"
                   "\"parameter_server\",\"peer\":1,\"bytes\":0,"
                   "\"since_ms\":3000}") != std::string::npos);
@@ -100,9 +101,9 @@ TEST_CASE("diagnose: whose reports are late, but not what its link brings, waits
   state.workers[1].alive_ns = 104 * s - s / 10;
   const auto d = diagnose(state, 104 * s);
   REQUIRE(d.stall);
-  CHECK(
-      to_string(*d.stall, 104 * s)
-          .ends_with("is not back; it waits for worker 1; 3.00 MB wait in the link between them"));
+  CHECK(to_string(*d.stall, 104 * s)
+            .ends_with(
+                "has not arrived; it waits for worker 1; 3.00 MB wait in the link between them"));
 }
 
 TEST_CASE("diagnose: of peers that are heard the one that is behind is named") {

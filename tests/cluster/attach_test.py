@@ -50,6 +50,7 @@ class Attach(small_run.Trained):
         names = [{n["name"] for n in json.loads(text_of(where + "/api/graph"))["nodes"]} for where in (page, node)]
         self.assertEqual(*names)
         self.assertIn("poseidon_", text_of(page + "/metrics"))
+        self.assertIn("workers", json.loads(text_of(page + "/api/status.json")))
         self.assertIn("traceEvents", text_of(page + "/api/trace?iters=3"))
         with urllib.request.urlopen(page + "/api/csv", timeout=cluster.DEADLINE_S) as answer:
             self.assertIn("poseidon.csv", answer.headers["Content-Disposition"])

@@ -72,9 +72,9 @@ class Stalls(small_run.Trained):
         try:
             verdict, text = self.stall(lambda v: v and v["phase"] == "data", "a worker waits for a disk")
             self.assertEqual((verdict["worker"], verdict["layer"], verdict.get("peer")), (1, "data", None))
-            self.assertRegex(text[0], r"^worker 1 has stood still for [\d.]+ s: the source of data layer data gives no batch$")
-            first.wait_for(r"^stall: worker 1 has stood still for .* the source of data layer data gives no batch$")
-            self.assertRegex(self.status(), r"(?m)^stall: worker 1 has stood still for .* the source of data layer data gives no batch$")
+            self.assertRegex(text[0], r"^worker 1 has been stalled for [\d.]+ s: the source of data layer data gives no batch$")
+            first.wait_for(r"^stall: worker 1 has been stalled for .* the source of data layer data gives no batch$")
+            self.assertRegex(self.status(), r"(?m)^stall: worker 1 has been stalled for .* the source of data layer data gives no batch$")
         finally:
             disk.go_on()
         self.stall(lambda v: v is None, "the disk answers again")
@@ -95,7 +95,7 @@ class Stalls(small_run.Trained):
         self.assertEqual((verdict["phase"], verdict["route"]), ("update", "parameter_server"))
         self.assertEqual({verdict["worker"], verdict["peer"]}, {0, 1})
         self.assertIn(verdict["layer"], ("conv1", "ip1", "ip2"))
-        line = (r"worker (\d) has stood still for [\d.]+ s: the update of (\w+) of clock (\d+) \(parameter_server\) is not back; "
+        line = (r"worker (\d) has been stalled for [\d.]+ s: the update of (\w+) of clock (\d+) \(parameter_server\) has not arrived; "
                 r"it waits for worker (\d); [\d.]+ MB wait in the link between them$")
         self.assertRegex(text[0], "^" + line)
         self.assertEqual(re.search(line, text[0]).group(1, 2, 3, 4),

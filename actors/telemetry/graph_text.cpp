@@ -1,10 +1,6 @@
-// actors/telemetry/actor_graph_text.cpp - an actor graph as DOT and as JSON.
-//
-// Why not one box per actor: a generic layout of some hundred actors whose gradients all go to a
-// few shards is a tangle thousands of pixels wide. What reads well knows the domain: one card per
-// layer, helpers on the card, replicas as a number, and the traffic of parameters as one double
-// line per card and destination.
-#include "actors/telemetry/actor_graph.hpp"
+#include "actors/telemetry/graph_text.hpp"
+
+#include "actors/core/actor_names.hpp"
 #include "models/json.hpp"
 
 #include <array>
@@ -74,23 +70,22 @@ std::string font(const char* colour, int points, const std::string& inner) {
          "\">" + inner + "</font>";
 }
 
-/// "layer conv1 [0]" -> "conv1"
 std::string layer_of(const actor_graph::node& a) {
-  const auto begin = a.name.find("layer ") + 6;
-  const auto end = a.replica < 0 ? a.name.size() : a.name.rfind(" [");
-  return a.name.substr(begin, end - begin);
+  return parse_actor_name(a.name).layer;
 }
 
-/// The receiving half of a link, "network_link 1 in", is drawn in the link's box.
+/// The receiving half of a link is drawn in the link's box.
 bool is_half(const actor_graph::node& a) {
-  return a.kind == "network_link" && a.name.size() > 3 && a.name.substr(a.name.size() - 3) == " in";
+  return a.kind == "network_link" && parse_actor_name(a.name).receives;
 }
 
 bool is_test(const actor_graph::node& a) {
   return a.group.rfind("test", 0) == 0;
 }
 
-/// Strings of DOT are written as JSON writes them.
+/// One box per actor would be a tangle thousands of pixels wide: some hundred actors, whose gradients all go to a few
+/// shards. So there is one card per layer, helpers are on the card, replicas are a number, and the traffic of parameters
+/// is one double line per card and destination. Strings of DOT are written as those of JSON.
 class dot_writer {
  public:
   explicit dot_writer(const actor_graph& g) : g_(g) {
@@ -247,9 +242,10 @@ class dot_writer {
       if (link && links_in_one() && links_drawn) continue;
       links_drawn = links_drawn || link;
       std::string text = html(a.name);
-      std::string note =
-          link ? "to worker " + a.name.substr(a.name.rfind(' ') + 1) + " and its shard"
-               : "owns " + size_text(a.chunk_bytes);
+      std::string note = link ? "to worker " +
+                                    std::to_string(parse_actor_name(a.name).worker.value_or(0)) +
+                                    " and its shard"
+                              : "owns " + size_text(a.chunk_bytes);
       if (link && links_in_one()) {
         text = std::to_string(links_) + " &times; network_link";
         note = "one to each other worker and its shard";

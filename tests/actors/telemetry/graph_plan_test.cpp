@@ -1,7 +1,10 @@
-// tests/actors/telemetry/actor_graph_test.cpp - the planned graph has the actors that a node runs, and no
+// tests/actors/telemetry/graph_plan_test.cpp - the planned graph has the actors that a node runs, and no
 // others.
+#include "actors/telemetry/graph_plan.hpp"
+
 #include "actors/core/actor.hpp"
 #include "actors/every_actor.hpp"
+#include "actors/telemetry/graph_text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -167,6 +170,16 @@ TEST_CASE(
     for (const auto* r : {" [0]", " [1]", " [2]"}) CHECK(all.count(std::string(each) + r) == 1);
   CHECK(std::count_if(g.actors.begin(), g.actors.end(),
                       [](auto& a) { return a.kind == "gradient_push"; }) == 2);
+}
+
+TEST_CASE("plan: every layer that is a source has a data source, whatever its type") {
+  for (const std::string type : {"Data", "Input", "MemoryData", "DummyData", "HDF5Data"}) {
+    CAPTURE(type);
+    auto n = small_net();
+    n.layers[0].type = type;
+    REQUIRE(is_source(n.layers[0]));
+    CHECK(names(plan_graph(n, dealt(n, 1), {1, 1, 0})).count("data_source data [0]") == 1);
+  }
 }
 
 TEST_CASE("plan: links lead to every other worker, and only worker 0 has the coordinator") {

@@ -1,0 +1,65 @@
+#include "actors/core/edges.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace poseidon;
+
+namespace {
+
+constexpr const char* carried_message = "bottom_ready";
+
+std::shared_ptr<edge_table> open_table(edge_book& book, const std::string& name, std::uint64_t id) {
+  auto table = book.open(name, name.substr(0, name.find(' ')));
+  table->bind(id);
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("edge_book: actors that bore one name are one in what is measured of a run") {
+  edge_book book;
+  (void)open_table(book, "solver", 9);
+  for (const std::uint64_t id : {1, 2})
+    open_table(book, "layer ip1 [0]", id)->count(9, carried_message, 5 * id);
+  const auto rows = book.rows();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].from == "layer ip1 [0]");
+  CHECK(rows[0].count == 2);
+  CHECK(rows[0].bytes == 15);
+  CHECK(book.actors().size() == 2);
+}
+
+TEST_CASE("edge_book: tables of ended actors are folded by name, and what they sent stays sent") {
+  edge_book book;
+  auto node = open_table(book, "node", 1);
+  std::uint64_t id = 2;
+  std::size_t most = 0;
+  for (int generation = 0; generation < 1000; ++generation) {
+    auto layer = open_table(book, "layer ip1 [0]", id++);
+    auto push = open_table(book, "gradient_push ip1", id++);
+    layer->count(push->id(), carried_message, 10);
+    push->count(1, carried_message, 1);
+    if (generation % 100 == 0) node->count(layer->id(), carried_message, 2);
+    layer->end();
+    push->end();
+    book.fold({layer, push});
+    most = std::max(most, book.tables().size());
+  }
+  CHECK(most == 1);
+  CHECK(book.actors().size() == 3);
+  const auto rows = book.rows();
+  REQUIRE(rows.size() == 3);
+  for (const auto& r : rows) {
+    CAPTURE(r.from);
+    CHECK(r.count == (r.from == "node" ? 10 : 1000));
+    CHECK(r.bytes == (r.from == "node" ? 20 : r.from == "layer ip1 [0]" ? 10000 : 1000));
+    CHECK(r.to == (r.from == "node"      ? "layer ip1 [0]"
+                   : r.to_type == "node" ? "node"
+                                         : "gradient_push ip1"));
+  }
+  CHECK(book.tables(2001).empty());
+  (void)open_table(book, "layer ip1 [0]", id);
+  CHECK(book.tables(2001).size() == 1);
+}

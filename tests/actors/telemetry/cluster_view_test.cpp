@@ -1,0 +1,231 @@
+#include "actors/telemetry/run_facts.hpp"
+#include "messages/wire/codec.hpp"
+#include "tests/actors/telemetry/view_rig.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+using test::two_workers;
+using test::view_rig;
+
+namespace {
+
+const worker_view& view_of(const cluster_view::state& s, std::uint32_t worker) {
+  return s.workers.at(worker);
+}
+
+constexpr const char* sent_message = "bottom_ready";
+
+}  // namespace
+
+TEST_CASE("cluster_view: shows actors, edges and what waits in mailboxes") {
+  view_rig r;
+  const auto a = r.actor("layer conv1 [0]", 11), b = r.actor("stream compute [0]", 12);
+  r.view.begin(two_workers(0));
+  for (int i = 0; i < 5; ++i) a->count(12, sent_message, 100);
+  b->handle_one();
+  b->handle_one();
+  r.view.sample();
+  r.view.read([&](const auto& s) {
+    const auto& w = view_of(s, 0);
+    REQUIRE(w.actors.size() == 2);
+    CHECK(w.actors[1].name == "stream compute [0]");
+    CHECK(w.actors[1].type == "stream");
+    CHECK(w.actors[1].sent == 5);
+    CHECK(w.actors[1].handled == 2);
+    REQUIRE(w.edges.size() == 1);
+    CHECK(w.edges[0].message == sent_message);
+    CHECK(w.edges[0].bytes == 500);
+    return 0;
+  });
+}
+
+TEST_CASE("cluster_view: an edge to an actor that is registered later is not forgotten") {
+  view_rig r;
+  const auto a = r.actor("node", 1);
+  a->count(2, sent_message, 7);
+  r.view.sample();
+  (void)r.actor("solver", 2);
+  r.view.sample();
+  r.view.read([](const auto& s) {
+    REQUIRE(view_of(s, 0).edges.size() == 1);
+    CHECK(view_of(s, 0).edges[0].bytes == 7);
+    return 0;
+  });
+}
+
+TEST_CASE("cluster_view: what one node tells in pieces is what the other knows of it") {
+  view_rig there, here;
+  here.view.begin(two_workers(0));
+  const auto a = there.actor("layer a [0]", 1), b = there.actor("solver", 2);
+  report_place told;
+  auto* lane = there.trace->lane("stream compute [0]");
+  std::uint64_t clock = 0;
+  auto pass_on = [&] {
+    there.view.sample();
+    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  };
+  a->count(2, sent_message, 10);
+  pass_on();
+  there.view.begin(two_workers(1));  // it learns its number while it is under way
+  const auto late = there.actor("telemetry", 3);
+  late->count(1, "shut_down", 0);
+  a->count(2, sent_message, 10);
+  b->handle_one();
+  lane->record({"conv1", "forward", 100, 200, clock++});
+  pass_on();
+  pass_on();
+  lane->record({"conv1", "forward", 300, 450, clock++});
+  pass_on();
+  here.view.read([&](const auto& mine) {
+    there.view.read([&](const auto& theirs) {
+      const auto &got = view_of(mine, 1), &sent = view_of(theirs, 1);
+      REQUIRE(got.actors.size() == 3);
+      REQUIRE(got.edges.size() == sent.edges.size());
+      for (std::size_t i = 0; i < got.edges.size(); ++i) {
+        CHECK(got.edges[i].messages == sent.edges[i].messages);
+        CHECK(got.edges[i].bytes == sent.edges[i].bytes);
+        CHECK(got.edges[i].message == sent.edges[i].message);
+      }
+      CHECK(got.actors[1].handled == 1);
+      CHECK(got.clock == 1);
+      CHECK(got.spans.size() == 2);
+      CHECK(got.names[got.spans[1].name] == "conv1");
+      return 0;
+    });
+    return 0;
+  });
+}
+
+TEST_CASE(
+    "cluster_view: keeps by layer what has been handed over and what is fresh, and how long "
+    "kernels took") {
+  view_rig r;
+  r.view.begin(two_workers(0));
+  auto* stream = r.trace->lane("stream compute [0]");
+  auto* push = r.trace->lane("gradient_push conv1");
+  stream->record({"conv1", "forward", 100, 130, 4});
+  stream->record({"conv1", "backward", 130, 200, 4});
+  push->record({"conv1", "exchange", 200, 260, 4});
+  stream->record({"conv1", "stall", 200, 280, 5});
+  stream->record({"conv1", "forward", 280, 300, 5});
+  stream->record({"conv1", "backward", 300, 310, 5});
+  r.view.sample();
+  r.view.read([](const auto& s) {
+    const auto& w = view_of(s, 0);
+    CHECK(w.updates.at("conv1").handed_over == 5);
+    CHECK(w.updates.at("conv1").fresh == 4);
+    CHECK(w.computed_ns == 310);
+    REQUIRE(w.busy.size() == 2);
+    CHECK(w.busy[0] == std::pair<std::uint64_t, std::int64_t>{4, 100});
+    CHECK(w.busy[1] == std::pair<std::uint64_t, std::int64_t>{5, 30});
+    return 0;
+  });
+}
+
+TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
+  view_rig there, here;
+  here.view.begin(two_workers(0));
+  (void)there.actor("solver", 1);
+  report_place told;
+  there.view.sample();
+  const auto first = there.view.report_since(told);
+  here.view.take(worker_id{1}, first);
+  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, first), "report: first name is 0, expected 1",
+                       bad_frame);
+  node_report bad;
+  bad.first_name = 1;
+  bad.first_actor = 1;
+  bad.names = {"x"};
+  bad.ended = {7};
+  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad),
+                       "report: ended actor is 7, expected less than 1", bad_frame);
+  bad.ended.clear();
+  bad.counts = {{3, 1, 1}};
+  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad), "report: edge is 3, expected less than 0",
+                       bad_frame);
+  here.view.read([](const auto& s) {
+    CHECK(view_of(s, 1).names.size() == 1);
+    return 0;
+  });
+}
+
+TEST_CASE("cluster_view: spans of a far node are shown in this node's clock") {
+  view_rig here;
+  here.view.begin(two_workers(0));
+  const auto now = now_ns();
+  constexpr std::int64_t ahead = 5'000'000'000;
+  node_report r;
+  r.asked_ns = now - 1000;  // on the way for next to nothing
+  r.heard_ns = now - 800 + ahead;
+  r.sent_ns = now - 200 + ahead;
+  r.names = {"conv1", "forward"};
+  r.lanes = {0};
+  r.spans = {{0, 0, 1, -1, now + ahead - 5000, now + ahead - 4000, 3, 0}};
+  here.view.take(worker_id{1}, r);
+  here.view.read([&](const auto& s) {
+    const auto& w = view_of(s, 1);
+    CHECK(w.uncertain_ns >= 0);
+    const auto wrong = w.spans[0].begin_ns - (now - 5000);
+    CHECK(std::abs(wrong) <= w.uncertain_ns);
+    return 0;
+  });
+}
+
+TEST_CASE("lag_of: workers are compared at one moment, and one that is silent falls behind") {
+  std::map<std::uint32_t, worker_view> w;
+  constexpr std::int64_t s = 1'000'000'000;
+  for (std::uint64_t c = 0; c < 20; ++c) {
+    w[0].clocks.emplace_back(static_cast<std::int64_t>(c) * s / 10, c);
+    if (c < 16) w[1].clocks.emplace_back(static_cast<std::int64_t>(c) * s / 10, c);
+  }
+  w[0].known_ns = 2 * s;
+  w[1].known_ns =
+      3 * s / 2 + s / 20;  // it has told of clock 15, when the other one was there as well
+  CHECK(lag_of(w, 1, 2 * s) == 0);
+  CHECK(lag_of(w, 0, 2 * s) == 0);
+  w[1].clocks.pop_back();
+  CHECK(lag_of(w, 1, 2 * s) == 1);
+  CHECK(lag_of(w, 1, 9 * s) == 5);
+}
+
+TEST_CASE("compare_clocks: half the way is what can be wrong") {
+  const auto e = compare_clocks(1000, 51200, 51300, 1500);
+  CHECK(e.offset_ns == 50000);
+  CHECK(e.uncertain_ns == 200);
+}
+
+TEST_CASE(
+    "keep_reasons: a layer that has moved says since when, the others what they said before") {
+  std::vector<run_facts::layer_route> now{{"ip1", "factor_broadcast", "", "other"},
+                                          {"ip2", "parameter_server", "", "other"}};
+  keep_reasons({{"ip1", "parameter_server", "", "old"}, {"ip2", "parameter_server", "", "kept"}},
+               "changed at clock 7", now);
+  CHECK(now[0].why == "changed at clock 7");
+  CHECK(now[1].why == "kept");
+}
+
+TEST_CASE(
+    "cluster_view: a thousand actors of one name leave one table, and each name means one actor") {
+  view_rig r;
+  r.view.begin(two_workers(0));
+  const auto solver = r.actor("solver", 1);
+  for (std::uint64_t id = 2; id < 1002; ++id) {
+    auto table =
+        r.actor((id % 2 == 0 ? "layer even " : "layer odd  ") + std::to_string(id % 10), id);
+    table->count(1, sent_message, 5);
+    table->end();
+    r.view.sample();
+  }
+  CHECK(r.edges->tables().size() == 1);
+  CHECK(r.edges->rows().size() == 10);
+  r.view.read([](const auto& s) {
+    const auto& w = view_of(s, 0);
+    REQUIRE(w.actors.size() == 1001);
+    for (std::size_t i = 1; i < w.actors.size(); ++i)
+      CHECK(w.actors[i].name ==
+            ((i + 1) % 2 == 0 ? "layer even " : "layer odd  ") + std::to_string((i + 1) % 10));
+    CHECK(w.actors[0].sent == 1000);
+    return 0;
+  });
+}

@@ -1,0 +1,93 @@
+#include "apps/web/view_json.hpp"
+
+#include "messages/wire/codec.hpp"
+#include "tests/actors/telemetry/view_rig.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace poseidon;
+using test::two_workers;
+using test::view_rig;
+
+namespace {
+
+constexpr const char* message = "bottom_ready";
+
+}  // namespace
+
+TEST_CASE("tick_json: has the actors and edges that have changed since the last one") {
+  view_rig r;
+  const auto a = r.actor("layer conv1 [0]", 11), b = r.actor("stream compute [0]", 12);
+  r.view.begin(two_workers(0));
+  for (int i = 0; i < 5; ++i) a->count(12, message, 100);
+  b->handle_one();
+  b->handle_one();
+  r.view.sample();
+  std::uint64_t since = 0;
+  CHECK(tick_json(r.view, 0, since).find("\"n\":[[0,0,0],[1,3,2]],\"e\":[[0,5,500]]") !=
+        std::string::npos);
+  r.view.sample();
+  CHECK(tick_json(r.view, 0, since).find("\"n\":[],\"e\":[]") != std::string::npos);
+}
+
+TEST_CASE("cluster_view: an actor that has ended is shown no more, and what it sent still counts") {
+  view_rig there, here;
+  here.view.begin(two_workers(0));
+  there.view.begin(two_workers(1));
+  report_place told;
+  auto pass_on = [&] {
+    there.view.sample();
+    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  };
+  const auto link = there.actor("network_link 0", 9);
+  auto push = [&](std::uint64_t id) {
+    auto table = there.actor("gradient_push ip1", id);
+    table->count(9, "send_frame", 100);
+    return table;
+  };
+  const auto first = push(1);
+  pass_on();
+  first->count(9, "send_frame", 20);  // as it leaves
+  first->end();
+  const auto second = push(2);
+  pass_on();
+  pass_on();
+  for (const auto* r : {&there, &here}) {
+    const auto graph = graph_json(r->view, 1);
+    CHECK(graph.find("{\"id\":0,\"name\":\"network_link 0\"") != std::string::npos);
+    CHECK(graph.find("{\"id\":1,\"name\":\"gradient_push ip1\"") == std::string::npos);
+    CHECK(graph.find("{\"id\":2,\"name\":\"gradient_push ip1\"") != std::string::npos);
+    CHECK(graph.find("\"id\":0,\"src\":1") == std::string::npos);
+    CHECK(graph.find("\"id\":1,\"src\":2,\"dst\":0") != std::string::npos);
+    std::uint64_t since = 0;
+    const auto tick = tick_json(r->view, 1, since);
+    CHECK(tick.find("\"actors\":2,") != std::string::npos);
+    CHECK(tick.find("\"edge_bytes_out\":220,") != std::string::npos);
+    CHECK(prometheus_text(r->view).find("message=\"send_frame\"} 220\n") != std::string::npos);
+  }
+  // When the run ends all actors do: who looks then sees the last ones.
+  there.view.ended("");
+  here.view.ended("");
+  second->end();
+  link->end();
+  pass_on();
+  for (const auto* r : {&there, &here})
+    CHECK(graph_json(r->view, 1).find("\"id\":1,\"src\":2,\"dst\":0") != std::string::npos);
+}
+
+TEST_CASE("prometheus_text: every line is a comment or a sample with a number") {
+  view_rig r;
+  const auto a = r.actor("layer \"odd\\name\" [0]", 1);
+  (void)r.actor("solver", 2);
+  a->count(2, message, 10);
+  auto counters = std::make_shared<link_counters>();
+  counters->bytes_out = 77;
+  r.view.own().opened(1, counters);
+  r.view.begin(two_workers(0));
+  r.view.sample();
+  const auto text = prometheus_text(r.view);
+  CHECK(text.find("poseidon_link_sent_bytes_total{worker=\"0\",peer=\"1\"} 77\n") !=
+        std::string::npos);
+  CHECK(text.find("poseidon_payload_bytes_total{worker=\"0\",from=\"layer\",to=\"solver\","
+                  "message=\"bottom_ready\"} 10\n") != std::string::npos);
+}
