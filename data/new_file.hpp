@@ -1,4 +1,4 @@
-// data/new_file.hpp - a file that is written in pieces and exists whole or not at all.
+// data/new_file.hpp - writes a file in pieces, whole or not at all.
 #pragma once
 #include "models/files/atomic_file.hpp"
 

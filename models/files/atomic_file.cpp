@@ -38,7 +38,7 @@ void sync_folder(const fs::path& folder) {
 temporary_file::temporary_file(fs::path target) : target_(std::move(target)) {
   constexpr int attempts = 100;
   for (int attempt = 0; attempt < attempts && fd_ < 0; ++attempt) {
-    std::string name(1, '.');  // hidden: a listing of snapshots does not show it
+    std::string name(1, '.');  // hidden, so that it is not taken for a snapshot
     name += target_.filename().string() + "." + std::to_string(::getpid()) + "." +
             std::to_string(attempt) + ".tmp";
     path_ = target_.parent_path() / name;

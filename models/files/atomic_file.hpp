@@ -1,4 +1,4 @@
-// models/files/atomic_file.hpp - files that exist whole or not at all.
+// models/files/atomic_file.hpp - writes files whole or not at all.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -9,7 +9,7 @@ namespace poseidon {
 
 namespace {
 
-/// The end of the comment or quoted text that begins at `at`.
+/// The place behind the comment (its line end excluded) or the quoted text that begins at `at`.
 std::size_t end_of_text(const std::string& text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size() && text[at] != '\n'; ++at) {
