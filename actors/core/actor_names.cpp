@@ -12,7 +12,7 @@ constexpr std::string_view link_kind = "network_link";
 constexpr std::array<std::string_view, 2> per_replica{"layer", "data_source"};
 constexpr std::array<std::string_view, 2> per_node{"gradient_push", "factor_broadcast"};
 
-std::optional<std::uint32_t> number(std::string_view text) {
+std::optional<std::uint32_t> parsed_number(std::string_view text) {
   std::uint32_t out = 0;
   const auto* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, out);
@@ -29,7 +29,7 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
 std::int32_t take_test_net(std::string_view& text) {
   if (!take_prefix(text, test_prefix)) return -1;
   const auto space = text.find(' ');
-  const auto index = number(text.substr(0, space));
+  const auto index = parsed_number(text.substr(0, space));
   if (!index || space == std::string_view::npos) return 0;
   text.remove_prefix(space + 1);
   return static_cast<std::int32_t>(*index);
@@ -52,7 +52,7 @@ bool take_layer(std::string_view text, const std::array<std::string_view, 2>& ki
 std::optional<std::uint32_t> take_replica(std::string_view& text) {
   const auto at = text.rfind(" [");
   if (at == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
-  const auto replica = number(text.substr(at + 2, text.size() - at - 3));
+  const auto replica = parsed_number(text.substr(at + 2, text.size() - at - 3));
   if (replica) text = text.substr(0, at);
   return replica;
 }
@@ -78,7 +78,7 @@ actor_name parse_actor_name(std::string_view text) {
   if (take_prefix(rest, link_kind) && take_prefix(rest, " ")) {
     out.receives = rest.ends_with(receiver_suffix);
     if (out.receives) rest.remove_suffix(receiver_suffix.size());
-    out.worker = number(rest);
+    out.worker = parsed_number(rest);
     if (out.worker) {
       out.kind = link_kind;
       return out;

@@ -78,7 +78,7 @@ json_object name_json(std::uint32_t worker, std::optional<std::size_t> lane,
 }
 
 /// To three digits behind the point.
-double milliseconds(std::int64_t ns) {
+double rounded_ms(std::int64_t ns) {
   return std::round(static_cast<double>(ns) / 1e3) / 1e3;
 }
 
@@ -120,10 +120,10 @@ void trace_log::write(const json_stream::writer& write, worker_id self,
     for (const auto& [layer, c] : communication_of_layers()) {
       json_object row;
       row.put("layer", layer).put("clocks", c.clocks);
-      row.put("exchange_ms", milliseconds(c.exchange_ns));
-      row.put("exposed_ms", milliseconds(c.exposed_ns));
+      row.put("exchange_ms", rounded_ms(c.exchange_ns));
+      row.put("exposed_ms", rounded_ms(c.exposed_ns));
       const auto hidden = std::max<std::int64_t>(0, c.exchange_ns - c.exposed_ns);
-      put(row.put("hidden_ms", milliseconds(hidden)));
+      put(row.put("hidden_ms", rounded_ms(hidden)));
     }
   });
   if (!recording.empty()) out.put("poseidon", json_value{recording});

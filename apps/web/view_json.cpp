@@ -109,7 +109,7 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
 }
 
 json_object tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) {
-  static const worker_view unknown;
+  static const worker_view unknown{};
   const auto now = now_ns();
   const auto* known = find(s, worker);
   const auto& w = known != nullptr ? *known : unknown;
