@@ -3,6 +3,8 @@
 #include "apps/plugin/open_plugin.hpp"
 #include "models/spec/spec_file.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <sstream>

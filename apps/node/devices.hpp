@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace poseidon::app {
 
 inline constexpr const char* devices_help =
