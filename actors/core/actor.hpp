@@ -89,7 +89,7 @@ class actor : public caf::event_based_actor {
         name_(std::move(context.name)),
         edges_(std::move(context.edges)) {
     this->attach_functor([counted = edges_] { counted->end(); });
-    // CAF would print what() and no more; whoever monitors us gets the whole sentence instead.
+    // CAF would only print what(); the monitoring actor gets the whole sentence instead.
     this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
       try {
         std::rethrow_exception(thrown);
@@ -152,7 +152,7 @@ class actor : public caf::event_based_actor {
     };
   }
 
-  /// The same with a message of the caller's.
+  /// A function like that one, for a message of the caller's.
   template <class M>
   [[nodiscard]] std::function<void(M)> sender_to_self() {
     static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
@@ -195,7 +195,7 @@ handle<D> spawn(caf::actor_system& system, edge_book& book, thread_kind threads,
     book.bind(edges, a.id());
     return handle<D>{std::move(a)};
   };
-  // In a simulation (tests/sim.hpp) nobody has a thread: each actor runs when the test says so.
+  // In a simulation (tests/sim.hpp) no actor has a thread: each runs when the test says so.
   const bool simulated = caf::get_or(system.config(), "scheduler.policy", caf::atom("sharing")) ==
                          caf::atom("testing");
   return threads == thread_kind::own && !simulated

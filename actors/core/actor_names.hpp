@@ -25,7 +25,7 @@ struct actor_name {
 };
 
 [[nodiscard]] std::string to_string(const actor_name& name);
-/// Of any text that to_string() has made, the same name. Of another text, that text as its kind.
+/// The inverse of to_string(). A text that is not such a name becomes the kind.
 [[nodiscard]] actor_name parse_actor_name(std::string_view text);
 
 /// "" for the train net (-1), "test " for the first test net, "test 1 " for the second.

@@ -1,4 +1,4 @@
-// actors/core/long_task.hpp - something that may take long, for whoever shows how far it is.
+// actors/core/long_task.hpp - work that may take long, for a display of its progress.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,16 +12,16 @@ struct long_task {
 
   std::string what;         ///< "opening data/train_lmdb"
   std::uint64_t total = 0;  ///< 0: not known
-  std::function<std::uint64_t()>
-      done;  ///< asked from any thread, a few times a second, while the task lasts
+  /// Called from any thread, a few times a second, while the task lasts.
+  std::function<std::uint64_t()> done;
   unit in = unit::count;
-  bool training_pauses = false;  ///< meanwhile no iteration ends, and that is as it should be
+  bool training_pauses = false;  ///< no iteration ends meanwhile, as intended
 };
 
-/// Shows a task for as long as what this returns lives, or until all is done. May be empty: nobody looks.
+/// Shows a task while the result lives, or until the task is done. Empty where there is no display.
 using task_display = std::function<std::shared_ptr<void>(long_task)>;
 
-/// Nothing where nobody looks.
+/// Null without a display.
 [[nodiscard]] inline std::shared_ptr<void> show(const task_display& display, long_task task) {
   return display ? display(std::move(task)) : nullptr;
 }

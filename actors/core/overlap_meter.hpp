@@ -1,8 +1,8 @@
 // actors/core/overlap_meter.hpp
 //
 // How much of a node's communication hides behind its computing: the time in which some layer's update was under way
-// (from its gradient handed over until its parameters fresh), and of that the time in which a stream stood still for
-// it. One per node; several threads write, the solver reads.
+// (from its gradient handed over until its parameters were fresh), and the part of that time in which a stream waited.
+// One per node; several threads write, the solver reads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ class overlap_meter {
   /// A layer's gradient or factors leave; its parameters are fresh. Times are now_ns().
   void began(std::int64_t now);
   void ended(std::int64_t now);
-  /// A stream had nothing to do for so long but work that waited for parameters.
+  /// A stream has waited for parameters for `ns`, with no other work to do.
   void stood_still(std::int64_t ns);
 
   struct totals {

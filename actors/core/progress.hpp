@@ -1,4 +1,4 @@
-// actors/core/progress.hpp - what a run tells its user; implemented by the app (a terminal, a plain log, a test).
+// actors/core/progress.hpp - what a run reports to its user; implemented by the app (a terminal, a plain log, a test).
 #pragma once
 #include "actors/core/long_task.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace poseidon {
 
-/// One value that a net puts out, as the solver names it: "loss", or "prob[3]" of a larger blob.
+/// One output value of a net, as the solver names it: "loss", or "prob[3]" in a larger blob.
 struct output_value {
   std::string name;
   float loss_weight = 0;
@@ -21,8 +21,7 @@ struct traffic {
 };
 
 /// Called by the solver of worker 0 (values, averaged over all workers), by that of every node (steps), by node,
-/// checkpointer and links' handshakes (lines, tasks), from several threads at the same time. None of them may be made
-/// to wait for long.
+/// checkpointer and links' handshakes (lines, tasks), from several threads at the same time. No call may block for long.
 class progress {
  public:
   virtual ~progress() = default;
@@ -33,7 +32,8 @@ class progress {
     std::vector<double> outputs;  ///< by output value of the train net
     double learning_rate = 0;
     std::uint64_t images = 0;  ///< trained by all workers since the run began
-    /// Summed over workers, since the run began: some layer's update was under way; for that streams stood still.
+    /// Since the run began, summed over workers: the time in which some layer's update was under way, and the part of it
+    /// in which streams waited.
     std::uint64_t communication_ns = 0, exposed_ns = 0;
   };
   virtual void trained(const iteration& i, const std::vector<output_value>& outputs) = 0;
@@ -50,9 +50,9 @@ class progress {
                       const std::vector<output_value>& outputs) = 0;
   virtual void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) = 0;
   virtual void note(const std::string& line) = 0;
-  /// What is wrong although the run goes on. At every level.
+  /// A fault with which the run continues. Shown at every log level.
   virtual void warning(const std::string& line) { note(line); }
-  /// What only somebody who looks for a fault in a cluster wants to read (--log-level debug).
+  /// A line for finding faults in a cluster (--log-level debug).
   virtual void detail(const std::string& line) { (void)line; }
   /// Something that may take long, shown while the result lives. The result may outlive this object.
   [[nodiscard]] virtual std::shared_ptr<void> working(long_task task) {

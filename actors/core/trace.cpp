@@ -54,8 +54,8 @@ std::string_view trace_log::keep(std::string text) {
 
 namespace {
 
-/// Begin and end are rounded each for itself, the duration is that of the rounded ones: rounding the duration by itself
-/// would make neighbouring slices overlap, and viewers cannot nest these.
+/// Begin and end are rounded, and the duration is their difference: a rounded duration would make neighbouring slices
+/// overlap, and viewers cannot nest these.
 json_object span_json(const trace_span& s, std::uint32_t worker, std::size_t lane) {
   const auto begin = s.begin_ns / 1000;
   json_object args, out;

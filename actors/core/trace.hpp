@@ -1,8 +1,8 @@
 // actors/core/trace.hpp
 //
-// What happened when: spans of one node, kept in memory, written as Chrome trace JSON (Perfetto opens it), and
-// handed on to whoever watches the run (actors/telemetry/activity.hpp). Every lane has one writer at a time, so recording
-// takes no lock: two clock readings and a store.
+// What happened when: spans of one node, kept in memory, written as Chrome trace JSON (Perfetto opens it), and read by
+// actors/telemetry/activity.hpp while the run is watched. Every lane has one writer at a time, so recording takes no lock:
+// two clock readings and a store.
 #pragma once
 #include "messages/ids.hpp"
 #include "models/json.hpp"
@@ -18,7 +18,7 @@
 
 namespace poseidon {
 
-/// Monotonic, the same for all processes of a machine.
+/// Monotonic time, the same for all processes of a machine.
 [[nodiscard]] std::int64_t now_ns();
 
 struct trace_span {
@@ -34,7 +34,7 @@ struct trace_span {
 /// One row of the trace. Readers may look while the writer writes.
 class trace_lane {
  public:
-  /// `kept`: all spans until the end, for for_each(). Otherwise those that take_new() has handed out are forgotten.
+  /// `kept`: the lane keeps all spans for for_each(). Otherwise it forgets those that take_new() has returned.
   trace_lane(std::string name, bool kept);
   ~trace_lane();
   trace_lane(const trace_lane&) = delete;
@@ -49,14 +49,14 @@ class trace_lane {
       for (std::size_t i = 0; i < n; ++i) f(b->spans[i]);
     }
   }
-  /// What has come since the last call. One reader at a time.
+  /// f(span) for each new span since the last call. One reader at a time.
   template <class F>
   void take_new(F&& f) {
     for (;;) {
       const auto n = reading_->used.load(std::memory_order_acquire);
       for (; taken_ < n; ++taken_) f(reading_->spans[taken_]);
       auto* next = reading_->next.load(std::memory_order_acquire);
-      // The writer has left a block that has a next one. Full it was, or it would have none.
+      // A block that has a next one is full, and the writer has left it.
       if (taken_ < block_spans || next == nullptr) return;
       if (!kept_) {
         delete reading_;
@@ -77,23 +77,23 @@ class trace_lane {
   std::string name_;
   bool kept_;
   block* first_;
-  block* last_;     // of the writer
-  block* reading_;  // of take_new
+  block* last_;     // where the writer writes
+  block* reading_;  // where take_new() reads
   std::size_t taken_ = 0;
 };
 
-/// All lanes of a node. Where nobody wants them nothing is recorded: lane() answers null and callers skip.
+/// All lanes of a node. While the log is neither kept nor watched, lane() returns null and callers record nothing.
 class trace_log {
  public:
-  /// `kept`: all spans stay for write(). `watched`: somebody calls take_new() again and again.
+  /// `kept`: all spans stay for write(). `watched`: a reader calls take_new() again and again.
   explicit trace_log(bool kept, bool watched = false) : kept_(kept), enabled_(kept || watched) {}
   [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
-  /// From now on take_new() is called again and again. Before the actors that record are spawned.
+  /// From now on a reader calls take_new() again and again. Called before the recording actors are spawned.
   void watch() { enabled_.store(true, std::memory_order_relaxed); }
 
-  /// The lane of that name, or null when tracing is off. Lives as long as the log. Whoever had it before has ended.
+  /// The lane of that name, or null when tracing is off. Lives as long as the log. Its writer before has ended.
   [[nodiscard]] trace_lane* lane(std::string name);
-  /// One for a writer that is there before it is known whether tracing is on: it asks enabled() before it records.
+  /// A lane for a writer that starts before it is known whether tracing is on: it asks enabled() before it records.
   [[nodiscard]] trace_lane* early_lane(std::string name);
 
   /// f(lane's place, lane's name, span) for all spans since the last call. One reader at a time.
@@ -116,9 +116,9 @@ class trace_log {
  private:
   struct communication {
     std::uint64_t clocks = 0;
-    std::int64_t exchange_ns =
-        0;  ///< from the gradient handed over until the parameters were fresh, over all clocks
-    std::int64_t exposed_ns = 0;  ///< streams stood still for it; their mean
+    /// From the gradient handed over until the parameters were fresh, summed over all clocks.
+    std::int64_t exchange_ns = 0;
+    std::int64_t exposed_ns = 0;  ///< how long streams waited for that; the mean of the streams
   };
   /// By layer. Called with the lock held.
   [[nodiscard]] std::map<std::string_view, communication> communication_of_layers() const;

@@ -47,14 +47,14 @@ class activity {
     std::uint64_t handled = 0;                 // as last reported
     const edge_table::edge* newest = nullptr;  // the front of its list when we last looked
     std::vector<known_edge> edges;
-    std::vector<const edge_table::edge*> strangers;  // edges to actors that we have not met yet
+    std::vector<const edge_table::edge*> strangers;  // edges to actors that are not known yet
     bool ended = false;                              // as last reported
     bool over = false;                               // and nothing more can come
   };
 
   std::uint32_t name(const std::string& text, node_report& r);
-  /// Of a text that stays at its place in memory as long as this object lives: most are asked for often, and the place
-  /// spares hashing the text.
+  /// For a text that stays at its place in memory as long as this object lives: the place is looked up instead of the text,
+  /// because most of these texts come often.
   std::uint32_t lasting_name(std::string_view text, node_report& r);
   void take_actors(node_report& r);
   void take_actor(known_actor& a, std::uint32_t place, node_report& r);

@@ -10,12 +10,12 @@ namespace poseidon {
 
 namespace {
 
-// A member that has not been heard of for so long is shown as silent; reports come once a second at least.
+// A member without a report for this long is shown as silent; reports come once a second at least.
 constexpr std::int64_t silent_ns = 3'500'000'000;
-constexpr std::size_t kept_clocks = 1024;  // of the last seconds
-// Who has not been heard of for so long stands still for all that is known.
+constexpr std::size_t kept_clocks = 1024;  // those of the last seconds
+// A worker without a report for this long is taken not to have moved since its last report.
 constexpr std::int64_t late_ns = 2'000'000'000;
-constexpr std::size_t kept_spans = 60000;  // of a worker: some hundred iterations of a deep net
+constexpr std::size_t kept_spans = 60000;  // per worker: some hundred iterations of a deep net
 
 void check(const char* field, std::uint64_t got, std::uint64_t limit) {
   if (got >= limit)
@@ -26,7 +26,7 @@ void check_follows(const char* field, std::uint64_t got, std::size_t known) {
   if (got != known) throw bad_frame("report", field, std::to_string(got), std::to_string(known));
 }
 
-/// All of it, before any of it is taken.
+/// Checks the whole report before any of it is added.
 void check_fits(const worker_view& w, const node_report& r) {
   check_follows("first name", r.first_name, w.names.size());
   check_follows("first actor", r.first_actor, w.actors.size());
@@ -54,7 +54,7 @@ void check_fits(const worker_view& w, const node_report& r) {
 
 clock_estimate compare_clocks(std::int64_t asked_ns, std::int64_t heard_ns, std::int64_t sent_ns,
                               std::int64_t now) {
-  // Their time at the middle of the exchange minus ours; it may lie anywhere within the time on the way.
+  // The other node's time at the middle of the exchange minus ours. The time under way may all have been one way.
   const auto ours = asked_ns + (now - asked_ns) / 2;
   const auto theirs = heard_ns + (sent_ns - heard_ns) / 2;
   const auto on_the_way = (now - asked_ns) - (sent_ns - heard_ns);
@@ -106,7 +106,7 @@ void cluster_view::sample() {
   const std::lock_guard lock(mutex_);
   const auto self = state_.facts ? state_.facts->self : 0;
   r.replicas = state_.facts ? state_.facts->replicas : 0;
-  // Before it has its view a joiner does not know its number: it stays worker 0 until then.
+  // A joiner learns its number with its view: until then it is worker 0 here.
   if (self != 0 && state_.workers[self].actors.empty() && r.first_actor != 0)
     std::swap(state_.workers[self], state_.workers[0]);
   state_.workers[self].uncertain_ns = 0;
@@ -117,7 +117,8 @@ void cluster_view::sample() {
   if (state_.facts && state_.facts->members.size() > 1) history_->carried(out, in);
 }
 
-/// Reports go after everything that trains, so over a slow link they come late: whoever's bytes still come is not silent.
+/// Reports go after everything that trains, so over a slow link they come late: a worker whose bytes still come is not
+/// silent.
 void cluster_view::note_who_lives(const std::vector<node_report::link>& before,
                                   const std::vector<node_report::link>& now_seen,
                                   std::int64_t now) {
@@ -174,7 +175,7 @@ void cluster_view::take(worker_id from, const node_report& r) {
   check_fits(w, r);
   if (r.asked_ns > 0 && r.asked_ns <= now) {
     const auto e = compare_clocks(r.asked_ns, r.heard_ns, r.sent_ns, now);
-    // The exchange that was least delayed knows best. Clocks drift: an old estimate loses weight.
+    // The least delayed exchange gives the best estimate. Clocks drift, so an old estimate loses weight.
     if (w.uncertain_ns >= 0) w.uncertain_ns += w.uncertain_ns / 64 + 1000;
     if (w.uncertain_ns < 0 || e.uncertain_ns <= w.uncertain_ns) {
       w.offset_ns = e.offset_ns;
@@ -193,7 +194,7 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   for (const auto l : r.lanes) w.lanes.push_back(w.names[l]);
   for (const auto& e : r.edges)
     w.edges.push_back({e.from, e.to, w.names[e.message], 0, 0, revision});
-  // Of a run that is over the last graph stays.
+  // After the run has ended its last graph stays.
   const auto ended = state_.ended ? std::vector<std::uint32_t>{} : r.ended;
   for (const auto a : ended) {
     w.actors[a].ended = true;
@@ -227,7 +228,7 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
   w.known_ns = r.sent_ns - w.offset_ns;
 }
 
-/// What a span tells of the worker's progress, in this node's time.
+/// Adds what a span shows of the worker's progress, in this node's time.
 void cluster_view::take_span(worker_view& w, const node_report::span& s, std::int64_t now) {
   const auto& phase = w.names[s.phase];
   const bool forward = phase == "forward", backward = phase == "backward";

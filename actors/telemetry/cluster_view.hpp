@@ -1,8 +1,8 @@
 // actors/telemetry/cluster_view.hpp
 //
-// Everything that is known of a run at this node, for whoever shows it: the actors and edges of each worker with their
+// Everything that this node knows of the run, for the page and the status: the actors and edges of each worker with their
 // counts, spans on one clock, links, members, routes and their reasons. Filled by node (what the run is), by this
-// node's own activity and by the other nodes' reports; read by the page's server. It needs no actor's turn, so it
+// node's own activity and by the other nodes' reports; read by the page's server. It needs no turn of an actor, so it
 // answers while the actor system is stuck.
 #pragma once
 #include "actors/telemetry/activity.hpp"
@@ -29,43 +29,40 @@ namespace poseidon {
 struct run_facts {
   std::string model;
   std::uint32_t self = 0;
-  std::vector<std::string>
-      members;                 ///< addresses by worker; one empty text for a node that is alone
-  std::uint32_t replicas = 1;  ///< of this node
+  std::vector<std::string> members;  ///< addresses by worker; one empty text in a run of one node
+  std::uint32_t replicas = 1;        ///< on this node
   std::uint64_t first_clock = 0, last_clock = 0, staleness = 0;
-  std::uint64_t images_per_clock = 0;  ///< of all workers
-  std::vector<std::uint64_t>
-      shares;  ///< of these, by worker; empty: nobody asked for other than equal ones
-  /// What the actors of a worker with so many replicas are: groups, cards, kinds of edges.
+  std::uint64_t images_per_clock = 0;  ///< summed over all workers
+  std::vector<std::uint64_t> shares;   ///< images per clock by worker; empty: equal shares
+  /// The planned actors of a worker with that number of replicas: groups, cards, kinds of edges.
   std::function<actor_graph(std::uint32_t worker, std::uint32_t replicas)> plan;
   struct layer_route {
     std::string layer, route, wire, why;
-    std::uint64_t bytes =
-        0;  ///< of its parameters, or of a node's factors: what one clock sends one way
-    double server_ms = -1, factors_ms = -1;  ///< as predicted; -1: was not
+    std::uint64_t bytes = 0;  ///< what one clock sends one way: parameters, or a node's factors
+    double server_ms = -1, factors_ms = -1;  ///< as predicted; -1: not predicted
   };
   std::vector<layer_route> routes;  ///< layers that learn
 };
 
-/// One worker as its reports tell it.
+/// What the reports of one worker say.
 struct worker_view {
   struct actor {
     std::string name, type;
     std::uint64_t handled = 0, sent = 0;  ///< sent: along all edges that lead to it
     std::uint64_t changed = 0;            ///< the revision of the last change
-    /// Sent and not yet handled; the two are not read at one moment.
+    /// Messages sent and not yet handled; the two are not read at the same moment.
     [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
-    bool ended = false;  ///< before the run did: its edges count, it is not shown
+    bool ended = false;  ///< before the run ended: its edges count, it is not shown
   };
   struct edge {
     std::uint32_t from = 0, to = 0;
     std::string message;
     std::uint64_t messages = 0, bytes = 0, changed = 0;
   };
-  /// The exchange of a layer's gradient, by clock.
+  /// The exchange of a layer's gradient.
   struct update {
-    std::optional<std::uint64_t> handed_over;  ///< of the newest backward kernel
-    std::optional<std::uint64_t> fresh;        ///< of the newest exchange that is over
+    std::optional<std::uint64_t> handed_over;  ///< clock of the newest backward kernel
+    std::optional<std::uint64_t> fresh;        ///< clock of the newest finished exchange
   };
   std::vector<std::string> names, lanes;
   std::vector<actor> actors;
@@ -75,38 +72,38 @@ struct worker_view {
   std::uint64_t spans_left_out = 0;
   std::vector<node_report::link> links;
   std::uint32_t replicas = 0;
-  std::uint64_t clock = 0;          ///< of the newest forward kernel
+  std::uint64_t clock = 0;          ///< clock of the newest forward kernel
   std::int64_t clock_since_ns = 0;  ///< when that clock was first seen
-  std::deque<std::pair<std::int64_t, std::uint64_t>>
-      clocks;  ///< when the newest clocks began, in this node's time
+  /// When the newest clocks began, in this node's time, and their numbers.
+  std::deque<std::pair<std::int64_t, std::uint64_t>> clocks;
   std::map<std::string, update, std::less<>> updates;  ///< by layer
-  std::deque<std::pair<std::uint64_t, std::int64_t>>
-      busy;                      ///< by clock, the newest: how long kernels took, of all replicas
+  /// The newest clocks, and how long their kernels took, summed over all replicas.
+  std::deque<std::pair<std::uint64_t, std::int64_t>> busy;
   std::int64_t computed_ns = 0;  ///< end of the newest kernel, in this node's time; 0: none
-  std::int64_t heard_ns = 0;     ///< the last report; 0: none
-  std::int64_t alive_ns =
-      0;  ///< bytes from it came over this node's own link, its reports may come late; 0: none
-  std::int64_t known_ns = 0;       ///< until when it tells, in this node's time
-  std::int64_t offset_ns = 0;      ///< its clock minus ours, as estimated
-  std::int64_t uncertain_ns = -1;  ///< the estimate may be wrong by so much; -1: there is none
-  std::uint64_t graph_revision =
-      0;  ///< rises with new actors and edges, with ended ones and other routes
+  std::int64_t heard_ns = 0;     ///< when the last report came; 0: never
+  /// When bytes last came over this node's link to the worker, whose reports may come late; 0: never.
+  std::int64_t alive_ns = 0;
+  std::int64_t known_ns = 0;       ///< when the last report was written, in this node's time
+  std::int64_t offset_ns = 0;      ///< the worker's time minus this node's, as estimated
+  std::int64_t uncertain_ns = -1;  ///< largest error of that estimate; -1: there is no estimate
+  /// Rises with new and ended actors, new edges and other routes.
+  std::uint64_t graph_revision = 0;
   bool lost = false;
   std::string why_lost;
 };
 
-/// How far somebody has read this node's own worker_view.
+/// How much of this node's own worker_view a reader has read.
 struct report_place {
   std::uint32_t names = 0, actors = 0, edges = 0, lanes = 0;
   std::uint64_t spans = 0, spans_left_out = 0, revision = 0;
 };
 
-/// How many clocks a worker was behind the first one when both were last known of: reports come at different times,
-/// and the newest clock of each would make the one that reports later look ahead.
+/// How many clocks a worker was behind the first one, at the last moment for which both have reported: comparing the
+/// newest clock of each would make the worker that reports later look ahead.
 [[nodiscard]] std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers,
                                    std::uint32_t worker, std::int64_t now);
 
-/// "up", "unheard" (yet), "silent" (not heard of for seconds), "lost" (its link is gone).
+/// "up", "unheard" (no report yet), "silent" (no report for seconds), "lost" (its link has ended).
 [[nodiscard]] const char* condition_of(const worker_view& w, std::int64_t now);
 
 class cluster_view {
@@ -119,11 +116,11 @@ class cluster_view {
   [[nodiscard]] const run_history& history() const { return *history_; }
   /// Before training begins, and when routes have changed.
   void begin(run_facts facts);
-  /// Takes in what this node has done since the last call. Any thread.
+  /// Adds what this node has done since the last call. Any thread.
   void sample();
-  /// What another node has to hear of this one after `from`, which is moved on. All but the watch's times.
+  /// What this node reports to another one: all that is new since `from`, which is moved on. Without the watch's times.
   [[nodiscard]] node_report report_since(report_place& from) const;
-  /// A worker's report. Errors  bad_frame if it does not fit to those before; what it said then counts for nothing.
+  /// Adds a worker's report. Errors  bad_frame if it does not fit the reports before; then nothing of it is added.
   void take(worker_id from, const node_report& r);
   void lost(worker_id who, const std::string& why);
   void ended(const std::string& error);
@@ -142,7 +139,7 @@ class cluster_view {
     return f(static_cast<const state&>(state_));
   }
 
-  /// Somebody looks at it now: reports should come more often. Read by telemetry.
+  /// How many readers look at the view now. With any, telemetry asks for reports more often.
   void watchers(std::size_t n) { watchers_.store(n, std::memory_order_relaxed); }
   [[nodiscard]] std::size_t watchers() const { return watchers_.load(std::memory_order_relaxed); }
 

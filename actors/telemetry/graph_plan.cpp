@@ -47,7 +47,7 @@ class planner {
   }
 
  private:
-  // Everything that is there once per node, and how it hangs together.
+  // The actors that exist once per node, and their edges.
   void runtime() {
     group("control", "control");
     group("streams", "streams");
@@ -177,7 +177,7 @@ class planner {
       factors ? broadcast(group, me) : push(group, me);
       if (!group.learned.empty()) edge(me, solver_, "layer_fresh", kind::control);
     }
-    // What the others push to this node's shard, and what goes back to them.
+    // Gradients of the other workers to this node's shard, and fresh parameters back.
     for (std::size_t w = 0; w < links_.size(); ++w) {
       if (links_[w] == no_actor || g_.actors[shard_].chunk_bytes == 0) continue;
       edge(receivers_[w], shard_, "gradient_arrived", kind::net, g_.actors[shard_].chunk_bytes);
@@ -206,7 +206,7 @@ class planner {
       for (const auto l : group.layers)
         edge(me, layers_[r][l], "parameters_fresh", kind::pull, bytes);
     }
-    // Test nets use the same values: each of their layers by the name under which training has it.
+    // Layers of test nets use the values of the training layers with the same names.
     for (std::size_t t = 0; t < test_layers_.size(); ++t) {
       const auto& used = test_nets[t / size_.replicas].layers;
       for (std::size_t l = 0; l < used.size(); ++l)

@@ -195,7 +195,7 @@ class dot_writer {
     return table(rows, "white");
   }
 
-  /// What the net says: values one way, diffs the other, one line each between two cards.
+  /// The net's dataflow: values one way, diffs the other, one line each between two cards.
   void card_edges() {
     std::set<std::tuple<std::string, std::string, kind>> drawn;
     for (const auto& e : g_.edges) {
@@ -288,7 +288,7 @@ class dot_writer {
             "\", tooltip=" + json_text(tooltip) + more + "];\n";
   }
 
-  /// Whatever serves all layers, in one row, and what the colours mean.
+  /// The actors that serve all layers, in one row, and the meaning of the colours.
   void strip() {
     std::string cells;
     auto cell = [&](const std::string& text, const std::string& note, const char* fill) {

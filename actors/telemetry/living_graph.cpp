@@ -9,7 +9,7 @@ namespace poseidon {
 
 namespace {
 
-/// Adds what lives to the plan's groups.
+/// Adds the living actors and their edges to the plan's groups.
 class census {
  public:
   census(const worker_view& w, actor_graph plan) : w_(w), plan_(std::move(plan)) {
@@ -28,13 +28,13 @@ class census {
   }
 
  private:
-  static constexpr auto nobody = static_cast<std::size_t>(-1);
+  static constexpr auto no_actor = static_cast<std::size_t>(-1);
   using ends = std::tuple<std::size_t, std::size_t, std::string_view>;
 
   void count_actors() {
     std::map<std::string_view, const actor_graph::node*> planned;
     for (const auto& n : plan_.actors) planned[n.name] = &n;
-    ids_.assign(w_.actors.size(), nobody);
+    ids_.assign(w_.actors.size(), no_actor);
     for (std::size_t i = 0; i < w_.actors.size(); ++i) {
       const auto& a = w_.actors[i];
       if (a.ended) continue;
@@ -64,7 +64,7 @@ class census {
     for (std::size_t i = 0; i < w_.edges.size(); ++i) {
       const auto& e = w_.edges[i];
       const auto from = ids_[e.from], to = ids_[e.to];
-      if (from == nobody || to == nobody) continue;
+      if (from == no_actor || to == no_actor) continue;
       const auto known = planned.find({from, to, e.message});
       if (known == planned.end()) {
         add({0, from, to, e.message, actor_graph::edge_kind::control, 0}, static_cast<long>(i));

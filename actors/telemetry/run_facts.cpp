@@ -1,4 +1,3 @@
-// actors/telemetry/run_facts.cpp - what a page says of a run before anything has moved, from the compiled run.
 #include "actors/telemetry/run_facts.hpp"
 
 #include "actors/telemetry/graph_plan.hpp"

@@ -42,7 +42,7 @@ void telemetry::ask() {
 }
 
 void telemetry::answer() {
-  setup_.view->sample();  // also if nobody asks: the trace's lanes are emptied by this
+  setup_.view->sample();  // also without a watch, because this empties the trace's lanes
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
   if (under_way_.lock() || links_.empty() || !links_.front()) return;
   auto r = setup_.view->report_since(known_);

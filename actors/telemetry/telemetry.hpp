@@ -1,20 +1,19 @@
 // actors/telemetry/telemetry.hpp
 //
-// Keeps what the node measured about itself. At the end it writes the trace (--trace) and the actor graph with its
-// message and byte counts (--graph). While the first node shows the run (--web), it carries the others' figures there:
-// on the first node it asks, on the others it answers. Reads what all actors write (cluster_view.hpp); they do not
-// wait for it.
+// At the end it writes the trace (--trace) and the actor graph with its message and byte counts (--graph). While the
+// first node shows the run (--web), it transfers the other nodes' figures: on the first node it asks, on the others it
+// answers. Reads what all actors write (cluster_view.hpp); they do not wait for it.
 //
 // Accepts  connect_telemetry from node   the links, once they are bound
-//          control_arrived   from node   watch: report, so often
+//          control_arrived   from node   watch: how often to report
 //          report_arrived    from network_link   another node's report (first node)
 //          report_tick       from itself
 //          shut_down         from node, last of all
 // Sends    send_frame        to network_link     watch to all; report to the first node, after everything that trains,
-//                                                and never while the one before still waits in the link
-// State    how far it has reported; the last watch. The logs belong to the run.
-// Fails    a file that cannot be written: a warning, training's result stands. A report that does not fit:
-//          that node's figures stand still, training goes on.
+//                                                and only after the report before has left the link
+// State    what it has reported; the last watch. The logs belong to the run.
+// Fails    a file that cannot be written is a warning: the training's result stands. A report that does not fit is a note:
+//          the page shows that node's old figures, training continues.
 // Detached: it writes files.
 #pragma once
 #include "actors/core/actor.hpp"
@@ -43,8 +42,8 @@ struct telemetry_setup {
   std::shared_ptr<trace_log> trace;
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<cluster_view> view;
-  bool shows = false;                ///< the first node, with --web: asks the others
-  bool watched = false;              ///< another node, and the first one shows the run
+  bool shows = false;                ///< on the first node, with --web: asks the others
+  bool watched = false;              ///< on another node while the first one shows the run
   std::filesystem::path trace_file;  ///< empty: not written
   std::filesystem::path graph_file;  ///< empty: not written
   /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
