@@ -10,9 +10,9 @@ namespace poseidon::app {
 struct graph_options {
   std::filesystem::path spec;  ///< a solver or a net; which of them is seen from its fields
   std::size_t nodes = 1, replicas = 1, worker = 0;
-  shape input;  ///< of one sample, where its source cannot be opened; empty: none given
+  shape input;  ///< shape of one sample, where the source cannot be opened; empty: none given
   std::filesystem::path data_root;  ///< see source_options
-  std::string routes = "ps";        ///< of several nodes; as poseidon-node takes them
+  std::string routes = "ps";        ///< for several nodes, as poseidon-node takes them
 };
 
 /// R of "cpu:R"; 1 for "cpu".

@@ -14,10 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto ask_again = 1000ms;
-/// What a browser has not taken yet. Beyond it the node is not read from, and skips us as it does any slow reader.
+/// Bytes that a browser has not read yet. With more, nothing is read from the node, which skips this slow reader.
 constexpr std::size_t most_untaken = 4u << 20;
 
-/// A reader of the node's events for one browser, in a thread of its own: the server's must not wait.
+/// Reads the node's events for one browser in a thread of its own: the server's thread must not wait.
 class attached_feed : public feed {
  public:
   attached_feed(page_address node, std::string target)
@@ -86,7 +86,7 @@ class attached_site : public site {
     if (r.path == "/events")
       return {{200, "text/event-stream", "", ""}, std::make_unique<attached_feed>(node_, target)};
     if (r.path == "/api/recording") return {{200, "application/json", "null", ""}, {}};
-    // Of the paths that pass this test none has anything that would end a line of the request, as a decoded path may.
+    // A decoded path may have a line end in it, which would end a line of the forwarded request; these paths have none.
     if (!is_asked_of_the_node(r.path)) return {page_file(r.path), {}};
     answer a;
     std::promise<response> promise;
@@ -101,7 +101,7 @@ class attached_site : public site {
     std::thread runs;
   };
 
-  /// A thread for each: there are as many as browsers have connections, and the node answers within a moment.
+  /// A thread for each request: there are no more of them than connections of browsers, and the node answers quickly.
   void run(const std::string& target, std::promise<response> promise) {
     errands_.remove_if([](errand& e) {
       if (!*e.done) return false;

@@ -18,8 +18,8 @@ constexpr std::size_t most_bytes = 512u << 20;
 constexpr auto connect_patience = 5000ms, answer_patience = 10000ms, stream_patience = 5000ms;
 constexpr auto glance = 200ms;
 
-/// Appends to `all` what comes within `limit`; `closed` says that nothing more will. Waits no longer once `stop` is set.
-/// Returns  whether anything has come, or the other side has closed. Errors   socket_error.
+/// Appends to `all` the bytes that come within `limit` or until `stop` is set; sets `closed` when the other side has closed.
+/// Returns  whether bytes have come, or the other side has closed. Errors   socket_error.
 bool read_more(tcp_socket& s, std::string& all, std::chrono::milliseconds limit,
                const wake_up* stop, bool& closed) {
   pollfd p[2] = {{s.descriptor(), POLLIN, 0},
@@ -69,7 +69,7 @@ std::string header(std::string_view head, std::string_view name) {
   return {};
 }
 
-/// Of the head, which is complete. Errors   std::runtime_error: something else than HTTP.
+/// Reads a complete head. Errors   std::runtime_error: not HTTP.
 response head_only(std::string_view head, const std::string& name) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   constexpr std::size_t status_at = 9;
@@ -139,7 +139,7 @@ event_stream::event_stream(const page_address& from, const std::string& target, 
 std::string event_stream::next() {
   bool closed = false;
   if (read_more(*socket_, come_, glance, stop_, closed)) heard_ = clock::now();
-  // What has come goes first; the next call meets the end again.
+  // The events that have come are returned first; the next call finds the end again.
   const auto end = come_.rfind("\n\n");
   if (end != std::string::npos) {
     auto whole = come_.substr(0, end + 2);

@@ -1,4 +1,4 @@
-// apps/web/client.hpp - asks a node's page, from another program. Each call says in words what went wrong.
+// apps/web/client.hpp - asks a node's page, from another program. Errors are sentences for people.
 #pragma once
 #include "apps/web/http.hpp"
 #include "messages/wire/socket.hpp"
@@ -15,12 +15,12 @@ struct page_address {
   std::string token;
 };
 
-/// What a GET of `target` (a path, with its query) brings, whatever its status; of the headers type and disposition.
-/// `stop` ends it. Errors   std::runtime_error: nobody there, no answer within seconds, no page of ours.
+/// The answer to a GET of `target` (a path with its query), with any status; of the headers only type and disposition.
+/// `stop` ends the call. Errors   std::runtime_error: no server, no answer within seconds, no page of ours.
 [[nodiscard]] response get(const page_address& from, const std::string& target,
                            const wake_up* stop = nullptr);
 
-/// The body of that where the status is 200. Errors   std::runtime_error: as get; a refusal with its text.
+/// The body of such an answer of status 200. Errors   std::runtime_error: as get; another status, with its text.
 [[nodiscard]] std::string fetch(const page_address& from, const std::string& target);
 
 /// Server-sent events as they come.
@@ -28,7 +28,7 @@ class event_stream {
  public:
   /// Errors   std::runtime_error, as fetch.
   event_stream(const page_address& from, const std::string& target, const wake_up* stop);
-  /// The events that have come, whole ones; empty: none within a moment, or `stop` is set.
+  /// The whole events that have come; empty: none within a moment, or `stop` is set.
   /// Errors   std::runtime_error: the stream has ended, or nothing has come for seconds.
   [[nodiscard]] std::string next();
 

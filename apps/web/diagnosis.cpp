@@ -10,10 +10,10 @@ namespace poseidon {
 
 namespace {
 
-// Reports come once a second at least, and a link gives its peer up after two seconds: the verdict comes before.
+// Reports come once a second at least, and a link ends after two seconds of silence: the verdict comes before that.
 constexpr std::int64_t silent_after_ns = 1'300'000'000;
 constexpr std::int64_t said_again_ns = 60'000'000'000;
-// Kernels are compared over so long: a machine may be busy with something else for a moment.
+// Kernels are compared over this time, because a machine may be busy with other work for a moment.
 constexpr std::int64_t compared_ns = 5'000'000'000, compared_at_least_ns = 3'000'000'000;
 constexpr std::size_t clocks_to_compare = 5;
 constexpr double slow = 1.5;
@@ -28,7 +28,7 @@ T lower_median(std::vector<T> values) {
   return *middle;
 }
 
-/// How long a clock takes it; 0 where that is not known yet.
+/// The usual time between two clocks of the worker; 0 if it is not known yet.
 std::int64_t usual_clock_ns(const worker_view& w) {
   constexpr std::size_t newest = 16;
   std::vector<std::int64_t> took;
@@ -37,7 +37,7 @@ std::int64_t usual_clock_ns(const worker_view& w) {
   return took.empty() ? 0 : lower_median(std::move(took));
 }
 
-/// What its reports tell is old: it is silent, or they wait behind what trains.
+/// Whether the worker's last report is old: it is silent, or its reports wait behind frames of the training.
 bool is_late(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
   return s.facts && id != s.facts->self && w.heard_ns != 0 && now - w.heard_ns > silent_after_ns;
 }
@@ -46,8 +46,8 @@ bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int6
   return is_late(s, id, w, now) && now - w.alive_ns > silent_after_ns;
 }
 
-/// As far as it is known: a worker whose reports are late has not stood still for all that we know.
-bool stands_still(const state& s, std::uint32_t id, std::int64_t now, std::int64_t patience_ns) {
+/// A worker whose reports are late is not known to be stalled.
+bool is_stalled(const state& s, std::uint32_t id, std::int64_t now, std::int64_t patience_ns) {
   const auto& w = s.workers.at(id);
   if (w.lost || w.computed_ns == 0 || is_late(s, id, w, now)) return false;
   const auto limit = std::max(patience_ns, usual_clocks * usual_clock_ns(w));
@@ -64,13 +64,13 @@ const worker_view::update* update_of(const worker_view& w, const std::string& la
   return at == w.updates.end() ? nullptr : &at->second;
 }
 
-/// The clock whose update is under way; none if none is.
+/// The clock whose update is under way, if any.
 std::optional<std::uint64_t> awaited(const worker_view::update& u) {
   if (!u.handed_over || (u.fresh && *u.fresh >= *u.handed_over)) return std::nullopt;
   return u.fresh ? *u.fresh + 1 : *u.handed_over;
 }
 
-/// Given to the link to `peer` and not yet on its socket.
+/// Bytes given to the link to `peer` and not yet written to its socket.
 std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
   std::uint64_t given = 0, written = 0;
   const auto link = link_name(peer);
@@ -96,7 +96,8 @@ std::optional<std::string> starved_layer(const worker_view& w) {
   return std::nullopt;
 }
 
-/// Who has not done its part yet, the silent ones first; then who is the only other one; then whose link is full.
+/// Names the worker for which the stalled one waits: one that has not done its part, silent ones first; else the only
+/// other one; else the one whose link is full.
 void name_peer(const state& s, std::int64_t now, stall_verdict& v) {
   std::optional<std::tuple<bool, std::uint64_t, std::uint32_t>> best;
   for (const auto& [id, w] : s.workers) {
@@ -150,7 +151,7 @@ std::optional<stall_verdict> stall_of(const state& s, std::uint32_t id, std::int
   return v;
 }
 
-/// Of several the one that explains the others: who waits for its own disk, or for one that does not wait itself.
+/// The stall that explains the others: a worker waits for its own data, or for a worker that does not wait itself.
 std::optional<stall_verdict> root_of(const std::vector<stall_verdict>& stalls) {
   const auto waits = [&](std::uint32_t id) {
     return std::any_of(stalls.begin(), stalls.end(), [&](auto& v) { return v.worker == id; });
@@ -162,7 +163,7 @@ std::optional<stall_verdict> root_of(const std::vector<stall_verdict>& stalls) {
   return stalls.empty() ? std::nullopt : std::optional(stalls.front());
 }
 
-/// What the kernels of one clock take, of one replica; none where too little is known to compare.
+/// How long the kernels of one clock take per replica; none if too little is known to compare.
 std::optional<double> kernels_ms(const worker_view& w) {
   if (w.lost || w.busy.size() <= clocks_to_compare || w.clocks.empty()) return std::nullopt;
   const auto newest = w.clocks.back().first;
@@ -171,7 +172,7 @@ std::optional<double> kernels_ms(const worker_view& w) {
       std::lower_bound(w.clocks.begin(), w.clocks.end(), newest - compared_ns,
                        [](const auto& c, std::int64_t time) { return c.first < time; });
   std::vector<std::int64_t> took;
-  for (auto b = std::next(w.busy.rbegin()); b != w.busy.rend(); ++b) {  // the newest may go on
+  for (auto b = std::next(w.busy.rbegin()); b != w.busy.rend(); ++b) {  // the newest may still run
     if (took.size() >= clocks_to_compare && b->first < first->second) break;
     took.push_back(b->second);
   }
@@ -215,7 +216,7 @@ diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
   if (!s.facts || s.ended) return d;
   std::vector<stall_verdict> stalls;
   for (const auto& [id, w] : s.workers)
-    if (stands_still(s, id, now, patience_ns))
+    if (is_stalled(s, id, now, patience_ns))
       if (const auto v = stall_of(s, id, now)) stalls.push_back(*v);
   d.stall = root_of(stalls);
   d.stragglers = stragglers_of(s);

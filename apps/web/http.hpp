@@ -1,7 +1,7 @@
 // apps/web/http.hpp
 //
-// As much of HTTP/1.1 as a page that only looks needs: the head of a GET request in, the head of a response out. No
-// bodies come in, no other method, no pipelining beyond one request after the other. Pure functions on text.
+// The part of HTTP/1.1 that a read-only page needs: the head of a GET request in, the head of a response out. No request
+// bodies, no other method, one request after the other. Pure functions on text.
 //
 // Source   RFC 9110, RFC 9112.
 #pragma once
@@ -22,17 +22,17 @@ struct request {
   std::string cookie, authorization;
   bool keep_alive = true;
 
-  /// The value of `name` in the query, decoded; nothing where it is not there.
+  /// The value of `name` in the query, decoded; none if the query lacks it.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const;
-  /// The same as a number; `otherwise` where it is not there or no number.
+  /// The value of `name` as a number; `otherwise` if the query lacks it or it is no number.
   [[nodiscard]] std::size_t number(std::string_view name, std::size_t otherwise) const;
 };
 
-/// Who may be asked for by name. A page of another origin whose name was made to point here (DNS rebinding) has that
+/// The host names that are answered. A page of another origin whose name was made to point here (DNS rebinding) has that
 /// name in Host; an address never points elsewhere.
 struct host_rule {
   std::vector<std::string> names;  ///< besides localhost: what --web says, the machine's name
-  bool loopback_only = true;       ///< of addresses those of this machine alone
+  bool loopback_only = true;       ///< no addresses but those of this machine
   [[nodiscard]] bool allows(std::string_view host_header) const;
 };
 
@@ -44,7 +44,7 @@ struct refusal {
 /// A head, up to and without its empty line.
 struct parsed {
   std::optional<request> ok;
-  refusal refused;  ///< where it is not
+  refusal refused;  ///< if the head is refused
 };
 [[nodiscard]] parsed parse_head(std::string_view head, const host_rule& hosts);
 

@@ -1,4 +1,4 @@
-// apps/web/recorded_site.hpp - the same page for a run that is over: it reads a trace file (poseidon-node --trace).
+// apps/web/recorded_site.hpp - the page of a finished run, from its trace file (poseidon-node --trace).
 #pragma once
 #include "apps/web/server.hpp"
 

@@ -17,7 +17,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// A stream's client that has so much untaken is skipped.
+/// A stream's client with more unread bytes is skipped.
 constexpr std::size_t slow_bytes = 1;
 
 struct connection {
@@ -25,11 +25,11 @@ struct connection {
       : socket(std::move(s)), since(now) {}
   std::shared_ptr<tcp_socket> socket;
   std::string in, out;
-  std::size_t written = 0;  // of out
+  std::size_t written = 0;  // bytes of `out`
   std::unique_ptr<feed> streams;
   std::future<response> later;
   bool keep_alive = false;  // after `later`
-  clock::time_point since;  // the last request began, the last byte was taken
+  clock::time_point since;  // when the last request began or the last byte was read
   bool closing = false;     // when out is written
   bool over = false;
   [[nodiscard]] int descriptor() const { return socket->descriptor(); }
@@ -79,7 +79,7 @@ class server::loop {
     }
     if (poll(polled_.data(), polled_.size(), static_cast<int>(limit.count()) + 1) <= 0) return;
     std::size_t i = 2;
-    for (auto& c : connections_) {  // as many as were polled: new ones are let in afterwards
+    for (auto& c : connections_) {  // only those that were polled: new ones are accepted afterwards
       const auto events = polled_[i++].revents;
       if ((events & (POLLERR | POLLNVAL)) != 0) c.over = true;
       if (!c.over && (events & (POLLIN | POLLHUP)) != 0) receive(c);
@@ -93,7 +93,7 @@ class server::loop {
     try {
       s = listener_.accept(std::chrono::milliseconds{0});
     } catch (const socket_error&) {
-      return;  // out of descriptors, say: the next turn tries again, the others are served meanwhile
+      return;  // out of descriptors, for example: the next turn tries again, the others are served meanwhile
     }
     if (!s) return;
     auto& c = connections_.emplace_back(std::move(s), clock::now());
@@ -187,8 +187,8 @@ class server::loop {
     c.out.clear();
     c.written = 0;
     if (c.closing) {
-      // Reading goes on until the client closes or its time is up: closing with unread bytes would
-      // reset the connection, and the client might not see the answer.
+      // The server reads until the client closes or its time has passed: closing with unread bytes would
+      // reset the connection, and the client might not get the answer.
       shutdown(c.descriptor(), SHUT_WR);
       return;
     }
@@ -217,7 +217,7 @@ class server::loop {
     }
   }
 
-  /// What is new a last time; what cannot be taken at once is not waited for.
+  /// Sends each stream its last events, without waiting for slow readers.
   void say_goodbye() {
     tick();
     for (auto& c : connections_) shutdown(c.descriptor(), SHUT_WR);

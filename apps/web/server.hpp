@@ -1,13 +1,12 @@
 // apps/web/server.hpp
 //
-// Serves a site to a few browsers: one thread, one poll(2) loop, nothing shared with the actor system, so that it
-// answers when that is stuck, which is when it is wanted. Nothing that a client does or does not do keeps another
-// from being answered:
+// Serves a site to a few browsers: one thread, one poll(2) loop, nothing shared with the actor system, so that it also
+// answers when the actor system is stuck. No client can keep another one from being answered:
 //
 //   connections  at most `most_connections`; one more is told 503 and closed
 //   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`
-//   streams      server-sent events. A client that reads slowly is skipped, not queued for: the feed tells
-//                it what it has missed with the next event. One that has taken nothing for `stream_patience` is closed
+//   streams      server-sent events. A client that reads slowly is skipped, nothing is queued for it: the next event
+//                has what it has missed. A client that has read nothing for `stream_patience` is closed
 //
 // Why its own: docs/decisions/018-web-server.md.
 #pragma once
@@ -24,11 +23,11 @@
 
 namespace poseidon::web {
 
-/// What one client of a stream has been told so far.
+/// What one client of a stream has got so far.
 class feed {
  public:
   virtual ~feed() = default;
-  /// Server-sent events with what is new, as text; empty: nothing is. Called once a tick, in the server's thread.
+  /// Server-sent events with what is new, as text; empty: nothing new. Called once a tick, in the server's thread.
   [[nodiscard]] virtual std::string next() = 0;
 };
 
@@ -38,12 +37,12 @@ class site {
   struct answer {
     response head;                  ///< with the body, unless
     std::unique_ptr<feed> streams;  ///< ... it is a stream
-    /// Where it is valid the answer is not there yet: another thread has to ask somebody first. Others are answered
-    /// meanwhile. The promise is kept or broken; a value, not an exception.
+    /// Valid where another thread still has to get the answer; other requests are answered meanwhile. The promise is
+    /// kept or broken; it holds a value, not an exception.
     std::future<response> later{};
   };
   [[nodiscard]] virtual answer get(const request& r) = 0;
-  /// Before the feeds are asked, with their number.
+  /// Called once a tick before the feeds are asked, with their number.
   virtual void tick(std::size_t streams) { (void)streams; }
 };
 
@@ -58,14 +57,14 @@ struct server_options {
 
 class server {
  public:
-  /// Listens and starts the thread. Errors  std::invalid_argument: the address cannot be had, and why.
+  /// Listens and starts the thread. Errors  std::invalid_argument: the address cannot be used, and why.
   server(server_options options, std::shared_ptr<site> shown);
   /// Gives clients their last events and ends the thread.
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// With the port that was given where 0 was asked for.
+  /// The address, with the port that the system has chosen for port 0.
   [[nodiscard]] host_port address() const;
 
  private:

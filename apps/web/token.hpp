@@ -1,4 +1,4 @@
-// apps/web/token.hpp - the secret that a page may want of whoever looks: where it comes from, how it is asked for.
+// apps/web/token.hpp - the secret with which a page may be protected: where it comes from, how a request proves it.
 #pragma once
 #include "apps/web/http.hpp"
 
@@ -12,12 +12,13 @@ namespace poseidon::web {
 /// Errors   spec_error naming both.
 [[nodiscard]] std::string read_token(const std::string& option, const std::filesystem::path& file);
 
-/// Lets in who knows the token: as ?token=T once, which a cookie then remembers, or as "Authorization: Bearer T".
+/// Admits requests with the token: as ?token=T once, which a cookie then keeps, or as "Authorization: Bearer T".
 class token_gate {
  public:
-  /// `token` empty: anybody who can connect may look.
+  /// `token` empty: every request is admitted.
   explicit token_gate(std::string token) : token_(std::move(token)) {}
-  /// What to answer instead; nothing: go on. Who tells the token is answered with the cookie and sent to the same path.
+  /// The answer to a request that is not admitted; none if it is. A request with ?token=T gets the cookie and is redirected
+  /// to the same path without the token.
   [[nodiscard]] std::optional<response> refusal(const request& r) const;
 
  private:

@@ -1,15 +1,15 @@
 // apps/web/view_json.hpp
 //
 // A cluster_view as the page reads it: JSON in the shapes below, the Chrome trace of all nodes, Prometheus' text. Each
-// takes the view's lock once and keeps it for a millisecond or so. Counts are totals since the run began: whoever misses
-// one event loses nothing.
+// function holds the view's lock once, for a millisecond or so. Counts are totals since the run began: a reader that
+// misses an event loses nothing.
 //
 //   graph    {"schema":1,"run":{..},"rev":..,"groups":[..],"nodes":[{id,name,kind,..}],"edges":[{id,src,dst,kind,..}],"routes":[..]}
-//            of one worker. A node's id is its place among the worker's actors, an edge's its place among the
-//            edges that something has flown along; one that is only planned has id -1. Actors that have ended are left out, with their edges; sums still
-//            hold what they sent. A new "rev": fetch it again.
+//            for one worker. A node's id is its place among the worker's actors; an edge's id is its place among the
+//            edges that have carried a message, or -1 for a planned edge. Actors that have ended are left out, with their
+//            edges, but sums include what they sent. With a new "rev" the graph has to be fetched again.
 //   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..],"doctor":{..}}
-//            what changed, and who stands still (apps/web/diagnosis.hpp)
+//            what changed, and which worker is stalled (apps/web/diagnosis.hpp)
 //   spans    {"worker":..,"names":[[place,text]],"lanes":[[place,text]],"rows":[[lane,name,phase,begin us,us,clock,bytes]]}
 #pragma once
 #include "actors/telemetry/cluster_view.hpp"
@@ -43,11 +43,11 @@ struct span_place {
 /// show it again.
 [[nodiscard]] std::string recording_json(const cluster_view& view);
 
-/// The same for people, a screen of text: how far the run is, its members, who waits for whom.
+/// A screen of text for people: the run's progress, its members, which worker waits for which.
 [[nodiscard]] std::string status_text(const cluster_view& view);
 
-/// The same for programs, on one line: {"phase":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
-/// "hidden":..,"workers":[{..}],"doctor":{..}}. What is not known is null.
+/// The status as one line of JSON: {"phase":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
+/// "hidden":..,"workers":[{..}],"doctor":{..}}. Unknown values are null.
 [[nodiscard]] std::string status_json(const cluster_view& view);
 
 /// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.

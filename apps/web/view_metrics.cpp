@@ -45,7 +45,7 @@ std::string of_worker(std::uint32_t id) {
 
 }  // namespace
 
-// By class of actor and message, not by actor: a deep net has hundreds, and each sample costs the reader a series.
+// Samples are by class of actor and message, not by actor: a deep net has hundreds, and each sample is a series.
 std::string prometheus_text(const cluster_view& view) {
   return view.read([](const cluster_view::state& s) {
     std::string out;
