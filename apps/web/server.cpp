@@ -113,7 +113,7 @@ class server::loop {
         if (errno != EAGAIN && errno != EINTR) c.over = true;
         break;
       }
-      // Whatever else comes from somebody who is being closed, or streamed to, is thrown away.
+      // Further bytes of a client that is being closed, or that has a stream, are dropped.
       if (c.closing || c.streams) continue;
       if (c.in.empty()) c.since = clock::now();
       c.in.append(buffer, static_cast<std::size_t>(n));
