@@ -1,5 +1,6 @@
 #include "actors/telemetry/cluster_view.hpp"
 
+#include "actors/core/span_phase.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <algorithm>
@@ -230,15 +231,16 @@ void cluster_view::take_locked(std::uint32_t worker, const node_report& r, std::
 
 /// Adds what a span shows of the worker's progress, in this node's time.
 void cluster_view::take_span(worker_view& w, const node_report::span& s, std::int64_t now) {
-  const auto& phase = w.names[s.phase];
-  const bool forward = phase == "forward", backward = phase == "backward";
+  const auto phase = phase_of(w.names[s.phase]);
+  const bool forward = phase == span_phase::forward, backward = phase == span_phase::backward;
   if (forward && (s.clock > w.clock || w.clock_since_ns == 0)) {
     w.clock = s.clock;
     w.clock_since_ns = now;
     w.clocks.emplace_back(s.begin_ns, s.clock);
     if (w.clocks.size() > kept_clocks) w.clocks.pop_front();
   }
-  if (forward || backward || phase == "test") w.computed_ns = std::max(w.computed_ns, s.end_ns);
+  if (forward || backward || phase == span_phase::test)
+    w.computed_ns = std::max(w.computed_ns, s.end_ns);
   if (forward || backward) {
     if (w.busy.empty() || s.clock > w.busy.back().first) w.busy.emplace_back(s.clock, 0);
     // Replicas are not always at one clock.
@@ -251,7 +253,7 @@ void cluster_view::take_span(worker_view& w, const node_report::span& s, std::in
     clock = std::max(clock.value_or(0), s.clock);
   };
   if (backward) raise(w.updates[w.names[s.name]].handed_over);
-  if (phase == "exchange") raise(w.updates[w.names[s.name]].fresh);
+  if (phase == span_phase::exchange) raise(w.updates[w.names[s.name]].fresh);
 }
 
 void cluster_view::lost(worker_id who, const std::string& why) {
