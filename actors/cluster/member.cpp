@@ -1,5 +1,6 @@
 #include "actors/cluster/member.hpp"
 
+#include "actors/core/actor_names.hpp"
 #include "actors/links/link_counters.hpp"
 #include "models/words.hpp"
 
@@ -57,8 +58,8 @@ void member::open(worker_id worker, const link_connection& c, const member_conte
   o.binding.peer = worker;
   counters_[worker] = o.counters;
   setup_.equip(worker, o);
-  links_[worker] = setup_.network->open(
-      context.system, context.edges, "network_link " + std::to_string(value(worker)), std::move(o));
+  links_[worker] =
+      setup_.network->open(context.system, context.edges, link_name(value(worker)), std::move(o));
 }
 
 member::admission member::admit(const link_connection& c, std::size_t room,

@@ -1,4 +1,5 @@
 // actors/node/node_forming.cpp - node until training begins: finding the other nodes, the view, the graph.
+#include "actors/core/actor_names.hpp"
 #include "actors/links/link_spans.hpp"
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
@@ -31,8 +32,8 @@ member_setup node::membership() {
     setup_.view->own().opened(value(worker), o.counters);
     // A joiner opens its first link before it knows whether the run is watched.
     if (setup_.trace->enabled() || setup_.join)
-      o.trace = spans_of_link(setup_.trace, "network_link " + std::to_string(value(worker)),
-                              run_.chunk_layers(), run_.layer_names());
+      o.trace = spans_of_link(setup_.trace, link_name(value(worker)), run_.chunk_layers(),
+                              run_.layer_names());
   };
   return m;
 }

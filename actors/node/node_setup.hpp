@@ -40,7 +40,7 @@ struct node_setup {
   std::vector<std::filesystem::path> weights;  ///< first values, worker 0
   std::filesystem::path resume;                ///< .solverstate, worker 0
   std::filesystem::path trace_file, graph_file;
-  /// What the trace file holds besides its spans, as members of a JSON object; empty: nothing.
+  /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
   std::function<std::string(const cluster_view&)> recording;
   /// `view` has a reader (--web): spans are recorded, worker 0 asks the other nodes for theirs.
   bool shows = false;
