@@ -10,12 +10,9 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace poseidon {
@@ -61,39 +58,6 @@ struct work_done {
   pass_id pass;
   bool backward = false;
   std::vector<float> outputs;  ///< forward of a layer whose tops are net outputs: their values
-};
-
-/// Called once, at the end: with the error, or null.
-using told_when_over = std::function<void(std::exception_ptr)>;
-
-/// layer -> stream: execute in order. The stream's mailbox is its queue.
-struct issue_work {
-  std::function<void()> run;
-  /// On an asynchronous device, for work whose results the host needs: copy_out calls this after run(), and the
-  /// functions below when the results have reached the host. Empty: the stream calls those right after run().
-  std::function<void(told_when_over)> copy_to_host;
-  std::function<void()> settle;                      ///< may be empty
-  std::function<std::vector<float>()> read_outputs;  ///< after all these; may be empty
-  port<work_done> reply;                             ///< told after both; may be empty
-  pass_id pass;
-  bool backward = false;
-  /// When everything but fresh parameters had arrived; 0: they came first.
-  std::int64_t waited_since_ns = 0;
-  std::string_view layer;  ///< for the trace; lives as long as the run
-  std::string_view phase;  ///< "forward", "backward", "test"
-  /// In copy_out: "sum" where the device adds the gradient to another's, "made" where it stays.
-  std::string_view home_phase = "bring home";
-};
-
-/// stream -> copy_out: this has been issued; its results are to be copied to the host.
-struct copy_to_host {
-  issue_work work;
-};
-
-/// copy_out -> itself, from the device's thread: a copy that it has begun has reached the host.
-struct copied_to_host {
-  std::uint64_t ticket = 0;
-  std::exception_ptr failed;
 };
 
 /// layer -> solver: all of a data layer's pass is issued; the next may start.
@@ -188,7 +152,7 @@ struct snapshot_written {
 };
 
 /// solver (worker 0) -> checkpointer: write the parameters of `version`; none changes until it is copied.
-/// node -> checkpointer, when a peer is lost: the same without solver state, part of which is lost with it.
+/// node -> checkpointer, when a peer is lost: write `version` without solver state, part of which is lost with the peer.
 struct write_snapshot {
   version_id version{};
   std::uint64_t samples = 0;      ///< global index of the next one to train on
@@ -198,7 +162,7 @@ struct write_snapshot {
   port<snapshot_written> written;
 };
 
-/// checkpointer -> server_shard: send the solver state at `version` of all your chunks to me.
+/// checkpointer -> server_shard, factor_broadcast: send the solver state at `version` of all your chunks to me.
 struct copy_history {
   version_id version{};
 };
@@ -252,9 +216,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_pass)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::batch_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bottom_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::top_diff_ready)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::issue_work)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copy_to_host)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copied_to_host)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::work_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pass_issued)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outputs_ready)

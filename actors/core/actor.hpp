@@ -15,6 +15,8 @@
 // and it reaches others only through `port<M>`, a handle that takes one kind of message, with tell(), which
 // refuses to compile a message that `sends` does not list and counts what it sent by (receiver, message).
 // So the graph drawn from accepts/sends is enforced and the graph drawn from the counters is measured.
+// Ports that arrive after the constructor lie in an until_end<T>: actors that hold ports of each other would otherwise
+// keep each other, and their threads, forever.
 #pragma once
 #include "actors/core/edges.hpp"
 #include "messages/port.hpp"
@@ -33,6 +35,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace poseidon {
 
@@ -71,7 +74,18 @@ struct actor_context {
   std::shared_ptr<edge_table> edges;  ///< where tell() counts; shared with telemetry
 };
 
+template <class D>
+class actor;
+
 namespace detail {
+class dropped_at_end {
+ public:
+  virtual void drop() = 0;
+
+ protected:
+  ~dropped_at_end() = default;
+};
+
 template <class D, class... Ms>
 caf::behavior behavior_of(D* self, messages<Ms...>) {
   return {[self](const Ms& m) {
@@ -81,6 +95,30 @@ caf::behavior behavior_of(D* self, messages<Ms...>) {
 }
 }  // namespace detail
 
+/// A member of an actor that becomes T{} when the actor ends, also by an exception.
+template <class T>
+class until_end final : detail::dropped_at_end {
+ public:
+  template <class D>
+  explicit until_end(actor<D>* owner) {
+    owner->dropped_at_end_.push_back(this);
+  }
+  until_end(const until_end&) = delete;
+  until_end& operator=(const until_end&) = delete;
+  until_end& operator=(T value) {
+    value_ = std::move(value);
+    return *this;
+  }
+  T& operator*() { return value_; }
+  const T& operator*() const { return value_; }
+  T* operator->() { return &value_; }
+  const T* operator->() const { return &value_; }
+
+ private:
+  void drop() override { value_ = T{}; }
+  T value_{};
+};
+
 template <class D>
 class actor : public caf::event_based_actor {
  public:
@@ -88,7 +126,10 @@ class actor : public caf::event_based_actor {
       : caf::event_based_actor(context.config),
         name_(std::move(context.name)),
         edges_(std::move(context.edges)) {
-    this->attach_functor([counted = edges_] { counted->end(); });
+    this->attach_functor([this, counted = edges_] {
+      for (auto* member : dropped_at_end_) member->drop();
+      counted->end();
+    });
     // CAF would only print what(); the monitoring actor gets the whole sentence instead.
     this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
       try {
@@ -152,7 +193,7 @@ class actor : public caf::event_based_actor {
     };
   }
 
-  /// A function like that one, for a message of the caller's.
+  /// A function that any thread may call, also after this actor's end, to tell it the message that it is called with.
   template <class M>
   [[nodiscard]] std::function<void(M)> sender_to_self() {
     static_assert(D::accepts::template has<M>, "an actor tells itself only what it accepts");
@@ -164,6 +205,9 @@ class actor : public caf::event_based_actor {
   }
 
  private:
+  template <class T>
+  friend class until_end;
+
   template <class M>
   void count(const port<M>& to, std::size_t payload_bytes) {
     edges_->count(to.target()->id(), message_name<M>(), payload_bytes);
@@ -175,6 +219,7 @@ class actor : public caf::event_based_actor {
 
   std::string name_;
   std::shared_ptr<edge_table> edges_;
+  std::vector<detail::dropped_at_end*> dropped_at_end_;  // members of this actor
 };
 
 enum class thread_kind { shared, own };  ///< own: a detached actor, which may block and compute

@@ -67,8 +67,8 @@ void replica_graph::spawn_streams() {
     s.overlap = context_.lasting.overlap;
     s.trace = spawner_.lane(replica_name("stream compute", r));
     if (node_.compute->is_asynchronous()) {
-      s.home = std::make_shared<copies_in_flight>();
-      spawn_copy_out(r, s.home);
+      s.copies = std::make_shared<copies_in_flight>();
+      spawn_copy_out(r, s.copies);
       spawn_copy_in(r);
       s.copy_out = copies_out_.back();
     }
@@ -77,9 +77,10 @@ void replica_graph::spawn_streams() {
   }
 }
 
-void replica_graph::spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home) {
+void replica_graph::spawn_copy_out(std::uint32_t replica,
+                                   std::shared_ptr<copies_in_flight> copies) {
   copy_out_setup s;
-  s.home = std::move(home);
+  s.copies = std::move(copies);
   s.enter_thread = [compute = node_.compute] { compute->arithmetic()->enter_thread(1); };
   s.first_nonfinite = [copy = run_.train.replicas[replica]] { return copy->first_nonfinite(); };
   s.solver = solver_;
@@ -120,68 +121,68 @@ layer_setup replica_graph::layer_setup_of(const net_place& n, std::uint32_t repl
                                           std::size_t l) const {
   auto& c = n.compiled;
   const auto& from = c.graph.layers[l];
-  layer_setup s;
-  s.in_replica = replica_id{replica};
-  s.in_net = l;
-  s.name = spawner_.keep(from.name);
-  s.training = n.training();
-  s.test_net = n.test_net;
-  s.compiled = c.replicas[replica];
-  s.compute = &c.replicas[replica]->at(l);
-  s.seed = spec_.seed;
-  s.is_source = is_source(from);
+  const bool is_asynchronous = node_.compute->is_asynchronous();
+  layer_work_setup w;
+  w.place = {replica_id{replica}, l, spawner_.keep(from.name), n.test_net};
+  w.compiled = c.replicas[replica];
+  w.compute = &c.replicas[replica]->at(l);
+  w.seed = spec_.seed;
   for (std::size_t d = 0; d < c.data_layers.size(); ++d)
-    if (c.data_layers[d] == l) s.fed = &c.fed[replica][d];
-  s.runs_backward = runs_backward(c.graph, from);
-  s.is_asynchronous = node_.compute->is_asynchronous();
+    if (c.data_layers[d] == l) w.fed = &c.fed[replica][d];
+  w.runs_backward = runs_backward(c.graph, from);
+  layer_setup s;
+  s.is_source = is_source(from);
   s.stream = streams_[replica];
   // Test nets read what their train net has; with pins the stream decides when a pass begins.
-  if (s.is_asynchronous && s.training && run_.pins.empty()) s.copy_in = copies_in_[replica];
+  if (is_asynchronous && n.training() && run_.pins.empty()) s.copy_in = copies_in_[replica];
   s.outputs = solver_;
   s.issued = solver_;
-  if (s.training) {
+  if (n.training()) {
     s.staleness = staleness_of(spec_);
-    s.passes_after = [schedule = schedule_of(spec_, run_),
+    w.passes_after = [schedule = schedule_of(spec_, run_),
                       self = std::uint64_t{value(context_.self)}, replica](std::uint32_t micro) {
       return passes_after(schedule, {0, self, micro, replica});
     };
     if (debug_ != nullptr && replica == 0)
-      s.inspect = [debug = debug_, l](const pass_id& p, bool backward) {
+      w.inspect = [debug = debug_, l](const pass_id& p, bool backward) {
         backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
       };
   }
-  if (!from.parameters.empty()) set_exchange(s, n, l);
-  set_outputs(s, n, l);
+  if (!from.parameters.empty()) set_exchange(s, w, n);
+  set_outputs(s, w, n);
+  s.work = make_layer_work(std::move(w), is_asynchronous);
   return s;
 }
 
-/// How a layer with parameters learns: which it waits for, and what becomes of its gradient.
-void replica_graph::set_exchange(layer_setup& s, const net_place& n, std::size_t l) const {
+/// How a layer with parameters learns: which version it waits for, and how its gradient leaves it.
+void replica_graph::set_exchange(layer_setup& s, layer_work_setup& w, const net_place& n) const {
+  const auto l = w.place.index;
   const auto group = group_of(n.compiled.graph.layers[l].name);
   if (!group) return;
-  const auto replica = value(s.in_replica);
-  const bool by_gradient = !parameters_.on_factors(*group);
-  s.has_parameters = true;
-  s.learns = !groups_[*group].learned.empty();
-  if (!run_.pins.empty()) s.pin = pinning(n, l, replica);
-  if (!s.training) return;
-  if (groups_[*group].is_writer(l)) s.contribute = contribution(*group, l, replica);
-  if (!by_gradient) return;  // each pass's factors have a place of their own
-  if (s.learns) s.home_phase = home_phase_of(run_, groups_[*group].learned.front(), replica);
-  s.passes_added = run_.passes_added;
-  s.waits_for_taken = passes_overlap(spec_, run_);
+  const auto replica = value(w.place.replica);
+  const auto& learned = groups_[*group].learned;
+  s.waits_for = learned.empty() ? parameter_wait::any : parameter_wait::of_its_clock;
+  if (!run_.pins.empty()) w.pin = pinning(n, l, replica);
+  if (!n.training() || !groups_[*group].is_writer(l)) return;
+  w.contribute = contribution(*group, l, replica);
+  auto& gradient = s.gradient.emplace();
+  if (node_.compute->is_asynchronous()) gradient.reuse = gradient_reuse::when_copied;
+  if (parameters_.on_factors(*group)) return;  // each pass's factors have a place of their own
+  gradient.passes_added = run_.passes_added;
+  if (passes_overlap(spec_, run_)) gradient.reuse = gradient_reuse::when_summed;
+  if (!learned.empty()) w.copy_phase = copy_phase_of(run_, learned.front(), replica);
 }
 
-void replica_graph::set_outputs(layer_setup& s, const net_place& n, std::size_t l) const {
+void replica_graph::set_outputs(layer_setup& s, layer_work_setup& w, const net_place& n) const {
   const auto& c = n.compiled;
   for (const auto& reader : c.readers) {
-    if (reader.layer != l) continue;
+    if (reader.layer != w.place.index) continue;
     s.first_output = static_cast<std::uint32_t>(reader.first);
-    s.read_outputs = [copy = s.compiled, &c, reader] {
+    w.outputs.read = [copy = w.compiled, &c, reader] {
       return read_outputs(c.graph, *copy, reader);
     };
-    s.make_outputs = [reader](const auto& values) { return make_outputs(reader, values); };
-    s.output_blobs = reader.blobs;
+    w.outputs.compute = [reader](const auto& values) { return make_outputs(reader, values); };
+    w.outputs.blobs = reader.blobs;
   }
 }
 

@@ -74,13 +74,13 @@ class replica_graph {
   };
   void spawn_solver();
   void spawn_streams();
-  void spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> home);
+  void spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> copies);
   void spawn_copy_in(std::uint32_t replica);
   net_actors spawn_net(const net_place& n);
   [[nodiscard]] layer_setup layer_setup_of(const net_place& n, std::uint32_t replica,
                                            std::size_t l) const;
-  void set_exchange(layer_setup& s, const net_place& n, std::size_t l) const;
-  void set_outputs(layer_setup& s, const net_place& n, std::size_t l) const;
+  void set_exchange(layer_setup& s, layer_work_setup& w, const net_place& n) const;
+  void set_outputs(layer_setup& s, layer_work_setup& w, const net_place& n) const;
   [[nodiscard]] data_source_setup source_setup_of(const net_place& n, std::uint32_t replica,
                                                   std::size_t d) const;
   [[nodiscard]] std::function<std::uint64_t(std::uint64_t)> first_samples(

@@ -1,9 +1,11 @@
 #include "actors/parameters/checkpointer.hpp"
 
+#include "actors/core/logic_bug.hpp"
 #include "messages/float_payload.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon {
 
@@ -23,47 +25,58 @@ void checkpointer::detail(const std::string& step) const {
 }
 
 void checkpointer::on(const write_snapshot& m) {
-  work_.emplace();
-  work_->order = m;
-  work_->values = neighbours_.store->copy(value(m.version));
+  given_up_ = *work_ != nullptr;
+  work_ = std::make_unique<work>();
+  auto& w = **work_;
+  w.order = m;
+  w.values = neighbours_->store->copy(value(m.version));
   detail("copied the parameters of version " + std::to_string(value(m.version)));
-  if (!m.with_state) {
-    copied();
-    return;
-  }
-  work_->state.iteration = value(m.version);
+  if (m.with_state) gather(w);
+  if (w.missing.empty()) copied();
+}
+
+void checkpointer::gather(work& w) {
+  const auto version = w.order.version;
+  w.state.iteration = value(version);
   // As Caffe counts it: at the rate of the last update.
-  work_->state.current_step =
-      value(m.version) == 0 ? 0 : current_step(setup_.solver, value(m.version) - 1);
-  work_->state.data = {m.samples, m.test_phases};
-  work_->state.history.resize(setup_.history_slots);
-  for (auto& slot : work_->state.history)
-    for (const auto& p : work_->values) slot.emplace_back(p.size());
-  work_->missing = neighbours_.store->cut().chunks.size() * setup_.history_slots;
-  detail("waiting for " + std::to_string(work_->missing) + " pieces of solver state");
-  tell(neighbours_.own_shard, copy_history{m.version});
-  for (const auto& broadcast : neighbours_.own_broadcasts) tell(broadcast, copy_history{m.version});
-  for (const auto& link : neighbours_.links)
-    tell(link, send_frame{frames::gather_history{m.version}, {}, 0});
+  w.state.current_step = value(version) == 0 ? 0 : current_step(setup_.solver, value(version) - 1);
+  w.state.data = {w.order.samples, w.order.test_phases};
+  w.state.history.resize(setup_.history_slots);
+  for (auto& slot : w.state.history)
+    for (const auto& p : w.values) slot.emplace_back(p.size());
+  for (std::uint32_t chunk = 0; chunk < neighbours_->store->cut().chunks.size(); ++chunk)
+    for (std::uint32_t slot = 0; slot < setup_.history_slots; ++slot)
+      w.missing.emplace(chunk, slot);
+  detail("waiting for " + std::to_string(w.missing.size()) + " pieces of solver state");
+  tell(neighbours_->own_shard, copy_history{version});
+  for (const auto& broadcast : neighbours_->own_broadcasts) tell(broadcast, copy_history{version});
+  for (const auto& link : neighbours_->links)
+    tell(link, send_frame{frames::gather_history{version}, {}, 0});
 }
 
 void checkpointer::on(const history_arrived& m) {
-  if (!work_ || work_->missing == 0) return;  // of a snapshot given up when a peer was lost
-  const auto& c = neighbours_.store->cut().chunks[value(m.chunk)];
-  auto& to = work_->state.history.at(m.slot)[c.parameter];
+  if (given_up_) return;  // what was gathered before a peer was lost
+  const auto piece = "solver state of chunk " + std::to_string(value(m.chunk)) + ", slot " +
+                     std::to_string(m.slot);
+  if (*work_ == nullptr) throw logic_bug(piece + " without a snapshot", value(m.version), 0);
+  auto& w = **work_;
+  if (m.version != w.order.version)
+    throw logic_bug("the version of " + piece, value(m.version), value(w.order.version));
+  if (w.missing.erase({value(m.chunk), m.slot}) == 0) throw logic_bug(piece + " twice", 2, 1);
+  const auto& c = neighbours_->store->cut().chunks[value(m.chunk)];
+  auto& to = w.state.history[m.slot][c.parameter];
   std::copy_n(floats(m.values).begin(), c.count,
               to.begin() + static_cast<std::ptrdiff_t>(c.offset));
-  if (--work_->missing == 0) copied();
+  if (w.missing.empty()) copied();
 }
 
 void checkpointer::copied() {
-  const auto w = std::move(*work_);
-  work_.reset();
-  tell(w.order.copied, snapshot_copied{w.order.version});
+  const auto w = std::exchange(*work_, nullptr);
+  tell(w->order.copied, snapshot_copied{w->order.version});
   const auto path =
-      weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version)),
+      weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w->order.version)),
                    setup_.solver.snapshot_format());
-  tell(w.order.written, snapshot_written{w.order.version, path, write(w)});
+  tell(w->order.written, snapshot_written{w->order.version, path, write(*w)});
 }
 
 std::string checkpointer::write(const work& w) {
@@ -75,12 +88,12 @@ std::string checkpointer::write(const work& w) {
     shown = setup_.display->working({"writing " + weights_path(stem, format), 0, {}});
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    neighbours_.files.write_weights(stem, w.values);
+    neighbours_->files.write_weights(stem, w.values);
     wrote(weights_path(stem, format));
     if (!w.order.with_state) return {};
     auto state = w.state;
     state.learned_net = weights_path(stem, format);
-    neighbours_.files.write_state(stem, state);
+    neighbours_->files.write_state(stem, state);
     wrote(state_path(stem, format));
     keep_newest({weights_path(stem, format), state_path(stem, format)});
     return {};
@@ -95,7 +108,7 @@ void checkpointer::keep_newest(std::vector<std::filesystem::path> files) {
   if (keep == 0) return;
   kept_.push_back(std::move(files));
   while (kept_.size() > keep) {
-    std::error_code ignored;  // somebody else may have moved it away
+    std::error_code ignored;  // the user may have moved it away
     for (const auto& file : kept_.front()) std::filesystem::remove(file, ignored);
     kept_.pop_front();
   }
@@ -108,7 +121,6 @@ void checkpointer::wrote(const std::filesystem::path& path) const {
 }
 
 void checkpointer::on(const shut_down&) {
-  neighbours_ = {};
   quit();
 }
 

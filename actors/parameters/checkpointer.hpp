@@ -14,6 +14,7 @@
 //          snapshot_written to solver, node
 // State    the one snapshot in work; the files of those that it has written and that stay.
 // Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole.
+//          Solver state of another version, or a piece of it twice: logic error.
 // Detached: it writes files.
 #pragma once
 #include "actors/core/actor.hpp"
@@ -23,12 +24,14 @@
 #include "messages/training.hpp"
 #include "models/files/snapshot.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe.pb.h"
@@ -37,9 +40,9 @@ namespace poseidon {
 
 struct checkpointer_setup {
   std::size_t history_slots = 1;
-  ::caffe::SolverParameter
-      solver;  ///< for snapshot_prefix and format, the learning rate's step, keep_snapshots
-  std::shared_ptr<progress> display;  ///< hears each step; may be empty
+  /// For snapshot_prefix and format, the learning rate's step, keep_snapshots.
+  ::caffe::SolverParameter solver;
+  std::shared_ptr<progress> display;  ///< is told each step; may be empty
 };
 
 /// Write the files of a snapshot whose names begin with `stem`.
@@ -71,19 +74,15 @@ class checkpointer : public actor<checkpointer> {
   void on(const write_snapshot& m);
   void on(const history_arrived& m);
   void on(const shut_down& m);
-  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
-  void on_exit() override {
-    neighbours_ = {};
-    work_.reset();
-  }
 
  private:
   struct work {
     write_snapshot order;
     parameter_arrays values;
     solver_state state;
-    std::size_t missing = 0;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> missing;  // chunk and slot
   };
+  void gather(work& w);
   void copied();
   [[nodiscard]] std::string write(const work& w);
   void keep_newest(std::vector<std::filesystem::path> files);
@@ -91,8 +90,9 @@ class checkpointer : public actor<checkpointer> {
   void detail(const std::string& step) const;
 
   checkpointer_setup setup_;
-  connect_checkpointer neighbours_;
-  std::optional<work> work_;
+  until_end<connect_checkpointer> neighbours_{this};
+  until_end<std::unique_ptr<work>> work_{this};          // null: no snapshot is in work
+  bool given_up_ = false;                                // a snapshot whose state was not complete
   std::deque<std::vector<std::filesystem::path>> kept_;  // oldest first
 };
 

@@ -20,7 +20,7 @@ chunk_magnitudes::chunk_magnitudes(std::shared_ptr<const gradient_sum> sum,
 void chunk_magnitudes::weigh(std::uint64_t clock) {
   const auto& cut = store_->cut();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    // Stays where it is meanwhile: no version after `clock` can be made before this gradient is sent.
+    // Not overwritten meanwhile: no version after `clock` can exist before this gradient has been sent.
     const auto values = store_->current(parameters_[i]);
     const auto total = sum_->total(clock, i);
     const auto& chunks = cut.by_parameter[parameters_[i]];

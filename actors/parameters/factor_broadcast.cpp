@@ -18,7 +18,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
-      // A device that does not compute makes no updates: its factors are bytes, and a time.
+      // A device that does not compute makes no updates: its factors only have a size and take time.
       history_.add(static_cast<std::uint32_t>(id), computes());
       values += cut.chunks[id].count;
     }
@@ -36,7 +36,7 @@ void factor_broadcast::on(const connect_factor_broadcast& m) {
 
 factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
   if (chunks_missing_ == 0 && value(clock) < version_)
-    throw logic_bug("factors of a clock that is over", value(clock), version_);
+    throw logic_bug("factors of a clock that has finished", value(clock), version_);
   auto& c = clocks_[value(clock)];
   c.landed.resize(setup_.workers);
   return c;
@@ -54,13 +54,13 @@ void factor_broadcast::send(clock_id clock) {
   setup_.overlap->began(now);
   const auto shape = setup_.factors->of_node(setup_.self);
   const auto rows = static_cast<std::uint32_t>(shape.rows);
-  // Also where chunks go by magnitude: few bytes for what they change, so before the chunks of their version.
+  // Also where chunks go by magnitude: factors change much with few bytes, so they go before the chunks of their version.
   const auto priority = forward_order(value(clock) + 1, value(setup_.layer));
   setup_.factors->set_sent(clock_id{value(clock) + 1});
   for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
     const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
                                                                              shape.rows, first))};
-    for (const auto& link : neighbours_.links)
+    for (const auto& link : neighbours_->links)
       tell(link, send_frame{frames::factors{setup_.layer, clock, rows, first}, values, priority},
            values.bytes.size());
   }
@@ -108,7 +108,7 @@ void factor_broadcast::update_if_complete() {
   publish();
 }
 
-/// Only issued: who computes with the fresh values waits for them there.
+/// Only issues the update: kernels that read the fresh values wait for it on the device.
 void factor_broadcast::update_on_device() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   factor_update f{setup_.product, u, v, {}, setup_.factors};
@@ -142,8 +142,8 @@ void factor_broadcast::publish() {
       setup_.store->set_applied(id, version_);
     setup_.store->publish(p, version_);
   }
-  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version});
-  tell(neighbours_.solver, layer_fresh{setup_.layer, version});
+  for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
+  tell(neighbours_->solver, layer_fresh{setup_.layer, version});
 }
 
 // -- first values, solver state -------------------------------------------------------------------------
@@ -164,7 +164,7 @@ void factor_broadcast::on(const history_arrived& m) {
 
 void factor_broadcast::on(const copy_history&) {
   history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_.checkpointer,
+    tell(neighbours_->checkpointer,
          history_arrived{setup_.self, chunk_id{id}, slot, version_id{version_},
                          payload_of(std::move(values))});
   });
@@ -175,7 +175,6 @@ void factor_broadcast::on(const release_history& m) {
 }
 
 void factor_broadcast::on(const shut_down&) {
-  neighbours_ = {};
   quit();
 }
 

@@ -1,14 +1,14 @@
 // actors/parameters/factor_broadcast.hpp
 //
 // The other route: sends the sufficient factors of an inner product's gradient to every node the moment the layer's
-// backward pass ends, and, when those of all workers for a clock are there, makes the summed gradient of them in one
-// matrix product, in worker order, applies the solver rule once, and tells the layers. Every node does the same to
-// its own copy of the parameters, so nothing comes back. One per node and InnerProduct on that route; on the other
-// one a layer has a gradient_push and its parameters a server_shard. What is sent lies in a factor_store.
+// backward pass ends. When the factors of all workers for a clock have arrived, it reconstructs the summed gradient in
+// one matrix product, in worker order, applies the solver rule once, and tells the layers. Every node updates its own
+// copy of the parameters, so nothing is sent back. One per node and InnerProduct on that route; on the other
+// one a layer has a gradient_push and its parameters a server_shard. The factors lie in a factor_store.
 //
 // Accepts  connect_factor_broadcast  from node
 //          backward_done     from layer          once per replica, clock and micro-batch: its factors are packed
-//          factors_landed    from network_link   each frame of another worker's factors, read to its place
+//          factors_landed    from network_link   each frame of another worker's factors has been read to its place
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
 //          copy_history      from checkpointer (own node)
@@ -20,7 +20,7 @@
 //          history_arrived   to checkpointer     its part of a snapshot
 //          history_released  to node
 // State    solver state; how much of each clock has landed. A peer may be ahead: its clocks wait.
-// Fails    more factors of a worker for a clock than there are, or of a clock that is over: logic error (a peer's
+// Fails    more factors of a worker for a clock than there are, or of a clock that has finished: logic error (a peer's
 //          frame with such numbers has already ended its link: peer_window.hpp).
 // Detached: it computes.
 // Source   Xie et al., arXiv:1512.06216, section 5; Zhang et al., USENIX ATC 2017, section 3.
@@ -49,25 +49,25 @@ struct factor_broadcast_setup {
   std::string_view name;
   worker_id self{};
   std::size_t workers = 1;
-  std::size_t passes = 1;  ///< of this node in a clock
+  std::size_t passes = 1;  ///< of a clock, on this node
   float scale = 1;         ///< 1 / passes of a clock, over all workers
   ::caffe::SolverParameter solver;
   solver_rule rule;
   std::vector<std::size_t> parameters;  ///< the weights and, if it is learned, the bias
-  std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once
-  std::vector<net_parameter> of_net;    ///< all of the net's, for multipliers
+  std::vector<std::size_t> frozen;      ///< lr_mult 0: received once
+  std::vector<net_parameter> of_net;    ///< all parameters of the net, for multipliers
   std::shared_ptr<const host_arithmetic> arithmetic;
   bool computes = true;  ///< false: reconstruct_gradient() takes time and makes no values
   std::shared_ptr<parameter_store> store;
-  std::shared_ptr<device_updates> updates;  ///< null: the gradient is made, and used, on the host
+  std::shared_ptr<device_updates> updates;  ///< null: the host makes the updates
   std::shared_ptr<factor_store> factors;
-  /// What the sum over all workers' factors is a product of: `factors`' own, unless their bytes are scaled.
+  /// The shape of the product over all workers' factors: that of `factors`, unless their bytes are scaled.
   factor_shape product;
   std::shared_ptr<overlap_meter> overlap;
-  std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
+  std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
 };
 
-/// Ports that exist only after everybody has been spawned.
+/// Ports that exist only after all actors have been spawned.
 struct connect_factor_broadcast {
   std::vector<port<send_frame>> links;  ///< by worker; empty at `self`
   std::vector<port<parameters_fresh>> layers;
@@ -92,13 +92,11 @@ class factor_broadcast : public actor<factor_broadcast> {
   void on(const copy_history& m);
   void on(const release_history& m);
   void on(const shut_down& m);
-  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
-  void on_exit() override { neighbours_ = {}; }
 
  private:
   struct clock_state {
-    std::vector<std::size_t> landed;  // by worker: values, the own in passes
-    std::size_t complete = 0;         // workers
+    std::vector<std::size_t> landed;  // by worker: values; passes of this node
+    std::size_t complete = 0;         // workers whose factors have landed
   };
   [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);
@@ -111,9 +109,9 @@ class factor_broadcast : public actor<factor_broadcast> {
   void publish();
 
   factor_broadcast_setup setup_;
-  connect_factor_broadcast neighbours_;
+  until_end<connect_factor_broadcast> neighbours_{this};
   std::size_t chunks_missing_ = 0;  // of the first values
-  std::uint64_t version_ = 0;       // valid once none is
+  std::uint64_t version_ = 0;       // valid once no chunk is missing
   std::map<std::uint64_t, clock_state> clocks_;
   solver_history history_;
   std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters

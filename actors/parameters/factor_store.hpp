@@ -1,21 +1,21 @@
 // actors/parameters/factor_store.hpp
 //
 // The factors of one layer: those of all workers for a ring of clocks, u [workers * rows, outputs] and
-// v [workers * rows, inputs], each in one piece and in worker order, so that one matrix product takes them all. The
-// streams pack this node's own into their place, links read the others' straight into theirs, and what is sent to the
-// peers is this memory: nothing is copied.
+// v [workers * rows, inputs], each contiguous and in worker order, so that one matrix product takes all of them. The
+// streams pack this node's factors into their place, links read those of the peers straight into theirs, and links send
+// from this memory: nothing is copied.
 //
-// At staleness s there are 2 s + 2 clocks. What a peer has of clock c + 2 s + 2 to send, it has computed with
-// everybody's factors of c + s + 1, this node's among them, and those were computed with all of clock c: nobody needs
-// that any more. And this node packs clock c + 2 s + 2 over its own of clock c when it has everybody's of c + s + 1,
-// which nobody sends before he has read this node's of c.
+// At staleness s there are 2 s + 2 clocks. A peer that sends factors of clock c + 2 s + 2 has computed them with
+// the factors of all nodes of c + s + 1, and every node has computed those with all factors of clock c: no node needs
+// clock c any more. This node packs clock c + 2 s + 2 over its own clock c when it has all factors of c + s + 1, and no
+// peer sends those before it has read this node's factors of c.
 //
-// At staleness 0 a device that makes updates by itself reads clock c until its update is over there. That it is when
-// clock c + 2 comes: whoever sends it has had this node's factors of c + 1, and the kernels that made those have waited
+// At staleness 0 a device that makes updates reads clock c until its update has finished. It has finished when
+// clock c + 2 arrives: its sender has had this node's factors of c + 1, and the kernels that computed those have waited
 // for the update.
 //
-// Threads: own() and link receivers' places are each written by one thread; factor_broadcast reads a clock when all of
-// it is there, and says sent(), which link receivers ask for.
+// Threads: each pass() is written by one stream, each piece() of a peer by its link's receiver; factor_broadcast reads a
+// clock when all of it has landed, and calls set_sent() for link receivers, which call sent().
 #pragma once
 #include "messages/ids.hpp"
 #include "models/device/device.hpp"
@@ -34,29 +34,30 @@ struct factor_spans {
   std::span<float> u, v;
 };
 
-/// By worker, then pass of a clock, counted over micro-batches, then replicas: how many rows its factors have.
+/// Rows of the factors by worker, then pass of a clock, counted over micro-batches, then replicas.
 using factor_rows = std::vector<std::vector<std::size_t>>;
 
 class factor_store {
  public:
-  /// `pass`: of one micro-batch and replica; its rows do not count. `memory`: device::host_memory(); empty: any.
+  /// `pass`: factors of one micro-batch and replica; its rows are not used. `memory`: device::host_memory(); empty:
+  /// ordinary memory.
   factor_store(const factor_shape& pass, const factor_rows& rows, clock_id first,
                std::uint64_t staleness = 0, std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   [[nodiscard]] factor_shape of_node(worker_id worker) const;
-  [[nodiscard]] factor_shape of_all() const;  ///< what the product is over
+  [[nodiscard]] factor_shape of_all() const;  ///< of the product over all workers
 
   /// The place of pass `index` of a worker.
   [[nodiscard]] factor_spans pass(clock_id clock, worker_id worker, std::size_t index);
   /// The place of the frame of a worker with `rows` rows that begins with value `first`.
   [[nodiscard]] std::span<float> piece(clock_id clock, worker_id worker, std::size_t rows,
                                        std::size_t first);
-  /// A worker that has sent fewer rows than there is room for: the others become zero and add nothing.
+  /// Sets the rows of a worker behind its first `rows` to zero, so that they add nothing.
   void clear_behind(clock_id clock, worker_id worker, std::size_t rows);
   [[nodiscard]] factor_spans all(clock_id clock);
 
-  /// This node's factors of all clocks before `next` are on their way. Said before anybody can have them, so
-  /// that a peer who speaks of a later clock is wrong.
+  /// This node's factors of all clocks before `next` are being sent. Called before a peer can have them, so
+  /// a peer that sends factors of a later clock is wrong.
   void set_sent(clock_id next) { sent_.store(value(next), std::memory_order_release); }
   [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_acquire); }
 
@@ -67,14 +68,14 @@ class factor_store {
   factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
 
   std::shared_ptr<std::pmr::memory_resource> memory_;  // outlives the ring
-  factor_shape shape_;                                 // of a row
+  factor_shape shape_;                                 // its rows are not used
   /// By worker, then pass: its first row among those of all; behind the last pass of the last worker stands their number.
   std::vector<std::vector<std::size_t>> begins_;
   std::vector<of_clock> ring_;  // by clock modulo its size
   std::atomic<std::uint64_t> sent_;
 };
 
-/// Of a node, by layer; those on the factor route.
+/// The stores of a node, by layer on the factor route.
 using factor_stores = std::map<std::uint32_t, std::shared_ptr<factor_store>>;
 
 }  // namespace poseidon

@@ -1,10 +1,10 @@
 // actors/parameters/gradient_encoder.hpp
 //
 // Between a layer's gradient_sum and its gradient_push, where --wire reduces a parameter's format: rounds a node's
-// gradient and keeps, per parameter, what rounding took away, for the next clock. All of a gradient is rounded, also
-// the chunks that never leave this node, so that what is trained does not depend on who owns what.
+// gradient and adds the rounding error of each parameter to its gradient of the next clock. Chunks that never leave this
+// node are rounded, too, so that the result of training does not depend on which node owns them.
 //
-// Threads: encode() is called by a stream, in the order of clocks; take() by the layer's gradient_push.
+// Threads: a stream calls encode(), in the order of clocks; the layer's gradient_push calls take().
 #pragma once
 #include "messages/frames.hpp"
 #include "messages/wire/buffer_pool.hpp"
@@ -31,7 +31,7 @@ class gradient_encoder {
     return parts_[i].format != wire_format::float32;
   }
 
-  /// The node's gradient of part i for the next clock; nothing where the part is not reduced.
+  /// Encodes the node's gradient of part i for the next clock; does nothing where the part is not reduced.
   void encode(std::size_t i, std::span<const float> total);
 
   /// The oldest encoded gradient of part i that has not been taken, width(format) bytes a value.

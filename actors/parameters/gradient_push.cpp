@@ -17,16 +17,16 @@ void gradient_push::on(const connect_gradient_push& m) {
 }
 
 void gradient_push::on(const backward_done& m) {
-  // By pass: streams keep their order, but what they tell two layers may cross on the way.
+  // Counted by pass: streams keep their order, but their messages to two layers may cross.
   const std::pair pass{value(m.pass.clock), m.pass.index};
   if (++done_[pass] < setup_.contributions) return;
   done_.erase(pass);
   if (setup_.tells_taken)
-    for (const auto& layer : neighbours_.layers_taken) tell(layer, gradient_taken{m.pass});
+    for (const auto& layer : neighbours_->layers_taken) tell(layer, gradient_taken{m.pass});
   if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
 }
 
-/// The i-th parameter's gradient as it travels; without values where it stays on a device.
+/// The i-th parameter's gradient in its wire format; without values where it stays on a device.
 payload gradient_push::whole(clock_id clock, std::size_t i) {
   if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
   return {setup_.sum, std::as_bytes(setup_.sum->total(value(clock), i))};
@@ -48,17 +48,17 @@ void gradient_push::push(const pass_id& p) {
         values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
       const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
       if (c.owner == value(setup_.self))
-        tell(neighbours_.own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
+        tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
              values.bytes.size());
       else
-        tell(neighbours_.links[c.owner],
+        tell(neighbours_->links[c.owner],
              send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
              values.bytes.size());
     }
   }
 }
 
-/// Of the j-th chunk of the i-th parameter.
+/// The priority of the j-th chunk of the i-th parameter.
 std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
   const auto version = value(clock) + 1;
   if (setup_.magnitudes == nullptr) return forward_order(version, value(setup_.layer));
@@ -91,15 +91,15 @@ void gradient_push::publish(std::uint64_t version) {
     for (const auto p : setup_.parameters)
       for (const auto id : cut.by_parameter[p])
         if (cut.chunks[id].owner == value(setup_.self))
-          tell(neighbours_.own_shard_install,
+          tell(neighbours_->own_shard_install,
                install_chunk{chunk_id{static_cast<std::uint32_t>(id)}, version_id{version}});
   }
-  for (const auto& layer : neighbours_.layers) tell(layer, parameters_fresh{version_id{version}});
-  if (learned_chunks_ > 0) tell(neighbours_.solver, layer_fresh{setup_.layer, version_id{version}});
+  for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version_id{version}});
+  if (learned_chunks_ > 0)
+    tell(neighbours_->solver, layer_fresh{setup_.layer, version_id{version}});
 }
 
 void gradient_push::on(const shut_down&) {
-  neighbours_ = {};
   quit();
 }
 

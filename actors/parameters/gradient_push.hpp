@@ -1,7 +1,7 @@
 // actors/parameters/gradient_push.hpp
 //
 // Sends one layer's gradient away the moment its backward pass ends on every local replica, so that the
-// layer below computes meanwhile: the wait-free half of DWBP; then gathers the fresh chunks that come back
+// layer below computes meanwhile: the wait-free half of DWBP; then collects the fresh chunks that come back
 // and tells the layers. One per node and layer with parameters, or per group of layers that share some.
 // (The paper's syncer.)
 //
@@ -10,15 +10,14 @@
 //          chunk_landed      from server_shard, network_link   each of its chunks once per version
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
-//          send_frame        to network_link     the others, as push_gradient; the bytes stay where they are,
-//                                              or where gradient_encoder has put them
+//          send_frame        to network_link     the others, as push_gradient; the bytes are not copied
 //          parameters_fresh  to layer            training and test nets, every replica
 //          gradient_taken    to layer            only where several replicas have several passes under way
-//          install_chunk     to the own shard    once, when the first values are in
+//          install_chunk     to the own shard    once, when the first values have arrived
 //          layer_fresh       to solver
-// State    contributions of the passes in work, chunks still missing of the versions in work: one, and those
-//          after it that were faster.
-// Fails    a chunk twice in one version: logic error. A peer that stays away is network_link's matter.
+// State    contributions of the passes in work; chunks landed of the oldest version in work, and of later ones that
+//          were faster.
+// Fails    a chunk twice in one version: logic error. A silent peer is network_link's to notice.
 // Source   Zhang et al., arXiv:1512.06216, section 4; priorities: Jayarajan et al., MLSys 2019 (P3).
 #pragma once
 #include "actors/core/actor.hpp"
@@ -43,21 +42,20 @@ struct gradient_push_setup {
   layer_id layer{};  ///< the first of the group
   std::string_view name;
   worker_id self{};
-  std::size_t contributions = 1;  ///< to a pass: layers that write the gradient times replicas
+  std::size_t contributions = 1;  ///< per pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
   std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
-  std::vector<std::size_t> frozen;      ///< lr_mult 0: gathered once, never pushed
+  std::vector<std::size_t> frozen;      ///< lr_mult 0: received once, never pushed
   std::shared_ptr<gradient_sum> sum;
-  std::shared_ptr<const chunk_magnitudes>
-      magnitudes;                             ///< chunks go by these; null: in forward order
-  std::shared_ptr<gradient_encoder> encoder;  ///< null: every part is sent as it is
+  std::shared_ptr<const chunk_magnitudes> magnitudes;  ///< null: chunks go in forward order
+  std::shared_ptr<gradient_encoder> encoder;           ///< null: all parts travel as float32
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<overlap_meter> overlap;
-  std::vector<trace_lane*> trace;  ///< for clocks that overlap: s + 1 of them, or none
+  std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
 };
 
-/// Ports that exist only after everybody has been spawned.
+/// Ports that exist only after all actors have been spawned.
 struct connect_gradient_push {
   std::vector<port<send_frame>> links;  ///< by worker; empty at `self`
   port<gradient_arrived> own_shard;
@@ -87,7 +85,7 @@ class gradient_push : public actor<gradient_push> {
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;
-  connect_gradient_push neighbours_;
+  until_end<connect_gradient_push> neighbours_{this};
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> done_;  // by clock, micro-batch
   bool installed_ = false;

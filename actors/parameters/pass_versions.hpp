@@ -1,9 +1,9 @@
 // actors/parameters/pass_versions.hpp
 //
-// What the kernels of one replica read at staleness s > 0, where a newer version can come while a pass is under
-// way: each parameter is pinned to the newest version when the first kernel of a pass asks for it, and stays there
-// until the first one of the next pass. So forward and backward of a pass compute with the same values, also where
-// layers share a parameter. What is pinned is not overwritten: parameter_store.hpp says why.
+// The parameters that the kernels of one replica read at staleness s > 0, where a newer version can arrive during a
+// pass. The first kernel of a pass that reads a parameter pins it to its newest version, until the first kernel of the
+// next pass does. So forward and backward of a pass compute with the same values, also where
+// layers share a parameter. Pinned values are not overwritten: parameter_store.hpp says why.
 //
 // Threads: the replica's stream, which executes pass after pass.
 #pragma once
@@ -21,12 +21,12 @@ class pass_versions {
   explicit pass_versions(std::shared_ptr<const parameter_store> store)
       : store_(std::move(store)), pins_(store_->parameters()) {}
 
-  /// What the replica's kernels read; the same object for its training and its test nets.
+  /// The replica's kernels read this one object, in its training net and in its test nets.
   [[nodiscard]] const parameter_values& view(std::size_t parameter) const {
     return pins_[parameter].values;
   }
 
-  /// A pass of the training net (-1) or of a test net begins to read the parameter, or goes on.
+  /// A kernel in a pass of the training net (-1) or of a test net is about to read the parameter.
   void pin(std::size_t parameter, std::int32_t test_net, const pass_id& pass);
 
  private:
@@ -36,7 +36,7 @@ class pass_versions {
     pass_id pass;
   };
   std::shared_ptr<const parameter_store> store_;
-  std::deque<pin_state> pins_;  // by parameter; a deque because atomics stay where they are
+  std::deque<pin_state> pins_;  // by parameter; a deque because atomics cannot be moved
 };
 
 }  // namespace poseidon

@@ -14,7 +14,7 @@ std::string of_chunk(const char* field, chunk_id id) {
   return std::string(field) + " of chunk " + std::to_string(value(id));
 }
 
-/// `got` has to be `next`, and `next` to be reached.
+/// `got` has to be `next`, and no later than `reached`.
 void require_turn(std::string_view kind, const std::string& field, std::uint64_t got,
                   std::uint64_t& next, std::uint64_t reached) {
   if (got != next) throw bad_frame(kind, field, std::to_string(got), std::to_string(next));
@@ -30,7 +30,7 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
   const auto first = value(setup_.first_clock);
   const auto chunks = setup_.store->cut().chunks.size();
   next_gradient_.assign(chunks, first);
-  // Worker 0 gives everybody the first values; every version after it comes from the chunk's owner.
+  // Worker 0 sends the first values to all nodes; every later version comes from the chunk's owner.
   const bool gives = value(setup_.peer) == 0 && setup_.before == nullptr;
   next_version_.assign(chunks, gives ? first : first + 1);
   next_squares_ = first;
@@ -62,8 +62,8 @@ void peer_window::take(const frames::push_gradient& f) {
   require_owner("push_gradient", f.chunk, setup_.self);
   if (!setup_.learned[at(f.chunk).parameter])
     throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
-  // The peer computes a gradient with a version that this node's shard has made and sent, and that is `staleness`
-  // older than its clock at most.
+  // The peer computes a gradient with a version that this node's shard has sent, and that is at most `staleness`
+  // older than its clock.
   require_turn("push_gradient", of_chunk("clock", f.chunk), value(f.clock),
                next_gradient_[value(f.chunk)],
                setup_.staleness +
@@ -71,8 +71,8 @@ void peer_window::take(const frames::push_gradient& f) {
 }
 
 void peer_window::take(const frames::gradient_squares& f) {
-  // The peer has this node's gradients of that clock, so this node has had parameters fresh enough for it.
-  // Not for all of them: of two branches one may be a clock ahead.
+  // The peer has this node's gradients of that clock, so some of this node's parameters have been fresh enough for it.
+  // Not all: of two branches of the net one may be a clock ahead.
   std::uint64_t reached = value(setup_.first_clock);
   for (std::size_t p = 0; p < setup_.learned.size(); ++p)
     reached = std::max(reached, setup_.store->version(p));
@@ -85,14 +85,14 @@ void peer_window::take(const frames::fresh_parameters& f) {
   const auto version = value(f.version);
   const bool initial = version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
-  // A new version rests on this node's gradient of the clock before, and that on a version `staleness` older at most.
+  // A new version includes this node's gradient of the clock before, computed with a version at most `staleness` older.
   const auto reached =
       initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
   require_turn("fresh_parameters", of_chunk("version", f.chunk), version,
                next_version_[value(f.chunk)], reached);
 }
 
-/// Was it this peer's shard that kept the first of those values?
+/// Did this peer's shard own the first of those values before routes changed?
 bool peer_window::kept_before(const frames::install_history& f) const {
   const auto& now = at(f.chunk);
   const auto place = now.offset + f.first;

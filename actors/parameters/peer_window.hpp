@@ -1,8 +1,8 @@
 // actors/parameters/peer_window.hpp
 //
-// What one peer can say next: chunks that are its business, clocks and versions one after the other, none
-// before what it rests on. A frame outside ends the link (network_link.hpp), so that nothing behind the link
-// has to doubt what it is told. One per link; called by its receiver's thread.
+// Which frames one peer can send next: those of chunks that it owns or that this node owns, with clocks and versions one
+// after the other, none before the values that it is computed from. Any other frame ends the link (network_link.hpp), so
+// the actors behind the link trust what they receive. One per link; called by its receiver's thread.
 #pragma once
 #include "actors/links/link_binding.hpp"
 #include "actors/parameters/factor_store.hpp"
@@ -21,8 +21,8 @@ struct peer_window_setup {
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
   std::uint64_t staleness = 0;
-  /// How the parameters were cut before routes changed, where the run goes on with what every node has. Null: worker 0
-  /// gives everybody the first values, and the solver state.
+  /// The partition before routes changed, where training goes on with the values that every node has. Null: worker 0
+  /// sends the first values and the solver state to all nodes.
   std::shared_ptr<const partition> before = nullptr;
 };
 
@@ -30,9 +30,9 @@ class peer_window : public frame_gate {
  public:
   explicit peer_window(peer_window_setup setup);
 
-  /// Takes note of the frame.
-  /// Errors   bad_frame for another node's chunk, and for a clock or version that is over, was there
-  ///          already, or cannot have been reached yet.
+  /// Checks the frame and remembers it.
+  /// Errors   bad_frame for another node's chunk, and for a clock or version that has finished, has arrived
+  ///          before, or cannot have been reached yet.
   void admit(const frame_header& h) override;
 
  private:
@@ -51,7 +51,7 @@ class peer_window : public frame_gate {
   std::uint64_t next_squares_;
   struct factor_turn {
     std::uint64_t clock = 0, first = 0;
-    std::uint32_t rows = 0;  // of the clock, once a frame of it is there
+    std::uint32_t rows = 0;  // the clock's, once a frame of it has arrived
   };
   std::map<std::uint32_t, factor_turn> next_factors_;  // by layer
 };

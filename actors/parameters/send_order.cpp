@@ -13,11 +13,11 @@ namespace {
 
 constexpr float most = std::numeric_limits<float>::max();
 
-/// In several sums, which a compiler can make in one instruction.
+/// Several sums side by side, which a compiler adds in one vector instruction.
 double squares(std::span<const float> values) {
   std::array<float, 16> lanes{};
   double sum = 0;
-  constexpr std::size_t run = 4096;  // floats add up to a few digits less than they have
+  constexpr std::size_t run = 4096;  // so few floats lose only a few digits in a float sum
   for (std::size_t begin = 0; begin < values.size(); begin += run) {
     const auto part = values.subspan(begin, std::min(run, values.size() - begin));
     const auto whole = part.size() - part.size() % lanes.size();
@@ -33,7 +33,7 @@ double squares(std::span<const float> values) {
 }  // namespace
 
 std::uint64_t magnitude_order(std::uint64_t version, float magnitude) {
-  // Floats that are not negative are in the order of their bits.
+  // The bits of non-negative floats are in the order of their values.
   const float bounded = magnitude >= 0 ? std::min(magnitude, most) : most;
   return version << 32 |
          (1 + std::bit_cast<std::uint32_t>(most) - std::bit_cast<std::uint32_t>(bounded + 0.0f));

@@ -53,7 +53,7 @@ void server_shard::on(const install_chunk& m) {
 }
 
 void server_shard::on(const history_arrived& m) {
-  (void)at(m.chunk);  // one of its own
+  (void)at(m.chunk);  // throws unless it is one of its own
   history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
 }
 
@@ -107,7 +107,7 @@ void server_shard::hold(owned& o, std::span<const float> summed) {
   if (const auto squares = clip_->add_chunk(o.version, summed)) {
     const auto bytes = std::make_shared<std::array<std::byte, square_sum::bytes>>();
     squares->write(*bytes);
-    for (const auto& link : neighbours_.links)
+    for (const auto& link : neighbours_->links)
       tell(link, send_frame{frames::gradient_squares{clock_id{o.version}}, {bytes, *bytes}, 0},
            bytes->size());
   }
@@ -120,7 +120,7 @@ void server_shard::on(const squares_arrived& m) {
   apply_held();
 }
 
-/// All learned chunks go from clock to clock together: the norm is that of all of them.
+/// The norm is over all learned chunks, so all of them are updated together.
 void server_shard::apply_held() {
   const auto first = std::find_if(chunks_.begin(), chunks_.end(),
                                   [](const auto& c) { return c.second.held.has_value(); });
@@ -157,7 +157,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
   const bool reduced = c.format != wire_format::float32;
-  // The last version that was made here, whether its other chunks have landed or not.
+  // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
   if (p.average_momentum)
@@ -178,7 +178,7 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   broadcast(id, o, sent, priority);
 }
 
-/// Only issued: who computes with the fresh values waits for them there.
+/// Only issues the update: kernels that read the fresh values wait for it on the device.
 void server_shard::apply_on_device(chunk_id id, owned& o) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto of = history_.part(value(id));
@@ -193,7 +193,7 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[of.parameter], "apply", begin, now_ns(), o.version - 1,
                           static_cast<std::int64_t>(value(id)), of.count * sizeof(float)});
-  tell(neighbours_.gather[of.parameter], chunk_landed{id, version_id{o.version}});
+  tell(neighbours_->gather[of.parameter], chunk_landed{id, version_id{o.version}});
 }
 
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
@@ -210,16 +210,22 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
                              std::uint64_t priority) {
   const auto& c = setup_.store->cut().chunks[value(id)];
   const auto version = version_id{o.version};
-  for (const auto& link : neighbours_.links)
+  for (const auto& link : neighbours_->links)
     tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
          fresh.bytes.size());
-  tell(neighbours_.gather[c.parameter], chunk_landed{id, version});
+  tell(neighbours_->gather[c.parameter], chunk_landed{id, version});
 }
 
-void server_shard::on(const copy_history&) {
+/// The version of a chunk's solver state. That of frozen parameters never changes: it belongs to every version.
+version_id server_shard::history_version(std::uint32_t id, version_id wanted) const {
+  const auto& o = chunks_.at(id);
+  return o.installed ? version_id{o.version} : wanted;
+}
+
+void server_shard::on(const copy_history& m) {
   history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_.checkpointer,
-         history_arrived{setup_.self, chunk_id{id}, slot, version_id{chunks_.at(id).version},
+    tell(neighbours_->checkpointer,
+         history_arrived{setup_.self, chunk_id{id}, slot, history_version(id, m.version),
                          payload_of(std::move(values))});
   });
 }
@@ -229,19 +235,19 @@ void server_shard::on(const release_history& m) {
 }
 
 void server_shard::on(const control_arrived& m) {
-  if (!std::holds_alternative<frames::gather_history>(m.header)) return;
+  const auto* wanted = std::get_if<frames::gather_history>(&m.header);
+  if (wanted == nullptr) return;
   history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
     auto data = payload_of(std::move(values));
     const auto bytes = data.bytes.size();
-    tell(neighbours_.links.at(value(m.from)),
-         send_frame{frames::history{chunk_id{id}, slot, version_id{chunks_.at(id).version}},
+    tell(neighbours_->links.at(value(m.from)),
+         send_frame{frames::history{chunk_id{id}, slot, history_version(id, wanted->version)},
                     std::move(data), 0},
          bytes);
   });
 }
 
 void server_shard::on(const shut_down&) {
-  neighbours_ = {};
   quit();
 }
 

@@ -1,15 +1,15 @@
 // actors/parameters/server_shard.hpp
 //
-// Owns the solver state of chunks of the parameters, whose values lie in the parameter store. When a chunk has the gradients of all workers for
-// its clock, it adds them in worker order, applies the solver rule once and sends the fresh chunk to
-// everyone. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
-// summed chunks wait until every shard has told the squares of its own (gradient_clip.hpp).
+// Owns the solver state of chunks of the parameters, whose values lie in the parameter store. When a chunk has the
+// gradients of all workers for its clock, it adds them in worker order, applies the solver rule once and sends the fresh
+// chunk to all nodes. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
+// summed chunks wait until the squares of every shard are known (gradient_clip.hpp).
 //
-// Where --wire reduces a chunk's format, gradients come rounded, and what goes out is the rounded difference between
-// the values that this shard keeps and those that all nodes have: error feedback in both directions.
+// Where --wire reduces a chunk's format, gradients arrive rounded, and the shard sends the rounded difference between
+// its exact values and those that all nodes have: error feedback in both directions.
 //
-// What a device updates by itself (a worker that is alone, on GPUs) stays there: gradients come without values, the
-// update is issued, and solver state is fetched when somebody asks for it.
+// In a single-worker run on a GPU the device makes updates: gradients come without values, the shard issues the update,
+// and solver state is copied to the host only when it is read.
 //
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
@@ -25,8 +25,8 @@
 //          history_released  to node
 // State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
 //          with clip_gradients also the sum that waits for the norm.
-// Fails    a second gradient of one worker for one clock, or one that is too far ahead: logic error (a
-//          peer's frame with such numbers has already ended its link: peer_window.hpp).
+// Fails    a second gradient of one worker for one clock: logic error (a peer's frame with such numbers has
+//          already ended its link: peer_window.hpp).
 // Detached: it computes.
 // Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
 #pragma once
@@ -52,7 +52,7 @@ namespace poseidon {
 struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
-  std::uint32_t replicas = 1;       ///< of a node; for the norm of clip_gradients
+  std::uint32_t replicas = 1;       ///< per node; for the norm of clip_gradients
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
@@ -60,15 +60,15 @@ struct server_shard_setup {
   std::vector<net_parameter> parameters;  ///< for multipliers
   std::vector<bool> learned;              ///< by parameter
   std::vector<std::uint32_t> first_uses;  ///< by parameter: the first layer that reads it
-  bool by_magnitude = false;              ///< chunks go in that order instead of these layers'
+  bool by_magnitude = false;  ///< chunks go in magnitude_order() instead of forward_order()
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
-  std::shared_ptr<device_updates> updates;  ///< of parameters that a device updates; null: none
+  std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
   std::vector<std::string_view> names;      ///< by parameter, for the trace
   trace_lane* trace = nullptr;
 };
 
-/// Ports that exist only after everybody has been spawned.
+/// Ports that exist only after all actors have been spawned.
 struct connect_shard {
   std::vector<port<send_frame>> links;     ///< by worker; empty at self
   std::vector<port<chunk_landed>> gather;  ///< by parameter: its gradient_push
@@ -93,18 +93,16 @@ class server_shard : public actor<server_shard> {
   void on(const release_history& m);
   void on(const control_arrived& m);
   void on(const shut_down& m);
-  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
-  void on_exit() override { neighbours_ = {}; }
 
  private:
   struct owned {
     bool installed = false;
     std::uint64_t version = 0;
-    /// With a reduced format: what the rule works on. What every node computes with, this one included, follows it in
-    /// rounded steps, and what a step lacks is part of the next one.
+    /// With a reduced format: the values that the rule updates. Those that all nodes compute with, this one included,
+    /// follow them in rounded steps, and the rounding error of a step is part of the next one.
     std::vector<float> exact;
     std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
-    std::optional<std::vector<float>> held;                 // summed, waits for the norm
+    std::optional<std::vector<float>> held;                 // the sum that waits for the norm
   };
 
   owned& at(chunk_id id);
@@ -116,15 +114,16 @@ class server_shard : public actor<server_shard> {
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
+  [[nodiscard]] version_id history_version(std::uint32_t id, version_id wanted) const;
   [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
                                            const std::vector<payload>& gradients);
 
   server_shard_setup setup_;
-  connect_shard neighbours_;
+  until_end<connect_shard> neighbours_{this};
   std::map<std::uint32_t, owned> chunks_;
   solver_history history_;
   std::vector<float> scratch_;
-  buffer_pool pool_;                   // of what is sent in a reduced format
+  buffer_pool pool_;                   // for chunks that are sent in a reduced format
   std::optional<gradient_clip> clip_;  // with clip_gradients
 };
 

@@ -1,7 +1,7 @@
 // actors/parameters/solver_history.hpp
 //
-// The solver state of the chunks that one actor updates: server_shard its own, factor_broadcast those of its layer. It
-// lies on the host or, for parameters that a device updates, there, from where it is fetched when somebody asks for it.
+// The solver state of the chunks that one actor updates: server_shard its own, factor_broadcast those of its layer. The
+// state of parameters that a device updates lies on the device and is copied when it is read; all other lies on the host.
 #pragma once
 #include "messages/training.hpp"
 #include "models/device/device_updates.hpp"
@@ -20,7 +20,7 @@ class solver_history {
   solver_history(const partition& cut, std::size_t slots,
                  std::shared_ptr<device_updates> updates = {});
 
-  /// Zeros for a chunk. Without `values` there is room for none: on a device that does not compute.
+  /// Adds zeros for a chunk; without `values` no memory, for a device that does not compute.
   void add(std::uint32_t chunk, bool values = true);
 
   [[nodiscard]] bool on_device(std::size_t parameter) const {
@@ -30,7 +30,7 @@ class solver_history {
 
   /// For device::update(): by slot. Empty spans where the host has no values.
   [[nodiscard]] std::vector<std::span<float>> of(std::uint32_t chunk);
-  /// What a resumed run or changed routes begin with, from value `first` of the chunk on.
+  /// Writes the state that a resumed run or changed routes begin with, from value `first` of the chunk on.
   void write(std::uint32_t chunk, std::uint32_t slot, std::size_t first,
              std::span<const float> values);
 
@@ -40,7 +40,7 @@ class solver_history {
     for (const auto& [chunk, slots] : chunks_)
       for (std::uint32_t slot = 0; slot < slots.size(); ++slot) f(chunk, slot, read(chunk, slot));
   }
-  /// All of it, which then is here no more.
+  /// Gives away all of it.
   [[nodiscard]] std::shared_ptr<chunk_histories> release();
 
  private:

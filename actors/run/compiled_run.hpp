@@ -83,7 +83,7 @@ struct compiled_run {
                                                          device& compute);
 
 /// What the trace says of a replica's gradient on an asynchronous device.
-[[nodiscard]] std::string_view home_phase_of(const compiled_run& c, std::size_t parameter,
+[[nodiscard]] std::string_view copy_phase_of(const compiled_run& c, std::size_t parameter,
                                              std::size_t replica);
 
 /// Samples in a pass of a net, by its last data layer; 0 without one.

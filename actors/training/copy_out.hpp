@@ -1,23 +1,26 @@
 // actors/training/copy_out.hpp
 //
-// Brings home what the kernels of one replica have made on a device that goes on by itself: gradients, as soon as their
-// layer's backward pass is over there and while lower layers compute, and the values of net outputs. The device's own
-// thread says when something has arrived; nobody waits for it.
+// Waits for results of one replica to reach the host from an asynchronous device: gradients, each as soon as its layer's
+// backward pass has ended on the device and while lower layers compute, and the values of net outputs. The device's own
+// thread says when a copy has finished; this actor's thread never waits for one.
 //
-// Accepts  copy_to_host       from stream  in the order in which the work was issued
-//          copied_to_host        from itself  said by the device's thread, once for each
+// Accepts  copy_to_host     from stream  in the order in which the work was issued
+//          copied_to_host   from itself  said by the device's thread, once for each
 //          shut_down        from node    after the last pass
 // Sends    work_done        to layer     for work that carries a reply port
 //          nonfinite_found  to solver    once, when an output is NaN or infinite
-// State    what is on its way, by ticket.
-// Fails    what the device says has gone wrong ends the actor; node reports the text.
+// State    the copies in flight, by ticket.
+// Fails    an error of the device ends the actor; node reports the text.
 // Detached: it adds up the gradients of replicas.
 #pragma once
 #include "actors/core/actor.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/training/copies_in_flight.hpp"
+#include "actors/training/finished_work.hpp"
+#include "actors/training/work.hpp"
 #include "messages/training.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +33,7 @@ struct copy_out_setup {
   std::function<void()> enter_thread;  ///< run once, in this actor's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
-  std::shared_ptr<copies_in_flight> home;  ///< of the stream; null: nobody asks
+  std::shared_ptr<copies_in_flight> copies;  ///< the stream's; may be null
   trace_lane* trace = nullptr;
 };
 
@@ -44,23 +47,19 @@ class copy_out : public actor<copy_out> {
   void on(const copy_to_host& m);
   void on(const copied_to_host& m);
   void on(const shut_down& m);
-  /// What is on its way holds the ports of layers, and those hold the stream that holds this actor: whatever it ends
-  /// of, nobody would ever be released.
-  void on_exit() override { under_way_.clear(); }
 
  private:
-  struct on_its_way {
+  struct copy_in_flight {
     issue_work work;
     std::int64_t since_ns = 0;
   };
-  void check_finite(const issue_work& m, const std::vector<float>& outputs);
 
   copy_out_setup setup_;
+  result_reader results_;
   std::uint64_t next_ticket_ = 0;
-  std::map<std::uint64_t, on_its_way> under_way_;
+  until_end<std::map<std::uint64_t, copy_in_flight>> in_flight_{this};  // holds ports of layers
   std::int64_t last_arrival_ns_ = 0;
   bool entered_ = false;
-  bool reported_ = false;
 };
 
 }  // namespace poseidon

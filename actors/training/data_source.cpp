@@ -3,8 +3,8 @@
 namespace poseidon {
 
 namespace {
-// Held by the stream at most: the batch of the pass that computes and the one before, whose last use may
-// still be in the queue; and one more that is on its way.
+// The stream holds at most two: the batch of the pass that computes and the one before, whose last kernel may
+// still be in the queue. One more is in a message.
 constexpr std::size_t batches_in_use = 3;
 }  // namespace
 
@@ -32,9 +32,9 @@ void data_source::on(const start_pass& m) {
 void data_source::on(const prefetch&) {
   *asked_ = false;
   if (ready_.size() >= setup_.ahead) return;
-  const bool is_asynchronous = read_one();
+  const bool may_go_on = read_one();
   serve();
-  if (is_asynchronous && !ready_.empty() && ready_.size() < setup_.ahead) ask_();
+  if (may_go_on && !ready_.empty() && ready_.size() < setup_.ahead) ask_();
 }
 
 bool data_source::read_one() {
@@ -60,7 +60,7 @@ void data_source::serve() {
   while (!wanted_.empty() && !ready_.empty()) {
     const auto bytes =
         ready_.front()->tops.empty() ? 0 : ready_.front()->tops[0].size() * sizeof(float);
-    tell(layer_, batch_ready{wanted_.front(), std::move(ready_.front())}, bytes);
+    tell(*layer_, batch_ready{wanted_.front(), std::move(ready_.front())}, bytes);
     wanted_.pop_front();
     ready_.pop_front();
     ask_();
@@ -68,7 +68,6 @@ void data_source::serve() {
 }
 
 void data_source::on(const shut_down&) {
-  layer_ = {};
   ready_.clear();
   quit();
 }

@@ -1,6 +1,6 @@
 // actors/training/data_source.hpp
 //
-// Reads, transforms and keeps ready the batches of one data layer of one replica, ahead of the clock. Which
+// Reads and transforms the batches of one data layer of one replica, ahead of the clock. Which
 // samples a pass works on is known in advance (sample_schedule), so it needs no orders to read ahead; the
 // fixed pool of batches is the back-pressure: no free batch, no reading.
 //
@@ -11,7 +11,7 @@
 //          training_failed  to node   a record that cannot be read
 // State    batches ready, passes that wait for one.
 // Fails    a broken record ends training with the source, the key and the reason.
-// Detached: it reads files and transforms, with as many more threads as it is told.
+// Detached: it reads files and transforms, with `readers` threads.
 #pragma once
 #include "actors/core/actor.hpp"
 #include "actors/core/trace.hpp"
@@ -32,12 +32,11 @@ struct prefetch {};
 
 struct data_source_setup {
   std::shared_ptr<const sample_source> source;
-  std::size_t batch = 0;  ///< samples per pass
-  std::function<std::uint64_t(std::uint64_t)>
-      first_sample;         ///< of the n-th pass that will be asked for
-  std::size_t ahead = 2;    ///< batches kept ready
+  std::size_t batch = 0;                                     ///< samples per pass
+  std::function<std::uint64_t(std::uint64_t)> first_sample;  ///< of the n-th pass
+  std::size_t ahead = 2;                                     ///< batches kept ready
   std::size_t readers = 1;  ///< threads that fill a batch, the actor's own among them
-  std::shared_ptr<std::pmr::memory_resource> memory;  ///< of batches; empty: any
+  std::shared_ptr<std::pmr::memory_resource> memory;  ///< for batches; empty: ordinary memory
   std::string_view name;
   port<training_failed> node;
   trace_lane* trace = nullptr;
@@ -60,19 +59,19 @@ class data_source : public actor<data_source> {
   void on(const shut_down& m);
 
  private:
-  /// False: there is no free batch, for which the pool tells prefetch, or nothing that can be read.
+  /// Returns  false where no batch is free (the pool sends prefetch when one is) or a record cannot be read.
   bool read_one();
   void serve();
 
   data_source_setup setup_;
-  port<batch_ready> layer_;
-  // A prefetch is on its way: one is enough, however many batches are served and come back meanwhile.
+  until_end<port<batch_ready>> layer_{this};
+  // A prefetch has been sent: one is enough, however many batches are freed meanwhile.
   std::shared_ptr<std::atomic<bool>> asked_;
   std::function<void()> ask_;  // any thread
   batch_pool pool_;
   batch_filler filler_;
   std::uint64_t read_ = 0;  // passes read so far
-  bool broken_ = false;     // what comes next cannot be read, which has been told
+  bool broken_ = false;     // the next record cannot be read, and node has been told
   std::deque<std::shared_ptr<const batch>> ready_;
   std::deque<pass_id> wanted_;
 };

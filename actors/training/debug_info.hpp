@@ -1,8 +1,8 @@
 // actors/training/debug_info.hpp
 //
 // The solver's debug_info, in Caffe's words: after each layer's kernel the mean absolute values of what it has
-// written, at the clocks that are displayed. For one replica of worker 0; runs in its stream, between kernels, or for
-// gradients that come home from a device in copy_out.
+// written, at the clocks that are displayed. For one replica of worker 0. Runs in its stream between kernels, and in
+// copy_out for gradients that are copied from a device.
 #pragma once
 #include "actors/core/progress.hpp"
 #include "models/device/device.hpp"
@@ -30,7 +30,7 @@ class debug_info {
 
   /// After the layer's kernel of a pass of `clock`.
   void forward(std::size_t layer, std::uint64_t clock);
-  /// Also says the norms of all parameters when the last layer that learns has run.
+  /// Also shows the norms of all parameters when the last layer that learns has run.
   void backward(std::size_t layer, std::uint64_t clock);
 
  private:
@@ -43,7 +43,7 @@ class debug_info {
   debug_info_setup setup_;
   std::mutex mutex_;
   std::size_t learners_ = 0;  // layers whose backward writes gradients
-  std::size_t learned_ = 0;   // of them, that have run in this pass
+  std::size_t learned_ = 0;   // learners that have run in this pass
   std::vector<float> scratch_;
 };
 

@@ -1,23 +1,23 @@
 // actors/training/layer.hpp
 //
-// One layer of one replica. Forward: waits for its bottoms and, if it has parameters, for them to be fresh
-// enough; issues its kernel to the stream; tells its consumers at once (the stream keeps the order, nobody
+// One layer of one replica. Forward: waits for its bottoms and, if it has parameters, until they are fresh
+// enough; issues its kernel to the stream; tells its consumers immediately (the stream keeps the order, so no layer
 // waits for the device). Backward: the same in reverse, in training and test passes alike; in a test pass
 // the tokens run back without kernels. That message chain is the whole schedule: there is no barrier
 // between iterations, so layer 0 of clock c+1 runs while the last layer's parameters of clock c travel.
 //
-//   idle --all bottoms here--> waiting --parameters at pass.clock - staleness--> forward issued
-//        --all tops' diffs here (sinks: at once)--> [gradient of the micro-batch before taken] --> idle
+//   idle --all bottoms arrived--> waiting --parameters at pass.clock - staleness--> forward issued
+//        --all diffs of tops arrived (sinks: immediately)--> [gradient of the pass before released] --> idle
 //
 // Accepts  connect_layer     from node           once, before the first pass
 //          batch_ready       from data_source    data layers: their only "bottom"
 //          bottom_ready      from layer          once per bottom and pass
 //          top_diff_ready    from layer          once per consumed top and pass
-//          work_done         from stream, copy_out   for what it asked to be told
+//          work_done         from stream, copy_out   for work that carries a reply port
 //          parameters_fresh  from gradient_push or factor_broadcast   versions rising by one
 //          gradient_taken    from gradient_push  only where several replicas have several passes under way
 //          shut_down         from node
-// Sends    issue_work        to stream, and to the stream copy_in where the device goes on by itself
+// Sends    issue_work        to stream, and to the stream copy_in of an asynchronous device
 //          bottom_ready      to the consumers of its tops
 //          top_diff_ready    to the producers of its bottoms
 //          backward_done     to gradient_push or factor_broadcast   its gradient of a pass is complete
@@ -28,12 +28,12 @@
 // Source   Zhang et al., arXiv:1512.06216, section 4 (wait-free backpropagation).
 #pragma once
 #include "actors/core/actor.hpp"
+#include "actors/training/layer_work.hpp"
 #include "messages/training.hpp"
-#include "models/device/device.hpp"
 
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 namespace poseidon {
@@ -45,48 +45,29 @@ struct connect_layer {
   port<backward_done> push;  ///< empty without learned parameters and in test nets
 };
 
-struct layer_setup {
-  replica_id in_replica{};
-  std::string_view name;              ///< lives as long as the run
-  std::shared_ptr<replica> compiled;  ///< keeps `compute` alive
-  kernel* compute = nullptr;
-  std::uint64_t seed = 0;
-  /// For pass::passes_after, by micro-batch; empty in test nets.
-  std::function<std::uint64_t(std::uint32_t)> passes_after;
-  bool training = true;
-  std::int32_t test_net = -1;  ///< which one, if not training
-  bool is_source = false;      ///< a data layer
-  /// Data layers: where the batch stays that kernels read, until the next one is fed. Only the stream writes it,
-  /// and it outlives the stream, which may still have kernels to run when this actor has ended.
-  std::shared_ptr<const batch>* fed = nullptr;
-  bool runs_backward = false;
-  bool has_parameters = false;   ///< waits for their first values ...
-  bool learns = false;           ///< ... and then for every clock's
-  std::uint64_t staleness = 0;   ///< so many clocks older than the pass they may be; 0 in test nets
-  bool waits_for_taken = false;  ///< several replicas, with several passes, share gradient memory
-  /// Run in the stream right before forward(): the pass computes with the newest parameters. Empty where those
-  /// cannot change during a pass.
-  std::function<void(const pass_id&)> pin;
-  /// Run in the stream right after backward(): adds the gradient to the node's, or packs its factors. Empty
-  /// without learned parameters and in test nets.
-  std::function<void(const pass_id&)> contribute;
-  /// Passes of a clock whose gradients the device adds before they leave it: only the last one's backward contributes.
+/// Which version of its parameters a pass waits for.
+enum class parameter_wait { none, any, of_its_clock };
+
+/// When the next backward pass may overwrite the gradient of the one before: immediately where the stream has
+/// contributed it, on an asynchronous device when it has been copied, and where several replicas share a sum while
+/// several passes are under way, when gradient_push has summed it.
+enum class gradient_reuse { immediately, when_copied, when_summed };
+
+struct layer_gradient {
+  gradient_reuse reuse = gradient_reuse::immediately;
+  /// Passes of a clock whose gradients the device adds: only the last one contributes.
   std::uint32_t passes_added = 1;
-  /// debug_info: run in the stream after each kernel of a training pass. Empty: nobody looks.
-  std::function<void(const pass_id&, bool backward)> inspect;
-  /// Empty unless tops are net outputs: reads them now ...
-  std::function<std::vector<float>()> read_outputs;
-  /// ... or makes them of what replica::fetch() of `output_blobs` brings, on a device that goes on by itself.
-  std::function<std::vector<float>(const std::vector<std::vector<float>>&)> make_outputs;
-  std::vector<std::size_t> output_blobs;
-  std::uint32_t first_output = 0;
-  bool is_asynchronous =
-      false;  ///< the device does, by itself; what then becomes of gradients, for the trace:
-  std::string_view home_phase = "bring home";
-  std::size_t in_net = 0;  ///< its place there
+};
+
+struct layer_setup {
+  std::shared_ptr<layer_work> work;
+  bool is_source = false;  ///< a data layer
+  parameter_wait waits_for = parameter_wait::none;
+  std::uint64_t staleness = 0;             ///< clocks that of_its_clock may lag; 0 in test nets
+  std::optional<layer_gradient> gradient;  ///< training nets: of learned parameters
+  std::uint32_t first_output = 0;          ///< place in the net's outputs of its first
   port<issue_work> stream;
-  port<issue_work>
-      copy_in;  ///< told when parameters are fresh; empty where forward() finds them itself
+  port<issue_work> copy_in;  ///< for fresh parameters; empty where forward() finds them itself
   port<outputs_ready> outputs;
   port<pass_issued> issued;
 };
@@ -111,16 +92,14 @@ class layer : public actor<layer> {
 
  private:
   void enter(const pass_id& p);
-  void issue(issue_work work);
-  void bring_outputs(issue_work& work) const;
-  void bring_gradient(issue_work& work) const;
   void forward_if_ready();
   void backward_if_ready();
-  [[nodiscard]] bool gradient_memory_free() const;
-  [[nodiscard]] pass compute_pass() const;  // issued now
+  [[nodiscard]] bool parameters_fresh_enough() const;
+  void issue_backward();
+  void release_gradient(gradient_reuse because);
 
   layer_setup setup_;
-  connect_layer neighbours_;
+  until_end<connect_layer> neighbours_{this};
 
   pass_id pass_;  // the pass it is in
   std::size_t bottoms_here_ = 0;
@@ -128,9 +107,8 @@ class layer : public actor<layer> {
   bool forward_issued_ = false;
   std::int64_t waits_since_ns_ = 0;  // only fresh parameters are missing
   std::shared_ptr<const batch> batch_;
-  version_id fresh_{};
-  bool any_version_ = false;
-  std::uint64_t passes_pushed_ = 0, passes_taken_ = 0, passes_home_ = 0;
+  std::optional<version_id> fresh_;   // the newest
+  std::size_t gradients_in_use_ = 0;  // contributed and not yet released
 };
 
 }  // namespace poseidon

@@ -1,7 +1,7 @@
 // actors/training/output_reports.hpp
 //
-// Values of net outputs on their way to the user: gathered over replicas, micro-batches and test passes on
-// each node, then over the workers on worker 0. No mailbox here: solver owns one of each.
+// Values of net outputs, for the user: summed over replicas, micro-batches and test passes on
+// each node, then over the workers on worker 0. No mailbox here: solver has one of each class.
 #pragma once
 #include "actors/core/progress.hpp"
 #include "messages/frames.hpp"
@@ -27,7 +27,7 @@ class output_sums {
   output_sums(std::size_t values, std::size_t passes) : values_(values), passes_(passes) {}
 
   /// Adds `weight` times values [first, first + more.size()) of one pass.
-  /// Returns  the sums once every value of every pass of that clock has come.
+  /// Returns  the sums once every value of every pass of that clock has arrived.
   std::optional<std::vector<double>> add(std::uint64_t clock, std::size_t first,
                                          const std::vector<float>& more, double weight = 1);
 
@@ -60,7 +60,8 @@ class report_board {
     std::vector<double> means;  ///< sums in worker order, over all passes
     std::uint64_t passes = 0;
     std::uint64_t images = 0;  ///< trained by all workers since the run began
-    std::uint64_t communication_ns = 0, exposed_ns = 0;  ///< the same, as in worker_report
+    std::uint64_t communication_ns = 0,
+                  exposed_ns = 0;  ///< sums over all workers, see worker_report
   };
   /// Returns  the merged values once every worker has reported. A worker reports the clocks of a net in rising order, so
   /// a clock that not all have reported when a later one is complete never will be: its reports are dropped, and so are

@@ -37,7 +37,7 @@ void solver::show_step(std::uint64_t done) const {
 
 // -- clocks ---------------------------------------------------------------------------------------------
 
-/// At a clock boundary: what is due?
+/// At a clock boundary: does what is due.
 void solver::next() {
   if (phase_ == phase::done) return;
   if (clock_ >= end_version_) {
@@ -63,7 +63,7 @@ void solver::start_micro_batch() {
   issued_ = 0;
   for (std::uint32_t r = 0; r < setup_.replicas; ++r) {
     const auto first = setup_.first_sample(clock_ - first_clock_, micro_batch_, r);
-    for (const auto& source : nets_.train.sources[r])
+    for (const auto& source : nets_->train.sources[r])
       tell(source, start_pass{{clock_id{clock_}, micro_batch_, first}});
   }
 }
@@ -71,12 +71,12 @@ void solver::start_micro_batch() {
 void solver::on(const pass_issued& m) {
   if (m.test_net >= 0) {
     if (phase_ != phase::testing) return;  // of a test that was given up
-    test_.issued(value(m.replica), nets_.tests[test_net_].sources[value(m.replica)].size());
+    test_.issued(value(m.replica), nets_->tests[test_net_].sources[value(m.replica)].size());
     start_test_passes(value(m.replica));
     end_test_if_finished();
     return;
   }
-  const auto data_layers = nets_.train.sources[0].size();
+  const auto data_layers = nets_->train.sources[0].size();
   if (phase_ != phase::training || ++issued_ < data_layers * setup_.replicas) return;
   if (++micro_batch_ < setup_.micro_batches) {
     start_micro_batch();
@@ -97,7 +97,7 @@ void solver::on(const layer_fresh& m) {
   if (++fresh_layers_[version] < setup_.layers_that_learn) return;
   fresh_layers_.erase(version);
   fresh_version_ = version;
-  if (nets_.train.outputs.empty() && version > first_clock_) show_step(version);
+  if (nets_->train.outputs.empty() && version > first_clock_) show_step(version);
   if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();
   if (phase_ == phase::draining) pause_if_drained();
@@ -127,11 +127,11 @@ void solver::clock_computed(std::uint64_t clock, std::vector<double> sums) {
   const auto passes =
       (setup_.weights.empty() ? static_cast<double>(setup_.replicas) : 1) * setup_.micro_batches;
   for (auto& sum : sums) sum /= passes;
-  sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_.train.outputs)));
+  sums.insert(sums.begin(), loss_.add(weighted_loss(sums, nets_->train.outputs)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
   if (display == 0 || (clock % display != 0 && clock + 1 != end_version_)) return;
   const auto overlap = setup_.overlap->read(now_ns());
-  // Outputs may overtake what says that their pass was issued, so images_ says nothing here.
+  // Outputs may overtake the pass_issued of their pass, so images_ may lag here.
   const std::uint64_t images = (computed_ - first_clock_) * setup_.images_per_clock;
   report({clock_id{clock}, -1, 1, std::move(sums), images, overlap.communication_ns,
           overlap.exposed_ns});
@@ -141,7 +141,7 @@ void solver::report(frames::worker_report r) {
   if (value(setup_.self) == 0)
     take(setup_.self, r);
   else
-    tell(nets_.to_first, send_frame{std::move(r), {}, 0});
+    tell(nets_->to_first, send_frame{std::move(r), {}, 0});
 }
 
 void solver::on(const control_arrived& m) {
@@ -155,7 +155,7 @@ void solver::take(worker_id from, const frames::worker_report& r) {
   const auto clock = value(r.clock);
   if (r.test_net >= 0) {
     const auto net = static_cast<std::size_t>(r.test_net);
-    auto outputs = nets_.tests.at(net).outputs;
+    auto outputs = nets_->tests.at(net).outputs;
     if (setup_.spec.test_compute_loss()) {
       merged->means.push_back(weighted_loss(merged->means, outputs));
       outputs.push_back({"test_loss", 0});
@@ -170,7 +170,7 @@ void solver::take(worker_id from, const frames::worker_report& r) {
                              merged->images,
                              merged->communication_ns,
                              merged->exposed_ns},
-                            nets_.train.outputs);
+                            nets_->train.outputs);
   }
 }
 
@@ -178,7 +178,7 @@ void solver::on(const nonfinite_found& m) {
   if (phase_ == phase::done) return;
   phase_ = phase::done;
   tell(
-      nets_.node_failed,
+      nets_->node_failed,
       training_failed{
           "training diverged at clock " + std::to_string(value(m.pass.clock)) + ": layer \"" +
               m.layer + "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
@@ -192,14 +192,14 @@ void solver::on(const nonfinite_found& m) {
 
 bool solver::test_due() const {
   const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.test_interval()));
-  return !nets_.tests.empty() && interval > 0 && clock_ % interval == 0 &&
+  return !nets_->tests.empty() && interval > 0 && clock_ % interval == 0 &&
          tested_clock_ != clock_ && (clock_ > 0 || setup_.spec.test_initialization());
 }
 
 void solver::start_test(std::size_t net) {
   phase_ = phase::testing;
   test_net_ = net;
-  const auto& n = nets_.tests[net];
+  const auto& n = nets_->tests[net];
   test_ = {n.share, n.outputs.size()};
   show_test();
   for (std::uint64_t r = 0; r < setup_.replicas; ++r) start_test_passes(r);
@@ -211,7 +211,7 @@ void solver::show_test() {
   test_shown_.reset();
   if (!setup_.display) return;
   long_task task;
-  task.what = nets_.tests.size() > 1 ? "test net " + std::to_string(test_net_) : "testing";
+  task.what = nets_->tests.size() > 1 ? "test net " + std::to_string(test_net_) : "testing";
   task.total = test_.passes();
   task.done = [passes = test_passes_] { return passes->load(std::memory_order_relaxed); };
   task.training_pauses = true;
@@ -219,7 +219,7 @@ void solver::show_test() {
 }
 
 void solver::start_test_passes(std::uint64_t replica) {
-  const auto& n = nets_.tests[test_net_];
+  const auto& n = nets_->tests[test_net_];
   const auto index = test_.start(replica);
   if (!index) return;
   const auto first = n.share.first_sample(tested_phases_, replica, *index);
@@ -232,7 +232,7 @@ void solver::end_test_if_finished() {
   test_shown_.reset();
   report({clock_id{clock_}, static_cast<std::int32_t>(test_net_),
           static_cast<std::uint32_t>(test_.passes()), test_.sums(), images_});
-  if (test_net_ + 1 < nets_.tests.size()) {
+  if (test_net_ + 1 < nets_->tests.size()) {
     start_test(test_net_ + 1);
     return;
   }
@@ -246,7 +246,7 @@ void solver::end_test_if_finished() {
 
 bool solver::snapshot_due() const {
   const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.snapshot()));
-  return nets_.checkpointer && interval > 0 && clock_ % interval == 0;
+  return nets_->checkpointer && interval > 0 && clock_ % interval == 0;
 }
 
 void solver::copy_if_fresh() {
@@ -255,7 +255,7 @@ void solver::copy_if_fresh() {
   ++snapshots_pending_;
   const handle<solver> self(this);
   const auto samples = setup_.first_sample(clock_ - first_clock_, 0, 0);
-  tell(nets_.checkpointer,
+  tell(nets_->checkpointer,
        write_snapshot{version_id{clock_}, samples, tested_phases_, true, self, self});
 }
 
@@ -274,20 +274,20 @@ void solver::on(const snapshot_written& m) {
 
 void solver::on(const stop_soon& m) {
   if (phase_ == phase::finishing || phase_ == phase::done) return;
-  if (phase_ == phase::paused) {  // everybody builds anew now: nobody could end
+  if (phase_ == phase::paused) {  // all nodes rebuild their graphs: none could end now
     stop_wanted_ = m.reason;
     return;
   }
   // The clock in work is finished; one that has not begun never begins.
   const auto end = std::max(least_end_, phase_ == phase::training ? clock_ + 1 : clock_);
-  tell(nets_.node_stop, stop_decided{clock_id{end - 1}, m.reason});
+  tell(nets_->node_stop, stop_decided{clock_id{end - 1}, m.reason});
   on(finish_after{clock_id{end - 1}, m.reason});
 }
 
 void solver::on(const finish_after& m) {
   end_version_ = std::min(end_version_, value(m.clock) + 1);
   stopped_early_ = true;
-  // A worker that was ahead has begun a clock, or a test of a version, that nobody will complete: it is left as it is.
+  // A worker that was ahead has begun a clock, or a test of a version, that no other worker will: it is left incomplete.
   if ((phase_ == phase::training && clock_ >= end_version_) ||
       (phase_ == phase::testing && clock_ > end_version_) ||
       ((phase_ == phase::held || phase_ == phase::draining || phase_ == phase::paused) &&
@@ -302,10 +302,10 @@ bool solver::fresh(std::uint64_t version) const {
   return setup_.layers_that_learn == 0 || fresh_version_ >= version;
 }
 
-/// Entered at the end, and again whenever something it waits for has come.
+/// Called at the end, and again whenever something that it waits for has happened.
 void solver::finish() {
   if (!fresh(end_version_)) return;
-  if (nets_.checkpointer && snapshot_version_ != clock_ && setup_.spec.snapshot_after_train() &&
+  if (nets_->checkpointer && snapshot_version_ != clock_ && setup_.spec.snapshot_after_train() &&
       clock_ > first_clock_) {
     phase_ = phase::copying;
     copy_if_fresh();
@@ -317,15 +317,15 @@ void solver::finish() {
   }
   if (snapshots_pending_ > 0) return;
   phase_ = phase::done;
-  tell(nets_.node_done, training_done{version_id{clock_}, images_, snapshot_error_});
+  tell(nets_->node_done, training_done{version_id{clock_}, images_, snapshot_error_});
 }
 
 // -- changes of routes ----------------------------------------------------------------------------------
 
-/// Who is ahead answers with a later clock, and all others go on to the latest: so nobody has begun it.
+/// A worker that is ahead answers with a later clock, and all train up to the latest: so no worker has begun it.
 void solver::on(const hold_clocks&) {
   held_clock_ = phase_ == phase::training ? clock_ + 1 : clock_;
-  tell(nets_.node_held, clocks_held{clock_id{*held_clock_}});
+  tell(nets_->node_held, clocks_held{clock_id{*held_clock_}});
 }
 
 void solver::on(const pause_at& m) {
@@ -336,19 +336,19 @@ void solver::on(const pause_at& m) {
   next();
 }
 
-/// Everything of the clocks before has been computed, told and written: the actors around this one may go.
+/// Pauses when everything of the clocks before has been computed, sent and written, so that other actors may end.
 void solver::pause_if_drained() {
   if (!fresh(clock_) || snapshots_pending_ > 0 ||
-      (!nets_.train.outputs.empty() && computed_ < clock_))
+      (!nets_->train.outputs.empty() && computed_ < clock_))
     return;
   phase_ = phase::paused;
-  tell(nets_.node_paused, training_paused{version_id{clock_}, tested_phases_});
+  tell(nets_->node_paused, training_paused{version_id{clock_}, tested_phases_});
 }
 
 void solver::on(const resume_training&) {
   if (phase_ != phase::paused) return;
-  if (pause_clock_ == clock_) pause_clock_.reset();  // else the next change is known already
-  // Solver state may still be on its way to its new owner; it is there when the next version is.
+  if (pause_clock_ == clock_) pause_clock_.reset();  // else it belongs to the next change
+  // Solver state may still travel to its new owner; it has arrived when the next version exists.
   least_end_ = clock_ + 1;
   phase_ = phase::idle;
   next();
@@ -357,7 +357,6 @@ void solver::on(const resume_training&) {
 
 void solver::on(const shut_down&) {
   test_shown_.reset();
-  nets_ = {};
   quit();
 }
 

@@ -1,7 +1,7 @@
 // actors/training/solver.hpp
 //
 // The iteration loop of one node: starts passes, test phases and snapshots at the clocks that the solver
-// file asks for, gathers the values of outputs, decides the last clock. It never waits for parameters
+// file asks for, collects the values of outputs, decides the last clock. It never waits for parameters
 // (layers do, each for its own): clock c+1 starts when the passes of clock c have been issued.
 //
 //   begin -> [test phase due?] -> clock c: micro-batches 0..I-1, each on every replica -> [snapshot due:
@@ -9,7 +9,7 @@
 //   -> final snapshot, final test -> training_done
 // With a barrier, which only comparisons have, every layer has to be at version c+1 before clock c+1.
 //
-// Where routes change, all solvers stop before the same clock and wait until the graph around them has been built anew:
+// Where routes change, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
 //
 // Accepts  begin_training    from node
@@ -67,22 +67,22 @@ struct solver_setup {
   std::uint32_t micro_batches = 1;
   std::size_t layers_that_learn = 0;
   bool barrier = false;
-  std::uint64_t images_per_clock = 0;  ///< of this node
-  std::uint64_t images_of_all = 0;     ///< of all nodes, in a clock
-  /// By replica, with uneven shares: what its outputs are of a node's part of the mean over all nodes. Empty: the passes
-  /// of all replicas count alike.
+  std::uint64_t images_per_clock = 0;  ///< samples per clock on this node
+  std::uint64_t images_of_all = 0;     ///< samples per clock, summed over all nodes
+  /// With uneven shares: the weight of each replica's outputs in the mean of this node. Empty: the passes of all
+  /// replicas count alike.
   std::vector<double> weights;
-  std::uint64_t test_phases = 0;  ///< that a run before this one has done
+  std::uint64_t test_phases = 0;  ///< completed by the run that this one resumes
   ::caffe::SolverParameter spec;
   /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
-  std::shared_ptr<progress>
-      display;  ///< hears of steps and tests; of values and snapshots on worker 0. May be empty
+  /// Is told steps and tests, on worker 0 values and snapshots, too; may be empty.
+  std::shared_ptr<progress> display;
   std::function<traffic()> carried;  ///< by this node's links; may be empty
   std::shared_ptr<const overlap_meter> overlap;
 };
 
-/// Ports and nets that exist only after everybody has been spawned.
+/// Ports and nets that exist only after all actors have been spawned.
 struct connect_solver {
   solver_net train;
   std::vector<solver_net> tests;
@@ -154,7 +154,7 @@ class solver : public actor<solver> {
   void take(worker_id from, const frames::worker_report& r);
 
   solver_setup setup_;
-  connect_solver nets_;
+  until_end<connect_solver> nets_{this};
   phase phase_ = phase::idle;
   std::uint64_t first_clock_ = 0;
   std::uint64_t clock_ = 0;        // in work, or to be started next
@@ -167,12 +167,12 @@ class solver : public actor<solver> {
   std::map<std::uint64_t, std::size_t> fresh_layers_;  // by version: layers that have reached it
   std::uint64_t fresh_version_ = 0;                    // every layer has reached it
 
-  std::optional<std::uint64_t> held_clock_;   // not to be begun before pause_at comes
-  std::optional<std::uint64_t> pause_clock_;  // not to be begun before resume_training comes
+  std::optional<std::uint64_t> held_clock_;   // begins after pause_at
+  std::optional<std::uint64_t> pause_clock_;  // begins after resume_training
   std::string stop_wanted_;                   // while paused
-  std::uint64_t least_end_ = 0;               // no clock that stop_soon chooses is below
+  std::uint64_t least_end_ = 0;  // stop_soon ends training at this version or a later one
 
-  std::uint64_t computed_ = 0;  // outputs of all clocks below are in
+  std::uint64_t computed_ = 0;  // outputs of all clocks below have arrived
   output_sums outputs_;
   smoothed_loss loss_;
   report_board board_;  // worker 0

@@ -1,12 +1,12 @@
 #include "actors/training/stream.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 namespace poseidon {
 
 stream::stream(actor_context context, stream_setup setup)
-    : actor(context), setup_(std::move(setup)) {}
+    : actor(context), setup_(std::move(setup)), results_(setup_.first_nonfinite) {}
 
 void stream::on(const issue_work& m) {
   if (!entered_) {
@@ -14,43 +14,31 @@ void stream::on(const issue_work& m) {
     entered_ = true;
   }
   const auto begin = now_ns();
-  if (m.waited_since_ns != 0) account_for_standing_still(m, begin);
+  if (m.waited_since_ns != 0) account_for_stall(m, begin);
   m.run();
   idle_since_ns_ = now_ns();
+  const auto& label = m.label;
   if (setup_.trace != nullptr)
-    setup_.trace->record({m.layer, m.phase, begin, idle_since_ns_, value(m.pass.clock)});
-  if (m.copy_to_host) {
-    if (setup_.home) setup_.home->sent();
+    setup_.trace->record(
+        {label.layer, label.phase, begin, idle_since_ns_, value(label.pass.clock)});
+  if (m.to_host.begin) {
+    if (setup_.copies) setup_.copies->begun();
     return tell(setup_.copy_out, poseidon::copy_to_host{m});
   }
-  if (m.settle) m.settle();
-  std::vector<float> outputs;
-  if (m.read_outputs) {
-    outputs = m.read_outputs();
-    check_finite(m, outputs);
-  }
-  if (m.reply) tell(m.reply, work_done{m.pass, m.backward, std::move(outputs)});
+  auto finished = results_.finished(m);
+  if (finished.nonfinite) tell(setup_.solver, std::move(*finished.nonfinite));
+  if (m.results.reply) tell<work_done>(m.results.reply, std::move(finished.done));
 }
 
-/// Waiting hides as long as there is other work: what counts begins where both the work before and the layer's bottoms
-/// were done; on a device that goes on by itself not before the results that it was asked for had come home.
-void stream::account_for_standing_still(const issue_work& m, std::int64_t now) {
+/// A wait for parameters is hidden while the replica has other work. So a stall begins when both the work before and the
+/// layer's bottoms are done, and on an asynchronous device not before its copies to the host have finished.
+void stream::account_for_stall(const issue_work& m, std::int64_t now) {
   auto since = std::max(idle_since_ns_, m.waited_since_ns);
-  if (setup_.home) since = setup_.home->idle_since(since).value_or(now);
+  if (setup_.copies) since = setup_.copies->idle_since(since).value_or(now);
   if (now <= since) return;
   setup_.overlap->stood_still(now - since);
   if (setup_.trace != nullptr)
-    setup_.trace->record({m.layer, "stall", since, now, value(m.pass.clock)});
-}
-
-void stream::check_finite(const issue_work& m, const std::vector<float>& outputs) {
-  if (reported_ ||
-      std::all_of(outputs.begin(), outputs.end(), [](float v) { return std::isfinite(v); }))
-    return;
-  // Looked for here and now: the next work in the queue would overwrite what tells the culprit.
-  reported_ = true;
-  tell(setup_.solver,
-       nonfinite_found{m.pass, setup_.first_nonfinite().value_or(std::string(m.layer))});
+    setup_.trace->record({m.label.layer, "stall", since, now, value(m.label.pass.clock)});
 }
 
 void stream::on(const shut_down&) {

@@ -1,16 +1,16 @@
 // actors/training/stream.hpp
 //
-// One queue of kernels of one replica: executes what is issued, in order, and says when those that
-// somebody waits for are done. On a CPU it is a compute lane: one thread, bound to nothing, running oneDNN.
-// Its mailbox is the queue, so layers issue ahead and nobody waits for the device.
+// One queue of kernels of one replica: executes work in the order of its mailbox and sends the replies that were asked
+// for. Layers issue ahead, and none of them waits for the device. On a CPU a stream is a compute lane: one thread, pinned to
+// no core, that runs oneDNN.
 //
-// On a device that goes on by itself, executing is handing to the device's own queue; what the host wants of it is
-// copy_out's to bring. There a second stream per replica, copy_in, has fresh parameters brought to the device.
+// On an asynchronous device to execute a kernel is to add it to the device's own queue, and copy_out waits for the results
+// that the host needs. There each replica has a second stream, copy_in, which has fresh parameters copied to the device.
 //
 // Accepts  issue_work       from layer   in an order that respects the net's edges
 //          shut_down        from node    after the last pass
 // Sends    work_done        to layer     for work that carries a reply port
-//          copy_to_host       to copy_out  instead, for work whose results have to come home first
+//          copy_to_host     to copy_out  instead, for work whose results have to be copied first
 //          nonfinite_found  to solver    once, when an output is NaN or infinite
 // State    when it ended its last work.
 // Fails    a kernel that throws ends the actor; node reports the text.
@@ -20,8 +20,11 @@
 #include "actors/core/overlap_meter.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/training/copies_in_flight.hpp"
+#include "actors/training/finished_work.hpp"
+#include "actors/training/work.hpp"
 #include "messages/training.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,8 +36,8 @@ struct stream_setup {
   std::function<void()> enter_thread;  ///< run once, in the stream's own thread
   std::function<std::optional<std::string>()> first_nonfinite;
   port<nonfinite_found> solver;
-  port<poseidon::copy_to_host> copy_out;   ///< on devices that go on by themselves
-  std::shared_ptr<copies_in_flight> home;  ///< there too
+  port<poseidon::copy_to_host> copy_out;     ///< asynchronous devices
+  std::shared_ptr<copies_in_flight> copies;  ///< asynchronous devices; null in copy_in
   std::shared_ptr<overlap_meter> overlap;
   trace_lane* trace = nullptr;
 };
@@ -50,13 +53,12 @@ class stream : public actor<stream> {
   void on(const shut_down& m);
 
  private:
-  void account_for_standing_still(const issue_work& m, std::int64_t now);
-  void check_finite(const issue_work& m, const std::vector<float>& outputs);
+  void account_for_stall(const issue_work& m, std::int64_t now);
 
   stream_setup setup_;
+  result_reader results_;
   std::int64_t idle_since_ns_ = 0;
   bool entered_ = false;
-  bool reported_ = false;
 };
 
 }  // namespace poseidon

@@ -43,7 +43,7 @@ std::uint64_t test_progress::computed() const {
   return all;
 }
 
-/// Nobody hears of the end of a pass whose net has nothing to print: it counts when it has been issued.
+/// A pass of a net without outputs sends no message at its end: it counts as computed when it has been issued.
 std::uint64_t test_progress::computed_by(const progress& r) const {
   return values_per_pass_ == 0 ? r.issued : r.values / values_per_pass_;
 }

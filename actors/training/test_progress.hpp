@@ -1,7 +1,7 @@
 // actors/training/test_progress.hpp
 //
-// A test phase on one node: which pass may start on which replica, what has come back. Which batches are
-// this node's: test_share (data/sample_schedule.hpp). Pure bookkeeping.
+// A test phase on one node: which pass may start on which replica, and the sums of the outputs. test_share
+// (data/sample_schedule.hpp) says which batches are this node's. Pure bookkeeping.
 #pragma once
 #include "data/sample_schedule.hpp"
 
@@ -13,7 +13,7 @@ namespace poseidon {
 
 class test_progress {
  public:
-  /// At most this many passes of a replica are issued and not yet computed: nothing else holds them back.
+  /// At most this many passes of a replica are issued and not yet computed: there is no other limit.
   static constexpr std::uint64_t in_flight = 2;
 
   test_progress() = default;
@@ -26,7 +26,7 @@ class test_progress {
   [[nodiscard]] bool finished() const;
   [[nodiscard]] const std::vector<double>& sums() const { return sums_; }
   [[nodiscard]] std::uint64_t passes() const;
-  [[nodiscard]] std::uint64_t computed() const;  ///< of those passes()
+  [[nodiscard]] std::uint64_t computed() const;  ///< how many of passes()
 
  private:
   struct progress {

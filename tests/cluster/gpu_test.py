@@ -184,11 +184,11 @@ class Gpu(unittest.TestCase):
             self.train(name, gpu(*words), first=["--trace", path], iter_size=3, **solver)
             events = json.loads(path.read_text())["traceEvents"]
             phases = [e["cat"] for e in events if e.get("ph") == "X" and e["name"] != "loss"]  # whose value each pass brings
-            return {p: phases.count(p) for p in ("made", "bring home")}
+            return {p: phases.count(p) for p in ("made", "copy to host")}
 
         layers = 3
-        self.assertEqual(homecomings("alone"), {"made": layers * ITERATIONS, "bring home": 0})
-        self.assertEqual(homecomings("clipped", more="clip_gradients: 1000"), {"made": 0, "bring home": layers * ITERATIONS})
+        self.assertEqual(homecomings("alone"), {"made": layers * ITERATIONS, "copy to host": 0})
+        self.assertEqual(homecomings("clipped", more="clip_gradients: 1000"), {"made": 0, "copy to host": layers * ITERATIONS})
 
     def test_a_cpu_and_a_gpu_train_together(self):
         cpu = self.train("cpu", ["--devices", "cpu:1"], ["--devices", "cpu:1"])
@@ -282,7 +282,7 @@ class Gpu(unittest.TestCase):
         phases = {(lanes[e["tid"]], e["cat"]) for e in events if e["ph"] == "X" and e["name"] == "ip1"}
         self.assertIn(("copy_out [0]", "sum"), phases)
         self.assertIn(("copy_out [1]", "sum"), phases)
-        self.assertFalse([p for p in phases if "bring home" in p], phases)
+        self.assertFalse([p for p in phases if "copy to host" in p], phases)
 
     def test_updates_on_the_device_are_those_of_the_host(self):
         """A GPU that has no peers, or gradients that the host adds over micro-batches, are updated there."""

@@ -89,8 +89,7 @@ struct shard_alone {
 
 }  // namespace
 
-TEST_CASE(
-    "device updates: the shard issues one for each clock and says that its version is there") {
+TEST_CASE("device updates: the shard issues one for each clock and announces its version") {
   shard_alone t;
   CHECK(t.store->copy(0)[0] == std::vector<float>{0, 0, 0});  // none yet: the host's
   t.gradient(0);

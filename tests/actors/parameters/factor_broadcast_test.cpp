@@ -22,7 +22,7 @@ net two_weights_and_a_bias() {
   return n;
 }
 
-/// Worker 1 of `workers`, whose run begins at clock 5, with one row (or as many passes) a clock.
+/// Worker 1 of `workers`, whose run begins at clock 5, with one row (and pass) per clock unless told otherwise.
 struct broadcast_of {
   test::sim sim;
   std::size_t workers;

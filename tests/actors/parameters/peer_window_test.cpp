@@ -153,7 +153,7 @@ TEST_CASE("peer_window: factors come clock by clock, each value once, none befor
         "factors: route of layer 8 is factor_broadcast, expected parameter_server");
 }
 
-TEST_CASE("peer_window: with staleness a peer may be so many clocks ahead, and not one more") {
+TEST_CASE("peer_window: with staleness s a peer may be s clocks ahead, and not one more") {
   const auto factors =
       std::make_shared<factor_store>(factor_shape{1, 1, 1}, factor_rows(3, {1}), clock_id{5}, 2);
   window_on t(2);

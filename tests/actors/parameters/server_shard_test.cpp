@@ -163,14 +163,14 @@ TEST_CASE(
   REQUIRE(t.link.got->size() == 1);
   CHECK(t.link.got->front().data.bytes.data() ==
         static_cast<const void*>(t.store->current(0).data()));
-  // Version 3 takes every worker's gradient of version 2, so nobody is still sent version 1 then.
+  // Version 3 includes every worker's gradient of version 2, so no link still sends version 1 then.
   clock(1);
   REQUIRE(t.link.got->size() == 2);
   CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
   CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
 }
 
-TEST_CASE("parameter_store: a worker that is alone keeps one copy, and no version before") {
+TEST_CASE("parameter_store: a single worker has one copy, and no version before") {
   parameter_store store(test::one_parameter_net(3).parameters,
                         test::one_parameter_store(3, 3, 1)->cut(), 1);
   CHECK(store.at(0, 5).data() == store.current(0).data());
@@ -274,6 +274,19 @@ TEST_CASE("server_shard: a snapshot gets the solver state of every chunk, with i
   REQUIRE(t.checkpointer.got->size() == 1);
   CHECK(t.checkpointer.got->front().version == version_id{1});
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("server_shard: the solver state of frozen parameters belongs to every version") {
+  test::sim sim;
+  auto checkpointer = sim.listen<history_arrived>();
+  server_shard_setup s;
+  s.store = test::one_parameter_store(3, 3, 1);
+  auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
+  sim.tell(shard, connect_shard{{}, {{}}, checkpointer.in});
+  sim.tell(shard, copy_history{version_id{9}});
+  sim.settle();
+  REQUIRE(checkpointer.got->size() == 1);
+  CHECK(checkpointer.got->front().version == version_id{9});
 }
 
 TEST_CASE(

@@ -108,7 +108,7 @@ TEST_CASE("staleness: 0 trains what one worker trains, to the bit, in every orde
     check_end(three);
     CHECK(three.parameters(0, clocks) == one.parameters(0, clocks));
   }
-  const sim_cluster alone(on(1, 3, 1, "iter_size: 3"));  // nobody to wait for
+  const sim_cluster alone(on(1, 3, 1, "iter_size: 3"));  // waits for no other worker
   check_end(alone);
   CHECK(alone.parameters(0, clocks) == one.parameters(0, clocks));
 }

@@ -11,7 +11,7 @@ using namespace poseidon;
 
 namespace {
 
-/// Sample n is n, from sample 1000 on it is broken; a batch of `threads` is filled by as many or by nobody.
+/// Sample n has the value n; from sample 1000 on records are broken. A batch is filled by `threads` threads or not at all.
 struct numbers final : sample_source {
   explicit numbers(std::ptrdiff_t threads) : all(threads) {}
   [[nodiscard]] std::uint64_t size() const override { return 1000; }
@@ -52,7 +52,7 @@ struct source_rig {
 }  // namespace
 
 TEST_CASE(
-    "data_source: as many threads fill a batch as it has readers, and passes get theirs in order") {
+    "data_source: each reader is a thread that fills a batch, and passes get theirs in order") {
   for (const std::size_t readers : {1, 3}) {
     CAPTURE(readers);
     source_rig t(readers);
@@ -89,7 +89,7 @@ TEST_CASE("data_source: a record that cannot be read ends the training with its 
   t.start(0);
   REQUIRE(t.layer.got->size() == 1);
   CHECK(t.layer.got->front().values->tops[0] == host_values{997, 998});
-  t.start(1);  // nobody tries again, nobody waits for ever: the node ends us
+  t.start(1);  // it does not try again; the node ends the actor
   CHECK(t.layer.got->size() == 1);
   CHECK(t.failed.got->size() == 1);
 }

@@ -40,18 +40,22 @@ struct middle_layer {
   explicit middle_layer(bool training = true, bool runs_backward = true,
                         std::uint64_t staleness = 0, bool is_asynchronous = false,
                         std::uint32_t passes_added = 1) {
+    layer_work_setup w;
+    w.place.name = "fc7";
+    w.place.test_net = training ? -1 : 0;
+    w.compute = &kernel;
+    w.runs_backward = runs_backward;
+    w.pin = [this](const pass_id& p) { kernel.log += "p" + std::to_string(value(p.clock)); };
+    if (training) w.contribute = [](const pass_id&) {};
     layer_setup s;
-    s.is_asynchronous = is_asynchronous;
-    s.passes_added = passes_added;
-    if (is_asynchronous) s.copy_in = copy_in.in;
-    s.name = "fc7";
-    s.compute = &kernel;
-    s.training = training;
-    s.runs_backward = runs_backward;
-    s.has_parameters = s.learns = true;
+    s.work = make_layer_work(std::move(w), is_asynchronous);
+    s.waits_for = parameter_wait::of_its_clock;
     s.staleness = staleness;
-    s.pin = [this](const pass_id& p) { kernel.log += "p" + std::to_string(value(p.clock)); };
-    if (training) s.contribute = [](const pass_id&) {};
+    if (training)
+      s.gradient = layer_gradient{
+          is_asynchronous ? gradient_reuse::when_copied : gradient_reuse::immediately,
+          passes_added};
+    if (is_asynchronous) s.copy_in = copy_in.in;
     s.stream = stream.in;
     it = sim.spawn<layer>("layer fc7 [0]", std::move(s));
     sim.tell(it, connect_layer{{consumer.in}, {producer.in}, push.in});
@@ -80,7 +84,7 @@ TEST_CASE("layer: forward waits for the bottom and for parameters of its clock, 
   CHECK(t.stream.got->empty());
   t.tell(parameters_fresh{version_id{5}});
   REQUIRE(t.stream.got->size() == 1);
-  CHECK(t.consumer.got->size() == 1);  // told at once: the stream keeps the order
+  CHECK(t.consumer.got->size() == 1);  // immediately: the stream keeps the order
 }
 
 TEST_CASE(
@@ -113,23 +117,23 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "layer: on a device that goes on, gradients come home before the next pass may overwrite "
-    "them") {
+    "layer: on an asynchronous device a gradient is copied before the next pass may overwrite "
+    "it") {
   middle_layer t(true, true, 1, true);
   t.tell(parameters_fresh{version_id{0}});
-  CHECK(t.copy_in.got->size() == 1);  // told at once, whatever pass is under way
+  CHECK(t.copy_in.got->size() == 1);  // immediately, whatever pass is under way
   for (std::uint64_t clock = 0; clock < 2; ++clock) {
     t.tell(bottom_ready{middle_layer::at(clock)});
     t.tell(top_diff_ready{middle_layer::at(clock)});
   }
   // The second pass is forward only: the gradient of the first is still on its way.
   REQUIRE(t.stream.got->size() == 3);
-  CHECK(t.stream.got->at(1).copy_to_host);
+  CHECK(t.stream.got->at(1).to_host.begin);
   CHECK(t.producer.got->size() == 1);
   t.tell(work_done{middle_layer::at(0), true, {}});
   CHECK(t.push.got->size() == 1);
   REQUIRE(t.stream.got->size() == 4);
-  CHECK(t.stream.got->at(3).backward);
+  CHECK(t.stream.got->at(3).label.backward);
   CHECK(t.producer.got->size() == 2);
 }
 
@@ -147,10 +151,10 @@ TEST_CASE("layer: of passes that the device adds only the last one's gradient le
   for (const auto& work : *t.stream.got) work.run();
   CHECK(t.kernel.micro_batches == "01");
   const auto& got = *t.stream.got;
-  CHECK_FALSE((got[1].copy_to_host || got[1].settle || got[1].reply));
-  CHECK((got[3].copy_to_host && got[3].settle && got[3].reply));
+  CHECK_FALSE((got[1].to_host.begin || got[1].to_host.settle || got[1].results.reply));
+  CHECK((got[3].to_host.begin && got[3].to_host.settle && got[3].results.reply));
 
-  // The next clock's first pass overwrites the sum: it waits until that is home.
+  // The next clock's first pass overwrites the sum: it waits until the sum has been copied.
   t.tell(parameters_fresh{version_id{1}});
   whole_pass(1, 0);
   CHECK(t.stream.got->size() == 5);
@@ -180,7 +184,7 @@ TEST_CASE("layer: clock c+1 may begin while parameters of clock c still travel, 
 }
 
 TEST_CASE(
-    "layer: with staleness it computes with parameters of so many clocks ago, and no older ones") {
+    "layer: with staleness s it computes with parameters of s clocks ago, and no older ones") {
   middle_layer t(true, true, 2);
   t.tell(parameters_fresh{version_id{0}});
   for (const std::uint64_t clock : {0u, 1u, 2u}) {
@@ -209,4 +213,13 @@ TEST_CASE("layer: a kernel is told when it was issued, however late the stream r
   (*t.stream.got)[1].run();
   CHECK(t.kernel.issued_ns >= between);
   CHECK(t.kernel.issued_ns <= after);
+}
+
+TEST_CASE("layer: one that ends by an exception releases its neighbours") {
+  middle_layer t;
+  const auto references = [&] { return t.consumer.in.target()->strong_refs.load(); };
+  const auto connected = references();
+  t.tell(bottom_ready{middle_layer::at(0)});
+  t.tell(bottom_ready{middle_layer::at(1)});  // of another pass
+  CHECK(references() == connected - 1);
 }

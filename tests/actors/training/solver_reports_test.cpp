@@ -1,4 +1,4 @@
-// What the solver tells whoever shows it.
+// What the solver tells the display.
 #include "tests/actors/training/solver_rig.hpp"
 
 using namespace poseidon;

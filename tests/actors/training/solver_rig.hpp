@@ -1,4 +1,4 @@
-// tests/actors/training/solver_rig.hpp - worker 0's solver, and everybody whom it speaks to played by the test.
+// tests/actors/training/solver_rig.hpp - worker 0's solver; the test plays its neighbours.
 #pragma once
 #include "actors/training/solver.hpp"
 #include "tests/sim.hpp"

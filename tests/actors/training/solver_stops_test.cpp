@@ -23,7 +23,8 @@ TEST_CASE("solver: asked to stop it ends the clock in work, says which, and snap
   CHECK(t.done.got->front().version == version_id{2});
 }
 
-TEST_CASE("solver: told of an end behind it, it leaves the clock that nobody will complete") {
+TEST_CASE(
+    "solver: told of an end before its clock, it leaves the clock that no worker will complete") {
   solver_rig t("max_iter: 100 snapshot_after_train: false");
   t.clock();
   t.clock();
@@ -81,7 +82,7 @@ TEST_CASE("solver: a worker that holds begins no clock before it is told which t
     REQUIRE(t.paused.got->size() == 1);
     CHECK(t.paused.got->front().version == version_id{2});
   }
-  SUBCASE("another one was ahead: it goes on to that one's clock") {
+  SUBCASE("another worker was ahead: it goes on to that clock") {
     t.tell(pause_at{clock_id{3}});
     CHECK(t.started() == 3);
     CHECK(t.paused.got->empty());

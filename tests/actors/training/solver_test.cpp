@@ -19,7 +19,7 @@ TEST_CASE("solver: a micro-batch starts on every replica when the one before is 
   CHECK(t.last(0) == pass_id{clock_id{1}, 0, 1100});
 }
 
-TEST_CASE("solver: it is done when the last clock's parameters are there, and no earlier") {
+TEST_CASE("solver: it is done when the last clock's parameters have arrived, and no earlier") {
   solver_rig t("max_iter: 2 snapshot_after_train: false");
   t.clock();
   t.computed();

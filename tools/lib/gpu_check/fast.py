@@ -43,7 +43,7 @@ class Fast:
         spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"]
         ended = {}  # clock -> when its last gradient had reached the host: the end of the device's backward pass
         for e in spans:
-            if e["cat"] == "bring home":
+            if e["cat"] == "copy to host":
                 ended[e["args"]["clock"]] = max(e["ts"] + e["dur"], ended.get(e["args"]["clock"], 0))
         beneath = whole = 0
         for e in spans:

@@ -1,0 +1,55 @@
+#include "actors/core/actor.hpp"
+
+#include "tests/sim.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+
+using namespace poseidon;
+
+namespace {
+
+struct fail_now {};
+struct connect_ring {
+  port<fail_now> next;
+  std::shared_ptr<int> seen;  // how long it is kept
+};
+
+/// One of several actors that hold ports of each other.
+class ring_actor : public actor<ring_actor> {
+ public:
+  static constexpr const char* type_name = "ring_actor";
+  using accepts = messages<connect_ring, fail_now>;
+  using sends = messages<>;
+  explicit ring_actor(actor_context context) : actor(context) {}
+  void on(const connect_ring& m) { next_ = m; }
+  void on(const fail_now&) { throw std::runtime_error("as told"); }
+
+ private:
+  until_end<connect_ring> next_{this};
+};
+
+}  // namespace
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(fail_now)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(connect_ring)
+
+TEST_CASE("actor: one that ends by an exception releases the ports that it was given") {
+  test::sim sim;
+  const auto seen = std::make_shared<int>();
+  const auto a = sim.spawn<ring_actor>("ring a");
+  const auto b = sim.spawn<ring_actor>("ring b");
+  sim.tell(a, connect_ring{b, seen});
+  sim.tell(b, connect_ring{a, seen});
+  sim.settle();
+  CHECK(seen.use_count() == 3);
+  sim.tell(a, fail_now{});
+  sim.settle();
+  CHECK(seen.use_count() == 2);
+  sim.tell(b, fail_now{});
+  sim.settle();
+  CHECK(seen.use_count() == 1);
+}

@@ -1,0 +1,103 @@
+#include "actors/parameters/checkpointer.hpp"
+
+#include "tests/actors/fakes.hpp"
+#include "tests/sim.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace poseidon;
+
+namespace {
+
+/// A checkpointer of two nodes: chunk 0 of the one parameter is this node's, chunk 1 the other's.
+struct snapshot_rig {
+  test::sim sim;
+  std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
+  test::probe<copy_history> shard = sim.listen<copy_history>();
+  test::probe<send_frame> link = sim.listen<send_frame>();
+  test::probe<snapshot_copied> copied = sim.listen<snapshot_copied>();
+  test::probe<snapshot_written> written = sim.listen<snapshot_written>();
+  std::string failure;
+  int weights = 0;  // files written
+  std::vector<float> history;
+  handle<checkpointer> it;
+
+  snapshot_rig() {
+    checkpointer_setup s;
+    s.solver.set_base_lr(1);
+    s.solver.set_lr_policy("fixed");
+    s.solver.set_snapshot_prefix("run");
+    it = sim.spawn<checkpointer>("checkpointer", std::move(s));
+    it.untyped()->attach_functor([this](const caf::error& e) { failure = sim.system().render(e); });
+    snapshot_files files;
+    files.write_weights = [this](const std::string&, const parameter_arrays&) { ++weights; };
+    files.write_state = [this](const std::string&, const solver_state& state) {
+      history = state.history.at(0).at(0);
+    };
+    sim.tell(it, connect_checkpointer{std::move(files), store, {{}, link.in}, shard.in, {}});
+    store->publish(0, 1);
+    order(true);
+  }
+  ~snapshot_rig() { it = {}; }
+  snapshot_rig(const snapshot_rig&) = delete;
+  snapshot_rig& operator=(const snapshot_rig&) = delete;
+
+  void order(bool with_state) {
+    sim.tell(it, write_snapshot{version_id{1}, 10, 0, with_state, copied.in, written.in});
+    sim.settle();
+  }
+  void piece(std::uint32_t chunk, std::uint64_t version = 1) {
+    sim.tell(it, history_arrived{worker_id{chunk}, chunk_id{chunk}, 0, version_id{version},
+                                 test::payload_of({1, 2})});
+    sim.settle();
+  }
+  [[nodiscard]] bool says(const char* text) const {
+    return failure.find(text) != std::string::npos;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpointer: training goes on when every piece of solver state has arrived") {
+  snapshot_rig t;
+  CHECK(t.shard.got->size() == 1);
+  CHECK(t.link.got->size() == 1);
+  t.piece(1);
+  CHECK(t.copied.got->empty());
+  t.piece(0);
+  CHECK(t.copied.got->size() == 1);
+  REQUIRE(t.written.got->size() == 1);
+  CHECK(t.written.got->front().error.empty());
+  CHECK(t.weights == 1);
+  CHECK(t.history == std::vector<float>{1, 2, 1, 2});
+}
+
+TEST_CASE("checkpointer: a piece of solver state that comes twice completes no snapshot") {
+  snapshot_rig t;
+  t.piece(0);
+  t.piece(0);
+  CHECK(t.copied.got->empty());
+  CHECK_MESSAGE(t.says("solver state of chunk 0, slot 0 twice (got 2, expected 1)"), t.failure);
+}
+
+TEST_CASE("checkpointer: solver state of another version is no part of a snapshot") {
+  snapshot_rig t;
+  t.piece(0);
+  t.piece(1, 2);
+  CHECK(t.copied.got->empty());
+  CHECK_MESSAGE(t.says("the version of solver state of chunk 1, slot 0 (got 2, expected 1)"),
+                t.failure);
+}
+
+TEST_CASE("checkpointer: state of a snapshot that was given up for one without state is ignored") {
+  snapshot_rig t;
+  t.piece(0);
+  t.order(false);
+  CHECK(t.copied.got->size() == 1);
+  t.piece(1);
+  CHECK(t.failure.empty());
+}
