@@ -1,6 +1,5 @@
 # tests/cluster/attach_test.py - poseidon-graph --attach: the page of a node, served elsewhere, and the actors of this moment.
 import json
-import re
 import shutil
 import signal
 import socket

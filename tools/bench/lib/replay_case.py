@@ -103,7 +103,7 @@ def forward_begins(trace, layer):
 
 
 def parameter_bytes(log):
-    """Of the blobs that travel, as the node lists them."""
+    """The bytes of the parameters that travel, from the node's list of routes."""
     total = 0
     for extents in re.findall(r"(?m)^debug \S+ route [^:]+: ([\dx]+|scalar),", log):
         product = 4
