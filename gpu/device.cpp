@@ -152,8 +152,8 @@ class gpu_device final : public device {
   const std::shared_ptr<device> cpu_;
   std::shared_ptr<std::pmr::memory_resource> host_;
   mutable std::once_flag timed_;
-  mutable std::optional<double> flop_s_;          // of its own products, once it has been asked
-  std::map<int, tuned> tuned_;                    // by GPU; none without autotune
+  mutable std::optional<double> flop_s_;  // rate of its own products, after the first request
+  std::map<int, tuned> tuned_;            // by GPU; none without autotune
   std::vector<std::weak_ptr<context>> contexts_;  // by ordinal of the choice; replicas keep them
 };
 

@@ -75,7 +75,7 @@ struct replica_state : replica_base {
   /// By net parameter; null where a single layer writes the gradient.
   std::vector<std::shared_ptr<shared_gradient>> shared = {};
   std::vector<device_memory> memory = {};         ///< holds what all of these point to
-  std::unique_ptr<fault_board> faults = nullptr;  ///< of all layers
+  std::unique_ptr<fault_board> faults = nullptr;  ///< errors of all layers
   /// By net parameter: the gradients to be copied, which are sums where options.passes is above 1.
   std::vector<float*> sums = {};
   /// By layer: kernels before it do its forward(), and its backward().

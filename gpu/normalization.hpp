@@ -24,8 +24,8 @@ struct scaled_normalization {
   device_memory own;   ///< memory of `after` and `means`
   /// Scale's factor and bias, [channels] each: copies, because at BatchNorm's backward() the parameters may be newer.
   scaled_relu after{};
-  float* means =
-      nullptr;  ///< [2, channels]: of the gradient of the normalised values, and of its product with them
+  /// [2, channels]: means of the gradient of the normalised values, and of its product with them.
+  float* means = nullptr;
 
   /// x, until backward() has read it.
   [[nodiscard]] values kept() const {

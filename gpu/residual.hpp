@@ -25,10 +25,11 @@ struct residual {
   /// The layer whose backward(), with two gradients, the sum takes over.
   std::optional<std::size_t> split;
   std::vector<std::size_t> gradients;  ///< the blobs with these gradients
-  /// Both bottoms' gradient is that of the top: the bottoms that are a Split's tops, and the layers that normalise the others.
+  /// Both bottoms have the gradient of the top.
   bool one_gradient = false;
-  std::vector<std::size_t> split_tops,
-      normalizing;  ///< of the latter each BatchNorm before its Scale
+  std::vector<std::size_t> split_tops;  ///< with one_gradient: the bottoms that are a Split's tops
+  /// With one_gradient: the layers that normalise the other bottoms, each BatchNorm before its Scale.
+  std::vector<std::size_t> normalizing;
 };
 
 /// By layer: set for an Eltwise that takes over work of a neighbour. Called before blobs have memory, after all layouts

@@ -65,7 +65,7 @@ class replay_replica final : public replica {
     for (const auto& p : n.parameters) {
       auto& g = gradients_.emplace_back(
           by_factors(p.layer) ? 0 : static_cast<std::size_t>(count(p.shape)));
-      // Of either sign and never long the same, so that a value that is lost or counted twice shows.
+      // Positive and negative values that change from place to place, so that a lost or doubled value shows.
       for (std::size_t i = 0; i < g.size(); ++i) g[i] = (static_cast<float>(i % 5) - 2) * 0x1p-10f;
     }
   }

@@ -42,7 +42,7 @@ struct library::state {
   std::map<std::pair<convolution_shape, convolution_direction>,
            std::shared_ptr<const cuda::convolution_plan>>
       plans;
-  device_memory workspace;  ///< of all plans, which run in turn
+  device_memory workspace;  ///< shared by all plans, which run in turn
 };
 
 }  // namespace poseidon::gpu

@@ -17,7 +17,7 @@ struct updated_values {
 /// One solver update: writes values, before, and the solver state.
 void update_values(stream& s, const solver_rule& rule, const rule_step& step, std::size_t n,
                    const updated_values& v);
-/// values = keeps * values + gradient, for running statistics.
+/// values = momentum * values + gradient, for running statistics.
 void average_values(stream& s, float momentum, std::size_t n, const updated_values& v);
 
 }  // namespace poseidon::gpu

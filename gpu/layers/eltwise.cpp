@@ -92,7 +92,7 @@ class eltwise_kernel final : public kernel {
     float coefficient;
   };
 
-  /// Of one whose input lasts until now.
+  /// Takes a bottom whose BatchNorm's input is still in memory.
   void normalize_a_bottom(const layer_context& c, const residual& r) {
     for (std::size_t n = 0; n + 1 < r.normalizing.size(); n += 2) {
       const std::size_t scale = r.normalizing[n + 1];
@@ -130,11 +130,11 @@ class eltwise_kernel final : public kernel {
   std::size_t size_;
   const gpu_blob& top_;
   std::vector<operand> bottoms_;
-  float relu_slope_ = 1;  // of the ReLU in place behind a sum of two
+  float relu_slope_ = 1;  // slope of the ReLU in place behind a sum of two
   // See gpu/residual.hpp. The gradients to be summed: the top's own, or those of the Split behind it.
   std::array<const gpu_blob*, 2> gradients_{&top_, nullptr};
   bool one_gradient_ = false;
-  std::shared_ptr<scaled_normalization> normalized_;  // of the bottom that is this
+  std::shared_ptr<scaled_normalization> normalized_;  // of the normalised bottom, if there is one
   std::size_t normalizes_ = 0;
   device_memory winner_;
 };

@@ -51,7 +51,7 @@ class lrn_kernel final : public kernel {
 /// Each channel brought to mean 0 and variance 1, over the batch of this replica or with the running statistics.
 /// Caffe's three blobs are the sums of means and of variances, and what both are to be divided by; nothing is learned
 /// from a gradient. With statistics of the batch backward() writes what this pass adds to the blobs where other layers
-/// write gradients, see net_parameter::keeps.
+/// write gradients, see net_parameter::average_momentum.
 ///
 /// Where a Scale works in place behind it, that normalises as well: see gpu/normalization.hpp.
 class batch_norm_kernel final : public kernel {

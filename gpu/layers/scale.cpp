@@ -23,7 +23,7 @@ channel_shape resolve(const layer_context& c) {
 struct operand {
   const float* values = nullptr;
   gradient_slot gradient;
-  float* diff = nullptr;  ///< of the second bottom
+  float* diff = nullptr;  ///< the second bottom's
 
   [[nodiscard]] bool wanted() const { return gradient.wanted() || diff != nullptr; }
   [[nodiscard]] float* begin() { return gradient.wanted() ? gradient.begin() : diff; }

@@ -30,8 +30,8 @@ struct machine_options {
   /// The ways of its library for each product of a convolution, by their time on the device's clock, in the order of the
   /// heuristics. All give the same bits. No other work takes time.
   std::vector<double> convolution_ms = {2, 1};
-  double product_flop_s =
-      0;  ///< rate of matrix products on the device's clock; 0: they take no time
+  /// Rate of matrix products on the device's clock; 0: they take no time.
+  double product_flop_s = 0;
 };
 
 /// Makes a new machine; no object of the one before may be alive.

@@ -29,8 +29,8 @@ struct updates_wanted {
 struct factor_update {
   factor_shape shape;
   std::span<const float> u, v;  ///< read until a kernel that has waited for the new values has run
-  std::vector<std::pair<std::size_t, rule_step>>
-      parameters;  ///< the weights and, if it is learned, the bias
+  /// The weights and, if it is learned, the bias.
+  std::vector<std::pair<std::size_t, rule_step>> parameters;
   /// Holds the memory of u and v until they have been read, even if the caller has ended by then.
   std::shared_ptr<const void> memory;
 };

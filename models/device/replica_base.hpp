@@ -25,7 +25,7 @@ template <class State>
 struct layer_base {
   State& state;
   const net_layer& layer;
-  std::size_t index;  ///< of the layer in the net; random numbers are drawn for it
+  std::size_t index;  ///< the layer's place in the net; random numbers depend on it
 
   [[nodiscard]] bool in_place() const {
     return !layer.tops.empty() && !layer.bottoms.empty() && layer.tops[0] == layer.bottoms[0];

@@ -24,8 +24,8 @@ struct learned_group {
 struct learned_parameters {
   std::vector<net_parameter> parameters;
   std::vector<std::string> layers;  ///< by parameter: name of the layer that owns it
-  std::vector<std::size_t>
-      first_uses;                     ///< by parameter: its first layer's place in the forward pass
+  /// By parameter: its first layer's place in the forward pass.
+  std::vector<std::size_t> first_uses;
   std::vector<learned_group> groups;  ///< by order; every parameter is in one
 };
 

@@ -50,8 +50,8 @@ TEST_CASE("layouts: in the zoo's nets only the pictures and the first InnerProdu
   struct expected {
     std::string folder;
     names nhwc;
-    names
-        more_of_bf16;  ///< what works on the result of a last pooling, which is one value to a channel
+    /// Layers on the result of a last pooling, which has one value for each channel.
+    names more_of_bf16;
   };
   for (const auto& [folder, turned, more] : std::vector<expected>{
            {"cifar10_quick", {"conv1", "ip1"}, {}},
