@@ -27,12 +27,12 @@ chunked run(const solver_rule& r, std::size_t size, std::size_t piece) {
   const auto g = noise(size, 1), w = noise(size, 2);
   chunked c{std::vector<float>(size), positive(noise(size, 3)), positive(noise(size, 4))};
   const rule_step step{4, 0.01f, 0.004f, 1.0f / 3};
-  const auto dev = make_cpu_device();
+  const auto cpu = make_cpu_device()->arithmetic();
   for (std::size_t at = 0; at < size; at += piece) {
     const std::size_t n = std::min(piece, size - at);
     const std::span<float> h[] = {std::span(c.first).subspan(at, n),
                                   std::span(c.second).subspan(at, n)};
-    dev->update(r, step, std::span(g).subspan(at, n), std::span(w).subspan(at, n),
+    cpu->update(r, step, std::span(g).subspan(at, n), std::span(w).subspan(at, n),
                 std::span(c.fresh).subspan(at, n), {h, history_count(r.kind)});
   }
   return c;
@@ -85,30 +85,30 @@ TEST_CASE("update: in place gives the same bits as out of place") {
   const auto g = noise(77, 2);
   std::vector<float> fresh(77), h1(77), h2(77);
   std::span<float> s1 = h1, s2 = h2;
-  const auto dev = make_cpu_device();
-  dev->update(r, {0, 0.1f, 0.1f, 1}, g, w, fresh, {&s1, 1});
-  dev->update(r, {0, 0.1f, 0.1f, 1}, g, w, w, {&s2, 1});
+  const auto cpu = make_cpu_device()->arithmetic();
+  cpu->update(r, {0, 0.1f, 0.1f, 1}, g, w, fresh, {&s1, 1});
+  cpu->update(r, {0, 0.1f, 0.1f, 1}, g, w, w, {&s2, 1});
   CHECK(w == fresh);
 }
 
 TEST_CASE("update: wrong sizes are refused with both and nothing is written") {
-  const auto dev = make_cpu_device();
+  const auto cpu = make_cpu_device()->arithmetic();
   const std::vector<float> g(4), w(3);
   std::vector<float> fresh(4, 5.0f), h(4);
   std::span<float> hs = h;
-  CHECK_THROWS_WITH(dev->update({}, {}, g, w, fresh, {&hs, 1}), doctest::Contains("values has 3"));
-  CHECK_THROWS_WITH(dev->update({}, {}, g, g, fresh, {}), doctest::Contains("1 history arrays"));
+  CHECK_THROWS_WITH(cpu->update({}, {}, g, w, fresh, {&hs, 1}), doctest::Contains("values has 3"));
+  CHECK_THROWS_WITH(cpu->update({}, {}, g, g, fresh, {}), doctest::Contains("1 history arrays"));
   CHECK(fresh[0] == 5.0f);
-  CHECK_THROWS_WITH(dev->add(fresh, w), doctest::Contains("3 values into 4"));
+  CHECK_THROWS_WITH(cpu->add(fresh, w), doctest::Contains("3 values into 4"));
 }
 
-TEST_CASE("keep: a part of the values and the change, and both sizes in the error") {
+TEST_CASE("update_average: a part of the values and the change, and both sizes in the error") {
   const std::vector<float> values{1, -2, 4}, change{0.5f, 0, 1};
   std::vector<float> fresh(3);
-  const auto dev = make_cpu_device();
-  dev->keep(0.5f, change, values, fresh);
+  const auto cpu = make_cpu_device()->arithmetic();
+  cpu->update_average(0.5f, change, values, fresh);
   CHECK(fresh == std::vector<float>{1, -1, 3});
-  CHECK_THROWS_WITH_AS(dev->keep(0.5f, change, std::span(values).first(2), fresh),
+  CHECK_THROWS_WITH_AS(cpu->update_average(0.5f, change, std::span(values).first(2), fresh),
                        doctest::Contains("a statistic of 3 values was given 2 values"),
                        std::invalid_argument);
 }
