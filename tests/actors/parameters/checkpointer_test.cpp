@@ -15,13 +15,13 @@ namespace {
 
 /// A checkpointer of two nodes: chunk 0 of the one parameter is this node's, chunk 1 the other's.
 struct snapshot_rig {
+  std::string failure;  // outlives the actor
   test::sim sim;
   std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
   test::probe<copy_history> shard = sim.listen<copy_history>();
   test::probe<send_frame> link = sim.listen<send_frame>();
   test::probe<snapshot_copied> copied = sim.listen<snapshot_copied>();
   test::probe<snapshot_written> written = sim.listen<snapshot_written>();
-  std::string failure;
   int weights = 0;  // files written
   std::vector<float> history;
   handle<checkpointer> it;
@@ -42,7 +42,6 @@ struct snapshot_rig {
     store->publish(0, 1);
     order(true);
   }
-  ~snapshot_rig() { it = {}; }
   snapshot_rig(const snapshot_rig&) = delete;
   snapshot_rig& operator=(const snapshot_rig&) = delete;
 
