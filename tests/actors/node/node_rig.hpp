@@ -105,6 +105,7 @@ class node_rig {
     for (auto& n : nodes)
       if (!n->result) caf::anon_send_exit(n->it.untyped(), caf::exit_reason::user_shutdown);
     sim.settle();
+    wiring->hosts.clear();  // they refer to nodes, which refer to the wiring
   }
 
   /// Worker 0 of `workers`, told to start, which it has not done yet.

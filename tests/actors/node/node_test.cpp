@@ -127,7 +127,8 @@ TEST_CASE("node: a node whose checkpointer dies after a peer was lost ends all t
   t.sim.settle();
   CHECK(t.nodes[0]->exit_code() == 3);
   CHECK(t.nodes[0]->error() == "the connection to worker 1 (b:7600) is lost: reset");
-  CHECK(t.nodes[0]->display->said("while it ends: checkpointer: "));
+  CHECK(t.nodes[0]->display->said("while it ends: "));
+  CHECK(t.nodes[0]->display->said("checkpointer: std::bad_alloc"));
   CHECK(t.folder.files() == 0);
 }
 
