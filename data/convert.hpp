@@ -18,8 +18,8 @@ enum class datum_encoding { none, png, jpeg, as_the_file };
 struct convert_options {
   bool replace = false;  ///< whether an existing database is replaced
   database_kind kind = database_kind::lmdb;
-  datum_encoding encoding =
-      datum_encoding::none;  ///< encoding of images with 1 or 3 channels of bytes
+  /// Encoding of images with 1 or 3 channels of bytes.
+  datum_encoding encoding = datum_encoding::none;
   int key_digits = 8;
   bool one_shape = false;                       ///< refuse images of another shape than the first
   std::function<void(std::uint64_t)> progress;  ///< called after each image with the number done

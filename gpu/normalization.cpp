@@ -15,8 +15,8 @@ std::optional<sharing_scale> scale_to_share_with(const replica_state& state,
   // With other layers between the two, a bottom that is not the top may be gone by the time that Scale reads it.
   if (l.tops[0] != l.bottoms[0] && *next != batch_norm + 1) return std::nullopt;
   const bool goes_back = state.has_backward() && n.layers[*next].needs_backward;
-  if (goes_back && !uses_batch_statistics(n, l))
-    return std::nullopt;  // fixed statistics have another gradient
+  // fixed statistics have another gradient
+  if (goes_back && !uses_batch_statistics(n, l)) return std::nullopt;
   return sharing_scale{*next, goes_back};
 }
 

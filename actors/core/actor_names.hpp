@@ -11,13 +11,13 @@
 namespace poseidon {
 
 struct actor_name {
-  std::string kind =
-      {};  ///< "layer", "stream", "network_link", ...: the class, but for a link's receiving half
-  std::string layer =
-      {};  ///< the layer that it serves; of a stream its work: "compute" or "copy_in"
+  /// "layer", "stream", "network_link", ...: the class, but for a link's receiving half.
+  std::string kind = {};
+  /// The layer that it serves; of a stream its work: "compute" or "copy_in".
+  std::string layer = {};
   std::int32_t test_net = -1;  ///< -1: the train net
-  std::optional<std::uint32_t> replica =
-      std::nullopt;  ///< of layers, streams, copy_outs and data sources
+  /// Set for layers, streams, copy_outs and data sources.
+  std::optional<std::uint32_t> replica = std::nullopt;
   std::optional<std::uint32_t> worker = std::nullopt;  ///< of links: the other end
   bool receives = false;                               ///< of links: the half that receives
 

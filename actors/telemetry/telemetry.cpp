@@ -11,8 +11,8 @@ namespace poseidon {
 namespace {
 
 constexpr std::chrono::milliseconds watch_interval{1000};
-constexpr std::uint32_t seen_ms = 200,
-                        unseen_ms = 1000;  // between reports, with and without a reader
+// between reports, with and without a reader
+constexpr std::uint32_t seen_ms = 200, unseen_ms = 1000;
 constexpr std::int64_t watch_holds_ns = 5'000'000'000;
 constexpr auto after_all_else = std::numeric_limits<std::uint64_t>::max();
 

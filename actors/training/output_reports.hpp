@@ -60,8 +60,8 @@ class report_board {
     std::vector<double> means;  ///< sums in worker order, over all passes
     std::uint64_t passes = 0;
     std::uint64_t images = 0;  ///< trained by all workers since the run began
-    std::uint64_t communication_ns = 0,
-                  exposed_ns = 0;  ///< sums over all workers, see worker_report
+    /// Sums over all workers, see worker_report.
+    std::uint64_t communication_ns = 0, exposed_ns = 0;
   };
   /// Returns  the merged values once every worker has reported. A worker reports the clocks of a net in rising order, so
   /// a clock that not all have reported when a later one is complete never will be: its reports are dropped, and so are

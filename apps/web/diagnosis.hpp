@@ -18,8 +18,8 @@ namespace poseidon {
 
 struct stall_verdict {
   std::uint32_t worker = 0;  ///< the stalled worker
-  std::uint64_t clock =
-      0;              ///< the clock of the missing update; for data the newest clock that has begun
+  /// The clock of the missing update; for data the newest clock that has begun.
+  std::uint64_t clock = 0;
   std::string layer;  ///< the first layer, in forward order, whose update or batch is missing
   std::string phase;  ///< "update" or "data"
   std::string route;  ///< the layer's route, for an update

@@ -356,8 +356,8 @@ class sparse_kernel final : public sparse_backward {
   gatherer gather_patches_, gather_weights_;
   std::size_t counts_[8] = {};
   std::vector<placed_term> all_;
-  std::vector<std::int32_t> tap_places_,
-      tap_numbers_;  ///< by tap of a window, as the choice names it
+  /// By tap of a window, as the choice names it.
+  std::vector<std::int32_t> tap_places_, tap_numbers_;
   std::vector<std::int32_t> window_places_, window_numbers_;  ///< by window: its corner
   std::size_t list_size_ = 0;                                 ///< room per channel in terms_
   std::vector<std::int32_t> numbers_;                         ///< beside terms_

@@ -24,8 +24,8 @@ struct parameter_seen {
 struct watch_log {
   std::vector<parameter_seen> forward;
   std::size_t backward = 0;
-  std::vector<std::string>
-      wrong;  ///< a backward kernel that found other values than its forward kernel
+  /// A backward kernel that found other values than its forward kernel.
+  std::vector<std::string> wrong;
 };
 
 class watched_kernel : public kernel {

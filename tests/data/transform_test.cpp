@@ -94,8 +94,8 @@ TEST_CASE(
     train.insert(place_of(apply({spec, {}, s, ::caffe::TRAIN, {1, 0}}, n, pixels), 7));
     test.insert(place_of(apply({spec, {}, s, ::caffe::TEST, {1, 0}}, n, pixels), 7));
   }
-  CHECK(train.size() ==
-        3 * 4 * 2);  // (6-4+1) x (7-4+1) corners, mirrored or not: all, and no others
+  // (6-4+1) x (7-4+1) corners, mirrored or not: all, and no others
+  CHECK(train.size() == 3 * 4 * 2);
   CHECK(train.begin()->top == 0);
   CHECK(train.rbegin()->top == 2);
   CHECK(test == std::set<place>{{1, 1, false}, {1, 1, true}});  // Caffe mirrors in TEST as well

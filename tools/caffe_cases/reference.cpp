@@ -104,8 +104,8 @@ void fill_parameters(caffe::Layer<float>& layer, std::mt19937& random) {
     const bool positive = type == "BatchNorm" && b > 0;  // variances and their factor
     for (int i = 0; i < blob.count(); ++i)
       blob.mutable_cpu_data()[i] = positive ? statistic(random) : normal(random);
-    if (positive && b == 2 && random() % 5 == 0)
-      blob.mutable_cpu_data()[0] = 0;  // nothing seen yet
+    // nothing seen yet
+    if (positive && b == 2 && random() % 5 == 0) blob.mutable_cpu_data()[0] = 0;
   }
 }
 

@@ -70,8 +70,8 @@ TEST_CASE(
   CHECK(t.shard.got->front().clock == clock_id{3});
   CHECK(test::values_of(t.shard.got->front().values) == std::vector<float>{11, 22});
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{33, 44});
-  CHECK(t.link.got->front().data.bytes.data() ==
-        reinterpret_cast<std::byte*>(t.r0.data() + 2));  // no copy
+  // no copy
+  CHECK(t.link.got->front().data.bytes.data() == reinterpret_cast<std::byte*>(t.r0.data() + 2));
   CHECK(t.link.got->front().priority == forward_order(4, 7));
 }
 

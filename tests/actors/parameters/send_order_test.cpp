@@ -26,8 +26,8 @@ TEST_CASE("send_order: chunks leave a link by version, then by magnitude, the la
   };
   const float magnitudes[] = {0.5f, 2.0f, 0.0f, infinity, 1e-30f, 0.50001f};
   for (unsigned chunk = 0; chunk < 6; ++chunk) push(chunk, magnitude_order(8, magnitudes[chunk]));
-  push(6, magnitude_order(
-              9, 1e9f));  // newer: it changes more, but no node can use it before all of version 8
+  // newer: it changes more, but no node can use it before all of version 8
+  push(6, magnitude_order(9, 1e9f));
   push(7, magnitude_order(7, 1e-9f));
   push(8, 0);  // control
   std::string order;

@@ -180,8 +180,8 @@ TEST_CASE("lag_of: workers are compared at one moment, and one that is silent fa
     if (c < 16) w[1].clocks.emplace_back(static_cast<std::int64_t>(c) * s / 10, c);
   }
   w[0].known_ns = 2 * s;
-  w[1].known_ns =
-      3 * s / 2 + s / 20;  // it has told of clock 15, when the other one was there as well
+  // it has told of clock 15, when the other one was there as well
+  w[1].known_ns = 3 * s / 2 + s / 20;
   CHECK(lag_of(w, 1, 2 * s) == 0);
   CHECK(lag_of(w, 0, 2 * s) == 0);
   w[1].clocks.pop_back();

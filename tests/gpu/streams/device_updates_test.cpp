@@ -246,8 +246,8 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
 
 TEST_CASE("device updates: what cannot be added on a device is left to the host") {
   {
-    several_replicas n(with_a_stranger(lateness::none), {0, 1, 2},
-                       true);  // the host adds the third
+    // the host adds the third
+    several_replicas n(with_a_stranger(lateness::none), {0, 1, 2}, true);
     CHECK(n.joined == 2);
     CHECK(n.make_updates(all_by_gradient(n.graph(), {})) == nullptr);
     n.train(0);

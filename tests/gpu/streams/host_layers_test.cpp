@@ -104,8 +104,8 @@ TEST_CASE("host layers: factors of a layer behind a Filter are zero where no sam
     gpu.r->at(scores).factors(u.emplace_back(15), v.emplace_back(15));
     for (std::size_t l = n.layers.size(); l-- > scores;)
       if (n.layers[l].needs_backward) cpu.r->at(l).backward(cpu.now);
-    cpu.r->at(scores).factors(u.emplace_back(15),
-                              v.emplace_back(15));  // before their memory is another's
+    // before their memory is another's
+    cpu.r->at(scores).factors(u.emplace_back(15), v.emplace_back(15));
     CHECK(deviation(u[0], u[1]) <= 2e-5);
     CHECK(deviation(v[0], v[1]) <= 2e-5);
   }

@@ -143,8 +143,8 @@ TEST_CASE("wire_format: with feedback the sum of what is sent is the sum of what
     std::vector<std::byte> bytes(2 * n);
     for (std::size_t c = 0; c < clocks; ++c) {
       for (std::size_t i = 0; i < n; ++i) {
-        gradient[i] =
-            std::round(normal(random) * 0x1p30f) * 0x1p-30f;  // so that float32 adds exactly
+        // so that float32 adds exactly
+        gradient[i] = std::round(normal(random) * 0x1p30f) * 0x1p-30f;
         there[i] += gradient[i];
       }
       encode_with_feedback(f, gradient, residual, bytes);

@@ -65,6 +65,6 @@ TEST_CASE("byte_scale: chunks shrink with the blobs, so that as many of them tra
         ->count;
   };
   CHECK(longest(scaled) <= longest(whole) / 9);
-  CHECK(longest(make_partition(n, 2, {}, 1e-6)) >=
-        4000);  // headers must not outweigh what they head
+  // headers must not outweigh what they head
+  CHECK(longest(make_partition(n, 2, {}, 1e-6)) >= 4000);
 }
