@@ -7,12 +7,75 @@
 namespace poseidon::gpu {
 namespace {
 
+POSEIDON_HOST_DEVICE inline float sigmoid(float x) {
+  return 0.5f * std::tanh(0.5f * x) + 0.5f;
+}
+
 POSEIDON_HOST_DEVICE inline float value_of(const activation& f, float x) {
-  return with_function(f, [x](const auto& g) { return g.value(x); });
+  using kind = activation::kind;
+  switch (f.what) {
+    case kind::relu:
+      return x > 0 ? x : f.a * x;
+    case kind::absolute:
+      return std::fabs(x);
+    case kind::sigmoid:
+      return sigmoid(x);
+    case kind::tangent:
+      return std::tanh(x);
+    case kind::elu:
+      return x > 0 ? x : f.a * (std::exp(x) - 1);
+    case kind::soft_plus:  // without overflow for large x
+      return x > 0 ? x + std::log(1 + std::exp(-x)) : std::log(1 + std::exp(x));
+    case kind::power: {
+      const float base = f.c + f.b * x;
+      return f.a == 1 ? base : f.a == 0 ? 1.0f : std::pow(base, f.a);
+    }
+    case kind::exponential:
+      return f.b * std::exp(f.a * x);
+    case kind::logarithm:
+      return std::log(f.a * x + f.b) * f.c;
+    case kind::threshold:
+      return x > f.a ? 1.0f : 0.0f;
+    case kind::clip:
+      return x < f.a ? f.a : x > f.b ? f.b : x;
+    case kind::swish:
+      return x * sigmoid(f.a * x);
+  }
+  return x;
 }
 
 POSEIDON_HOST_DEVICE inline float slope_of(const activation& f, float x, float y) {
-  return with_function(f, [x, y](const auto& g) { return g.slope(x, y); });
+  using kind = activation::kind;
+  switch (f.what) {
+    case kind::relu:
+      return (f.a < 0 ? x : y) > 0 ? 1.0f : f.a;
+    case kind::absolute:
+      return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
+    case kind::sigmoid:
+      return y * (1 - y);
+    case kind::tangent:
+      return 1 - y * y;
+    case kind::elu:
+      return x > 0 ? 1.0f : f.a + y;
+    case kind::soft_plus: {
+      const float e = std::exp(x < 50 ? x : 50.0f);
+      return e / (e + 1);
+    }
+    case kind::power:
+      if (f.a == 0 || f.b == 0) return 0;
+      return f.a == 1 ? f.b : f.a * f.b * std::pow(f.c + f.b * x, f.a - 1);
+    case kind::exponential:
+      return y * f.a;
+    case kind::logarithm:
+      return f.c * f.a / (f.a * x + f.b);
+    case kind::threshold:
+      return 0;
+    case kind::clip:
+      return x >= f.a && x <= f.b ? 1.0f : 0.0f;
+    case kind::swish:
+      return f.a * y + sigmoid(f.a * x) * (1 - f.a * y);
+  }
+  return 1;
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // models/net/activation.hpp
 //
-// The functions of Caffe's activation layers, y = f(x) with dx = dy * slope(x, y). The loops of the CPU and of the GPU
-// call the same ones. Without protobuf: nvcc reads it.
+// The functions of Caffe's activation layers, y = f(x) with dx = dy * slope(x, y). The CPU loops over these function objects.
+// gpu/kernels/elementwise.cu has the formulas again, in one switch: with the function objects nvcc no longer unrolls the
+// loop over packs of bfloat16. Without protobuf: nvcc reads it.
 #pragma once
 #include "models/annotations.hpp"
 
