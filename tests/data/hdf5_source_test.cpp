@@ -1,8 +1,8 @@
 // HDF5Data: files in a list, one dataset per top, whole epochs, and the same orders on every node.
 #include "data/batch_filler.hpp"
 #include "data/source.hpp"
-#include "models/atomic_file.hpp"
-#include "models/hdf5_file.hpp"
+#include "models/files/atomic_file.hpp"
+#include "models/files/hdf5_file.hpp"
 #include "tests/data/made_files.hpp"
 
 #include <doctest/doctest.h>
