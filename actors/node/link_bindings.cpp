@@ -35,7 +35,8 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
     out.chunk_formats.push_back(chunk.format);
   }
   out.factors.resize(c.compiled.train.graph.layers.size());
-  for (const auto& [layer, store] : c.graph.factors()) out.factors[layer] = store->of_node(peer);
+  for (const auto& [layer, store] : c.parameters.factors())
+    out.factors[layer] = store->of_node(peer);
   out.first_version = c.run.first_clock;
   out.end_clock = static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   out.clips = solver.clip_gradients() >= 0;
@@ -49,16 +50,16 @@ link_routes routes_of(const binding_context& c) {
   std::vector<port<chunk_landed>> gather;
   std::vector<port<history_arrived>> owners;
   for (const auto& chunk : c.compiled.store->cut().chunks) {
-    gather.push_back(c.graph.receiver_of(chunk.parameter));
-    owners.push_back(c.graph.history_owner(chunk.parameter));
+    gather.push_back(c.parameters.receiver_of(chunk.parameter));
+    owners.push_back(c.parameters.history_owner(chunk.parameter));
   }
   std::map<std::uint32_t, port<factors_landed>> broadcasts;
-  for (const auto& [layer, store] : c.graph.factors())
-    broadcasts[layer] = c.graph.broadcast(layer_id{layer});
-  out.shard = c.graph.shard();
-  out.shard_squares = c.graph.shard();
+  for (const auto& [layer, store] : c.parameters.factors())
+    broadcasts[layer] = c.parameters.broadcast(layer_id{layer});
+  out.shard = c.parameters.shard();
+  out.shard_squares = c.parameters.shard();
   out.history_owner = [owners](chunk_id id) { return owners[value(id)]; };
-  out.history_checkpointer = c.graph.checkpoints();
+  out.history_checkpointer = c.parameters.checkpoints();
   out.gather = [gather](chunk_id id) { return gather[value(id)]; };
   out.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
   out.control = c.control;
@@ -75,7 +76,7 @@ peer_window_setup window_of(worker_id peer, const binding_context& c) {
                         clock_id{c.run.first_clock},
                         {},
                         c.compiled.store,
-                        c.graph.factors(),
+                        c.parameters.factors(),
                         staleness_of(c.run)};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
@@ -91,7 +92,7 @@ std::shared_ptr<const link_binding> binding_to(worker_id peer, const binding_con
   b->peer = peer;
   b->limits = limits_of(peer, c);
   b->routes = routes_of(c);
-  b->landing = std::make_shared<store_landing>(c.compiled.store, c.graph.factors());
+  b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors());
   b->gate = std::make_shared<peer_window>(window_of(peer, c));
   b->fifo = c.run.solver.spec.poseidon().replay().fifo();
   return b;

@@ -1,9 +1,10 @@
-// actors/node/link_bindings.hpp - what a link of this node is bound to: limits of the run, the actors that its frames go to, where
-// values land, and what the peer may say next.
+// actors/node/link_bindings.hpp - what a link of this node is bound to: the run's limits, the actors that its frames go
+// to, the memory that values land in, and what the peer may say next.
 #pragma once
 #include "actors/cluster/view.hpp"
 #include "actors/links/network_link.hpp"
-#include "actors/node/training_graph.hpp"
+#include "actors/parameters/parameter_graph.hpp"
+#include "actors/run/compiled_run.hpp"
 #include "actors/run/run_definition.hpp"
 
 #include <memory>
@@ -14,7 +15,7 @@ struct binding_context {
   const agreed_view& view;
   const run_definition& run;
   const compiled_run& compiled;
-  const training_graph& graph;
+  const parameter_graph& parameters;
   port<control_arrived> control;  ///< the node
   port<link_bound> bound;         ///< the node
   port<link_lost> lost;           ///< the node

@@ -1,6 +1,7 @@
 #include "actors/node/local_run.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/run/compile_run.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
 

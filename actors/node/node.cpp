@@ -49,7 +49,7 @@ void node::on(const frames::watch& f, worker_id from) {
 }
 
 void node::on(const frames::gather_history& f, worker_id from) {
-  tell<control_arrived>(run_.graph().shard(), {from, f});
+  tell<control_arrived>(run_.graph().parameters().shard(), {from, f});
 }
 
 void node::on(const frames::worker_report& f, worker_id from) {

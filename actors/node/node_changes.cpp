@@ -144,7 +144,7 @@ void node::on(const frames::rebuild_graph&, worker_id) {
 
 void node::leave_graph() {
   if (phase_ != run_phase::training) return;
-  const auto keepers = run_.graph().histories();
+  const auto keepers = run_.graph().parameters().histories();
   if (!change_.release(keepers.size())) return;
   phase_ = run_phase::changing;
   const handle<node> self(this);
@@ -182,7 +182,7 @@ void node::resume() {
   if (view().leads()) member_.broadcast(frames::start_training{});
   for (std::size_t id = 0; id < cut.chunks.size(); ++id)
     tell<chunk_landed>(
-        run_.graph().receiver_of(cut.chunks[id].parameter),
+        run_.graph().parameters().receiver_of(cut.chunks[id].parameter),
         {chunk_id{static_cast<std::uint32_t>(id)}, version_id{setup_.run->first_clock}});
   const auto paused = change_.resume(std::chrono::steady_clock::now());
   setup_.display->note("routes: changed; this node stood still for " +

@@ -190,8 +190,9 @@ void node::bind_if_complete() {
   if (!builds || !run_.built() || links.size() + 1 < setup_.run->workers) return;
   if (links.empty()) return connect();
   const handle<node> self(this);
-  binding_context c{view(), *setup_.run, run_.compiled(), run_.graph(), self, self, self,
-                    self,   {},          change_.before()};
+  binding_context c{
+      view(), *setup_.run, run_.compiled(), run_.graph().parameters(), self, self, self,
+      self,   {},          change_.before()};
   if (setup_.shows && view().leads()) c.reports = telemetry_;
   for (const auto& [worker, link] : links) tell<bind_link>(link, {binding_to(worker, c)});
 }

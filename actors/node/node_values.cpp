@@ -1,6 +1,7 @@
 // actors/node/node_values.cpp - node sends first values and solver state; which pieces travel is in parameters/.
 #include "actors/node/node.hpp"
 #include "actors/parameters/first_values.hpp"
+#include "actors/run/compile_run.hpp"
 
 #include <utility>
 
@@ -47,7 +48,7 @@ void node::give_first_values() {
     const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
     const payload values{run_.store(), std::as_bytes(store.at(id, value(version)))};
     member_.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
-    tell<chunk_landed>(run_.graph().receiver_of(store.cut().chunks[id].parameter),
+    tell<chunk_landed>(run_.graph().parameters().receiver_of(store.cut().chunks[id].parameter),
                        {chunk, version});
   }
 }
@@ -56,8 +57,9 @@ void node::give(const std::vector<history_piece>& pieces, version_id version) {
   const auto& chunks = run_.store()->cut().chunks;
   for (const auto& p : pieces) {
     if (p.here)
-      tell<history_arrived>(run_.graph().history_owner(chunks[value(p.chunk)].parameter),
-                            {view().self, p.chunk, p.slot, version, p.values, p.first});
+      tell<history_arrived>(
+          run_.graph().parameters().history_owner(chunks[value(p.chunk)].parameter),
+          {view().self, p.chunk, p.slot, version, p.values, p.first});
     for (const auto worker : p.away)
       member_.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});
   }

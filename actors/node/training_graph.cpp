@@ -107,7 +107,7 @@ std::vector<port<shut_down>> training_graph::passing() const {
   std::vector<port<shut_down>> out;
   for (const auto& a : all())
     if (a.target() != port<shut_down>(the_solver()).target() &&
-        a.target() != port<shut_down>(checkpoints()).target())
+        a.target() != port<shut_down>(parameters_.checkpoints()).target())
       out.push_back(a);
   return out;
 }

@@ -5,7 +5,6 @@
 #pragma once
 #include "actors/node/replica_graph.hpp"
 #include "actors/parameters/parameter_graph.hpp"
-#include "actors/run/compile_run.hpp"
 
 #include <vector>
 
@@ -21,25 +20,10 @@ class training_graph {
   void connect(const std::vector<port<send_frame>>& links);
 
   [[nodiscard]] const parameter_graph& parameters() const { return parameters_; }
-  [[nodiscard]] port<chunk_landed> receiver_of(std::size_t p) const {
-    return parameters_.receiver_of(p);
-  }
-  [[nodiscard]] port<history_arrived> history_owner(std::size_t p) const {
-    return parameters_.history_owner(p);
-  }
-  [[nodiscard]] port<factors_landed> broadcast(layer_id l) const {
-    return parameters_.broadcast(l);
-  }
-  [[nodiscard]] const factor_stores& factors() const { return parameters_.factors(); }
-  [[nodiscard]] const handle<server_shard>& shard() const { return parameters_.shard(); }
-  [[nodiscard]] const handle<checkpointer>& checkpoints() const {
-    return parameters_.checkpoints();
-  }
-  [[nodiscard]] std::vector<port<release_history>> histories() const {
-    return parameters_.histories();
-  }
   [[nodiscard]] const handle<solver>& the_solver() const { return replicas_.the_solver(); }
-  [[nodiscard]] lasting_actors lasting() const { return {the_solver(), checkpoints(), overlap_}; }
+  [[nodiscard]] lasting_actors lasting() const {
+    return {the_solver(), parameters_.checkpoints(), overlap_};
+  }
 
   /// All actors, in the order in which they are told to end; and those of them that do not last.
   [[nodiscard]] const std::vector<port<shut_down>>& all() const { return spawner_.all(); }

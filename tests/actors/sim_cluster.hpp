@@ -100,22 +100,23 @@ class slow_link : public actor<slow_link> {
   }
 
   void arrive(const frames::push_gradient& f, const payload& data) {
-    tell(port<gradient_arrived>(to_->graph->shard()),
+    tell(port<gradient_arrived>(to_->graph->parameters().shard()),
          gradient_arrived{to_->from, f.chunk, f.clock, owned(data)});
   }
   void arrive(const frames::gradient_squares& f, const payload& data) {
-    tell(port<squares_arrived>(to_->graph->shard()),
+    tell(port<squares_arrived>(to_->graph->parameters().shard()),
          squares_arrived{to_->from, f.clock, owned(data)});
   }
   void arrive(const frames::fresh_parameters& f, const payload& data) {
     land(data, to_->store->at(value(f.chunk), value(f.version)));
-    tell(to_->graph->receiver_of(to_->store->cut().chunks[value(f.chunk)].parameter),
+    tell(to_->graph->parameters().receiver_of(to_->store->cut().chunks[value(f.chunk)].parameter),
          chunk_landed{f.chunk, f.version});
   }
   void arrive(const frames::factors& f, const payload& data) {
-    land(data,
-         to_->graph->factors().at(value(f.layer))->piece(f.clock, to_->from, f.rows, f.first));
-    tell(to_->graph->broadcast(f.layer), factors_landed{to_->from, f.clock, f.rows, f.first});
+    const auto& factors = to_->graph->parameters().factors().at(value(f.layer));
+    land(data, factors->piece(f.clock, to_->from, f.rows, f.first));
+    tell(to_->graph->parameters().broadcast(f.layer),
+         factors_landed{to_->from, f.clock, f.rows, f.first});
   }
   void arrive(const frames::worker_report& f, const payload&) {
     tell(port<control_arrived>(to_->graph->the_solver()), control_arrived{to_->from, f});
@@ -246,7 +247,7 @@ class sim_cluster {
                                clock_id{0},
                                {},
                                there.run->store,
-                               there.graph->factors(),
+                               there.graph->parameters().factors(),
                                staleness_of(there.spec)};
       const auto& net = there.run->train.graph;
       for (std::size_t p = 0; p < net.parameters.size(); ++p)
@@ -271,7 +272,7 @@ class sim_cluster {
       const payload data{first.run->store, std::as_bytes(store.at(id, 0))};
       for (std::size_t to = 1; to < nodes_.size(); ++to)
         sim_.tell(first.links[to], send_frame{frames::fresh_parameters{chunk, {}}, data, 0});
-      const auto gather = first.graph->receiver_of(store.cut().chunks[id].parameter);
+      const auto gather = first.graph->parameters().receiver_of(store.cut().chunks[id].parameter);
       caf::anon_send(caf::actor_cast<caf::actor>(gather.target()), chunk_landed{chunk, {}});
     }
     for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});
