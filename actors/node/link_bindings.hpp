@@ -2,7 +2,7 @@
 // to, the memory that values land in, and what the peer may say next.
 #pragma once
 #include "actors/cluster/view.hpp"
-#include "actors/links/network_link.hpp"
+#include "actors/links/link_binding.hpp"
 #include "actors/parameters/parameter_graph.hpp"
 #include "actors/run/compiled_run.hpp"
 #include "actors/run/run_definition.hpp"

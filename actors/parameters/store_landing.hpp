@@ -1,7 +1,7 @@
 // actors/parameters/store_landing.hpp - where a peer's values land: fresh chunks in the parameter store, factors in the store of
 // their layer.
 #pragma once
-#include "actors/links/network_link.hpp"
+#include "actors/links/link_binding.hpp"
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/parameter_store.hpp"
 
