@@ -135,8 +135,7 @@ void screen::draw(const std::vector<said>& lines, bool repaint) {
   if (was_stopped() || !in_foreground(*live_)) {
     // Another program has written lines below the drawn ones.
     shown_.clear();
-    shown_text_.clear();
-    any_shown_ = false;
+    shown_text_.clear();  // any_shown_ stays: the cursor may still be behind the last live line
   }
   const bool may_draw = in_foreground(*live_);
   const auto size = size_of(*live_);
@@ -166,6 +165,7 @@ void screen::draw(const std::vector<said>& lines, bool repaint) {
   }
   bytes += text;
   if (!cleared || !text.empty()) bytes += "\033[J";
+  if (!wanted.empty()) any_shown_ = true;  // before the write, during which abandon() may come
   write(live_is_error, bytes);
   any_shown_ = !wanted.empty();
   shown_ = std::move(wanted);
