@@ -191,7 +191,7 @@ std::optional<std::string> check_resumed(const json& one, int iterations,
 
 /// A whole run from `weights`. `begins`: differences in its first iterations, which rounding does not explain.
 struct verdict {
-  std::optional<std::string> begins, is_asynchronous;
+  std::optional<std::string> begins, later;
 };
 
 verdict check_run(const json& one, const fs::path& weights, const device_maker& make) {
@@ -203,10 +203,10 @@ verdict check_run(const json& one, const fs::path& weights, const device_maker& 
   v.begins = compare_weights(after(to, 1), "after1.caffemodel", number(tolerance, "after1"));
   if (!v.begins)
     v.begins = compare_weights(after(to, 5), "after5.caffemodel", number(tolerance, "after5"));
-  v.is_asynchronous = compare_losses(*seen, "losses.csv", tolerance);
-  if (!v.is_asynchronous) v.is_asynchronous = compare_tests(*seen, tolerance);
-  if (!v.is_asynchronous)
-    v.is_asynchronous =
+  v.later = compare_losses(*seen, "losses.csv", tolerance);
+  if (!v.later) v.later = compare_tests(*seen, tolerance);
+  if (!v.later)
+    v.later =
         compare_weights(after(to, iterations), "final.caffemodel", number(tolerance, "final"));
   return v;
 }
@@ -235,16 +235,16 @@ std::optional<std::string> check(const json& one, const device_maker& make, std:
   constexpr int starts = 3;
   const auto own = check_run(one, "init.caffemodel", make);
   if (own.begins) return own.begins;
-  if (own.is_asynchronous) {
+  if (own.later) {
     const scratch_folder weights;
     int equal = 0;
     for (int s = 1; s <= starts; ++s) {
       const auto v = check_run(one, nudged(weights, static_cast<std::uint32_t>(s)), make);
-      equal += !v.begins && !v.is_asynchronous ? 1 : 0;
+      equal += !v.begins && !v.later ? 1 : 0;
     }
-    if (equal < starts - 1) return own.is_asynchronous;
+    if (equal < starts - 1) return own.later;
     remark = std::to_string(equal) + " of " + std::to_string(starts) +
-             " starts with last bits turned train as Caffe; from its own, " + *own.is_asynchronous;
+             " starts with last bits turned train as Caffe; from its own, " + *own.later;
   }
   return check_resumed(one, static_cast<int>(number(one, "iterations")), make);
 }

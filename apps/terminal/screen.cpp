@@ -33,9 +33,9 @@ sigset_t set_of(int signal) {
 /// Whether SIGCONT has arrived since the last call. Polled, because a thread that waits for the signal might run only
 /// after the next drawing.
 bool was_stopped() {
-  const auto is_asynchronous = set_of(SIGCONT);
+  const auto blocked = set_of(SIGCONT);
   const timespec at_once{};
-  return sigtimedwait(&is_asynchronous, nullptr, &at_once) == SIGCONT;
+  return sigtimedwait(&blocked, nullptr, &at_once) == SIGCONT;
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ screen::screen(std::optional<terminal> live, painter paint)
       out_is_tty_(::isatty(STDOUT_FILENO) == 1),
       err_is_tty_(::isatty(STDERR_FILENO) == 1) {
   if (!live_) return;
-  const auto is_asynchronous = set_of(SIGCONT);
-  pthread_sigmask(SIG_BLOCK, &is_asynchronous, nullptr);
+  const auto blocked = set_of(SIGCONT);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   thread_ = std::thread([this] { run(); });
 }
 
