@@ -1,11 +1,11 @@
 #include "actors/core/trace.hpp"
 
 #include "actors/core/span_phase.hpp"
+#include "actors/core/trace_json.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 namespace poseidon {
 
@@ -56,29 +56,6 @@ std::string_view trace_log::keep(std::string text) {
 
 namespace {
 
-/// Begin and end are rounded, and the duration is their difference: a rounded duration would make neighbouring slices
-/// overlap, and viewers cannot nest these.
-json_object span_json(const trace_span& s, std::uint32_t worker, std::size_t lane) {
-  const auto begin = s.begin_ns / 1000;
-  json_object args, out;
-  args.put("clock", s.clock);
-  if (s.chunk >= 0) args.put("chunk", s.chunk);
-  if (s.bytes > 0) args.put("bytes", s.bytes);
-  out.put("ph", "X").put("pid", worker).put("tid", lane);
-  out.put("name", s.name).put("cat", s.phase);
-  return out.put("ts", begin).put("dur", s.end_ns / 1000 - begin).put("args", args);
-}
-
-/// Names a process or, with `lane`, one of its threads.
-json_object name_json(std::uint32_t worker, std::optional<std::size_t> lane,
-                      const std::string& name) {
-  json_object out;
-  out.put("ph", "M").put("pid", worker);
-  if (lane) out.put("tid", *lane);
-  out.put("name", lane ? "thread_name" : "process_name");
-  return out.put("args", json_object().put("name", name));
-}
-
 /// To three digits behind the point.
 double rounded_ms(std::int64_t ns) {
   return std::round(static_cast<double>(ns) / 1e3) / 1e3;
@@ -113,10 +90,10 @@ void trace_log::write(const json_stream::writer& write, worker_id self,
   json_stream out(write);
   out.put("displayTimeUnit", "ms");
   out.list("traceEvents", [&](auto put) {
-    put(name_json(worker, std::nullopt, "worker " + std::to_string(worker)));
+    put(trace_name_json(worker, std::nullopt, "worker " + std::to_string(worker)));
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      put(name_json(worker, lane, lanes_[lane]->name()));
-      lanes_[lane]->for_each([&](const trace_span& s) { put(span_json(s, worker, lane)); });
+      put(trace_name_json(worker, lane, lanes_[lane]->name()));
+      lanes_[lane]->for_each([&](const trace_span& s) { put(trace_span_json(s, worker, lane)); });
     }
   });
   out.list("communication", [&](auto put) {

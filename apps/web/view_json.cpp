@@ -1,5 +1,6 @@
 #include "apps/web/view_json.hpp"
 
+#include "actors/core/trace_json.hpp"
 #include "actors/telemetry/living_graph.hpp"
 #include "apps/web/diagnosis.hpp"
 #include "data/batch_shares.hpp"
@@ -178,25 +179,10 @@ std::string spans_json(const cluster_view& view, std::uint32_t worker, span_plac
 
 namespace {
 
-/// Names a process or, with `lane`, one of its threads.
-json_object trace_name(std::uint32_t worker, std::optional<std::size_t> lane,
-                       const std::string& name) {
-  json_object out;
-  out.put("ph", "M").put("pid", worker);
-  if (lane) out.put("tid", *lane);
-  out.put("name", lane ? "thread_name" : "process_name");
-  return out.put("args", json_object().put("name", name));
-}
-
-json_object trace_event(std::uint32_t worker, const worker_view& w, const node_report::span& x) {
-  const auto [begin, took] = microseconds(x);
-  json_object args, out;
-  args.put("clock", x.clock);
-  if (x.chunk >= 0) args.put("chunk", x.chunk);
-  if (x.bytes > 0) args.put("bytes", x.bytes);
-  out.put("ph", "X").put("pid", worker).put("tid", x.lane);
-  out.put("name", w.names[x.name]).put("cat", w.names[x.phase]);
-  return out.put("ts", begin).put("dur", took).put("args", args);
+json_object span_json(std::uint32_t worker, const worker_view& w, const node_report::span& x) {
+  return trace_span_json(
+      {w.names[x.name], w.names[x.phase], x.begin_ns, x.end_ns, x.clock, x.chunk, x.bytes}, worker,
+      x.lane);
 }
 
 }  // namespace
@@ -205,10 +191,11 @@ std::string chrome_trace_json(const cluster_view& view, std::uint64_t clocks) {
   return view.read([&](const state& s) {
     json_array events(json_layout::lines);
     for (const auto& [id, w] : s.workers) {
-      events.put(trace_name(id, std::nullopt, "worker " + std::to_string(id)));
-      for (std::size_t l = 0; l < w.lanes.size(); ++l) events.put(trace_name(id, l, w.lanes[l]));
+      events.put(trace_name_json(id, std::nullopt, "worker " + std::to_string(id)));
+      for (std::size_t l = 0; l < w.lanes.size(); ++l)
+        events.put(trace_name_json(id, l, w.lanes[l]));
       for (const auto& x : w.spans)
-        if (clocks == 0 || x.clock + clocks > w.clock) events.put(trace_event(id, w, x));
+        if (clocks == 0 || x.clock + clocks > w.clock) events.put(span_json(id, w, x));
     }
     return json_object().put("displayTimeUnit", "ms").put("traceEvents", events).text() + "\n";
   });
