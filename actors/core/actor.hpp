@@ -77,6 +77,9 @@ struct actor_context {
 template <class D>
 class actor;
 
+template <class D>
+class voice;
+
 namespace detail {
 class dropped_at_end {
  public:
@@ -207,6 +210,7 @@ class actor : public caf::event_based_actor {
  private:
   template <class T>
   friend class until_end;
+  friend class voice<D>;
 
   template <class M>
   void count(const port<M>& to, std::size_t payload_bytes) {
@@ -220,6 +224,31 @@ class actor : public caf::event_based_actor {
   std::string name_;
   std::shared_ptr<edge_table> edges_;
   std::vector<detail::dropped_at_end*> dropped_at_end_;  // members of this actor
+};
+
+/// Speaks in the name of an actor, for the plain objects that are its parts: what they tell is checked and counted as what
+/// the actor tells itself. A part must not outlive its actor.
+template <class D>
+class voice {
+ public:
+  explicit voice(D* of) : of_(of) {}
+
+  template <class M>
+  void tell(const port<M>& to, M m, std::size_t payload_bytes = 0) const {
+    static_cast<actor<D>*>(of_)->tell(to, std::move(m), payload_bytes);
+  }
+  template <class M>
+  void tell_urgent(const port<M>& to, M m, std::size_t payload_bytes = 0) const {
+    static_cast<actor<D>*>(of_)->tell_urgent(to, std::move(m), payload_bytes);
+  }
+  /// The actor's down handler hears when `a` ends.
+  void monitor(const caf::actor& a) const { of_->monitor(a); }
+  /// Where answers to the actor go.
+  [[nodiscard]] handle<D> self() const { return handle<D>(of_); }
+  [[nodiscard]] caf::actor_system& system() const { return of_->system(); }
+
+ private:
+  D* of_;
 };
 
 enum class thread_kind { shared, own };  ///< own: a detached actor, which may block and compute

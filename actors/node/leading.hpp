@@ -2,36 +2,37 @@
 //
 // What only the leader of several nodes does: it chooses routes, lets nodes join, splits the batch, tells the view, and says
 // for all nodes what coordinator and protocol_selector are to hear. A part of `node`, which has one while it leads; a node
-// that comes to lead is to make one.
+// that comes to lead is to make one. `joining` is its counterpart.
 //
 //   choose -routes_chosen-> gathering -view_agreed-> [-time_net-> every node (the leader, too) times its own net -net_timed->
 //   shares] -> [links timed, routes chosen] -> the view is told, the node builds
 #pragma once
 #include "actors/cluster/batch_split.hpp"
 #include "actors/cluster/coordinator.hpp"
+#include "actors/node/node_core.hpp"
 #include "actors/routes/link_watch.hpp"
 #include "actors/routes/protocol_selector.hpp"
 #include "messages/membership.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace poseidon {
 
-class node;
-
 class leading {
  public:
-  explicit leading(node& of) : node_(of) {}
+  explicit leading(node_core& core) : core_(core) {}
 
   /// Chooses routes, as far as they can be chosen, before a node can join: what the net cannot do is said while no
   /// other node waits. Errors as require_shares.
   void choose();
-  void on(const routes_chosen& m);
+  // True: all nodes have been told the view, and this one is to build, too.  Errors   spec_error.
+  [[nodiscard]] bool on(const routes_chosen& m);
+  [[nodiscard]] bool on(const view_agreed& m);
   void on(const routes_proposed& m);
-  void on(const view_agreed& m);
   /// How many nodes may still join.
   [[nodiscard]] std::size_t room() const;
   void joined(const std::string& address);
@@ -49,9 +50,9 @@ class leading {
   /// With equal shares no node has told the others how many replicas there are to be. Errors spec_error: a node has
   /// another number than this one.
   void check_replicas() const;
-  /// The next change that a file given to --routes asks for. All nodes hear of it before they begin, so that none has
-  /// begun that clock.
-  void announce_next_change();
+  /// The next change that a file given to --routes asks for. All other nodes hear of it before they begin, so that none
+  /// has begun that clock.
+  [[nodiscard]] std::optional<frames::change_routes> announce_next_change();
   void changed(std::chrono::milliseconds paused);
 
   /// Why the first routes are as they are.
@@ -66,7 +67,7 @@ class leading {
   void split_batch();
   void tell_view();
 
-  node& node_;
+  node_core& core_;
   handle<coordinator> members_;
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;

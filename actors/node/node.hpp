@@ -11,8 +11,10 @@
 //              (view_change.hpp; the solver trains up to the agreed clock before, and goes on after)
 //   or         anything -> failing [snapshot of what is whole] -> ended
 //
-// Its parts are plain objects (docs/decisions/032): member has the links and the view, view_change what is agreed while it
-// trains, local_run the nets and their actors, link_watch the rates; leading is what only the leader does.
+// It only hears, asks the part that the message is for, and passes on what that answers. Its parts are plain objects
+// (docs/decisions/032) that share a node_core: leading or joining until there is a view, assembly (the graph and its links),
+// value_sender (what training begins with), changing (the next view), rates (of links), run_end; frame_desk for what other
+// nodes say, leader_line for what the leader is to hear.
 //
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
@@ -44,22 +46,19 @@
 //          sender may not say (frame_rules.hpp) ends that link, and with it the run.
 // Detached: it compiles nets and dials.
 #pragma once
-#include "actors/cluster/frame_rules.hpp"
-#include "actors/cluster/member.hpp"
-#include "actors/cluster/view_change.hpp"
 #include "actors/core/actor.hpp"
-#include "actors/node/leading.hpp"
-#include "actors/node/local_run.hpp"
-#include "actors/node/node_setup.hpp"
-#include "actors/parameters/handover.hpp"
-#include "actors/routes/link_watch.hpp"
-#include "actors/telemetry/telemetry.hpp"
+#include "actors/node/assembly.hpp"
+#include "actors/node/changing.hpp"
+#include "actors/node/frame_desk.hpp"
+#include "actors/node/joining.hpp"
+#include "actors/node/leader_line.hpp"
+#include "actors/node/node_core.hpp"
+#include "actors/node/rates.hpp"
+#include "actors/node/run_end.hpp"
+#include "actors/node/value_sender.hpp"
 #include "messages/membership.hpp"
 
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 namespace poseidon {
 
@@ -82,7 +81,7 @@ class node : public actor<node> {
   void started();
   void on_exit() override;
 
-  // node_forming.cpp: until training begins
+  // until training begins
   void on(const start_node& m);
   void on(const routes_chosen& m);
   void on(const link_accepted& m);
@@ -90,7 +89,7 @@ class node : public actor<node> {
   void on(const view_agreed& m);
   void on(const link_bound& m);
   void on(const everyone_ready& m);
-  // node_changes.cpp: the next view
+  // the next view
   void on(const link_flow& m);
   void on(const routes_proposed& m);
   void on(const hold_everyone& m);
@@ -99,7 +98,7 @@ class node : public actor<node> {
   void on(const training_paused& m);
   void on(const everyone_drained& m);
   void on(const history_released& m);
-  // node.cpp: training and its end
+  // training and its end
   void on(const control_arrived& m);
   void on(const stop_decided& m);
   void on(const training_done& m);
@@ -110,72 +109,33 @@ class node : public actor<node> {
   void on(const snapshot_written& m);
 
  private:
-  friend class leading;
-  // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
-  void on(const frames::view& f, worker_id from);
-  void on(const frames::time_net& f, worker_id from);
-  void on(const frames::net_timed& f, worker_id from);
-  void on(const frames::member_ready& f, worker_id from);
-  void on(const frames::worker_done& f, worker_id from);
-  void on(const frames::probe& f, worker_id from);
-  void on(const frames::probe_heard& f, worker_id from);
-  void on(const frames::watch& f, worker_id from);
-  void on(const frames::start_training& f, worker_id from);
-  void on(const frames::stop_requested& f, worker_id from);
-  void on(const frames::stop_after& f, worker_id from);
-  void on(const frames::hold_training& f, worker_id from);
-  void on(const frames::worker_paused& f, worker_id from);
-  void on(const frames::change_routes& f, worker_id from);
-  void on(const frames::rebuild_graph& f, worker_id from);
-  void on(const frames::send_rate& f, worker_id from);
-  void on(const frames::gather_history& f, worker_id from);
-  void on(const frames::worker_report& f, worker_id from);
-
-  void guarded(const std::function<void()>& step);
-  [[nodiscard]] member_setup membership();
-  [[nodiscard]] member_context here();
-  void note_shares();
-  void take_number_of_replicas(const frames::view& v);
+  /// Runs a step; what it throws is the user's to read, not a crash.
+  template <class Step>
+  void guarded(Step step) {
+    if (end_.fails(step)) close();
+  }
+  void fail(std::string text, int exit_code) {
+    if (end_.fail(std::move(text), exit_code)) close();
+  }
   void build();
-  void spawn_graph();
-  void bind_if_complete();
-  void connect();
-  void show_first_values();
-  void give_first_values();
-  void give(const std::vector<history_piece>& pieces, version_id version);
+  void stands();
   void begin();
-  void take_next_change();
-  void follow(const link_watch::advice& a);
-  [[nodiscard]] bool waits_for_a_rise() const;
-  void hold();
-  void take_pause(const member_paused& m);
-  void take_change(const frames::change_routes& m);
-  void leave_graph();
-  void rebuild();
   void resume();
-  void refuse(worker_id from, const std::string& why);
   void an_actor_died(const caf::down_msg& m);
-  [[nodiscard]] caf::error a_handler_threw(const std::exception_ptr& thrown);
-  void fail(std::string text, int exit_code);
-  void close(node_result result);
-  void end_run(node_result result);
+  void close();
+  void end_run();
 
-  [[nodiscard]] const agreed_view& view() const { return member_.view(); }
-  [[nodiscard]] bool trains() const { return is_running(phase_); }
+  [[nodiscard]] const agreed_view& view() const { return core_.view(); }
 
-  node_setup setup_;
-  run_phase phase_ = run_phase::starting;
-  member member_;
-  view_change change_;
-  local_run run_;
-  link_watch watch_;
-  std::size_t links_bound_ = 0;
-  bool watched_ = false;  // the leader shows the run
-  handle<telemetry> telemetry_;
-  std::shared_ptr<void> first_values_shown_;
-  std::unique_ptr<leading> leading_;  // null: another node leads, or this node is alone
-  node_result result_;
-  std::string goodbye_;  // what the peers hear; empty: as planned
+  node_core core_;
+  joining joining_{core_};
+  assembly assembly_{core_};
+  value_sender values_{core_};
+  changing changing_{core_, assembly_, values_};
+  rates rates_{core_};
+  run_end end_{core_};
+  leader_line leader_{core_};
+  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_};
 };
 
 }  // namespace poseidon

@@ -1,0 +1,45 @@
+// actors/node/assembly.hpp
+//
+// Puts a node's graph together: compiles the run, spawns its actors, binds each link to them, and tells all of them their
+// neighbours; at the start, and again for each view that follows. A part of `node`.
+//
+//   build or rebuild -> bind_if_complete, until there is a link to every member -> bound, by each link -> the graph stands
+#pragma once
+#include "actors/node/node_core.hpp"
+#include "actors/telemetry/telemetry.hpp"
+#include "models/plan/route_choice.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace poseidon {
+
+class assembly {
+ public:
+  explicit assembly(node_core& core) : core_(core) {}
+
+  /// The run's first graph. `decisions`: why the routes are as they are; empty where nobody chose.  Errors   as compile_run.
+  void build(const std::vector<route_decision>& decisions);
+  /// The graph of the next view, whose run has been compiled.
+  void rebuild();
+
+  /// True: the graph stands, because there was no link to bind.
+  [[nodiscard]] bool bind_if_complete();
+  /// A link is bound. True: it was the last one, and the graph stands. No peer hears that this node is ready before: then
+  /// all peers may send.
+  [[nodiscard]] bool bound();
+
+  [[nodiscard]] const handle<telemetry>& the_telemetry() const { return telemetry_; }
+  void end();
+
+ private:
+  void note_shares() const;
+  void spawn_graph();
+  void connect();
+
+  node_core& core_;
+  std::size_t links_bound_ = 0;
+  handle<telemetry> telemetry_;
+};
+
+}  // namespace poseidon

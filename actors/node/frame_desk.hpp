@@ -1,0 +1,61 @@
+// actors/node/frame_desk.hpp
+//
+// What a node does with a frame of another node: asks whether it may be said now, and gives it to the part or actor that it
+// is for. A part of `node`.
+#pragma once
+#include "actors/node/assembly.hpp"
+#include "actors/node/changing.hpp"
+#include "actors/node/joining.hpp"
+#include "actors/node/leader_line.hpp"
+#include "actors/node/node_core.hpp"
+#include "actors/node/rates.hpp"
+#include "messages/link.hpp"
+
+namespace poseidon {
+
+class frame_desk {
+ public:
+  frame_desk(node_core& core, joining& joiner, leader_line& leader, assembly& graph,
+             changing& change, rates& speeds)
+      : core_(core),
+        joining_(joiner),
+        leader_(leader),
+        assembly_(graph),
+        changing_(change),
+        rates_(speeds) {}
+
+  /// What the node is to do next.
+  enum class next { nothing, build, begin, resume };
+  /// A frame that its sender may not say ends that link.  Errors   as the parts.
+  [[nodiscard]] next hear(const control_arrived& m);
+
+ private:
+  // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
+  next on(const frames::view& f, worker_id from);
+  next on(const frames::time_net& f, worker_id from);
+  next on(const frames::net_timed& f, worker_id from);
+  next on(const frames::member_ready& f, worker_id from);
+  next on(const frames::worker_done& f, worker_id from);
+  next on(const frames::probe& f, worker_id from);
+  next on(const frames::probe_heard& f, worker_id from);
+  next on(const frames::watch& f, worker_id from);
+  next on(const frames::start_training& f, worker_id from);
+  next on(const frames::stop_requested& f, worker_id from);
+  next on(const frames::stop_after& f, worker_id from);
+  next on(const frames::hold_training& f, worker_id from);
+  next on(const frames::worker_paused& f, worker_id from);
+  next on(const frames::change_routes& f, worker_id from);
+  next on(const frames::rebuild_graph& f, worker_id from);
+  next on(const frames::send_rate& f, worker_id from);
+  next on(const frames::gather_history& f, worker_id from);
+  next on(const frames::worker_report& f, worker_id from);
+
+  node_core& core_;
+  joining& joining_;
+  leader_line& leader_;
+  assembly& assembly_;
+  changing& changing_;
+  rates& rates_;
+};
+
+}  // namespace poseidon

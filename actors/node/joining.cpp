@@ -1,0 +1,55 @@
+#include "actors/node/joining.hpp"
+
+#include "actors/node/node.hpp"
+#include "actors/run/run_codec.hpp"
+#include "actors/run/throughput_probe.hpp"
+#include "models/words.hpp"
+
+namespace poseidon {
+
+void joining::join() {
+  core_.phase = run_phase::gathering;
+  core_.members.join(*core_.setup.join, core_.here());
+}
+
+/// This node has no view yet.
+void joining::on(const frames::time_net& f) {
+  const auto& setup = core_.setup;
+  frames::view only_net;
+  only_net.solver = f.solver;
+  only_net.seed = f.seed;
+  only_net.members.resize(2);
+  const auto run = run_of(only_net);
+  if (f.measure) setup.display->note("batch: this node measures how fast it trains this net");
+  const auto speed = speed_of(run, setup.node, f.measure, display_of(setup));
+  core_.members.to_leader(frames::net_timed{speed.replicas, speed.samples_s});
+}
+
+void joining::on(const frames::view& f, worker_id from) {
+  auto& setup = core_.setup;
+  auto& members = core_.members;
+  members.enter(view_told(f, from));
+  const auto& view = core_.view();
+  for (const auto& line : view.lines()) setup.display->detail(line);
+  setup.run = run_of(f);
+  take_number_of_replicas(f);
+  core_.watched = f.watched;
+  if (core_.watched) setup.trace->watch();
+  setup.display->note("worker " + std::to_string(value(view.self)) + " of " +
+                      std::to_string(view.members.size()));
+  members.dial_members(core_.here());
+  for (const auto& c : members.take_early()) (void)members.admit(c, 0, core_.here());
+}
+
+/// With equal shares a gradient is the mean over all replicas only if every node has the same number. A machine that was
+/// not told how many to have does as the first node, however many cores either has.
+void joining::take_number_of_replicas(const frames::view& v) {
+  auto& node = core_.setup.node;
+  if (!v.shares.empty() || v.replicas == 0 || node.replicas != 0 || node.compute->replicas() != 0)
+    return;
+  node.replicas = v.replicas;
+  core_.setup.display->detail("batch: split over " + plural(v.replicas, "replica") +
+                              ", as on the first node");
+}
+
+}  // namespace poseidon

@@ -1,0 +1,42 @@
+#include "actors/node/node_core.hpp"
+
+#include "actors/core/actor_names.hpp"
+#include "actors/links/link_spans.hpp"
+#include "actors/node/node.hpp"
+
+#include <utility>
+
+namespace poseidon {
+
+node_core::node_core(node* of, node_setup told)
+    : setup(std::move(told)), as_node(of), members(membership()), run(setup) {}
+
+member_setup node_core::membership() {
+  member_setup m;
+  m.network = setup.network;
+  m.token = setup.token;
+  m.stop = setup.stop;
+  m.display = setup.display;
+  m.tell = [this](const port<send_frame>& link, send_frame f) {
+    const auto bytes = f.data.bytes.size();
+    as_node.tell(link, std::move(f), bytes);
+  };
+  m.equip = [this](worker_id worker, link_options& o) {
+    o.binding.routes.control = as_node.self();
+    o.binding.routes.lost = as_node.self();
+    o.rate_mbit_s = setup.link_mbit_s;
+    o.budget_mbit_s = setup.budget_mbit_s;
+    setup.view->own().opened(value(worker), o.counters);
+    // A joiner opens its first link before it knows whether the run is watched.
+    if (setup.trace->enabled() || setup.join)
+      o.trace = spans_of_link(setup.trace, link_name(value(worker)), run.chunk_layers(),
+                              run.layer_names());
+  };
+  return m;
+}
+
+member_context node_core::here() const {
+  return {as_node.system(), *setup.edges, as_node.self(), as_node.self()};
+}
+
+}  // namespace poseidon

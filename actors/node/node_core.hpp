@@ -1,0 +1,42 @@
+// actors/node/node_core.hpp
+//
+// What the parts of a node share: what it was told, what it is doing, the cluster around it, what it trains, and its voice.
+// Each part (leading, joining, assembly, changing, ...) answers one question and has state of its own; none knows the node.
+#pragma once
+#include "actors/cluster/frame_rules.hpp"
+#include "actors/cluster/member.hpp"
+#include "actors/cluster/view_change.hpp"
+#include "actors/core/actor.hpp"
+#include "actors/node/local_run.hpp"
+#include "actors/node/node_setup.hpp"
+
+namespace poseidon {
+
+class node;
+
+struct node_core {
+  node_core(node* of, node_setup told);
+  node_core(const node_core&) = delete;
+  node_core& operator=(const node_core&) = delete;
+
+  node_setup setup;
+  voice<node> as_node;
+  run_phase phase = run_phase::starting;
+  member members;
+  local_run run;
+  view_change change;
+  bool watched = false;  ///< the leader shows the run
+
+  [[nodiscard]] const agreed_view& view() const { return members.view(); }
+  [[nodiscard]] bool trains() const { return is_running(phase); }
+  [[nodiscard]] bool has_ended() const {
+    return phase == run_phase::failing || phase == run_phase::ended;
+  }
+  /// The actors of the node as the network needs them.
+  [[nodiscard]] member_context here() const;
+
+ private:
+  [[nodiscard]] member_setup membership();
+};
+
+}  // namespace poseidon

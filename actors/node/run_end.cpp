@@ -1,0 +1,122 @@
+#include "actors/node/run_end.hpp"
+
+#include "actors/node/node.hpp"
+
+#include <csignal>
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+std::string signal_name(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : std::to_string(signal);
+}
+
+}  // namespace
+
+bool run_end::fail(std::string text, int exit_code) {
+  const auto& setup = core_.setup;
+  if (core_.phase == run_phase::failing) setup.display->detail("while it ends: " + text);
+  if (core_.has_ended()) return false;
+  result_.exit_code = exit_code;
+  result_.error = std::move(text);
+  goodbye_ = result_.error;
+  // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
+  // nothing worth writing.
+  const auto& links = core_.members.links();
+  const bool lowest = links.empty() || core_.view().self < links.begin()->first;
+  const auto version = core_.trains() ? core_.run.trained_version() : std::nullopt;
+  if (exit_code != 3 || !lowest || !version || setup.run->solver.spec.poseidon().has_replay())
+    return true;
+  core_.phase = run_phase::failing;
+  core_.as_node.tell<write_snapshot>(core_.run.checkpoints(),
+                                     {*version, 0, 0, false, {}, core_.as_node.self()});
+  return false;
+}
+
+bool run_end::fail_by(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::invalid_argument& e) {
+    return fail(e.what(), 2);
+  } catch (const handshake_error& e) {
+    return fail(e.what(), 2);
+  } catch (const socket_error& e) {
+    // `interrupted` is the next message, and ends it.
+    return e.error != ECANCELED && fail(e.what(), 2);
+  } catch (const std::exception& e) {
+    return fail(e.what(), 1);
+  }
+}
+
+void run_end::threw(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    result_.error = std::string("node: ") + e.what();
+  } catch (...) {
+    result_.error = "node: unknown exception";
+  }
+  result_.exit_code = 1;
+  goodbye_ = result_.error;
+}
+
+/// The others have trained as planned: this is no reason for them to fail.
+void run_end::without_snapshot(version_id of, const std::string& error) {
+  result_.exit_code = 1;
+  result_.error = "the run ends without its last snapshot, of clock " + std::to_string(value(of)) +
+                  ": " + error + " What was trained since the snapshot before it is lost.";
+}
+
+bool run_end::interrupted(int signal) {
+  // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
+  if (core_.phase == run_phase::failing) return false;
+  result_.exit_code = 128 + signal;
+  const auto self = core_.view().self;
+  const auto why = "worker " + (self == no_worker ? "?" : std::to_string(value(self))) + " got " +
+                   signal_name(signal);
+  if (!core_.trains()) {
+    goodbye_ = why;  // the others wait for this node: they hear why it goes
+    return true;
+  }
+  if (core_.view().leads())
+    core_.as_node.tell<stop_soon>(core_.run.the_solver(), {why});
+  else
+    core_.members.to_leader(frames::stop_requested{why});
+  return false;
+}
+
+bool run_end::lost(const link_lost& m) {
+  const auto& setup = core_.setup;
+  setup.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
+  core_.members.lost(m.peer);
+  if (!m.on_purpose) setup.view->lost(m.peer, m.why);
+  if (core_.phase == run_phase::failing) return false;
+  if (!m.on_purpose || m.reason) return fail(m.why, 3);
+  // The leader says goodbye when all are done. Another node heard that before this one did: the leader's goodbye is on its
+  // way.
+  return m.peer == core_.view().leader;
+}
+
+void run_end::begin() {
+  const auto& as_node = core_.as_node;
+  core_.members.describe_traffic();
+  core_.phase = run_phase::ended;
+  core_.setup.view->ended(result_.error);  // before its actors end: they stay to be seen
+  as_node.tell<stop_accepting>(core_.members.acceptor(), {});
+  for (const auto& [worker, link] : core_.members.links())
+    as_node.tell<close_link>(link, {goodbye_});
+  // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
+  for (const auto& a : core_.run.all()) as_node.tell_urgent<shut_down>(a, {});
+}
+
+/// Handles are references, and some of those actors refer to the node: a circle would keep all of them.
+void run_end::complete() {
+  result_.compiled = core_.run.drop();
+  core_.setup.ended(std::move(result_));
+  core_.change = {};
+  core_.members.drop();
+}
+
+}  // namespace poseidon

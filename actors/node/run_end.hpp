@@ -1,0 +1,55 @@
+// actors/node/run_end.hpp
+//
+// How a node's run ends: which result the user reads, what the peers hear, what is written after a loss, and in which order
+// everything is closed. A part of `node`.
+#pragma once
+#include "actors/node/node_core.hpp"
+#include "messages/link.hpp"
+
+#include <exception>
+#include <string>
+
+namespace poseidon {
+
+class run_end {
+ public:
+  explicit run_end(node_core& core) : core_(core) {}
+
+  /// The run fails. True: close now; false: it ends already, or this node writes what it has first.
+  [[nodiscard]] bool fail(std::string text, int exit_code);
+  /// Runs a step; what it throws is the user's to read, not a crash. As fail.
+  template <class Step>
+  [[nodiscard]] bool fails(Step step) {
+    try {
+      step();
+      return false;
+    } catch (...) {
+      return fail_by(std::current_exception());
+    }
+  }
+  /// A handler threw: a bug.
+  void threw(const std::exception_ptr& thrown);
+  /// The node was stopped by another actor than its own.
+  void was_stopped() { result_ = {1, "internal error: the node was stopped", {}}; }
+
+  /// Training is done, but for a last snapshot that could not be written.
+  void without_snapshot(version_id of, const std::string& error);
+  // True: close now.
+  /// A signal came. While the run trains, all nodes end after one clock, which the leader's solver chooses.
+  [[nodiscard]] bool interrupted(int signal);
+  /// A link has ended, with the run or against the plan.
+  [[nodiscard]] bool lost(const link_lost& m);
+
+  /// First, links and actors are told to end; last, the result is told.
+  void begin();
+  void complete();
+
+ private:
+  [[nodiscard]] bool fail_by(const std::exception_ptr& thrown);
+
+  node_core& core_;
+  node_result result_;
+  std::string goodbye_;  // what the peers hear; empty: as planned
+};
+
+}  // namespace poseidon

@@ -1,0 +1,87 @@
+#include "actors/node/value_sender.hpp"
+
+#include "actors/node/node.hpp"
+#include "actors/parameters/first_values.hpp"
+#include "actors/run/compile_run.hpp"
+
+#include <utility>
+
+namespace poseidon {
+
+void value_sender::show() {
+  const auto& setup = core_.setup;
+  if (core_.members.links().empty()) return;
+  const auto& view = core_.view();
+  const bool gives = view.leads();
+  const auto slots =
+      setup.run->first_clock == 0 ? 0 : history_count(rule_of(setup.run->solver.spec).kind);
+  long_task task;
+  task.what = gives ? "sending the parameters" : "receiving the parameters";
+  task.in = long_task::unit::bytes;
+  task.total =
+      first_value_bytes(core_.run.store()->cut(), slots, view.self, gives, setup.run->workers);
+  const auto before = setup.view->own().carried();
+  task.done = [view = setup.view, before, gives] {
+    const auto now = view->own().carried();
+    return gives ? now.bytes_out - before.bytes_out : now.bytes_in - before.bytes_in;
+  };
+  shown_ = setup.display->working(std::move(task));
+}
+
+void value_sender::give_first_values() {
+  const auto& setup = core_.setup;
+  auto& run = core_.run;
+  auto& store = *run.store();
+  const auto version = version_id{setup.run->first_clock};
+  std::shared_ptr<void> reading;
+  if (!setup.weights.empty()) {
+    const auto& file = setup.resume.empty() ? setup.weights.front() : setup.resume;
+    reading = poseidon::show(display_of(setup), {"reading " + file.string(), 0, {}});
+  }
+  write_first_values(run.train(), setup.run->seed, setup.weights, value(version), store);
+  std::vector<std::shared_ptr<parameter_arrays>> history;
+  if (!setup.resume.empty()) {
+    const auto slots = history_count(rule_of(setup.run->solver.spec).kind);
+    for (auto& slot : read_solverstate(setup.resume, run.train(), slots).history)
+      history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
+  }
+  reading.reset();
+  for (std::size_t id = 0; id < store.cut().chunks.size(); ++id) {
+    // The solver state first: a shard must have it before a clock's gradients can be complete.
+    give(first_history(store.cut(), id, history, core_.view().self, setup.run->workers), version);
+    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
+    const payload values{run.store(), std::as_bytes(store.at(id, value(version)))};
+    core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
+    landed(id);
+  }
+}
+
+void value_sender::hand_over() {
+  const auto& cut = core_.run.store()->cut();
+  give(handover(core_.run.train(), *core_.change.before(), cut, core_.change.histories(),
+                core_.view().self, core_.setup.run->workers),
+       version_id{});
+  // All nodes have rebuilt, so gradients and factors may follow the solver state on every link.
+  if (core_.view().leads()) core_.members.broadcast(frames::start_training{});
+  for (std::size_t id = 0; id < cut.chunks.size(); ++id) landed(id);
+}
+
+void value_sender::landed(std::size_t chunk) {
+  core_.as_node.tell<chunk_landed>(
+      core_.run.graph().parameters().receiver_of(core_.run.store()->cut().chunks[chunk].parameter),
+      {chunk_id{static_cast<std::uint32_t>(chunk)}, version_id{core_.setup.run->first_clock}});
+}
+
+void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
+  const auto& chunks = core_.run.store()->cut().chunks;
+  for (const auto& p : pieces) {
+    if (p.here)
+      core_.as_node.tell<history_arrived>(
+          core_.run.graph().parameters().history_owner(chunks[value(p.chunk)].parameter),
+          {core_.view().self, p.chunk, p.slot, version, p.values, p.first});
+    for (const auto worker : p.away)
+      core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});
+  }
+}
+
+}  // namespace poseidon
