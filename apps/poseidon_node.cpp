@@ -115,28 +115,28 @@ int explain_routes(const node_options& o) {
 node_setup setup_of(const node_options& o) {
   node_setup s;
   if (!o.join) s.run = read_run(o);
-  if (s.run) s.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
+  if (s.run) s.first.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
   if (!o.snapshot.empty()) {
     const auto head = read_resume_point(o.snapshot);
     s.run->first_clock = head.iteration;
     s.run->data = head.data;
-    if (!head.learned_net.empty()) s.weights = {weights_beside(o.snapshot, head.learned_net)};
-    s.resume = o.snapshot;
+    if (!head.learned_net.empty()) s.first.weights = {weights_beside(o.snapshot, head.learned_net)};
+    s.first.resume = o.snapshot;
   }
   s.node = node_of(o);
-  s.listen = o.listen;
-  s.join = o.join;
-  s.token = o.token;
-  s.link_mbit_s = o.link_mbit_s;
-  s.budget_mbit_s = o.budget_mbit_s;
-  s.routes = parse_routes(o.routes);
-  s.wire = parse_wire(o.wire);
-  s.shares = parse_shares(o.batch_share, o.nodes);
-  s.node_mbit_s = node_mbit_s(o);
-  s.trace_file = o.trace;
-  s.recording = recording_json;
-  s.graph_file = o.graph;
-  s.shows = o.web.has_value();
+  s.cluster.listen = o.listen;
+  s.cluster.join = o.join;
+  s.cluster.token = o.token;
+  s.cluster.link_mbit_s = o.link_mbit_s;
+  s.cluster.budget_mbit_s = o.budget_mbit_s;
+  s.choices.routes = parse_routes(o.routes);
+  s.choices.wire = parse_wire(o.wire);
+  s.choices.shares = parse_shares(o.batch_share, o.nodes);
+  s.choices.node_mbit_s = node_mbit_s(o);
+  s.records.trace_file = o.trace;
+  s.records.recording = recording_json;
+  s.records.graph_file = o.graph;
+  s.records.shows = o.web.has_value();
   return s;
 }
 
@@ -154,7 +154,7 @@ node_result train(const node_options& o, const std::shared_ptr<run_display>& dis
   prepare(setup);
   std::unique_ptr<web::server> page;
   if (o.web) {
-    page = web::serve_live(*o.web, o.web_token, setup.view);
+    page = web::serve_live(*o.web, o.web_token, setup.records.view);
     setup.display->note("page at http://" + to_string(page->address()) + "/");
   }
   return run_node(std::move(setup), [&](auto tell) {

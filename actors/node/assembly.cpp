@@ -18,9 +18,9 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "telemetry",
-      telemetry_setup{view.self, setup.trace, setup.edges, setup.view,
-                      setup.shows && view.leads() && setup.run->workers > 1, core_.watched,
-                      setup.trace_file, setup.graph_file, setup.recording});
+      telemetry_setup{view.self, setup.records.trace, setup.edges, setup.records.view,
+                      setup.records.shows && view.leads() && setup.run->workers > 1, core_.watched,
+                      setup.records.trace_file, setup.records.graph_file, setup.records.recording});
   core_.run.show_facts(view, decisions, core_.change);
 }
 
@@ -49,19 +49,20 @@ void assembly::spawn_graph() {
   const auto& setup = core_.setup;
   const auto self = core_.as_node.self();
   links_bound_ = 0;
-  for (const auto& a : core_.run.spawn({core_.as_node.system(),
-                                        *setup.edges,
-                                        *setup.trace,
-                                        core_.view().self,
-                                        setup.budget_mbit_s > 0,
-                                        setup.display,
-                                        self,
-                                        self,
-                                        self,
-                                        self,
-                                        self,
-                                        {},
-                                        [view = setup.view] { return view->own().carried(); }}))
+  for (const auto& a :
+       core_.run.spawn({core_.as_node.system(),
+                        *setup.edges,
+                        *setup.records.trace,
+                        core_.view().self,
+                        setup.cluster.budget_mbit_s > 0,
+                        setup.display,
+                        self,
+                        self,
+                        self,
+                        self,
+                        self,
+                        {},
+                        [view = setup.records.view] { return view->own().carried(); }}))
     core_.as_node.monitor(a);
 }
 
@@ -85,7 +86,7 @@ bool assembly::bind_if_complete() {
                     self,
                     {},
                     core_.change.before()};
-  if (setup.shows && core_.view().leads()) c.reports = telemetry_;
+  if (setup.records.shows && core_.view().leads()) c.reports = telemetry_;
   for (const auto& [worker, link] : links)
     core_.as_node.tell<bind_link>(link, {binding_to(worker, c)});
   return false;

@@ -9,7 +9,7 @@ namespace poseidon {
 
 void joining::join() {
   core_.phase = run_phase::gathering;
-  core_.members.join(*core_.setup.join, core_.here());
+  core_.members.join(*core_.setup.cluster.join, core_.here());
 }
 
 /// This node has no view yet.
@@ -34,7 +34,7 @@ void joining::on(const frames::view& f, worker_id from) {
   setup.run = run_of(f);
   take_number_of_replicas(f);
   core_.watched = f.watched;
-  if (core_.watched) setup.trace->watch();
+  if (core_.watched) setup.records.trace->watch();
   setup.display->note("worker " + std::to_string(value(view.self)) + " of " +
                       std::to_string(view.members.size()));
   members.dial_members(core_.here());

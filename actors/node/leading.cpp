@@ -27,9 +27,11 @@ void leading::choose() {
   const auto& setup = core_.setup;
   selector_ = poseidon::spawn<protocol_selector>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
-      route_request{*setup.run, setup.node, setup.routes, setup.wire, setup.node_mbit_s, false});
+      route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
+                    setup.choices.node_mbit_s, false});
   core_.as_node.monitor(selector_.untyped());
-  if (setup.shares.what != share_option::kind::equal) require_shares(*setup.run, setup.node);
+  if (setup.choices.shares.what != share_option::kind::equal)
+    require_shares(*setup.run, setup.node);
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, {}});
 }
@@ -38,7 +40,7 @@ bool leading::on(const routes_chosen& m) {
   auto& setup = core_.setup;
   if (!m.error.empty()) throw spec_error(m.error);
   const bool first = core_.phase == run_phase::starting;
-  const bool again = first && setup.shares.what != share_option::kind::equal;
+  const bool again = first && setup.choices.shares.what != share_option::kind::equal;
   routes_need_rate_ = m.needs_rate;
   batch_ = m.batch;
   if (!m.needs_rate && !again) {
@@ -59,7 +61,7 @@ bool leading::on(const routes_chosen& m) {
 void leading::gather() {
   const auto& setup = core_.setup;
   core_.phase = run_phase::gathering;
-  const auto address = core_.members.lead(*setup.listen, core_.here());
+  const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
   members_ =
       poseidon::spawn<coordinator>(core_.as_node.system(), *setup.edges, thread_kind::shared,
                                    "coordinator", coordinator_setup{setup.run->workers, address});
@@ -85,7 +87,7 @@ void leading::joined(const std::string& address) {
 
 bool leading::on(const view_agreed& m) {
   core_.members.enter(formed(core_.view(), m.members));
-  const bool equal = core_.setup.shares.what == share_option::kind::equal;
+  const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
   if (!equal)
     ask_speeds();
   else
@@ -110,7 +112,7 @@ void leading::tell_view() {
   const auto& view = core_.view();
   auto told = view_of(*setup.run);
   told.members = view.members;
-  told.watched = setup.shows;
+  told.watched = setup.records.shows;
   if (told.shares.empty()) told.replicas = replicas_of(setup.node, batch_);
   for (const auto& line : view.lines()) setup.display->detail(line);
   for (const auto& [worker, link] : core_.members.links()) {
@@ -124,7 +126,7 @@ void leading::tell_view() {
 /// All nodes at the same time: those on one machine share it now as they will in training.
 void leading::ask_speeds() {
   const auto& setup = core_.setup;
-  const bool measure = setup.shares.what == share_option::kind::automatic;
+  const bool measure = setup.choices.shares.what == share_option::kind::automatic;
   if (measure) setup.display->note("batch: each node measures how fast it trains this net");
   const auto solver = self_contained(setup.run->solver).SerializeAsString();
   core_.members.broadcast(frames::time_net{solver, setup.run->seed, measure});
@@ -143,8 +145,8 @@ void leading::take_speed(worker_id from, const frames::net_timed& speed) {
 
 void leading::split_batch() {
   auto& setup = core_.setup;
-  const bool measured = setup.shares.what == share_option::kind::automatic;
-  const auto rates = measured ? split_.samples_s() : setup.shares.weights;
+  const bool measured = setup.choices.shares.what == share_option::kind::automatic;
+  const auto rates = measured ? split_.samples_s() : setup.choices.shares.weights;
   try {
     setup.run->shares = shares_by_weight(setup.run->workers * batch_, rates, split_.replicas());
   } catch (const std::invalid_argument& e) {
@@ -204,7 +206,7 @@ std::optional<frames::change_routes> leading::announce_next_change() {
   if (later_routes_.empty()) return std::nullopt;
   const auto next = later_routes_.extract(later_routes_.begin());
   const frames::change_routes change{clock_id{next.key()}, numbers_of(next.mapped()),
-                                     "as --routes " + core_.setup.routes.file + " asks"};
+                                     "as --routes " + core_.setup.choices.routes.file + " asks"};
   core_.as_node.tell<change_wanted>(members_, {change.routes, change.clock, change.why});
   core_.members.broadcast(change);
   return change;

@@ -15,7 +15,8 @@ void local_run::build(worker_id self) {
   auto& run = *setup_.run;
   setup_.node.worker = value(self);
   compiled_ = compile_run(run, setup_.node, display_of(setup_));
-  for (const auto& layer : train().layers) layer_names_->push_back(setup_.trace->keep(layer.name));
+  for (const auto& layer : train().layers)
+    layer_names_->push_back(setup_.records.trace->keep(layer.name));
   began_at_ = run.first_clock;
 }
 
@@ -57,7 +58,7 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
   chunk_layers_->clear();
   for (const auto& c : store()->cut().chunks)
     chunk_layers_->push_back(
-        setup_.trace->keep(train().layers[train().parameters[c.parameter].layer].name));
+        setup_.records.trace->keep(train().layers[train().parameters[c.parameter].layer].name));
   context.lasting = lasting_;
   graph_ = std::make_unique<training_graph>(context, *setup_.run, setup_.node, *compiled_);
   lasting_ = graph_->lasting();
@@ -71,11 +72,11 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   facts.members = view.members;
   facts.first_clock = began_at_;
   if (change.under_way())
-    keep_reasons(setup_.view->read([](const auto& s) { return s.facts->routes; }),
+    keep_reasons(setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
                  "changed at clock " + std::to_string(value(change.agreed().clock)) + ": " +
                      change.agreed().why,
                  facts.routes);
-  setup_.view->begin(std::move(facts));
+  setup_.records.view->begin(std::move(facts));
 }
 
 std::optional<version_id> local_run::trained_version() const {

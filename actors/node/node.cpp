@@ -21,7 +21,7 @@ void node::started() {
 
 void node::on(const start_node&) {
   guarded([this] {
-    if (core_.setup.join) {
+    if (core_.setup.cluster.join) {
       joining_.join();
     } else if (core_.setup.run->workers > 1) {
       leader_.lead().choose();

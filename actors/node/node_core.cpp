@@ -13,9 +13,9 @@ node_core::node_core(node* of, node_setup told)
 
 member_setup node_core::membership() {
   member_setup m;
-  m.network = setup.network;
-  m.token = setup.token;
-  m.stop = setup.stop;
+  m.network = setup.cluster.network;
+  m.token = setup.cluster.token;
+  m.stop = setup.cluster.stop;
   m.display = setup.display;
   m.tell = [this](const port<send_frame>& link, send_frame f) {
     const auto bytes = f.data.bytes.size();
@@ -24,12 +24,12 @@ member_setup node_core::membership() {
   m.equip = [this](worker_id worker, link_options& o) {
     o.binding.routes.control = as_node.self();
     o.binding.routes.lost = as_node.self();
-    o.rate_mbit_s = setup.link_mbit_s;
-    o.budget_mbit_s = setup.budget_mbit_s;
-    setup.view->own().opened(value(worker), o.counters);
+    o.rate_mbit_s = setup.cluster.link_mbit_s;
+    o.budget_mbit_s = setup.cluster.budget_mbit_s;
+    setup.records.view->own().opened(value(worker), o.counters);
     // A joiner opens its first link before it knows whether the run is watched.
-    if (setup.trace->enabled() || setup.join)
-      o.trace = spans_of_link(setup.trace, link_name(value(worker)), run.chunk_layers(),
+    if (setup.records.trace->enabled() || setup.cluster.join)
+      o.trace = spans_of_link(setup.records.trace, link_name(value(worker)), run.chunk_layers(),
                               run.layer_names());
   };
   return m;

@@ -25,31 +25,51 @@ struct node_result {
   std::shared_ptr<const void> compiled;  ///< nets and replicas; actors that still end refer to them
 };
 
-struct node_setup {
-  std::optional<run_definition> run;  ///< empty: a joiner, which is told
-  node_spec node;
-  std::optional<host_port> listen;  ///< worker 0 of several nodes
+/// How a node reaches the others.
+struct cluster_setup {
+  std::optional<host_port> listen;  ///< the leader of several nodes
   std::optional<host_port> join;
   std::string token;
   double link_mbit_s = 0;    ///< limit of each link; 0: unlimited
   double budget_mbit_s = 0;  ///< limit of each link for gradients and parameters; 0: unlimited
-  route_option routes;       ///< worker 0 of several nodes
-  wire_option wire;          ///< worker 0 of several nodes
-  share_option shares;       ///< worker 0 of several nodes
-  double node_mbit_s = 0;    ///< rate of its links together, for choosing routes; 0: not known
-  std::vector<std::filesystem::path> weights;  ///< first values, worker 0
-  std::filesystem::path resume;                ///< .solverstate, worker 0
-  std::filesystem::path trace_file, graph_file;
-  /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
-  std::function<std::string(const cluster_view&)> recording;
-  /// `view` has a reader (--web): spans are recorded, worker 0 asks the other nodes for theirs.
-  bool shows = false;
-  std::shared_ptr<progress> display;
   std::shared_ptr<node_network> network = std::make_shared<node_network>();
   std::shared_ptr<const wake_up> stop;  ///< set with `interrupted`: ends the waits of dialing
-  std::shared_ptr<edge_book> edges;
-  std::shared_ptr<trace_log> trace;
+};
+
+/// What the leader of several nodes chooses for all of them.
+struct leader_choices {
+  route_option routes;
+  wire_option wire;
+  share_option shares;
+  double node_mbit_s = 0;  ///< rate of its links together, for choosing routes; 0: not known
+};
+
+/// What the leader's training begins with; both empty: values drawn by the seed.
+struct first_files {
+  std::vector<std::filesystem::path> weights;
+  std::filesystem::path resume;  ///< .solverstate
+};
+
+/// What is recorded of a run, and where it goes.
+struct run_records {
+  /// `view` has a reader (--web): spans are recorded, the leader asks the other nodes for theirs.
+  bool shows = false;
   std::shared_ptr<cluster_view> view;
+  std::shared_ptr<trace_log> trace;
+  std::filesystem::path trace_file, graph_file;  ///< empty: none
+  /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
+  std::function<std::string(const cluster_view&)> recording;
+};
+
+struct node_setup {
+  std::optional<run_definition> run;  ///< empty: a joiner, which is told
+  node_spec node;
+  cluster_setup cluster;
+  leader_choices choices;
+  first_files first;
+  run_records records;
+  std::shared_ptr<progress> display;
+  std::shared_ptr<edge_book> edges;
   std::function<void(node_result)> ended;  ///< called once
 };
 

@@ -11,7 +11,7 @@ namespace poseidon {
 void rates::begin() {
   const auto& setup = core_.setup;
   double limit = 0;
-  for (const auto l : {setup.link_mbit_s, setup.budget_mbit_s})
+  for (const auto l : {setup.cluster.link_mbit_s, setup.cluster.budget_mbit_s})
     if (l > 0) limit = limit > 0 ? std::min(limit, l) : l;
   watch_ = link_watch(setup.run->workers - 1, limit);
 }
@@ -34,7 +34,8 @@ std::optional<link_watch::rate> rates::on(const link_flow& m) {
 bool rates::waits_for_a_rise() const {
   const auto& setup = core_.setup;
   const auto& run = *setup.run;
-  return run.routes_follow_links && setup.link_mbit_s <= 0 && setup.budget_mbit_s <= 0 &&
+  return run.routes_follow_links && setup.cluster.link_mbit_s <= 0 &&
+         setup.cluster.budget_mbit_s <= 0 &&
          std::find(run.routes.begin(), run.routes.end(), route::factor_broadcast) !=
              run.routes.end();
 }

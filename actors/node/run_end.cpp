@@ -91,7 +91,7 @@ bool run_end::lost(const link_lost& m) {
   const auto& setup = core_.setup;
   setup.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
   core_.members.lost(m.peer);
-  if (!m.on_purpose) setup.view->lost(m.peer, m.why);
+  if (!m.on_purpose) setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
   if (!m.on_purpose || m.reason) return fail(m.why, 3);
   // The leader says goodbye when all are done. Another node heard that before this one did: the leader's goodbye is on its
@@ -103,7 +103,7 @@ void run_end::begin() {
   const auto& as_node = core_.as_node;
   core_.members.describe_traffic();
   core_.phase = run_phase::ended;
-  core_.setup.view->ended(result_.error);  // before its actors end: they stay to be seen
+  core_.setup.records.view->ended(result_.error);  // before its actors end: they stay to be seen
   as_node.tell<stop_accepting>(core_.members.acceptor(), {});
   for (const auto& [worker, link] : core_.members.links())
     as_node.tell<close_link>(link, {goodbye_});

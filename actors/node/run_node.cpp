@@ -40,12 +40,13 @@ void await_actors(caf::actor_system& system, const node_result& result) {
 
 void prepare(node_setup& setup) {
   if (!setup.edges) setup.edges = std::make_shared<edge_book>();
-  if (!setup.trace)
-    setup.trace = std::make_shared<trace_log>(!setup.trace_file.empty(), setup.shows);
-  if (!setup.view) {
+  if (!setup.records.trace)
+    setup.records.trace =
+        std::make_shared<trace_log>(!setup.records.trace_file.empty(), setup.records.shows);
+  if (!setup.records.view) {
     const auto nodes = setup.run ? setup.run->workers : 2;  // a joiner is never alone
     const auto history = std::make_shared<run_history>(setup.display, nodes);
-    setup.view = std::make_shared<cluster_view>(setup.edges, setup.trace, history);
+    setup.records.view = std::make_shared<cluster_view>(setup.edges, setup.records.trace, history);
     setup.display = history;
   }
 }
@@ -58,7 +59,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   caf::actor_system_config config;
   config.set("scheduler.policy", caf::atom("sharing"));
   const auto stop = std::make_shared<wake_up>();
-  setup.stop = stop;
+  setup.cluster.stop = stop;
   // Handlers take microseconds; a second worker on few cores mostly wakes and interrupts (a third fewer context
   // switches with one, measured with LeNet on two cores).
   config.set("scheduler.max-threads", std::size_t{1 + std::thread::hardware_concurrency() / 16});
@@ -66,7 +67,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   node_result result;  // before the system: what it holds outlives the last actor
   caf::actor_system system(config);
   const auto edges = setup.edges;  // outlive the actors that count and record into them
-  const auto trace = setup.trace;
+  const auto trace = setup.records.trace;
   auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
   // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
   const auto reachable = std::make_shared<address>();

@@ -20,8 +20,8 @@ void value_sender::show() {
   task.in = long_task::unit::bytes;
   task.total =
       first_value_bytes(core_.run.store()->cut(), slots, view.self, gives, setup.run->workers);
-  const auto before = setup.view->own().carried();
-  task.done = [view = setup.view, before, gives] {
+  const auto before = setup.records.view->own().carried();
+  task.done = [view = setup.records.view, before, gives] {
     const auto now = view->own().carried();
     return gives ? now.bytes_out - before.bytes_out : now.bytes_in - before.bytes_in;
   };
@@ -34,15 +34,16 @@ void value_sender::give_first_values() {
   auto& store = *run.store();
   const auto version = version_id{setup.run->first_clock};
   std::shared_ptr<void> reading;
-  if (!setup.weights.empty()) {
-    const auto& file = setup.resume.empty() ? setup.weights.front() : setup.resume;
+  if (!setup.first.weights.empty()) {
+    const auto& file =
+        setup.first.resume.empty() ? setup.first.weights.front() : setup.first.resume;
     reading = poseidon::show(display_of(setup), {"reading " + file.string(), 0, {}});
   }
-  write_first_values(run.train(), setup.run->seed, setup.weights, value(version), store);
+  write_first_values(run.train(), setup.run->seed, setup.first.weights, value(version), store);
   std::vector<std::shared_ptr<parameter_arrays>> history;
-  if (!setup.resume.empty()) {
+  if (!setup.first.resume.empty()) {
     const auto slots = history_count(rule_of(setup.run->solver.spec).kind);
-    for (auto& slot : read_solverstate(setup.resume, run.train(), slots).history)
+    for (auto& slot : read_solverstate(setup.first.resume, run.train(), slots).history)
       history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
   }
   reading.reset();

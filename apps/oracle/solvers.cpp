@@ -89,9 +89,9 @@ std::shared_ptr<recorder> train(const scratch_folder& to, const fs::path& weight
   spec.set_display(1);
   spec.set_snapshot(1);
   spec.set_snapshot_prefix((to.path / "snap").string());
-  s.weights = {weights};
+  s.first.weights = {weights};
   if (!state.empty()) {
-    s.resume = state;
+    s.first.resume = state;
     const auto head = read_resume_point(state);
     s.run->first_clock = head.iteration;
     s.run->data = head.data;

@@ -121,13 +121,13 @@ class node_rig {
     s.run.emplace();
     s.run->solver = resolve_solver(solver, {"test", 0});
     s.run->workers = workers;
-    s.listen = host_port{"a", 7600};
-    s.routes = routes;
+    s.cluster.listen = host_port{"a", 7600};
+    s.choices.routes = routes;
     return begin(std::move(s), {"a", 7600});
   }
   one_node& joiner(const std::string& host) {
     node_setup s;
-    s.join = host_port{"a", 7600};
+    s.cluster.join = host_port{"a", 7600};
     return begin(std::move(s), {host, 7600});
   }
   /// Worker 0 and so many joiners, which have found each other when the first message of training is under way.
@@ -158,7 +158,7 @@ class node_rig {
     s.node.compute = make_cpu_device();
     s.node.replicas = 1;
     s.node.readers = 1;
-    s.network = n.network;
+    s.cluster.network = n.network;
     s.display = n.display;
     s.ended = [&n](node_result r) { n.result = std::move(r); };
     prepare(s);
