@@ -87,6 +87,7 @@ struct link_bound {
 struct link_flow {
   worker_id peer{};
   std::uint64_t acked_bytes = 0, busy_us = 0, hindered_us = 0;
+  std::uint64_t waited_us = 0;  ///< for which the link's thread had no core
 };
 
 /// To a network_link: send what waits, say goodbye, close.

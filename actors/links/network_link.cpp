@@ -1,5 +1,6 @@
 #include "actors/links/network_link.hpp"
 
+#include "actors/core/core_wait.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/links/link_receiver.hpp"
 #include "messages/wire/tcp_flow.hpp"
@@ -193,8 +194,8 @@ void network_link::on(const link_tick&) {
     const auto binding = shared_->binding();
     if (binding->routes.flow)
       if (const auto flow = flow_of(o.socket->descriptor()))
-        tell(binding->routes.flow,
-             link_flow{binding->peer, flow->acked_bytes, flow->busy_us, flow->hindered_us});
+        tell(binding->routes.flow, link_flow{binding->peer, flow->acked_bytes, flow->busy_us,
+                                             flow->hindered_us, core_wait_us()});
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
     o.socket->shutdown();  // the peer has had its time to end, and sends on
   }

@@ -5,6 +5,7 @@
 #include "actors/run/throughput_probe.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -100,7 +101,11 @@ void leading::measure_links_of_all() {
   core_.setup.display->detail("routes: timing the links to " + plural(links.size(), "node"));
   std::vector<port<send_frame>> ports;
   for (const auto& [worker, link] : links) ports.push_back(link);
-  core_.as_node.tell<measure_links>(selector_, {std::move(ports)});
+  const auto& members = core_.view().members;
+  const bool within_machine = std::all_of(members.begin() + 1, members.end(), [](const auto& m) {
+    return is_loopback(parse_host_port(m));
+  });
+  core_.as_node.tell<measure_links>(selector_, {std::move(ports), within_machine});
 }
 
 void leading::probe_heard(worker_id from, std::uint32_t round) {
@@ -197,7 +202,11 @@ void leading::paused(const member_paused& m) {
 }
 
 void leading::rate(worker_id from, link_watch::rate r) {
-  core_.as_node.tell<send_rate_measured>(selector_, {from, r.mbit_s, r.probed});
+  const auto& run = *core_.setup.run;
+  const auto end = static_cast<std::uint64_t>(std::max(0, run.solver.spec.max_iter()));
+  const auto now = core_.run.trained_version().value_or(version_id{run.first_clock});
+  core_.as_node.tell<send_rate_measured>(
+      selector_, {from, r.mbit_s, r.probed, end - std::min(end, value(now))});
 }
 
 // -- what changes ----------------------------------------------------------------------------------------

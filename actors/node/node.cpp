@@ -68,6 +68,7 @@ void node::build() {
   assembly_.build(leader_.here() != nullptr ? leader_.here()->decisions()
                                             : std::vector<route_decision>{});
   rates_.begin();
+  route_file_.write();
   if (assembly_.bind_if_complete()) stands();
 }
 
@@ -202,6 +203,7 @@ void node::an_actor_died(const caf::down_msg& m) {
     if (changing_.left(m.source))
       guarded([this] {
         changing_.rebuild();
+        route_file_.write();
         if (assembly_.bind_if_complete()) stands();
       });
     return;

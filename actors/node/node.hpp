@@ -54,6 +54,7 @@
 #include "actors/node/leader_line.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/rates.hpp"
+#include "actors/node/route_file.hpp"
 #include "actors/node/run_end.hpp"
 #include "actors/node/value_sender.hpp"
 #include "messages/membership.hpp"
@@ -133,6 +134,7 @@ class node : public actor<node> {
   value_sender values_{core_};
   changing changing_{core_, assembly_, values_};
   rates rates_{core_};
+  route_file route_file_{core_};
   run_end end_{core_};
   leader_line leader_{core_};
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_};

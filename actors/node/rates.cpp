@@ -25,8 +25,8 @@ std::optional<link_watch::rate> rates::on(const link_flow& m) {
     watch_.forget();
     return std::nullopt;
   }
-  return follow(watch_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us}, waits_for_a_rise(),
-                             std::chrono::steady_clock::now()));
+  return follow(watch_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us, m.waited_us},
+                             waits_for_a_rise(), std::chrono::steady_clock::now()));
 }
 
 /// Factors are broadcast because a line is slow, and then leave it idle: only a question tells when it is not slow any

@@ -15,7 +15,9 @@ void protocol_selector::plan() {
   routes_chosen answer;
   try {
     auto plan = plan_routes(setup_, device_);
-    if (probe_ && plan.rate_decides) {
+    // On one machine a rate says how busy the machine is. A replay imitates a cluster on it.
+    const bool follows = !within_machine_ || !setup_.node.compute->computes();
+    if (probe_ && plan.rate_decides && follows) {
       auto& r = plan.rates;
       const double scale = setup_.node.compute->computes()
                                ? 1
@@ -46,7 +48,7 @@ void protocol_selector::plan() {
 void protocol_selector::on(const send_rate_measured& m) {
   if (!replanner_) return;
   const auto better =
-      replanner_->hear(m.from, m.mbit_s, m.probed, std::chrono::steady_clock::now());
+      replanner_->hear(m.from, m.mbit_s, m.probed, m.clocks_left, std::chrono::steady_clock::now());
   if (!better) return;
   const auto n = resolve_train_net(setup_.run, setup_.node);
   tell(proposals_, routes_proposed{routes_of(n, better->factors), better->why});
@@ -65,6 +67,7 @@ void protocol_selector::on(const choose_routes& m) {
 
 void protocol_selector::on(const measure_links& m) {
   links_ = m.links;
+  within_machine_ = m.within_machine;
   probe_.emplace(links_.size());
   send(probe_->begin(std::chrono::steady_clock::now()));
 }

@@ -65,6 +65,7 @@ struct choose_routes {
 /// node -> protocol_selector: links to all other nodes, which are idle.
 struct measure_links {
   std::vector<port<send_frame>> links;
+  bool within_machine = false;  ///< all of them are loopback
 };
 
 /// node -> protocol_selector
@@ -78,6 +79,7 @@ struct send_rate_measured {
   worker_id from{};
   double mbit_s = 0;
   bool probed = false;  ///< as in frames::send_rate
+  std::uint64_t clocks_left = 0;
 };
 
 /// node -> protocol_selector: the proposed routes hold.
@@ -113,6 +115,7 @@ class protocol_selector : public actor<protocol_selector> {
   std::optional<replanner> replanner_;  // where the measured rate decides the choice
   std::vector<port<send_frame>> links_;
   std::optional<bandwidth_probe> probe_;
+  bool within_machine_ = false;
 };
 
 }  // namespace poseidon

@@ -27,7 +27,7 @@ class send_rate_meter {
   explicit send_rate_meter(std::size_t peers = 0) : peers_(peers) {}
 
   /// The counters of the link to `peer`. Returns a reading at the end of a window in which there was enough to send and
-  /// the line limited the rate.
+  /// the line limited the rate, not the receiver, and not a machine that had no core for the sender.
   ///
   /// All peers are sent about the same bytes at about the same times, so the time of the link that was busy longest
   /// covers the others'. Where one line is slower than the others, all wait for it: its rate counts for each, as in

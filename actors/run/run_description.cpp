@@ -4,6 +4,8 @@
 #include "models/solver/solver_rule.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
+
 namespace poseidon {
 
 namespace {
@@ -59,6 +61,35 @@ std::string format_note(const partition& cut, std::size_t parameter) {
 }
 
 }  // namespace
+
+std::string describe_promise(const compiled_run& run, const run_definition& spec) {
+  if (spec.workers < 2) return {};
+  const auto& solver = spec.solver.spec;
+  const auto iter_size = spec.workers * static_cast<std::size_t>(std::max(1, solver.iter_size()));
+  const auto one_node = "one node with iter_size " + std::to_string(iter_size);
+  if (const auto old = staleness_of(spec); old > 0)
+    return "results: not those of " + one_node + ": parameters may be " + plural(old, "iteration") +
+           " old (staleness)";
+  if (!spec.wire.empty())
+    return "results: near those of " + one_node + ": --wire rounds what travels; --wire float32 " +
+           "keeps the bits";
+  std::vector<std::string> broadcast;
+  const auto by_factors = factor_layers(run.train.graph, spec.routes);
+  for (std::size_t l = 0; l < by_factors.size(); ++l)
+    if (by_factors[l]) broadcast.push_back(run.train.graph.layers[l].name);
+  if (!broadcast.empty())
+    return "results: equal to " + one_node + " up to rounding: " + comma_list(broadcast) +
+           (broadcast.size() > 1 ? " broadcast" : " broadcasts") +
+           " factors; --routes ps keeps the bits";
+  if (uneven(spec.shares))
+    return "results: equal to one node with the same samples up to rounding: nodes have "
+           "different " +
+           std::string("shares of the batch");
+  return "results: bit-equal to " + one_node +
+         (spec.routes_follow_links
+              ? ", until a link's rate changes so much that layers move; --routes ps keeps them"
+              : "");
+}
 
 std::vector<std::string> describe_partition(const compiled_run& run, std::size_t workers) {
   std::vector<std::string> lines;

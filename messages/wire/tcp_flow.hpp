@@ -14,6 +14,9 @@ struct tcp_flow {
   /// Part of that time in which the receiver's process had not read enough, so that its window, not the line, was the
   /// limit.
   std::uint64_t hindered_us = 0;
+  /// Time in which the sending thread had no core, so that the machine, not the line, was the limit. Not the kernel's, but
+  /// the link's to say.
+  std::uint64_t waited_us = 0;
 };
 
 /// Empty where the kernel does not tell.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double least_gain = 0.05;
 // share of the whole iteration that leaving the server has to save
-constexpr double least_share = 0.02;
+constexpr double least_share = 0.05;
 
 std::string format(const char* with, double value) {
   char text[48];
@@ -64,7 +64,7 @@ std::string reason(const route_decision& d) {
            ") would not";
   if (sfb.total_ms() > ps.total_ms())
     return "making the gradient again takes " + rebuilt + ", the wire would save " + saved;
-  return "factors would save less than 5 % of that, or 2 % of the iteration";
+  return "factors would save less than 5 % of that, or 5 % of the iteration";
 }
 
 }  // namespace

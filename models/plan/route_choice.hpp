@@ -70,7 +70,7 @@ struct route_decision {
 
 /// Chooses layer by layer from the net's end, in the order of the backward pass, so that each layer meets the traffic of the
 /// layers above it; then changes single choices while the total falls by at least 1 %. The server wins where it is slower by
-/// less than 5 %, and where factors would save less than 2 % of the iteration: the server's route is exact on all processors
+/// less than 5 %, and where factors would save less than 5 % of the iteration: the server's route is exact on all processors
 /// and gives the same choice in every run. The answer lists only layers with an InnerProduct's weights, in net order; the cost
 /// of each route holds for the other layers' choices.
 [[nodiscard]] std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,

@@ -190,4 +190,19 @@ std::map<std::uint64_t, std::vector<bool>> changes_of_option(const net& n,
   return changes;
 }
 
+std::string routes_file(const net& n, const ::caffe::SolverParameter& solver,
+                        const std::map<std::uint64_t, parameter_routes>& by_clock) {
+  std::string out = "# poseidon-node --routes with this file trains with the same routes again.\n";
+  std::vector<bool> before;
+  for (const auto& [clock, routes] : by_clock) {
+    const auto now = factor_layers(n, routes);
+    const auto at = before.empty() ? "" : "@" + std::to_string(clock) + " ";
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      if (before.empty() ? now[l] || why_no_factors(n, l, solver).empty() : now[l] != before[l])
+        out += at + n.layers[l].name + (now[l] ? " sfb\n" : " ps\n");
+    before = now;
+  }
+  return out;
+}
+
 }  // namespace poseidon

@@ -72,4 +72,9 @@ struct route_option {
     const net& n, const route_option& option, const ::caffe::SolverParameter& solver,
     std::uint64_t clock);
 
+/// The file for --routes that repeats what was chosen: the routes by the clock from which they hold, the first ones from
+/// the run's beginning. Lists each layer that could broadcast factors, then the layers that change.
+[[nodiscard]] std::string routes_file(const net& n, const ::caffe::SolverParameter& solver,
+                                      const std::map<std::uint64_t, parameter_routes>& by_clock);
+
 }  // namespace poseidon

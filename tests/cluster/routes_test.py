@@ -224,6 +224,27 @@ class Routes(small_run.Trained):
         self.assertIn("routes: factor_broadcast for ip1", first.lines)  # at 1 Mbit/s bytes decide; ip2 has few
         self.assertRegex(other.output, r"route ip1/0: 512x1152, factor_broadcast")
         self.assertRegex(other.output, r"route ip2/0: 10x512, parameter_server")
+        for node in (first, other):
+            self.assertIn("results: equal to one node with iter_size 2 up to rounding: ip1 broadcasts factors; "
+                          "--routes ps keeps the bits", node.lines)
+        # The choice is kept, and repeats the run.
+        kept = self.cluster.folder / "auto.routes"
+        self.assertIn(f"routes: --routes {kept} repeats this choice", first.lines)
+        self.assertEqual([line for line in kept.read_text().splitlines() if not line.startswith("#")], ["ip1 sfb", "ip2 ps"])
+        repeated = self.run_to_end(2, ["--routes", kept], hidden=512, iterations=3)
+        cluster.assert_same_weights(small_run.snapshot_of(self.cluster.folder, "auto", 3), repeated)
+
+    def test_the_first_lines_say_what_the_results_equal(self):
+        for routes, options, promise in (
+                ("ps", {"iter_size": 3}, "results: bit-equal to one node with iter_size 6"),
+                ("sfb", {}, "results: equal to one node with iter_size 2 up to rounding: ip1, ip2 broadcast factors; "
+                            "--routes ps keeps the bits"),
+                ("ps", {"more": "poseidon { staleness: 1 }"},
+                 "results: not those of one node with iter_size 2: parameters may be 1 iteration old (staleness)")):
+            with self.subTest(routes, **options):
+                self.train(2, routes, iterations=2, **options)
+                for node in self.last:
+                    self.assertIn(promise, node.lines)
 
     def test_links_are_timed_when_there_is_a_choice_and_no_option_says_their_rate(self):
         path = small_run.solver(self.cluster.folder, "timed", hidden=512, iterations=3)

@@ -62,8 +62,11 @@ struct scratch_folder {
   }
   scratch_folder(const scratch_folder&) = delete;
   scratch_folder& operator=(const scratch_folder&) = delete;
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
+  [[nodiscard]] std::size_t snapshot_files() const {
+    std::size_t found = 0;
+    for (const auto& file : std::filesystem::directory_iterator(path))
+      found += file.path().filename().string().find("_iter_") != std::string::npos;
+    return found;
   }
 };
 

@@ -11,7 +11,7 @@ TEST_CASE("node: a node that is alone trains to the last clock and ends with 0")
   CHECK(t.nodes[0]->exit_code() == 0);
   CHECK(t.nodes[0]->display->done == t.clocks);
   CHECK(t.nodes[0]->display->snapshots.size() == 1);
-  CHECK(t.folder.files() == 2);  // parameters and solver state
+  CHECK(t.folder.snapshot_files() == 2);  // parameters and solver state
 }
 
 TEST_CASE("node: nodes find each other, train every clock and end together") {
@@ -26,7 +26,7 @@ TEST_CASE("node: nodes find each other, train every clock and end together") {
       CHECK(n->display->said("is done, at version 4"));
     }
     CHECK(t.nodes[0]->display->said("all are ready; sending first values"));
-    CHECK(t.folder.files() == 2);
+    CHECK(t.folder.snapshot_files() == 2);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("node: the lowest survivor writes what it has when a peer is lost") {
   CHECK(t.nodes[0]->display->snapshots.size() == 1);
   CHECK(t.nodes[1]->display->snapshots.empty());
   CHECK(t.nodes[2]->exit_code() == 3);
-  CHECK(t.folder.files() == 1);  // parameters: the solver state was lost with the peer
+  CHECK(t.folder.snapshot_files() == 1);  // parameters: the solver state was lost with the peer
 }
 
 TEST_CASE("node: an actor that dies ends the run with its words, on every node") {
@@ -91,7 +91,7 @@ TEST_CASE("node: an interrupt of either node ends both after a clock, with a sna
     CHECK(t.nodes[victim]->exit_code() == 130);
     CHECK(t.nodes[1 - victim]->exit_code() == 0);
     CHECK(t.nodes[0]->display->said("worker " + std::to_string(victim) + " got SIGINT"));
-    CHECK(t.folder.files() == 2);
+    CHECK(t.folder.snapshot_files() == 2);
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("node: a node whose checkpointer dies after a peer was lost ends all t
   CHECK(t.nodes[0]->error() == "the connection to worker 1 (b:7600) is lost: reset");
   CHECK(t.nodes[0]->display->said("while it ends: "));
   CHECK(t.nodes[0]->display->said("checkpointer: std::bad_alloc"));
-  CHECK(t.folder.files() == 0);
+  CHECK(t.folder.snapshot_files() == 0);
 }
 
 TEST_CASE("node: a second error while the snapshot of the first is written is told, not lost") {
@@ -143,7 +143,7 @@ TEST_CASE("node: a second error while the snapshot of the first is written is to
   t.sim.settle();
   CHECK(t.nodes[0]->exit_code() == 3);
   CHECK(t.nodes[0]->display->said("while it ends: the disk is gone, too"));
-  CHECK(t.folder.files() == 1);
+  CHECK(t.folder.snapshot_files() == 1);
 }
 
 TEST_CASE("node: what one of its own handlers throws ends the run with its words") {

@@ -21,7 +21,7 @@ struct metered_links {
   /// What a link did in 125 ms; mbit_s is its rate while it was busy.
   struct sent {
     double mbit_s = 0;
-    std::uint64_t busy_us = 0, hindered_us = 0;
+    std::uint64_t busy_us = 0, hindered_us = 0, waited_us = 0;
   };
   std::optional<send_rate_meter::reading> tick(std::vector<sent> of) {
     std::optional<send_rate_meter::reading> answer;
@@ -32,6 +32,7 @@ struct metered_links {
           static_cast<std::uint64_t>(of[l].mbit_s * static_cast<double>(of[l].busy_us) / 8);
       flows[l].busy_us += of[l].busy_us;
       flows[l].hindered_us += of[l].hindered_us;
+      flows[l].waited_us += of[l].waited_us;
       const auto heard = meter.heard(worker_id{static_cast<std::uint32_t>(l + 1)}, flows[l], now);
       if (heard) answer = heard;
     }
@@ -61,6 +62,14 @@ TEST_CASE("send_rate_meter: links that share a line add up, a slow one counts fo
   metered_links slow(2);  // the same bytes to both, over lines of 10 and of 100
   (void)slow.tick({{10, 100000}, {100, 10000}});
   CHECK(slow.tick({{10, 100000}, {100, 10000}})->mbit_s == doctest::Approx(20).epsilon(0.01));
+}
+
+TEST_CASE("send_rate_meter: a machine that has no core for the sender gives no reading") {
+  metered_links n(2);
+  const metered_links::sent calm{100, 100000, 0, 5000}, late{100, 100000, 0, 30000};
+  for (int i = 0; i < 4; ++i) CHECK_FALSE(n.tick({calm, late}));
+  (void)n.tick({calm, calm});
+  CHECK(n.tick({calm, calm}));
 }
 
 TEST_CASE(

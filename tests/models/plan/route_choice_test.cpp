@@ -119,7 +119,7 @@ TEST_CASE("decide_routes: what nobody would notice in an iteration stays on the 
   const auto d = decide_routes({small, convolutions(1e12, 0)}, slow).at(0);
   CHECK(d.factors.total_ms() < d.server.total_ms());
   CHECK(d.chosen == route::parameter_server);
-  CHECK(d.why == "factors would save less than 5 % of that, or 2 % of the iteration");
+  CHECK(d.why == "factors would save less than 5 % of that, or 5 % of the iteration");
 }
 
 TEST_CASE("decide_routes: what cannot broadcast stays, and says why") {

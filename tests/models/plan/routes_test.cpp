@@ -142,6 +142,28 @@ TEST_CASE("routes: a file says from which clock a route holds, in any order") {
   CHECK(changes_of_option(n, option, {}, 9).empty());
 }
 
+TEST_CASE("routes: what was chosen is written as a file that chooses the same again") {
+  const auto n = test::build(chain);
+  const auto of = [&](std::vector<std::string> layers) {
+    std::vector<bool> chosen(n.layers.size());
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      chosen[l] = std::find(layers.begin(), layers.end(), n.layers[l].name) != layers.end();
+    return routes_of(n, chosen);
+  };
+  // The first clock is that of a resumed run.
+  const auto text = routes_file(n, {}, {{40, of({"ip1"})}, {50, of({"ip2"})}, {70, of({})}});
+  CHECK(text.find("conv1") == std::string::npos);
+  const listed file(text);
+  const auto option = parse_routes(file.path);
+  const auto routes_at = [&](std::uint64_t clock) {
+    return routes_of(n, layers_of_option(n, option, {}, clock));
+  };
+  CHECK(routes_at(40) == of({"ip1"}));
+  CHECK(routes_at(49) == of({"ip1"}));
+  CHECK(routes_at(50) == of({"ip2"}));
+  CHECK(routes_at(70) == of({}));
+}
+
 TEST_CASE("routes: mistakes in a file are named with their line") {
   CHECK(mistake_in("ip1 sfb\n") == "");
   CHECK(mistake_in("\nip3 sfb\n")
