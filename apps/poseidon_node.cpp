@@ -28,14 +28,19 @@ void make_replay(solver_file& solver, const node_options& o) {
   scales.set_time_scale(o.time_scale);
   scales.set_byte_scale(o.byte_scale);
   scales.set_fifo(o.fifo);
+  spec.set_debug_info(false);
+  solver.weights.clear();
+}
+
+/// Tests of noise and snapshots of what it has taught would only cost time.
+void train_only(solver_file& solver) {
+  auto& spec = solver.spec;
   spec.clear_test_iter();
   spec.clear_test_interval();
   spec.set_snapshot(0);
   spec.set_snapshot_after_train(false);
-  spec.set_debug_info(false);
   solver.test_nets.clear();
   solver.test_states.clear();
-  solver.weights.clear();
 }
 
 run_definition read_run(const node_options& o) {
@@ -44,6 +49,7 @@ run_definition read_run(const node_options& o) {
   run.workers = o.nodes;
   if (!o.replay.empty()) make_replay(run.solver, o);
   if (o.synthetic || !o.replay.empty()) {
+    train_only(run.solver);
     run.solver.spec.mutable_poseidon()->set_synthetic(o.synthetic.value_or(""));
     run.solver.spec.set_base_lr(0);  // training on noise could make the loss infinite
   }

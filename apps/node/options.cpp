@@ -162,8 +162,8 @@ void add_data_options(CLI::App& app, node_options& o, option_words& words) {
                "the train net reads this node's own part of the data (made by poseidon-data "
                "partition); give it to every node of a cluster");
   app.add_option("--synthetic", words.synthetic,
-                 "random images instead of data and base_lr 0, for timing; CxHxW where the data "
-                 "layers do not say")
+                 "random images instead of data and base_lr 0, for timing: no tests, no snapshots; "
+                 "CxHxW where the data layers do not say")
       ->expected(0, 1);
 }
 

@@ -49,6 +49,16 @@ class Verbs(unittest.TestCase):
         deploy = node("time", "--model", f"{lenet}/deploy.prototxt", "--iterations", 1, "--phase", "TEST")
         self.assertRegex(deploy.stdout, r"(?m)^prob +Softmax", deploy.stderr)
 
+    def test_synthetic_images_are_trained_and_nothing_is_tested_or_kept(self):
+        solver = self.cluster.folder / "solver.prototxt"
+        solver.write_text(f'net: "{cluster.ROOT}/models/zoo/lenet/train_val.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 4 '
+                          f'test_iter: 1000000 test_interval: 2 snapshot: 2 display: 1 snapshot_prefix: "{self.cluster.folder}/s"\n')
+        done = node("--solver", solver, "--synthetic", "1x28x28")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("clock 3/4", done.stdout)
+        self.assertNotIn("test clock", done.stdout)
+        self.assertEqual(list(self.cluster.folder.glob("s*_iter_*")), [])
+
     def test_time_writes_a_profile_measured_or_from_a_throughput(self):
         measured, assumed = self.cluster.folder / "measured", self.cluster.folder / "assumed"
         done = node("time", "--model", self.net, "--iterations", 2, "--devices", "cpu:1", "--profile-out", measured)
