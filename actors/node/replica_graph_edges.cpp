@@ -5,6 +5,9 @@ namespace poseidon {
 
 void replica_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
   const auto& layers = c.graph.layers;
+  std::vector<std::vector<std::size_t>> starts(layers.size());  // by source: the layers it starts
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (const auto from = starter(c.graph, l)) starts[*from].push_back(l);
   for (std::uint32_t r = 0; r < run_.replicas; ++r) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       connect_layer m;
@@ -14,8 +17,7 @@ void replica_graph::connect_net(const compiled_net& c, const net_actors& a, bool
       for (const auto top : layers[l].tops)
         if (const auto to = consumer(c.graph, top, l)) m.consumers.push_back(a.layers[r][*to]);
       if (const auto from = starter(c.graph, l)) m.producers.push_back(a.layers[r][*from]);
-      for (std::size_t other = 0; other < layers.size(); ++other)
-        if (starter(c.graph, other) == l) m.consumers.push_back(a.layers[r][other]);
+      for (const auto started : starts[l]) m.consumers.push_back(a.layers[r][started]);
       for (std::size_t g = 0; training && g < groups_.size(); ++g)
         if (groups_[g].is_writer(l)) m.push = parameters_.exchange(g);
       tell_from_outside(a.layers[r][l], m);

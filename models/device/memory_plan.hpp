@@ -31,6 +31,8 @@ class event_order {
  private:
   friend class buffer_planner;
   [[nodiscard]] std::size_t index(net_event e) const;
+  /// Its place in one legal order: forward events in net order, then backward ones against it.
+  [[nodiscard]] std::size_t turn(net_event e) const;
 
   std::size_t layers_;
   std::size_t words_;                 // size of one set
@@ -46,6 +48,7 @@ struct planned_buffer {
 struct memory_plan {
   std::vector<std::size_t> offsets;  ///< by buffer, in floats; multiples of 16 (a cache line)
   std::size_t floats = 0;            ///< size of the whole
+  std::size_t compared = 0;  ///< pairs of buffers and of their uses: the work that planning took
 };
 
 /// Places buffers, largest first, each at the lowest offset where it meets no other that is in use with it. A

@@ -14,6 +14,10 @@ namespace poseidon {
 
 namespace {
 
+// What is planned for a net grows with the square of these.
+constexpr int most_layers = 20000, most_blobs = 10000;
+constexpr std::size_t most_axes = 32;  // as in Caffe
+
 /// Adds one layer after the other to a net; its state is kept by blob or by parameter.
 class net_assembly {
  public:
@@ -100,6 +104,9 @@ std::vector<shape> net_assembly::source_tops(const layer_type& type, const layer
 void net_assembly::connect_tops(net_layer& layer, const layer_type& type, const layer_question& q,
                                 const std::vector<shape>& shapes) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
+    q.require(shapes[i].size() <= most_axes,
+              "its top would have " + std::to_string(shapes[i].size()) + " axes" + ", at most " +
+                  std::to_string(most_axes) + " are possible.");
     const auto values = checked_count(shapes[i]);
     if (!values || *values > std::numeric_limits<std::int32_t>::max())
       q.fail("its top would have the shape " + to_string(shapes[i]) + ", more than 2^31 values.");
@@ -253,9 +260,29 @@ net net_assembly::finish() && {
 
 }  // namespace
 
+namespace {
+
+void check_size(const net_file& file) {
+  const auto& layers = file.spec.layer();
+  if (layers.size() > most_layers)
+    throw spec_error("the net \"" + file.spec.name() + "\" has " + std::to_string(layers.size()) +
+                     " layers, at most " + std::to_string(most_layers) + " are possible.");
+  for (int l = 0; l < layers.size(); ++l)
+    for (const auto& [what, blobs] :
+         {std::pair{"bottom", layers[l].bottom_size()}, std::pair{"top", layers[l].top_size()}})
+      if (blobs > most_blobs)
+        throw spec_error(file.layer_places.at(static_cast<std::size_t>(l)),
+                         "layer \"" + layers[l].name() + "\" (" + layers[l].type() + "): it has " +
+                             plural(static_cast<std::size_t>(blobs), what) + ", at most " +
+                             std::to_string(most_blobs) + " are possible.");
+}
+
+}  // namespace
+
 net build_net(const net_file& file, const build_options& options) {
   const auto filtered = filter_net(file, options.state);
   check_bottoms(filtered, file);
+  check_size(filtered);
   const auto ready = insert_splits(filtered);
   net_assembly assembly(ready, options);
   for (int i = 0; i < ready.spec.layer_size(); ++i) assembly.add(i);

@@ -206,11 +206,16 @@ layer_answer pooling_rule(const layer_question& q) {
   return {std::vector<shape>(q.tops, top), {}};
 }
 
+constexpr std::uint32_t largest_window = 9999;
+
 layer_answer lrn_rule(const layer_question& q) {
   require_images(q);
   const auto size = q.spec.lrn_param().local_size();
   q.require(size % 2 == 1,
             "local_size is " + std::to_string(size) + ", it must be odd: the window has a middle.");
+  // Kernels pad with half a window on each side.
+  q.require(size <= largest_window, "local_size is " + std::to_string(size) + ", at most " +
+                                        std::to_string(largest_window) + " is possible.");
   return same_shape_rule(q);
 }
 

@@ -116,6 +116,10 @@ std::string explained(const std::string& message) {
 
 }  // namespace
 
+namespace {
+constexpr std::size_t most_bytes = std::size_t{16} << 20;  // some 25 times as much memory is needed
+}
+
 std::string read_spec_text(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
@@ -128,7 +132,19 @@ std::string read_spec_text(const std::filesystem::path& path) {
     throw spec_error({path.string(), 0}, reason + ". Relative paths start at " +
                                              std::filesystem::current_path(ignored).string() + ".");
   }
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // Also of a pipe or a device, which have no size.
+  std::string text;
+  char piece[1 << 16];
+  while (text.size() <= most_bytes && (in.read(piece, sizeof piece), in.gcount() > 0))
+    text.append(piece, static_cast<std::size_t>(in.gcount()));
+  if (in.bad())
+    throw spec_error({path.string(), 0}, "it cannot be read: " + std::string(std::strerror(errno)) +
+                                             ". Is it a specification?");
+  if (text.size() > most_bytes)
+    throw spec_error({path.string(), 0},
+                     "it has more than " + std::to_string(most_bytes >> 20) +
+                         " MiB, the most that is read of a specification. Is it one?");
+  return text;
 }
 
 void parse_text(std::string_view text, const std::string& file_name, pb::Message& message,

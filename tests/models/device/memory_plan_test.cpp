@@ -146,3 +146,18 @@ TEST_CASE("memory: parallel branches have no order, a chain has") {
   CHECK_FALSE(order.before({at("a"), true}, {at("a2"), true}));
   CHECK_FALSE(order.before({at("a"), false}, {at("a"), false}));
 }
+
+TEST_CASE("memory_plan: the work of planning grows with the pairs of layers, not faster") {
+  const auto work = [](int layers) {
+    std::string text = test::input("b0", {2, 8});
+    for (int l = 0; l < layers; ++l)
+      text += test::layer("l" + std::to_string(l), "ReLU", "b" + std::to_string(l),
+                          "b" + std::to_string(l + 1));
+    const auto n = test::build(text);
+    return static_cast<double>(plan_memory(event_order(n), all_buffers(n)).compared);
+  };
+  const auto base = work(100), twice = work(200), four_times = work(400);
+  CHECK(twice < 4.5 * base);
+  CHECK(four_times < 4.5 * twice);
+  CHECK(four_times < 20 * 400 * 400);
+}

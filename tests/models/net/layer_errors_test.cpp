@@ -191,3 +191,19 @@ TEST_CASE("layer_errors: a batch that does not divide among the replicas") {
                        "Choose a batch size that 2 divides.",
                        spec_error);
 }
+
+TEST_CASE("layer_errors: what would cost more than a machine has is refused with both values") {
+  CHECK(said("LRN", "lrn_param { local_size: 100000001 }") ==
+        "local_size is 100000001, at most 9999 is possible.");
+  std::string dims, bottoms, chain;
+  for (int i = 0; i < 33; ++i) dims += "dim: 1 ";
+  CHECK(mistake("layer { name: 't' type: 'DummyData' top: 'y' dummy_data_param { shape { " + dims +
+                "} } }")
+            .find("its top would have 33 axes, at most 32 are possible.") != std::string::npos);
+  for (int i = 0; i < 10001; ++i) bottoms += "bottom: 'data' ";
+  CHECK(mistake(x + "layer { name: 't' type: 'Concat' top: 'y' " + bottoms + "}")
+            .find("bottoms, at most 10000 are possible.") != std::string::npos);
+  for (int i = 0; i < 20001; ++i)
+    chain += "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'data' }\n";
+  CHECK(mistake(x + chain).find("layers, at most 20000 are possible.") != std::string::npos);
+}

@@ -74,6 +74,23 @@ TEST_CASE("net_file: a file that is not there, and a folder, are refused by name
   }
 }
 
+TEST_CASE("net_file: what is too long, or no file to read, is refused by name") {
+  const auto says = [](const std::filesystem::path& path) -> std::string {
+    try {
+      (void)read_net(path);
+    } catch (const spec_error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const test::folder folder;
+  const auto long_one = folder.write("long", std::string((16 << 20) + 1, '#'));
+  CHECK(says(long_one).find("long: it has more than 16 MiB, the most that is read of a "
+                            "specification. Is it one?") != std::string::npos);
+  CHECK(says("/dev/zero").find("/dev/zero: it has more than 16 MiB") == 0);
+  CHECK(says("/proc/self/mem").find("/proc/self/mem: it cannot be read") == 0);
+}
+
 TEST_CASE("net_file: nesting without end is refused, not recursed into") {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "layer { ";
