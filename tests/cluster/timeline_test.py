@@ -80,19 +80,20 @@ class Timeline(small_run.Trained):
         b = browser.Browser()
         self.addCleanup(b.close)
         b.open(self.page + "/")
-        # Spans keep the place that their node's clock was thought to have: a better guess would put later ones over them.
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.find(m => m.id === 1).uncertain_us < 3000",
                    "both are members, and worker 1's clock is known")
         b.click("#members tr[data-worker='1'] td")
         b.wait_for("poseidon.store.graph?.run.worker === 1 && poseidon.store.spans.clocks.size > 20 && poseidon.timeline.drawMs > 0", "worker 1 is shown")
         b.value("poseidon.timeline.setFollow(false)")
         b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
-        # The text that the page shows for each backward pass of ip2 in sight, when the mouse points at it.
+        # The text that the page shows for each backward pass of ip2 in sight, when the mouse points at it. A span keeps the place
+        # that its node's clock was thought to have. A better guess later may put other spans over it: then it cannot be pointed at.
         shown = []
         middles = b.value("""(() => {
             const t = poseidon.timeline, lane = t.rows[0];
             return lane.begin.flatMap((begin, i) => lane.name[i] === 'ip2' && lane.phase[i] === 'backward' && begin > t.window[0] &&
-              lane.end[i] < t.window[1] ? [(begin + lane.end[i]) / 2] : []); })()""")
+              lane.end[i] < t.window[1] ? [(begin + lane.end[i]) / 2] : [])
+              .filter(middle => lane.begin.filter((begin, i) => begin <= middle + 50 && lane.end[i] >= middle - 50).length === 1); })()""")
         for middle in middles:
             x, y = b.value(f"""(() => {{ const t = poseidon.timeline, box = t.canvas.getBoundingClientRect();
                 return [box.x + t.X({middle}), box.y + 38 + t.row / 2]; }})()""")
