@@ -164,7 +164,13 @@ node_result train(const node_options& o, const std::shared_ptr<run_display>& dis
     setup.display->note("page at http://" + to_string(page->address()) + "/");
   }
   return run_node(std::move(setup), [&](auto tell) {
-    signals.run(std::move(tell), [display] { display->lines().abandon(); });
+    // As Caffe's defaults for --sigint_effect and --sighup_effect.
+    signals.run(
+        [tell = std::move(tell)](int signal) {
+          tell({signal, signal == SIGHUP});
+          return signal != SIGHUP;
+        },
+        [display] { display->lines().abandon(); });
   });
 }
 

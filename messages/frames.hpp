@@ -145,9 +145,12 @@ struct stop_requested {
   std::string reason;
 };
 
-/// Node 0 to all: finish this clock, start none after it.
+/// To the leader: the user of this node wants a snapshot.
+struct snapshot_requested {};
+
+/// The leader to all: training ends at this version; finish the clocks below it, start none above.
 struct stop_after {
-  clock_id clock{};
+  version_id version{};
   std::string reason;
 };
 
@@ -217,10 +220,10 @@ using frame_header =
     std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
                  frames::push_gradient, frames::fresh_parameters, frames::install_history,
                  frames::gather_history, frames::history, frames::worker_report,
-                 frames::stop_requested, frames::stop_after, frames::goodbye, frames::worker_done,
-                 frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard,
-                 frames::watch, frames::report, frames::hold_training, frames::worker_paused,
-                 frames::change_routes, frames::rebuild_graph, frames::send_rate, frames::time_net,
-                 frames::net_timed>;
+                 frames::stop_requested, frames::snapshot_requested, frames::stop_after,
+                 frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
+                 frames::probe, frames::probe_heard, frames::watch, frames::report,
+                 frames::hold_training, frames::worker_paused, frames::change_routes,
+                 frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed>;
 
 }  // namespace poseidon

@@ -59,9 +59,10 @@ struct everyone_done {};
 /// app -> node: begin.
 struct start_node {};
 
-/// signal thread -> node: SIGINT or SIGTERM.
+/// signal thread -> node: SIGINT, SIGTERM or SIGHUP.
 struct interrupted {
   int signal = 0;
+  bool snapshot = false;  ///< write one, and go on; else end
 };
 
 }  // namespace poseidon

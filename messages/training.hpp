@@ -120,9 +120,9 @@ struct begin_training {
   clock_id first_clock{};
 };
 
-/// node -> solver: finish `clock`, start none after it.
+/// node -> solver: training ends at this version; finish the clocks below it, start none above.
 struct finish_after {
-  clock_id clock{};
+  version_id version{};
   std::string reason;
 };
 
@@ -151,7 +151,7 @@ struct snapshot_written {
   std::string error;  ///< empty: written
 };
 
-/// solver (worker 0) -> checkpointer: write the parameters of `version`; none changes until it is copied.
+/// solver (leader) -> checkpointer: write the parameters of `version`; none changes until it is copied.
 /// node -> checkpointer, when a peer is lost: write `version` without solver state, part of which is lost with the peer.
 struct write_snapshot {
   version_id version{};
@@ -196,14 +196,17 @@ struct release_history {
   port<history_released> to;
 };
 
-/// signal or stop request -> node -> solver (worker 0): end soon, at a clock of the solver's choice.
+/// signal or stop request -> node -> solver (leader): end soon, at a clock of the solver's choice.
 struct stop_soon {
   std::string reason;
 };
 
-/// solver (worker 0) -> node: the choice, to be told to every worker.
+/// signal or request -> node -> solver (leader): write a snapshot after the clock in work, and go on.
+struct snapshot_soon {};
+
+/// solver (leader) -> node: the choice, to be told to every worker.
 struct stop_decided {
-  clock_id clock{};
+  version_id version{};
   std::string reason;
 };
 
@@ -242,4 +245,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::resume_training)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_released)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::release_history)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_soon)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_soon)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_decided)

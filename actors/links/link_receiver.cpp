@@ -25,10 +25,10 @@ std::string hex(std::uint32_t v) {
 template <class F>
 concept control_frame =
     one_of<F, frames::view, frames::member_ready, frames::start_training, frames::gather_history,
-           frames::worker_report, frames::stop_requested, frames::stop_after, frames::worker_done,
-           frames::probe, frames::probe_heard, frames::watch, frames::hold_training,
-           frames::worker_paused, frames::change_routes, frames::rebuild_graph, frames::send_rate,
-           frames::time_net, frames::net_timed>;
+           frames::worker_report, frames::stop_requested, frames::snapshot_requested,
+           frames::stop_after, frames::worker_done, frames::probe, frames::probe_heard,
+           frames::watch, frames::hold_training, frames::worker_paused, frames::change_routes,
+           frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed>;
 
 }  // namespace
 

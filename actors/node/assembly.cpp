@@ -54,6 +54,7 @@ void assembly::spawn_graph() {
                         *setup.edges,
                         *setup.records.trace,
                         core_.view().self,
+                        core_.view().leader,
                         setup.cluster.budget_mbit_s > 0,
                         setup.display,
                         self,

@@ -121,10 +121,16 @@ frame_desk::next frame_desk::on(const frames::stop_requested& f, worker_id) {
   return next::nothing;
 }
 
+frame_desk::next frame_desk::on(const frames::snapshot_requested&, worker_id from) {
+  core_.setup.display->note("a snapshot after this clock: " + core_.view().name_of(from) +
+                            " asks for it");
+  core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
+  return next::nothing;
+}
+
 frame_desk::next frame_desk::on(const frames::stop_after& f, worker_id) {
-  core_.setup.display->note("ending after clock " + std::to_string(value(f.clock)) + ": " +
-                            f.reason);
-  core_.as_node.tell<finish_after>(core_.run.the_solver(), {f.clock, f.reason});
+  end_.note_stop(f.version, f.reason);
+  core_.as_node.tell<finish_after>(core_.run.the_solver(), {f.version, f.reason});
   return next::nothing;
 }
 

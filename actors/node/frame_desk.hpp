@@ -9,6 +9,7 @@
 #include "actors/node/leader_line.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/rates.hpp"
+#include "actors/node/run_end.hpp"
 #include "messages/link.hpp"
 
 namespace poseidon {
@@ -16,13 +17,14 @@ namespace poseidon {
 class frame_desk {
  public:
   frame_desk(node_core& core, joining& joiner, leader_line& leader, assembly& graph,
-             changing& change, rates& speeds)
+             changing& change, rates& speeds, run_end& end)
       : core_(core),
         joining_(joiner),
         leader_(leader),
         assembly_(graph),
         changing_(change),
-        rates_(speeds) {}
+        rates_(speeds),
+        end_(end) {}
 
   /// What the node is to do next.
   enum class next { nothing, build, begin, resume };
@@ -41,6 +43,7 @@ class frame_desk {
   next on(const frames::watch& f, worker_id from);
   next on(const frames::start_training& f, worker_id from);
   next on(const frames::stop_requested& f, worker_id from);
+  next on(const frames::snapshot_requested& f, worker_id from);
   next on(const frames::stop_after& f, worker_id from);
   next on(const frames::hold_training& f, worker_id from);
   next on(const frames::worker_paused& f, worker_id from);
@@ -56,6 +59,7 @@ class frame_desk {
   assembly& assembly_;
   changing& changing_;
   rates& rates_;
+  run_end& end_;
 };
 
 }  // namespace poseidon

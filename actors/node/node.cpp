@@ -165,9 +165,8 @@ void node::resume() {
 // -- the last clock --------------------------------------------------------------------------------------
 
 void node::on(const stop_decided& m) {
-  core_.setup.display->note("ending after clock " + std::to_string(value(m.clock)) + ": " +
-                            m.reason);
-  core_.members.broadcast(frames::stop_after{m.clock, m.reason});
+  end_.note_stop(m.version, m.reason);
+  core_.members.broadcast(frames::stop_after{m.version, m.reason});
 }
 
 void node::on(const training_done& m) {
@@ -184,7 +183,10 @@ void node::on(const everyone_done&) {
 }
 
 void node::on(const interrupted& m) {
-  if (end_.interrupted(m.signal)) close();
+  if (m.snapshot)
+    end_.keep_snapshot();
+  else if (end_.interrupted(m.signal))
+    close();
 }
 
 // -- ends ------------------------------------------------------------------------------------------------

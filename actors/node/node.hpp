@@ -32,7 +32,7 @@
 //          choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
-//          begin_training, stop_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
+//          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
 //          hold_clocks, pause_at, resume_training   to solver, where routes change
 //          release_history    to server_shard, factor_broadcast    where routes change
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
@@ -71,12 +71,13 @@ class node : public actor<node> {
                            everyone_drained, control_arrived, link_bound, link_flow, link_lost,
                            stop_decided, training_done, training_failed, clocks_held,
                            training_paused, history_released, snapshot_written, interrupted>;
-  using sends = messages<choose_routes, measure_links, probe_answered, send_rate_measured,
-                         routes_changed, connect_coordinator, connect_telemetry, member_joined,
-                         member_is_ready, member_is_done, change_wanted, member_paused, send_frame,
-                         bind_link, close_link, begin_training, stop_soon, finish_after,
-                         control_arrived, hold_clocks, pause_at, resume_training, release_history,
-                         chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
+  using sends =
+      messages<choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed,
+               connect_coordinator, connect_telemetry, member_joined, member_is_ready,
+               member_is_done, change_wanted, member_paused, send_frame, bind_link, close_link,
+               begin_training, stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks,
+               pause_at, resume_training, release_history, chunk_landed, history_arrived,
+               write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -137,7 +138,7 @@ class node : public actor<node> {
   route_file route_file_{core_};
   run_end end_{core_};
   leader_line leader_{core_};
-  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_};
+  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
 };
 
 }  // namespace poseidon

@@ -34,6 +34,7 @@ void replica_graph::spawn_solver() {
   if (solver_) return spawner_.adopt(solver_);
   solver_setup s;
   s.self = context_.self;
+  s.leader = context_.leader;
   s.workers = spec_.workers;
   s.replicas = run_.replicas;
   s.micro_batches = run_.micro_batches;
@@ -242,11 +243,11 @@ std::function<void(const pass_id&)> replica_graph::pinning(const net_place& n, s
   };
 }
 
-/// As in Caffe the first worker alone prints it. Null where the solver does not ask for it.
+/// As in Caffe one worker alone prints it: the leader. Null where the solver does not ask for it.
 std::shared_ptr<debug_info> replica_graph::make_debug_info() const {
   const auto& spec = spec_.solver.spec;
   const auto& train = run_.train;
-  if (!spec.debug_info() || value(context_.self) != 0 || context_.display == nullptr)
+  if (!spec.debug_info() || context_.self != context_.leader || context_.display == nullptr)
     return nullptr;
   return std::make_shared<debug_info>(
       debug_info_setup{&train.graph, train.replicas.front(), train.values.front(),

@@ -37,7 +37,7 @@ struct graph_context {
   caf::actor_system& system;
   edge_book& edges;
   trace_log& trace;
-  worker_id self{};
+  worker_id self{}, leader{};
   bool has_budget = false;  ///< this node's links have a bandwidth budget
   std::shared_ptr<progress> display;
   port<stop_decided> node_stop;

@@ -55,10 +55,10 @@ void replica_graph::connect(const std::vector<port<send_frame>>& links) {
     s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
     s.tests.back().share = share_of_test(t);
   }
-  if (value(context_.self) == 0)
+  if (context_.self == context_.leader)
     s.checkpointer = parameters_.checkpoints();
   else
-    s.to_first = links.front();
+    s.to_leader = links.at(value(context_.leader));
   s.node_stop = context_.node_stop;
   s.node_done = context_.node_done;
   s.node_failed = context_.node_failed;

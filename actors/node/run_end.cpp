@@ -69,6 +69,14 @@ void run_end::without_snapshot(version_id of, const std::string& error) {
                   ": " + error + " What was trained since the snapshot before it is lost.";
 }
 
+void run_end::note_stop(version_id version, const std::string& reason) const {
+  const auto end = value(version);
+  core_.setup.display->note((end <= core_.setup.run->first_clock
+                                 ? "ending before the first iteration"
+                                 : "ending after clock " + std::to_string(end - 1)) +
+                            ": " + reason);
+}
+
 bool run_end::interrupted(int signal) {
   // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
   if (core_.phase == run_phase::failing) return false;
@@ -85,6 +93,19 @@ bool run_end::interrupted(int signal) {
   else
     core_.members.to_leader(frames::stop_requested{why});
   return false;
+}
+
+void run_end::keep_snapshot() const {
+  auto& display = *core_.setup.display;
+  if (!core_.trains()) {
+    display.note("no snapshot: training has not begun");
+  } else if (core_.view().leads()) {
+    display.note("a snapshot after this clock: SIGHUP");
+    core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
+  } else {
+    display.note("asked " + core_.view().name_of(core_.view().leader) + " for a snapshot: SIGHUP");
+    core_.members.to_leader(frames::snapshot_requested{});
+  }
 }
 
 bool run_end::lost(const link_lost& m) {

@@ -34,6 +34,12 @@ class run_end {
 
   /// Training is done, but for a last snapshot that could not be written.
   void without_snapshot(version_id of, const std::string& error);
+  /// Says that training ends at this version.
+  void note_stop(version_id version, const std::string& reason) const;
+
+  /// The user wants a snapshot now, and the run to go on.
+  void keep_snapshot() const;
+
   // True: close now.
   /// A signal came. While the run trains, all nodes end after one clock, which the leader's solver chooses.
   [[nodiscard]] bool interrupted(int signal);

@@ -73,11 +73,12 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
   const auto reachable = std::make_shared<address>();
   reachable->to = the_node;
   if (signals)
-    signals([=](int signal) {
+    signals([=](interrupted what) {
       const std::lock_guard lock(reachable->mutex);
       if (!reachable->to) return;
-      tell_from_outside(reachable->to, interrupted{signal});
-      stop->set();  // it may be waiting for an answer instead of looking at its mailbox
+      tell_from_outside(reachable->to, what);
+      // It may be waiting for an answer instead of looking at its mailbox.
+      if (!what.snapshot) stop->set();
     });
   tell_from_outside(the_node, start_node{});
   result = ended.get_future().get();

@@ -7,7 +7,7 @@
 namespace poseidon {
 
 /// Called once the node runs, with the function that tells it of SIGINT or SIGTERM. May be empty.
-using signal_hook = std::function<void(std::function<void(int)>)>;
+using signal_hook = std::function<void(std::function<void(interrupted)>)>;
 
 /// Makes what `setup` lacks of edges, trace and view, so that somebody can look at the view from now on.
 void prepare(node_setup& setup);

@@ -8,12 +8,17 @@ test_progress::test_progress(test_share share, std::size_t values_per_pass)
     : share_(share),
       values_per_pass_(values_per_pass),
       replicas_(share.replicas),
-      sums_(values_per_pass) {}
+      sums_(values_per_pass) {
+  for (std::uint64_t r = 0; r < replicas_.size(); ++r) replicas_[r].wanted = share_.passes(r);
+}
+
+void test_progress::start_no_more() {
+  for (auto& r : replicas_) r.wanted = r.started;
+}
 
 std::optional<std::uint64_t> test_progress::start(std::uint64_t replica) {
   auto& r = replicas_[replica];
-  if (r.started == share_.passes(replica) || r.issued < r.started ||
-      r.started - computed_by(r) >= in_flight)
+  if (r.started == r.wanted || r.issued < r.started || r.started - computed_by(r) >= in_flight)
     return std::nullopt;
   return r.started++;
 }
@@ -30,11 +35,9 @@ void test_progress::computed(std::uint64_t replica, std::size_t first,
 }
 
 bool test_progress::finished() const {
-  for (std::uint64_t r = 0; r < replicas_.size(); ++r)
-    if (replicas_[r].issued < share_.passes(r) ||
-        replicas_[r].values < share_.passes(r) * values_per_pass_)
-      return false;
-  return true;
+  return std::all_of(replicas_.begin(), replicas_.end(), [this](const progress& r) {
+    return r.issued >= r.wanted && r.values >= r.wanted * values_per_pass_;
+  });
 }
 
 std::uint64_t test_progress::computed() const {

@@ -21,6 +21,8 @@ class test_progress {
 
   /// The next pass that may start on this replica now; counts it as started.
   [[nodiscard]] std::optional<std::uint64_t> start(std::uint64_t replica);
+  /// finished() when the passes that have started are.
+  void start_no_more();
   void issued(std::uint64_t replica, std::size_t data_layers);
   void computed(std::uint64_t replica, std::size_t first, const std::vector<float>& values);
   [[nodiscard]] bool finished() const;
@@ -30,7 +32,7 @@ class test_progress {
 
  private:
   struct progress {
-    std::uint64_t started = 0, issued_layers = 0, issued = 0;
+    std::uint64_t wanted = 0, started = 0, issued_layers = 0, issued = 0;
     std::size_t values = 0;
   };
   [[nodiscard]] std::uint64_t computed_by(const progress& r) const;

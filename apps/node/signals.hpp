@@ -1,4 +1,4 @@
-// apps/node/signals.hpp - SIGINT and SIGTERM as messages.
+// apps/node/signals.hpp - SIGINT, SIGTERM and SIGHUP as messages.
 #pragma once
 #include <csignal>
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace poseidon::app {
 
-/// Waits for signals in its own thread and reports the first one; a second one ends the process immediately.
+/// Waits for signals in its own thread and reports them; the second one that is to end the run ends the process immediately.
 /// Construct it before any other thread, because threads inherit the signal mask.
 class signal_thread {
  public:
   signal_thread() {
     sigemptyset(&set_);
-    for (const int s : {SIGINT, SIGTERM, end_signal}) sigaddset(&set_, s);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP, end_signal}) sigaddset(&set_, s);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
     // a limit on file sizes becomes an error of the write, like a full disk
@@ -27,18 +27,19 @@ class signal_thread {
   signal_thread(const signal_thread&) = delete;
   signal_thread& operator=(const signal_thread&) = delete;
 
-  /// `before_exit` is called on the second signal and must not wait for another thread.
-  void run(std::function<void(int)> tell, std::function<void()> before_exit) {
+  /// `tell` returns whether the signal is to end the run. `before_exit` is called before the second of these ends the process,
+  /// and must not wait for another thread.
+  void run(std::function<bool(int)> tell, std::function<void()> before_exit) {
     thread_ = std::thread([this, tell = std::move(tell), before_exit = std::move(before_exit)] {
-      for (int seen = 0;; ++seen) {
+      for (bool ends = false;;) {
         int signal = 0;
         sigwait(&set_, &signal);
         if (signal == end_signal) return;
-        if (seen > 0) {
+        if (ends && signal != SIGHUP) {
           before_exit();
           _exit(128 + signal);
         }
-        tell(signal);
+        ends = tell(signal) || ends;
       }
     });
   }

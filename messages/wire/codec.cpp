@@ -22,15 +22,16 @@ bad_frame::bad_frame(std::string_view kind_, std::string_view field_, std::strin
 
 std::string_view kind_name(const frame_header& h) {
   static constexpr std::array<std::string_view, std::variant_size_v<frame_header>> names{
-      "heartbeat",       "view",           "member_ready",
-      "start_training",  "push_gradient",  "fresh_parameters",
-      "install_history", "gather_history", "history",
-      "worker_report",   "stop_requested", "stop_after",
-      "goodbye",         "worker_done",    "gradient_squares",
-      "factors",         "probe",          "probe_heard",
-      "watch",           "report",         "hold_training",
-      "worker_paused",   "change_routes",  "rebuild_graph",
-      "send_rate",       "time_net",       "net_timed"};
+      "heartbeat",        "view",           "member_ready",
+      "start_training",   "push_gradient",  "fresh_parameters",
+      "install_history",  "gather_history", "history",
+      "worker_report",    "stop_requested", "snapshot_requested",
+      "stop_after",       "goodbye",        "worker_done",
+      "gradient_squares", "factors",        "probe",
+      "probe_heard",      "watch",          "report",
+      "hold_training",    "worker_paused",  "change_routes",
+      "rebuild_graph",    "send_rate",      "time_net",
+      "net_timed"};
   return names[h.index()];
 }
 

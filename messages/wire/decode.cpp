@@ -171,9 +171,11 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::STOP_REQUESTED:
       return frames::stop_requested{
           text("stop_requested", "reason", frame.getStopRequested().getReason())};
+    case wire::Frame::SNAPSHOT_REQUESTED:
+      return frames::snapshot_requested{};
     case wire::Frame::STOP_AFTER: {
       const auto r = frame.getStopAfter();
-      return frames::stop_after{clock_id{r.getClock()},
+      return frames::stop_after{version_id{r.getVersion()},
                                 text("stop_after", "reason", r.getReason())};
     }
     case wire::Frame::WORKER_DONE: {

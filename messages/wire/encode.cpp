@@ -106,9 +106,10 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                  [&](const frames::stop_requested& f) {
                    write_reason(frame.initStopRequested(), f.reason);
                  },
+                 [&](const frames::snapshot_requested&) { frame.setSnapshotRequested(); },
                  [&](const frames::stop_after& f) {
                    auto w = frame.initStopAfter();
-                   w.setClock(value(f.clock));
+                   w.setVersion(value(f.version));
                    write_reason(w, f.reason);
                  },
                  [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },

@@ -57,6 +57,7 @@ struct Frame {
     sendRate @27 :SendRate;
     timeNet @28 :TimeNet;
     netTimed @29 :NetTimed;
+    snapshotRequested @30 :Void;      # any node to the first: write a snapshot, and go on
   }
 }
 
@@ -216,9 +217,9 @@ struct StopRequested {
   reason @0 :Text;
 }
 
-# Node 0 to all: finish this clock, start none after it.
+# The leader to all: training ends at this version; finish the clocks below it, start none above.
 struct StopAfter {
-  clock @0 :UInt64;
+  version @0 :UInt64;
   reason @1 :Text;
 }
 

@@ -212,10 +212,17 @@ class sim_cluster {
     if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
     n.run = compile_run(n.spec, n.own);
     const auto self = worker_id{static_cast<std::uint32_t>(worker)};
-    n.graph = std::make_unique<training_graph>(
-        graph_context{
-            sim_.system(), n.book, n.trace, self, o.has_budget, nullptr, {}, done_.in, failed_.in},
-        n.spec, n.own, *n.run);
+    n.graph = std::make_unique<training_graph>(graph_context{sim_.system(),
+                                                             n.book,
+                                                             n.trace,
+                                                             self,
+                                                             worker_id{0},
+                                                             o.has_budget,
+                                                             nullptr,
+                                                             {},
+                                                             done_.in,
+                                                             failed_.in},
+                                               n.spec, n.own, *n.run);
     for (const auto& a : n.graph->monitored())
       a->attach_functor([this](const caf::error& e) {
         if (e) faults_.push_back(sim_.system().render(e));

@@ -83,7 +83,9 @@ class Timeline(small_run.Trained):
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.find(m => m.id === 1).uncertain_us < 3000",
                    "both are members, and worker 1's clock is known")
         b.click("#members tr[data-worker='1'] td")
-        b.wait_for("poseidon.store.graph?.run.worker === 1 && poseidon.store.spans.clocks.size > 20 && poseidon.timeline.drawMs > 0", "worker 1 is shown")
+        b.wait_for("poseidon.store.graph?.run.worker === 1", "worker 1 is shown")
+        b.wait_for("poseidon.store.spans.clocks.size > 20", "20 of its clocks are shown")
+        b.wait_for("poseidon.timeline.drawMs > 0", "its timeline is drawn")
         b.value("poseidon.timeline.setFollow(false)")
         b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
         # The text that the page shows for each backward pass of ip2 in sight, when the mouse points at it. A span keeps the place

@@ -58,6 +58,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                         {"probe_heard", "gbwtcrR"},
                                                         {"send_rate", "tcrR"},
                                                         {"stop_requested", "tcrR"},
+                                                        {"snapshot_requested", "tcrR"},
                                                         {"worker_done", "tcrR"},
                                                         {"worker_paused", "tcrR"},
                                                         {"worker_report", "tcrR"}});

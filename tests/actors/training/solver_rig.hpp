@@ -53,6 +53,7 @@ struct solver_rig {
   std::vector<probe<start_pass>> train;               // by replica
   std::vector<std::vector<probe<start_pass>>> tests;  // by net, by replica
   probe<write_snapshot> checkpointer = sim.listen<write_snapshot>();
+  probe<send_frame> to_leader = sim.listen<send_frame>();
   probe<stop_decided> stop = sim.listen<stop_decided>();
   probe<training_done> done = sim.listen<training_done>();
   probe<training_failed> failed = sim.listen<training_failed>();
@@ -67,12 +68,14 @@ struct solver_rig {
     std::size_t workers = 1;
     std::uint64_t first_clock = 0;
     std::uint64_t test_phases = 0;
+    worker_id leader{};
   };
 
   solver_rig(const std::string& text, options o) : answered(o.replicas) {
     solver_setup s;
     s.overlap = std::make_shared<overlap_meter>(1);
     s.workers = o.workers;
+    s.leader = o.leader;
     s.replicas = o.replicas;
     s.micro_batches = o.micro_batches;
     s.layers_that_learn = 1;
@@ -102,6 +105,7 @@ struct solver_rig {
       net.share = {static_cast<std::uint64_t>(s.spec.test_iter(t)), o.workers, 0, o.replicas, 5};
     }
     m.checkpointer = checkpointer.in;
+    m.to_leader = to_leader.in;
     m.node_stop = stop.in;
     m.node_done = done.in;
     m.node_failed = failed.in;

@@ -10,7 +10,7 @@ TEST_CASE("solver: asked to stop it ends the clock in work, says which, and snap
   CHECK(t.started() == 2);
   t.tell(stop_soon{"Ctrl-C"});
   REQUIRE(t.stop.got->size() == 1);
-  CHECK(t.stop.got->front().clock == clock_id{1});
+  CHECK(t.stop.got->front().version == version_id{2});
   CHECK(t.stop.got->front().reason == "Ctrl-C");
   t.tell(stop_soon{"once more"});
   t.clock();
@@ -29,7 +29,7 @@ TEST_CASE(
   t.clock();
   t.clock();
   CHECK(t.last().clock == clock_id{2});
-  t.tell(finish_after{clock_id{1}, "worker 2 got SIGTERM"});
+  t.tell(finish_after{version_id{2}, "worker 2 got SIGTERM"});
   REQUIRE(t.done.got->size() == 1);
   CHECK(t.done.got->front().version == version_id{2});
 }
@@ -41,7 +41,7 @@ TEST_CASE("solver: told of an end behind it, it gives up the test of a version t
   t.computed();  // two clocks ahead of its parameters, as staleness allows
   t.fresh(1);
   REQUIRE(t.tests[0][0].got->size() == 1);
-  t.tell(finish_after{clock_id{0}, "worker 0 got SIGTERM"});
+  t.tell(finish_after{version_id{1}, "worker 0 got SIGTERM"});
   REQUIRE(t.checkpointer.got->size() == 1);
   t.snapshot_copied_and_written();
   REQUIRE(t.done.got->size() == 1);
@@ -51,6 +51,86 @@ TEST_CASE("solver: told of an end behind it, it gives up the test of a version t
   t.tell(pass_issued{replica_id{0}, 0, pass});
   CHECK(t.tests[0][0].got->size() == 1);
   CHECK(t.started() == 3);
+}
+
+TEST_CASE("solver: asked to stop while it tests, it ends within the passes that have started") {
+  solver_rig t("max_iter: 100 test_iter: 5000 test_interval: 1 test_initialization: false");
+  t.clock();
+  auto& source = *t.tests[0][0].got;
+  REQUIRE(source.size() == 1);
+  const auto first = source[0].pass;
+  t.tell(pass_issued{replica_id{0}, 0, first});
+  REQUIRE(source.size() == 2);
+  t.tell(stop_soon{"Ctrl-C"});
+  REQUIRE(t.stop.got->size() == 1);
+  CHECK(t.stop.got->front().version == version_id{1});
+  CHECK(t.checkpointer.got->empty());  // the test net's kernels read the parameters
+  t.tell(outputs_ready{replica_id{0}, 0, first, 0, {1, 0.5f}});
+  t.tell(pass_issued{replica_id{0}, 0, source[1].pass});
+  CHECK(t.checkpointer.got->empty());
+  t.tell(outputs_ready{replica_id{0}, 0, source[1].pass, 0, {1, 0.5f}});
+  CHECK(source.size() == 2);
+  CHECK(t.display->tested_.empty());
+  REQUIRE(t.checkpointer.got->size() == 1);
+  t.snapshot_copied_and_written();
+  REQUIRE(t.done.got->size() == 1);
+  CHECK(t.done.got->front().version == version_id{1});
+}
+
+TEST_CASE(
+    "solver: asked to stop while it tests before the first clock, it trains and writes nothing") {
+  solver_rig t("max_iter: 100 test_iter: 5000 test_interval: 1000");
+  REQUIRE(t.tests[0][0].got->size() == 1);
+  t.tell(stop_soon{"Ctrl-C"});
+  REQUIRE(t.stop.got->size() == 1);
+  CHECK(t.stop.got->front().version == version_id{0});
+  const auto pass = t.tests[0][0].got->front().pass;
+  t.tell(pass_issued{replica_id{0}, 0, pass});
+  t.tell(outputs_ready{replica_id{0}, 0, pass, 0, {1, 0.5f}});
+  CHECK(t.started() == 0);
+  CHECK(t.checkpointer.got->empty());
+  REQUIRE(t.done.got->size() == 1);
+  CHECK(t.done.got->front().version == version_id{0});
+}
+
+TEST_CASE("solver: a worker that tests while others have gone on trains up to the end, untested") {
+  solver_rig t("max_iter: 100 test_iter: 5000 test_interval: 1 test_initialization: false");
+  t.clock();
+  t.tell(finish_after{version_id{2}, "worker 0 got SIGINT"});
+  const auto pass = t.tests[0][0].got->front().pass;
+  t.tell(pass_issued{replica_id{0}, 0, pass});
+  t.tell(outputs_ready{replica_id{0}, 0, pass, 0, {1, 0.5f}});
+  REQUIRE(t.started() == 2);
+  t.clock();
+  CHECK(t.tests[0][0].got->size() == 1);
+  t.snapshot_copied_and_written();
+  REQUIRE(t.done.got->size() == 1);
+  CHECK(t.done.got->front().version == version_id{2});
+}
+
+TEST_CASE("solver: asked for a snapshot it writes one after the clock in work, and trains on") {
+  solver_rig t("max_iter: 100 snapshot_after_train: false");
+  t.clock();
+  t.tell(snapshot_soon{});
+  CHECK(t.checkpointer.got->empty());
+  t.clock();
+  REQUIRE(t.checkpointer.got->size() == 1);
+  CHECK(t.checkpointer.got->front().version == version_id{2});
+  t.snapshot_copied_and_written();
+  t.clock();
+  t.clock();
+  CHECK(t.checkpointer.got->size() == 1);
+}
+
+TEST_CASE("solver: what it reports goes to the leader, whichever worker that is") {
+  solver_rig::options o;
+  o.workers = 3;
+  o.leader = worker_id{2};
+  solver_rig t("max_iter: 4 display: 1 snapshot_after_train: false", o);
+  t.clock();
+  REQUIRE(t.to_leader.got->size() == 1);
+  CHECK(std::holds_alternative<frames::worker_report>(t.to_leader.got->front().header));
+  CHECK(t.display->trained_.empty());
 }
 
 TEST_CASE("solver: a NaN ends training once, with clock, layer, cause and exit code") {
@@ -91,7 +171,7 @@ TEST_CASE("solver: a worker that holds begins no clock before it is told which t
     CHECK(t.paused.got->size() == 1);
   }
   SUBCASE("the run ends before that clock: it ends") {
-    t.tell(finish_after{clock_id{1}, "enough"});
+    t.tell(finish_after{version_id{2}, "enough"});
     CHECK(t.paused.got->empty());
     CHECK(t.checkpointer.got->size() + t.done.got->size() == 1);
   }
@@ -141,7 +221,7 @@ TEST_CASE(
   t.fresh(1);
   t.tell(resume_training{});
   REQUIRE(t.stop.got->size() == 1);
-  CHECK(t.stop.got->front().clock == clock_id{1});
+  CHECK(t.stop.got->front().version == version_id{2});
   CHECK(t.done.got->empty());
   t.clock();
   CHECK(t.done.got->size() == 1);

@@ -1,0 +1,83 @@
+#include "actors/training/training_reports.hpp"
+
+#include "actors/core/trace.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace poseidon {
+
+training_reports::training_reports(const solver_setup& setup)
+    : setup_(setup),
+      loss_(static_cast<std::size_t>(std::max(1, setup.spec.average_loss()))),
+      board_(setup.workers) {}
+
+void training_reports::connect(std::vector<output_value> outputs) {
+  outputs_ = std::move(outputs);
+  sums_ = {outputs_.size(), std::size_t{setup_.replicas} * setup_.micro_batches};
+}
+
+void training_reports::begin(std::uint64_t first_clock) {
+  first_clock_ = computed_ = first_clock;
+}
+
+void training_reports::show_step(std::uint64_t done, std::uint64_t end) const {
+  if (!setup_.display) return;
+  const auto carried = setup_.carried ? setup_.carried() : traffic{};
+  setup_.display->stepped({done, end, (done - first_clock_) * setup_.images_of_all,
+                           carried.bytes_out, carried.bytes_in});
+}
+
+bool training_reports::add(const outputs_ready& m) {
+  const auto clock = value(m.pass.clock);
+  auto sums = sums_.add(clock, m.output, m.values,
+                        setup_.weights.empty() ? 1 : setup_.weights.at(value(m.replica)));
+  if (!sums) return false;
+  last_ = std::move(*sums);
+  computed_ = clock + 1;
+  return true;
+}
+
+std::optional<frames::worker_report> training_reports::report(std::uint64_t end) {
+  const auto clock = computed_ - 1;
+  const auto passes =
+      (setup_.weights.empty() ? static_cast<double>(setup_.replicas) : 1) * setup_.micro_batches;
+  for (auto& sum : last_) sum /= passes;
+  last_.insert(last_.begin(), loss_.add(weighted_loss(last_, outputs_)));
+  const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
+  if (display == 0 || (clock % display != 0 && computed_ != end)) return std::nullopt;
+  const auto overlap = setup_.overlap->read(now_ns());
+  // Outputs may overtake the pass_issued of their pass, so the solver's own count may lag here.
+  const std::uint64_t images = (computed_ - first_clock_) * setup_.images_per_clock;
+  return frames::worker_report{clock_id{clock},   -1, 1, last_, images, overlap.communication_ns,
+                               overlap.exposed_ns};
+}
+
+void training_reports::take(worker_id from, const frames::worker_report& r, std::uint64_t end,
+                            const std::vector<solver_net>& tests) {
+  auto merged = board_.add(from, r);
+  if (!merged || setup_.display == nullptr) return;
+  const auto clock = value(r.clock);
+  if (r.test_net < 0) {
+    setup_.display->trained({clock,
+                             end,
+                             merged->means.front(),
+                             {merged->means.begin() + 1, merged->means.end()},
+                             learning_rate(setup_.spec, clock),
+                             merged->images,
+                             merged->communication_ns,
+                             merged->exposed_ns},
+                            outputs_);
+    return;
+  }
+  const auto net = static_cast<std::size_t>(r.test_net);
+  auto outputs = tests.at(net).outputs;
+  if (setup_.spec.test_compute_loss()) {
+    merged->means.push_back(weighted_loss(merged->means, outputs));
+    outputs.push_back({"test_loss", 0});
+  }
+  setup_.display->tested(net, clock, merged->means, outputs);
+}
+
+}  // namespace poseidon

@@ -1,0 +1,48 @@
+// actors/training/training_reports.hpp
+//
+// What the user sees of training: how far it is, and the values of outputs, which each node sums and the leader merges. A
+// part of `solver`, without a mailbox.
+#pragma once
+#include "actors/training/output_reports.hpp"
+#include "actors/training/solver_setup.hpp"
+#include "messages/frames.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace poseidon {
+
+class training_reports {
+ public:
+  /// `setup` is the solver's, and outlives this.
+  explicit training_reports(const solver_setup& setup);
+
+  void connect(std::vector<output_value> outputs);
+  void begin(std::uint64_t first_clock);
+  /// All clocks below `done` of those below `end` have been computed.
+  void show_step(std::uint64_t done, std::uint64_t end) const;
+
+  /// Adds the outputs of a training pass. True: the outputs of its clock are complete.
+  [[nodiscard]] bool add(const outputs_ready& m);
+  /// The outputs of all clocks below this one have arrived.
+  [[nodiscard]] std::uint64_t computed() const { return computed_; }
+  [[nodiscard]] bool has_outputs() const { return !outputs_.empty(); }
+  /// What the leader is to show of the clock that add() has completed; empty: not due.
+  [[nodiscard]] std::optional<frames::worker_report> report(std::uint64_t end);
+
+  /// The leader's: a node's report. Shows the clock when all nodes have reported it. `tests`: the outputs of the test nets.
+  void take(worker_id from, const frames::worker_report& r, std::uint64_t end,
+            const std::vector<solver_net>& tests);
+
+ private:
+  const solver_setup& setup_;
+  std::vector<output_value> outputs_;
+  output_sums sums_;
+  std::vector<double> last_;  // sums of the last complete clock
+  smoothed_loss loss_;
+  report_board board_;
+  std::uint64_t first_clock_ = 0, computed_ = 0;
+};
+
+}  // namespace poseidon
