@@ -4,10 +4,12 @@
 #include "actors/telemetry/living_graph.hpp"
 #include "apps/web/assets.hpp"
 #include "apps/web/view_json.hpp"
+#include "models/json.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace poseidon::web {
 
@@ -30,11 +32,14 @@ std::string event(const char* name, const std::string& data) {
 
 class live_feed : public feed {
  public:
-  live_feed(std::shared_ptr<cluster_view> view, std::uint32_t worker)
-      : view_(std::move(view)), worker_(worker) {}
+  live_feed(std::shared_ptr<cluster_view> view, std::uint32_t worker, std::int64_t began_ns)
+      : view_(std::move(view)),
+        worker_(worker),
+        start_(event("start", json_object().put("began_us", began_ns / 1000).text())) {}
 
   std::string next() override {
-    auto out = event("tick", tick_json(*view_, worker_, since_));
+    auto out = std::exchange(start_, {});
+    out += event("tick", tick_json(*view_, worker_, since_));
     if (const auto spans = spans_json(*view_, worker_, spans_, spans_a_tick); !spans.empty())
       out += event("spans", spans);
     if (const auto more = view_->history().json(history_); !more.empty())
@@ -45,6 +50,7 @@ class live_feed : public feed {
  private:
   std::shared_ptr<cluster_view> view_;
   std::uint32_t worker_;
+  std::string start_;  // is sent once, before everything else
   std::uint64_t since_ = 0;
   span_place spans_;
   run_history::place history_;
@@ -57,7 +63,7 @@ response text(int status, std::string body) {
 }  // namespace
 
 live_site::live_site(std::shared_ptr<cluster_view> view, std::string token)
-    : view_(std::move(view)), gate_(std::move(token)) {}
+    : view_(std::move(view)), gate_(std::move(token)), began_ns_(now_ns()) {}
 
 void live_site::tick(std::size_t streams) {
   view_->watchers(streams);
@@ -152,7 +158,8 @@ bool is_asked_of_the_node(std::string_view path) {
 site::answer live_site::get(const request& r) {
   if (auto refused = gate_.refusal(r)) return {*std::move(refused), {}};
   if (r.path == "/events")
-    return {{200, "text/event-stream", "", ""}, std::make_unique<live_feed>(view_, worker_of(r))};
+    return {{200, "text/event-stream", "", ""},
+            std::make_unique<live_feed>(view_, worker_of(r), began_ns_)};
   // Only a finished run has a recording.
   if (r.path == "/api/recording") return {{200, json, "null", ""}, {}};
   const auto* known = find_node_path(r.path);

@@ -3,7 +3,8 @@
 // What a page can ask of a node while it trains. Nothing can be changed.
 //
 //   /               the page (apps/web/page/)
-//   /events?node=W  server-sent events: tick, spans, history (apps/web/view_json.hpp), several a second
+//   /events?node=W  server-sent events: start, once: {"began_us":..}, when the run began, in the clock of the spans;
+//                   then tick, spans, history (apps/web/view_json.hpp), several a second
 //   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv
 //   /api/status  /api/status.json  /metrics  /healthz
 //
@@ -14,6 +15,7 @@
 #include "apps/web/server.hpp"
 #include "apps/web/token.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +34,8 @@ class live_site : public site {
 
   std::shared_ptr<cluster_view> view_;
   token_gate gate_;
+  /// The run's history and the site are made one after the other, so its seconds count from here.
+  std::int64_t began_ns_;
   stall_doctor doctor_;
   std::size_t ticks_ = 0;
 };

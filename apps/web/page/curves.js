@@ -1,16 +1,16 @@
-// curves.js - small line charts of the run: loss, accuracy, images/s, network. Drawn anew when values have come.
+// curves.js - small line charts of the run: loss, accuracy, images/s, network. They are drawn again when new values arrive.
 import { bytes, css, figure, h, step } from './text.js';
 
 class Chart {
-  constructor(parent, title) {
+  constructor(parent, title, unit = '') {
     this.value = h('span');
     this.canvas = h('canvas', { role: 'img' });
     this.box = h('div', { class: 'curve' }, h('h3', {}, title, this.value), this.canvas);
-    this.title = title;
+    Object.assign(this, { title, unit });
     parent.append(this.box);
   }
 
-  /** series: [{colour, points: [[x, y]], dots}]; format turns a y into text. */
+  /** series: [{colour, points: [[x, y]], dots}]; format writes a y as text. */
   draw(series, label, format) {
     const { canvas } = this, dpr = devicePixelRatio, W = canvas.clientWidth, H = canvas.clientHeight, pen = canvas.getContext('2d');
     if (canvas.width !== Math.round(W * dpr)) { canvas.width = Math.round(W * dpr); canvas.height = Math.round(H * dpr); }
@@ -36,13 +36,13 @@ class Chart {
       pen.fillStyle = faint; pen.textAlign = 'right'; pen.fillText(format(y), left - 5, Y(y) + 3);
     }
     pen.textAlign = 'center';
-    for (let every = step((x1 - x0) / 4), x = Math.ceil(x0 / every) * every; x <= x1; x += every) { pen.fillStyle = faint; pen.fillText(figure(x), Math.min(W - 12, X(x)), H - 3); }
+    for (let every = step((x1 - x0) / 4), x = Math.ceil(x0 / every) * every; x <= x1; x += every) { pen.fillStyle = faint; pen.fillText(figure(x) + this.unit, Math.min(W - 12, X(x)), H - 3); }
     pen.textAlign = 'left';
     for (const { colour, points, dots } of series) {
       pen.strokeStyle = pen.fillStyle = css(colour);
       pen.lineWidth = 1.5;
       pen.beginPath();
-      // More points than pixels: the least and the most of each pixel column are what an eye would see.
+      // With more points than pixels, drawing every n-th point looks the same.
       const skip = Math.max(1, Math.floor(points.length / (2 * W)));
       for (let i = 0; i < points.length; i += skip) { const [x, y] = points[i]; if (Number.isFinite(y)) pen.lineTo(X(x), Y(y)); }
       pen.stroke();
@@ -57,14 +57,14 @@ export class Curves {
     this.loss = new Chart(parent, 'loss');
     this.score = new Chart(parent, 'accuracy in tests');
     this.speed = new Chart(parent, 'images/s');
-    this.network = new Chart(parent, 'network of this node');
+    this.network = new Chart(parent, 'network of this node', ' s');
     const ask = () => { if (!this.asked) { this.asked = true; requestAnimationFrame(() => { this.asked = false; this.draw(); }); } };
-    store.addEventListener('history', ask);
+    for (const kind of ['history', 'state']) store.addEventListener(kind, ask);
     new ResizeObserver(ask).observe(parent);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', ask);
   }
 
-  /** A test net's output: the accuracy, or whatever else is no loss. */
+  /** The accuracy in each test: [iteration, value]. */
   static scores(tests) {
     const out = [];
     for (const t of tests) {
@@ -75,16 +75,17 @@ export class Curves {
   }
 
   draw() {
-    const { points, tests, traffic } = this.store, last = points.at(-1);
+    const { points, tests, traffic, moving } = this.store, last = points.at(-1);
+    const newest = moving ? '' : 'at the end ';
     const testLoss = tests.flatMap(t => { const i = t.names.findIndex(n => /loss/i.test(n)); return i >= 0 ? [[t.clock, t.means[i]]] : []; });
     this.loss.draw([{ colour: '--accent', points: points.map(p => [p[0], p[2]]) }, { colour: '--push', points: testLoss, dots: true }], last ? figure(last[2]) + (testLoss.length ? `, in tests ${figure(testLoss.at(-1)[1])}` : '') : 'none yet', figure);
     const scores = Curves.scores(tests);
     this.score.box.hidden = !scores.length;
     if (scores.length) this.score.draw([{ colour: '--good', points: scores, dots: true }], figure(scores.at(-1)[1]), figure);
-    this.speed.draw([{ colour: '--apply', points: points.filter(p => p[4] > 0).map(p => [p[0], p[4]]) }], points.length > 1 ? figure(last[4]) : 'none yet', figure);
+    this.speed.draw([{ colour: '--apply', points: points.filter(p => p[4] > 0).map(p => [p[0], p[4]]) }], points.length > 1 ? newest + figure(last[4]) : 'none yet', figure);
     const rates = [[], []];
     for (let i = 1; i < traffic.length; ++i) { const dt = traffic[i][0] - traffic[i - 1][0]; for (const k of [0, 1]) rates[k].push([traffic[i][0], (traffic[i][k + 1] - traffic[i - 1][k + 1]) / dt]); }
     this.network.box.hidden = traffic.length < 2;
-    if (rates[0].length) this.network.draw([{ colour: '--push', points: rates[0] }, { colour: '--pull', points: rates[1] }], `out ${bytes(rates[0].at(-1)[1])}/s, in ${bytes(rates[1].at(-1)[1])}/s`, bytes);
+    if (rates[0].length) this.network.draw([{ colour: '--push', points: rates[0] }, { colour: '--pull', points: rates[1] }], `${newest}out ${bytes(rates[0].at(-1)[1])}/s, in ${bytes(rates[1].at(-1)[1])}/s`, bytes);
   }
 }

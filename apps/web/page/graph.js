@@ -1,23 +1,13 @@
-// graph.js - the actors as SVG: each is one element with a name for people who do not see it. What a tick changes is
-// painted into the elements that are there; only a new graph draws anew.
-import { layout } from './layout.js';
-import { bytes, count, css, s } from './text.js';
+// graph.js - draws the actors as SVG. Each actor is one element with a name that a screen reader can read. A tick changes
+// only the existing elements; a new graph is drawn from the beginning.
+import { colourOf } from './colours.js';
+import { isOfTest, layout } from './layout.js';
+import { bytes, count, css, s, shortened } from './text.js';
 import { View } from './view.js';
-
-const TYPES = [[/Convolution/, '--conv'], [/Pooling|SPP/, '--pool'], [/InnerProduct|Embed/, '--inner'], [/Loss|Accuracy/, '--loss'],
-  [/Norm|LRN|MVN|Scale|Bias/, '--norm'], [/Data|Input/, '--data'], [/ReLU|ELU|Sigmoid|TanH|AbsVal|BNLL|Power|Exp|Log|Dropout|Threshold|Swish|Clip/, '--act'],
-  [/Concat|Eltwise|Split|Slice|Flatten|Reshape|Silence/, '--join']];
-const KINDS = { gradient_push: '--push', factor_broadcast: '--factors', data_source: '--data', server_shard: '--apply', network_link: '--pull', link_acceptor: '--pull', stream: '--forward' };
-export const LEGENDS = {
-  type: [['convolution', '--conv'], ['pooling', '--pool'], ['inner product', '--inner'], ['norm', '--norm'], ['join', '--join'], ['loss', '--loss'], ['push', '--push'], ['factors', '--factors']],
-  route: [['parameter_server', '--push'], ['factor_broadcast', '--factors'], ['learns nothing', '--run']],
-  rate: [['quiet', '--run'], ['few', '--data'], ['many', '--push'], ['most', '--stall']],
-  queue: [['empty', '--run'], ['1', '--data'], ['some', '--push'], ['8 and more', '--stall']],
-};
 
 export class Graph {
   constructor(svg, store, onSelect) {
-    Object.assign(this, { svg, store, onSelect, colour: 'type', selected: null, elements: new Map() });
+    Object.assign(this, { svg, store, onSelect, colour: 'type', selected: null, elements: new Map(), testsOpen: false });
     this.view = new View(svg, () => this.#distance());
     svg.addEventListener('click', e => { if (!this.view.moved) this.select(this.#idOf(e.target)); });
     svg.addEventListener('keydown', e => this.#key(e));
@@ -26,13 +16,24 @@ export class Graph {
     new ResizeObserver(() => this.store.graph && this.draw()).observe(svg);
   }
 
-  /** From far away names cannot be read: a module says in a few words what its actors do. */
+  /** At a small scale the names of actors cannot be read, so each module shows a summary of its actors instead. */
   #distance() {
+    if (this.drawnAt === this.view.scale) return;
+    this.drawnAt = this.view.scale;
     const far = this.view.scale < FAR;
-    if (far === this.svg.classList.contains('far')) return;
     this.svg.classList.toggle('far', far);
     if (far) this.#sums();
+    this.#titles();
   }
+
+  /** Opens or closes the panel of the test nets. */
+  showTests(open) {
+    this.testsOpen = open;
+    this.draw();
+  }
+
+  /** The actors of the test nets, open or not. */
+  get tests() { return this.store.graph?.nodes.filter(isOfTest) ?? []; }
 
   #idOf(target) { const g = target.closest?.('.actor'); return g ? +g.dataset.id : null; }
 
@@ -40,46 +41,62 @@ export class Graph {
     const started = performance.now();
     const { svg, store } = this, box = svg.getBoundingClientRect();
     if (!box.width || !box.height) return;
-    const L = this.layout = layout(store.graph, box.width - 24, box.height - 20);
+    const L = this.layout = layout(store.graph, box.width - 24, box.height - 20, this.testsOpen);
     svg.textContent = '';
     this.elements.clear();
     this.sums = [];
+    this.drawnAt = this.panelTitle = null;
     const marker = s('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: 'auto' }, s('defs', {}, svg));
     s('path', { d: 'M0 0L8 4L0 8z', class: 'arrow' }, marker);
     const ground = s('g', { id: 'ground' }, svg);
+    if (L.panel) this.#panel(L.panel, ground);
     for (const m of [...L.modules, ...L.strip]) this.#module(m, ground);
     this.#wires(s('g', {}, ground));
     this.#buses(s('g', {}, ground));
     this.chosen = s('g', {}, ground);
     const actors = s('g', {}, ground);
-    for (const n of store.graph.nodes) this.#actor(n, L.places.get(n.id), actors);
+    this.badges = s('g', { class: 'badges', 'aria-hidden': true }, ground);  // the names of the actors say their queues
+    for (const n of store.graph.nodes) if (L.places.has(n.id)) this.#actor(n, L.places.get(n.id), actors);
     this.view.show(ground, { x: -22, y: -8, w: L.w + 62, h: L.h + 16 });
     this.drawMs = performance.now() - started;
     this.paint();
-    this.select(this.selected !== null && store.graph.byId.has(this.selected) ? this.selected : null);
+    this.select(this.elements.has(this.selected) ? this.selected : null);
+  }
+
+  #panel(p, parent) {
+    const g = s('g', { class: 'panel' }, parent);
+    s('rect', { x: p.x, y: p.y, width: p.w, height: p.h, rx: 9 }, g);
+    this.panelTitle = s('text', { x: p.x + 12, y: p.y + PANEL_TITLE }, g, 'Test net');
   }
 
   #module(m, parent) {
     const g = s('g', { class: 'module' }, parent);
     s('rect', { x: m.x, y: m.y, width: m.w, height: m.h, rx: 7 }, g);
     s('text', { class: 'near', x: m.x + 9, y: m.y + 13 }, g, m.label);
-    const size = Math.max(11, Math.min(30, 1.6 * m.w / Math.max(4, m.label.length), m.h / 2.2)), x = m.x + m.w / 2, y = m.y + m.h / 2;
-    s('text', { class: 'far', x, y: y + size * 0.1 }, g, m.label).style.setProperty('font-size', size + 'px');
-    const sum = s('text', { class: 'far sum', x }, g, '');
-    this.sums.push({ text: sum, shown: '', y: y + size * 0.1, w: m.w, most: 0.6 * size, ids: m.cards ? m.cards.flatMap(c => c.nodes.map(n => n.id)) : m.places.map(p => p.id) });
+    const title = s('text', { class: 'far', x: m.x + m.w / 2 }, g, m.label), sum = s('text', { class: 'far sum', x: m.x + m.w / 2 }, g, '');
+    this.sums.push({ m, title, sum, tip: s('title', {}, g, ''), ids: m.cards ? m.cards.flatMap(c => c.nodes.map(n => n.id)) : m.places.map(p => p.id) });
   }
 
-  /** What the actors of each module handle a second together, and how many messages wait for them. */
+  /** Writes what the actors of each module handle together, in letters that are as large on the screen at every scale. A part
+   *  of the sentence that has no room in its module is left out; the tooltip has all parts. */
   #sums() {
-    for (const m of this.sums) {
+    const px = 1 / this.view.scale;
+    for (const { m, title, sum, tip, ids } of this.sums) {
       let waiting = 0, rate = 0;
-      for (const id of m.ids) { const a = this.store.actors[id]; waiting += a?.queue ?? 0; rate += a?.rate ?? 0; }
-      const said = [`${m.ids.length} actor${m.ids.length === 1 ? '' : 's'}`, rate >= 1 && `${count(rate)}/s`, waiting > 0 && `${waiting} wait`].filter(Boolean).join(', ');
-      if (said === m.shown) continue;
-      const size = Math.min(m.most, 1.6 * m.w / said.length);
-      m.text.textContent = m.shown = said;
-      m.text.style.setProperty('font-size', size + 'px');
-      m.text.setAttribute('y', m.y + 1.2 * size);
+      for (const id of ids) { const a = this.store.actors[id]; waiting += a?.queue ?? 0; rate += a?.rate ?? 0; }
+      const parts = [`${ids.length} actor${ids.length === 1 ? '' : 's'}`, rate >= 1 && `${count(rate)}/s`, waiting > 0 && `${waiting} wait`].filter(Boolean);
+      tip.textContent = `${m.label}: ${parts.join(', ')}`;
+      const most = (m.w - 6 * px) / (SUM_PX * LETTER * px);
+      while (parts.length > 1 && parts.join(', ').length > most) parts.pop();
+      const said = parts.join(', '), fits = said.length <= most && m.h >= (SUM_PX + 12) * px;
+      const name = shortened(m.label, Math.max(4, Math.floor(1.45 * m.w / (10 * px))));
+      const size = Math.min(15 * px, 1.45 * m.w / Math.max(4, name.length), fits ? m.h - (SUM_PX + 4) * px : m.h / 1.4), middle = m.y + m.h / 2;
+      title.textContent = name;
+      title.style.setProperty('font-size', size.toFixed(2) + 'px');
+      title.setAttribute('y', (fits ? middle : middle + size * 0.35).toFixed(2));
+      sum.textContent = fits ? said : '';
+      sum.style.setProperty('font-size', (SUM_PX * px).toFixed(2) + 'px');
+      sum.setAttribute('y', (middle + (SUM_PX + 1) * px).toFixed(2));
     }
   }
 
@@ -87,10 +104,10 @@ export class Graph {
     const g = s('g', { class: 'actor', id: 'actor-' + n.id, 'data-id': n.id, tabindex: -1, role: 'button' }, parent);
     if (!p) return;
     s('rect', { x: p.x, y: p.y, width: p.w, height: p.h, rx: p.small ? 3 : 4 }, g);
-    s('text', p.small ? { x: p.x + 5, y: p.y + 10.2, class: 'more' } : { x: p.x + 6, y: p.y + p.h / 2 + 3.5 }, g, p.label);
+    s('text', p.small ? { x: p.x + 5, y: p.y + 11.6, class: 'more' } : { x: p.x + 6, y: p.y + p.h / 2 + 3.5 }, g, p.label);
     s('title', {}, g, n.name + (n.type ? ', ' + n.type : '') + (n.tops ? ', ' + n.tops : ''));
-    const badge = s('circle', { class: 'badge', cx: p.x + p.w - 1, cy: p.y + 1, r: 6.5, visibility: 'hidden' }, g);
-    const queue = s('text', { class: 'queue', x: p.x + p.w - 1, y: p.y + 4, visibility: 'hidden' }, g, '');
+    const badge = s('circle', { class: 'badge', cx: p.x + p.w - 1, cy: p.y + 1, r: 6.5, visibility: 'hidden' }, this.badges);
+    const queue = s('text', { class: 'queue', x: p.x + p.w - 1, y: p.y + 4, visibility: 'hidden' }, this.badges, '');
     this.elements.set(n.id, { g, badge, queue, node: n, place: p, shown: null, colour: null });
     if (this.elements.size === 1) g.setAttribute('tabindex', 0);
   }
@@ -109,7 +126,7 @@ export class Graph {
     for (const [from, to] of moduleEdges) s('path', { class: 'wire between', 'marker-end': 'url(#arrow)', d: this.#road(of.get(from), of.get(to)) }, parent);
   }
 
-  /** From module to module through the gaps between rows, never through a third one. */
+  /** The way from one module to another. It runs through the gaps between rows and crosses no third module. */
   #road(a, b) {
     const x1 = a.x + a.w, y1 = a.y + Math.min(a.h, a.row.h) / 2, x2 = b.x, y2 = b.y + b.h / 2;
     const row = a.row.modules;
@@ -117,10 +134,10 @@ export class Graph {
     if (a.row === b.row && b.x > a.x) { const y = a.row.y - 7; return `M${x1} ${y1}H${x1 + 8}V${y}H${x2 - 12}V${y2}H${x2 - 1}`; }
     const down = a.row.y + a.row.h + ROAD, above = b.row.y - 7;
     const left = b.row.modules[0] === b ? '' : `V${above}H${x2 - 12}`;
-    return `M${x1} ${y1}H${x1 + 9}V${down}H-12${left}V${y2}H${x2 - 1}`;
+    return `M${x1} ${y1}H${x1 + 9}V${down}H${b.row.x - 12}${left}V${y2}H${x2 - 1}`;
   }
 
-  /** Gradients out, parameters back, factors: three lines that gather what hundreds of edges would say. */
+  /** Three lines stand for hundreds of edges: gradients on the way out, parameters on the way back, and factors. */
   #buses(parent) {
     this.buses = {};
     const L = this.layout, kinds = [['push', n => n.kind === 'gradient_push'], ['pull', n => n.kind === 'gradient_push'], ['factors', n => n.kind === 'factor_broadcast']];
@@ -140,50 +157,51 @@ export class Graph {
       d += `M${margin} ${lowest}V${strip}H${Math.min(...ends.map(b => b.x + b.w / 2 + 5 * k))}`;
       for (const b of ends) if (kind !== 'factors' || b.id === 'links') d += `M${b.x + b.w / 2 + 5 * k} ${strip}V${b.y}`;
       this.buses[kind] = { line: s('path', { class: 'bus ' + kind, d, 'stroke-width': 1.5 }, parent),
-        text: s('text', { class: 'bus-rate ' + kind, x: L.w + 6 - 220 * (2 - k), y: Math.min(...L.strip.map(b => b.y)) - 25, 'text-anchor': 'end' }, parent, '') };
+        text: s('text', { class: 'bus-rate ' + kind, y: Math.min(...L.strip.map(b => b.y)) - 25, 'text-anchor': 'end' }, parent, '') };
+    });
+    this.#titles();
+  }
+
+  /** Writes the rates of the buses, side by side, and the panel's title in letters that stay readable at every scale. */
+  #titles() {
+    if (!this.buses) return;
+    const px = Math.max(1, 1 / this.view.scale);
+    this.panelTitle?.style.setProperty('font-size', Math.min(15 * px, 1.4 * PANEL_TITLE) + 'px');
+    Object.values(this.buses).reverse().forEach(({ text }, i) => {
+      text.setAttribute('x', (this.layout.w + 6 - 105 * i * px).toFixed(1));
+      text.style.setProperty('font-size', (11 * px).toFixed(2) + 'px');
     });
   }
 
-  /** What a tick has changed. */
+  /** Shows what a tick has changed. */
   paint() {
     if (!this.layout) return;
     for (const [id, e] of this.elements) {
       const a = this.store.actors[id], queue = a?.queue ?? 0;
       if (queue !== e.shown) {
+        const { name, type, kind } = e.node, visible = name.includes(e.place.label) ? '' : `, ${e.place.label}`;
         e.shown = queue;
         e.badge.setAttribute('visibility', queue > 0 ? 'visible' : 'hidden');
         e.queue.setAttribute('visibility', queue > 0 ? 'visible' : 'hidden');
         e.queue.textContent = queue > 99 ? '99' : queue;
-        e.g.setAttribute('aria-label', `${e.node.name}, ${e.node.type ?? e.node.kind}, ${queue} waiting`);
+        e.g.setAttribute('aria-label', `${name}, ${type ?? kind}${visible}, ${queue} waiting`);
       }
-      const colour = this.#colourOf(e.node, a);
+      const colour = colourOf(this.colour, this.store.graph, e.node, a);
       if (colour !== e.colour) e.g.style.setProperty('--c', `var(${e.colour = colour})`);
     }
     if (this.svg.classList.contains('far')) this.#sums();
-    const rates = { push: 0, pull: 0, factors: 0 };
+    const rates = { push: 0, pull: 0, factors: 0 }, total = this.store.replay || this.store.over;  // a run that has ended has no rates
     for (const e of this.store.graph.edges) {
-      const flow = this.store.edges[e.id], rate = (this.store.replay ? flow?.bytes : flow?.byteRate) ?? 0;
+      const flow = this.store.edges[e.id], rate = (total ? flow?.bytes : flow?.byteRate) ?? 0;
       if (e.id < 0 || !rate) continue;
       const exchange = this.store.graph.byId.get(e.kind === 'pull' ? e.dst : e.src)?.kind;
       if (exchange === 'factor_broadcast' && e.message !== 'parameters_fresh') rates.factors += rate;
       else if (e.kind === 'push' || e.message === 'chunk_landed') rates[e.kind === 'push' ? 'push' : 'pull'] += rate;
     }
     for (const [kind, bus] of Object.entries(this.buses)) {
-      bus.line.setAttribute('stroke-width', (1.2 + 1.1 * Math.log10(1 + rates[kind] / (this.store.replay ? 1e7 : 1e5))).toFixed(2));
-      bus.text.textContent = `${kind} ${bytes(rates[kind])}${this.store.replay ? '' : '/s'}`;
+      bus.line.setAttribute('stroke-width', (1.2 + 1.1 * Math.log10(1 + rates[kind] / (total ? 1e7 : 1e5))).toFixed(2));
+      bus.text.textContent = `${kind} ${bytes(rates[kind])}${total ? '' : '/s'}`;
     }
-  }
-
-  #colourOf(n, a) {
-    const grade = (v, limits) => ['--run', '--data', '--push', '--stall'][limits.filter(l => v >= l).length];
-    if (this.colour === 'queue') return grade(a?.queue ?? 0, [1, 2, 8]);
-    if (this.colour === 'rate') return grade(a?.rate ?? 0, [1, 50, 500]);
-    if (n.kind !== 'layer') return KINDS[n.kind] ?? '--run';
-    if (this.colour === 'route') {
-      const route = this.store.graph.routeOf.get(n.card);
-      return !route || !n.params ? '--run' : route.route === 'factor_broadcast' ? '--factors' : '--push';
-    }
-    return TYPES.find(([pattern]) => pattern.test(n.type ?? ''))?.[1] ?? '--run';
   }
 
   setColour(mode) { this.colour = mode; this.paint(); }
@@ -211,6 +229,7 @@ export class Graph {
   }
 
   focus(id) {
+    if (!this.elements.has(id) && this.tests.some(n => n.id === id)) this.onTests(true);
     const e = this.elements.get(id);
     if (!e) return;
     for (const x of this.elements.values()) x.g.setAttribute('tabindex', x === e ? 0 : -1);
@@ -236,20 +255,20 @@ export class Graph {
     if (best) this.focus(best.other);
   }
 
-  /** The first actor whose name has `text`, by what fits best. */
+  /** The actor whose name fits `text` best: exactly, then from its beginning, then anywhere. */
   find(text) {
     const names = this.store.graph?.nodes ?? [], t = text.toLowerCase();
     return (names.find(n => n.name === text) ?? names.find(n => n.name.startsWith('layer ' + text)) ?? names.find(n => n.name.toLowerCase().includes(t)))?.id ?? null;
   }
 
-  /** Stands alone: with the rules that draw it, and its colours resolved. */
+  /** The picture as a file of its own: with the style rules that draw it, and with the values of its colours. */
   exported() {
     const copy = this.svg.cloneNode(true), { x, y, w, h } = this.view.whole;
     copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
     copy.setAttribute('viewBox', `${x} ${y} ${w} ${h}`);
     copy.querySelector('#ground').removeAttribute('transform');
     copy.classList.remove('far');
-    const rules = [...document.styleSheets[0].cssRules].filter(r => r.selectorText && /\.(module|actor|wire|bus|chosen|arrow|push|pull|factors|data|grad|net|control|far)\b/.test(r.selectorText)).map(r => r.cssText);
+    const rules = [...document.styleSheets[0].cssRules].filter(r => r.selectorText && /\.(module|panel|actor|badges|wire|bus|chosen|arrow|push|pull|factors|data|grad|net|control|far)\b/.test(r.selectorText)).map(r => r.cssText);
     const colours = [...new Set(rules.join(' ').concat(copy.outerHTML).match(/var\((--[\w-]+)\)/g))].map(v => v.slice(4, -1));
     const style = document.createElementNS('http://www.w3.org/2000/svg', 'style');
     style.textContent = `svg{font:13px sans-serif;background:${css('--panel')};${colours.filter(c => c !== '--c').map(c => `${c}:${css(c)}`).join(';')}}\n` + rules.join('\n');
@@ -258,5 +277,8 @@ export class Graph {
   }
 }
 
-const ROAD = 26;  // below a row, under its buses
-const FAR = 0.7;  // a scale below which the text on cards is too small
+const ROAD = 26;      // distance of a road below its row, under the buses of that row
+const FAR = 0.9;      // a scale below which the text on cards is too small to be read
+const SUM_PX = 11;    // size of a module's summary on the screen
+const PANEL_TITLE = 27;  // where the panel's title stands, below the panel's upper edge
+const LETTER = 0.62;  // width of a letter over the size of its font, generously

@@ -1,11 +1,15 @@
-// layout.js - where everything stands. A generic layered layout of a net's actors is some fifteen thousand pixels wide,
-// because every layer points at a few shards and links. So this one knows the domain: a layer, those that work in its
-// blob and its exchange are one card; cards stand in their module by their longest path from its beginning; modules
-// flow in rows like text; what serves all layers stands below. Deterministic, and a few milliseconds for 500 actors.
+// layout.js - computes the place of every actor. A generic layered layout would be about fifteen thousand pixels wide, because
+// every layer points at the same few shards and links. This layout uses what it knows of nets instead. A layer, the layers
+// that work in place on its blob, and the actor that exchanges its gradient form one card. A card's column in its module is
+// the length of the longest path to it. Modules fill rows as words fill lines, and the actors that serve all layers stand
+// below. The test nets have a panel of their own at the bottom, which is left out while it is closed. The same graph always
+// gives the same layout, and 500 actors take a few milliseconds.
 
-const CARD = 132, MAIN = 22, CHIP = 14, PAD = 5, GAP = 16, MODULE_PAD = 9, MODULE_HEAD = 18, ROW_GAP = 46, MODULE_GAP = 26;
-const STRIP_WIDTH = 118, STRIP_HEIGHT = 24;
-const GLYPH = 5.7;  // of the 10 px font, on average
+import { shortened } from './text.js';
+
+const CARD = 140, MAIN = 23, CHIP = 16, GAP = 16, MODULE_PAD = 9, MODULE_HEAD = 18, ROW_GAP = 46, MODULE_GAP = 26;
+const STRIP_WIDTH = 124, STRIP_HEIGHT = 24, PANEL_PAD = 30, PANEL_HEAD = 40;
+const GLYPH = 6.2;  // average width of a letter on a card, whose font has 10.5 px
 
 /** "layer conv1 [0]" of a test net or not: {core: "conv1", replica: 0}. */
 export function partsOf(name) {
@@ -13,9 +17,9 @@ export function partsOf(name) {
   return m ? { core: m[1], replica: m[2] === undefined ? null : +m[2] } : { core: name, replica: null };
 }
 
-const fitted = (text, width) => text.length * GLYPH <= width ? text : text.slice(0, Math.max(1, Math.floor(width / GLYPH) - 1)) + '…';
+const fitted = (text, width) => shortened(text, Math.floor(width / GLYPH));
 
-/** One card: its actors with places relative to its corner. */
+/** One card: its actors with their places relative to the card's corner. */
 function makeCard(key, nodes, module) {
   const title = nodes[0].card.replace(/^test (\d+ )?/, '');
   const short = text => text.startsWith(module + '/') ? text.slice(module.length + 1) : text;
@@ -32,7 +36,7 @@ function makeCard(key, nodes, module) {
     const exchange = a.node.kind === 'gradient_push' || a.node.kind === 'factor_broadcast';
     const text = exchange ? (a.node.kind === 'gradient_push' ? 'push' : 'factors') : a.node.kind === 'data_source' ? 'source' : short(a.core);
     const label = a.replica > 0 ? '·' + a.replica : fitted(text, CARD - 10);
-    const w = Math.min(CARD, label.length * GLYPH + 10);
+    const w = Math.min(CARD, label.length * GLYPH + 9);
     if (x > 0 && x + w > CARD) { x = 0; y += CHIP + 3; }
     places.push({ id: a.node.id, x, y, w, h: CHIP, label, small: true, exchange });
     x += w + 3;
@@ -41,12 +45,12 @@ function makeCard(key, nodes, module) {
   return { key, module, title, places, w: CARD, h, nodes, exchange: chips.some(a => a.node.kind === 'gradient_push' || a.node.kind === 'factor_broadcast') };
 }
 
-/** Longest path from the sources, over edges among `keys`. */
-function columnsOf(cards, out, into) {
+/** The cards by column. A card's column is the length of the longest path from a source; `into` has the sources of each card. */
+function columnsOf(cards, into) {
   const column = new Map();
   const visit = key => {
     if (column.has(key)) return column.get(key);
-    column.set(key, 0);  // a circle, which no net has, would end here
+    column.set(key, 0);  // ends the recursion on a cycle; a net has none
     let c = 0;
     for (const from of into.get(key) ?? []) c = Math.max(c, visit(from) + 1);
     column.set(key, c);
@@ -58,14 +62,14 @@ function columnsOf(cards, out, into) {
   return columns.filter(Boolean);
 }
 
-/** Gives a module's cards their places relative to its corner, none further right than `most`. */
+/** Gives the cards of a module their places relative to its corner. No card reaches further right than `most`. */
 function arrange(module, links, most) {
   const inside = new Set(module.cards.map(c => c.key));
   const into = new Map();
   for (const [from, to] of links) if (inside.has(from) && inside.has(to)) into.set(to, [...(into.get(to) ?? []), from]);
-  let columns = columnsOf(module.cards, null, into);
+  let columns = columnsOf(module.cards, into);
   if (module.cards.length <= 1.5 * columns.length) {
-    // A chain runs down and then right, like newspaper columns.
+    // A chain of layers runs down and continues at the top of the next column, as in a newspaper.
     const high = Math.max(2, Math.min(5, Math.ceil(Math.sqrt(module.cards.length))));
     const chain = columns.flat();
     columns = [];
@@ -92,7 +96,7 @@ function arrange(module, links, most) {
   module.h = bottom + MODULE_PAD;
 }
 
-/** Without the links that a longer way says as well. */
+/** The links without those that a longer path replaces. */
 function reduced(links) {
   const next = new Map();
   for (const [a, b] of links) next.set(a, [...(next.get(a) ?? []), b]);
@@ -108,11 +112,12 @@ function reduced(links) {
   return links.filter(([a, b]) => !reaches(a, b, b));
 }
 
-/** A net whose names have no slashes is one module. A big one is cut by what its layers' names begin with (res2a_branch1), and
-    layers whose name no other shares stay together with their neighbours of that kind. */
+/** A test net, and a net whose layers have no slash in their names, comes as one module. A big one is split by the beginnings of
+ *  the names (res2a in res2a_branch1, inception_3a in inception_3a/pool). Neighbouring layers stay in one part if no other layer
+ *  shares their beginnings. */
 function cut(module) {
   if (module.cards.length <= 24) return [module];
-  const beginning = c => c.title.split('_')[0], sizes = new Map();
+  const beginning = c => c.title.split(c.title.includes('/') ? '/' : '_')[0], sizes = new Map();
   for (const c of module.cards) sizes.set(beginning(c), (sizes.get(beginning(c)) ?? 0) + 1);
   const parts = [], byName = new Map();
   for (const c of module.cards) {
@@ -130,22 +135,24 @@ function cut(module) {
   return parts;
 }
 
-function pack(modules, links, wrap) {
+/** Puts modules into rows that are not wider than `wrap`, with their first corner at (left, top). */
+function pack(modules, links, wrap, left = 0, top = 0) {
   const rows = [];
   let row = null;
   for (const m of modules) {
     arrange(m, links, wrap);
     if (!row || (row.w + MODULE_GAP + m.w > wrap && row.modules.length)) rows.push(row = { modules: [], w: 0, h: 0 });
-    m.x = row.w ? row.w + MODULE_GAP : 0;
+    m.x = left + (row.w ? row.w + MODULE_GAP : 0);
     row.modules.push(m);
-    row.w = m.x + m.w;
+    row.w = m.x - left + m.w;
     row.h = Math.max(row.h, m.h);
   }
-  let y = 0;
-  for (const r of rows) { r.y = y; for (const m of r.modules) { m.y = y; m.row = r; } y += r.h + ROW_GAP; }
-  return { rows, w: Math.max(0, ...rows.map(r => r.w)), h: y };
+  let y = top;
+  for (const r of rows) { r.x = left; r.y = y; for (const m of r.modules) { m.y = y; m.row = r; } y += r.h + ROW_GAP; }
+  return { rows, w: Math.max(0, ...rows.map(r => r.w)), h: y - top };
 }
 
+/** The boxes of the actors that serve all layers, with at most `width` in a row, from `y` on. */
 function makeStrip(groups, nodes, width, y) {
   const boxes = [];
   let x = 0, top = y, high = 0;
@@ -164,25 +171,29 @@ function makeStrip(groups, nodes, width, y) {
   return { boxes, bottom: top + high };
 }
 
-/** {modules, rows, strip, places: id -> {x,y,w,h,label,..}, cardEdges, moduleEdges, w, h}; for a window of width x height. */
-export function layout(graph, width, height) {
-  const cards = new Map(), modules = new Map();
-  for (const g of [...graph.groups].sort((a, b) => a.order - b.order)) modules.set(g.id, { id: g.id, label: g.label, cards: [], test: /^test( \d+)?$/.test(g.id) });
-  const byCard = new Map();
+/** The panel of the open test nets, below everything else; null if it is closed or there are none. */
+function makePanel(tests, links, wrap, y) {
+  if (!tests.length) return null;
+  const packed = pack(tests, links, Math.max(CARD, wrap - 2 * PANEL_PAD), PANEL_PAD, y + PANEL_HEAD);
+  return { x: 0, y, w: Math.max(packed.w + 2 * PANEL_PAD, 240), h: PANEL_HEAD + packed.h - ROW_GAP + PANEL_PAD };
+}
+
+/** The cards of a graph by key, in the modules to which they belong. */
+function cardsOf(graph) {
+  const cards = new Map(), modules = new Map(), byCard = new Map(), cardOf = new Map();
+  for (const g of [...graph.groups].sort((a, b) => a.order - b.order)) modules.set(g.id, { id: g.id, label: g.label, cards: [], test: isTest(g.id) });
   for (const n of graph.nodes) if (n.card) byCard.set(n.group + '\n' + n.card, [...(byCard.get(n.group + '\n' + n.card) ?? []), n]);
-  const cardOf = new Map();
   for (const [key, nodes] of byCard) {
     const c = makeCard(key, nodes, nodes[0].group);
     cards.set(key, c);
     modules.get(c.module).cards.push(c);
     for (const n of nodes) cardOf.set(n.id, c);
   }
-  for (const m of [...modules.values()]) {
-    const parts = cut(m);
-    if (parts.length === 1) continue;
-    modules.delete(m.id);
-    for (const part of parts) modules.set(part.id, part);
-  }
+  return { cards, cardOf, modules: [...modules.values()].flatMap(cut).filter(m => m.cards.length) };
+}
+
+/** Which cards, and which modules, send data to which others. */
+function linksOf(graph, cardOf) {
   const seen = new Set(), links = [], between = [];
   for (const e of graph.edges) {
     const a = cardOf.get(e.src), b = cardOf.get(e.dst);
@@ -192,28 +203,41 @@ export function layout(graph, width, height) {
     const pair = a.module + '\t' + b.module;
     if (a.module !== b.module && !seen.has(pair)) { seen.add(pair); between.push([a.module, b.module]); }
   }
-  const flow = [...modules.values()].filter(m => m.cards.length);
-  flow.sort((a, b) => a.test - b.test);
-  const loose = graph.nodes.filter(n => !n.card);
-  // Where the lines from above end stands first.
+  return { links, between };
+}
+
+const isTest = group => /^test( \d+)?$/.test(group);
+
+/** Whether an actor belongs to a test net. */
+export const isOfTest = node => isTest(node.group);
+
+/** The layout for a window of width x height: {modules, rows, strip, panel, places: id -> {x,y,w,h,label,..}, cardEdges,
+ *  moduleEdges, w, h}. Without `withTests` the actors of the test nets have no place. */
+export function layout(graph, width, height, withTests) {
+  const { cards, cardOf, modules } = cardsOf(graph), { links, between } = linksOf(graph, cardOf);
+  const flow = modules.filter(m => !m.test), tests = withTests ? modules.filter(m => m.test) : [];
+  const shown = [...flow, ...tests], loose = graph.nodes.filter(n => !n.card);
+  // The lines from the layers above end at the shards and the links, so these stand first.
   const first = ['shards', 'links', 'streams', 'control'];
   const strips = graph.groups.filter(g => loose.some(n => n.group === g.id)).sort((a, b) => first.indexOf(a.id) - first.indexOf(b.id));
-  // Of a dozen widths the one at which everything is largest in the window.
+  const attempt = wrap => {
+    const packed = pack(flow, links, wrap), strip = makeStrip(strips, loose, Math.max(packed.w, wrap), packed.h + 14);
+    const panel = makePanel(tests, links, wrap, strip.bottom + 24);
+    const w = Math.max(packed.w, panel?.w ?? 0, ...strip.boxes.map(b => b.x + b.w)), h = panel ? panel.y + panel.h : strip.bottom;
+    return { packed, strip, panel, w, h, wrap, scale: Math.min(width / (w + 70), height / h) };
+  };
+  // Of a dozen widths, the layout takes the one at which everything is drawn largest.
   let best = null;
-  const area = flow.reduce((sum, m) => { arrange(m, links, 1e9); return sum + (m.w + MODULE_GAP) * (m.h + ROW_GAP); }, 1);
+  const area = shown.reduce((sum, m) => { arrange(m, links, 1e9); return sum + (m.w + MODULE_GAP) * (m.h + ROW_GAP); }, 1);
   for (let i = 0; i < 14; ++i) {
-    const wrap = Math.max(420, Math.sqrt(area * width / height) * (0.6 + i * 0.11));
-    const p = pack(flow, links, wrap);
-    const strip = makeStrip(strips, loose, Math.max(p.w, wrap), p.h + 14);
-    const w = Math.max(p.w, ...strip.boxes.map(b => b.x + b.w)), scale = Math.min(width / (w + 70), height / strip.bottom);
-    if (!best || scale > best.scale) best = { wrap, scale };
+    const next = attempt(Math.max(300, Math.sqrt(area * width / height) * (0.6 + i * 0.11)));
+    if (!best || next.scale > best.scale) best = next;
   }
-  const packed = pack(flow, links, best.wrap);
-  const strip = makeStrip(strips, loose, Math.max(packed.w, best.wrap), packed.h + 14);
-  const places = new Map();
-  for (const m of flow) for (const c of m.cards) { c.x += m.x; c.y += m.y; for (const p of c.places) places.set(p.id, { ...p, x: c.x + p.x, y: c.y + p.y, card: c }); }
+  const { packed, strip, panel, w, h } = attempt(best.wrap);  // again, because an attempt moves the modules
+  const places = new Map(), ids = new Set(shown.map(m => m.id));
+  for (const m of shown) for (const c of m.cards) { c.x += m.x; c.y += m.y; for (const p of c.places) places.set(p.id, { ...p, x: c.x + p.x, y: c.y + p.y, card: c }); }
   for (const b of strip.boxes) for (const p of b.places) places.set(p.id, p);
-  return { modules: flow, rows: packed.rows, strip: strip.boxes, places, cards,
-    cardEdges: links.filter(([a, b]) => cards.get(a).module === cards.get(b).module), moduleEdges: reduced(between),
-    w: Math.max(packed.w, ...strip.boxes.map(b => b.x + b.w)), h: strip.bottom };
+  return { modules: shown, rows: packed.rows, strip: strip.boxes, panel, places, cards, w, h,
+    cardEdges: links.filter(([a, b]) => cards.get(a).module === cards.get(b).module && ids.has(cards.get(a).module)),
+    moduleEdges: reduced(between.filter(([a, b]) => ids.has(a) && ids.has(b))) };
 }

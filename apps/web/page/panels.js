@@ -1,4 +1,4 @@
-// panels.js - what stands beside the graph in words: figures, members, the selected actor, the log.
+// panels.js - the texts around the graph: the figures of the run, the selected actor, the log.
 import { bytes, count, duration, figure, h, ms, s } from './text.js';
 
 const row = (name, ...value) => h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, ...value));
@@ -6,14 +6,11 @@ const row = (name, ...value) => h('tr', {}, h('th', { scope: 'row' }, name), h('
 export class Panels {
   selected = null;
 
-  constructor(store, choose, select) {
-    Object.assign(this, { store, choose, select });
+  constructor(store) {
+    this.store = store;
     this.figures = document.getElementById('figures');
-    this.members = document.getElementById('members');
     this.details = document.getElementById('details');
     this.log = document.getElementById('log');
-    this.members.addEventListener('pointerdown', () => { this.pressed = true; });
-    for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => { this.pressed = false; });
     store.addEventListener('tick', () => this.#often());
     store.addEventListener('graph', () => this.#detail());
     store.addEventListener('history', () => { this.#log(); this.#figures(); });
@@ -22,7 +19,7 @@ export class Panels {
     this.seenLines = -1;
   }
 
-  #often() { this.#figures(); this.#members(); this.#verdict(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
+  #often() { this.#figures(); this.#verdict(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
 
   #state() {
     const pill = document.getElementById('state'), { connection, phase, graph, node } = this.store, ended = phase.startsWith('ended');
@@ -31,6 +28,7 @@ export class Panels {
     pill.title = this.store.away || pill.textContent;
     pill.className = 'pill ' + (phase.startsWith('ended:') || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
     document.getElementById('model').textContent = [graph?.run.model, node && 'at ' + node].filter(Boolean).join(' ');
+    this.#figures();
     this.#verdict();
     document.title = (graph?.run.model ? graph.run.model + ' – ' : '') + 'poseidon';
   }
@@ -39,12 +37,12 @@ export class Panels {
     this.summary = summary;
     const out = document.getElementById('overlap'), { compute, communication, exposed } = summary;
     const each = v => ms(v / Math.max(1, iterations)) + ' ms';
-    // What matters most comes first: a narrow window cuts the end.
+    // The most important value comes first, because a narrow window breaks the line.
     out.replaceChildren();
-    if (communication > 0) out.append(h('b', { class: 'good' }, (100 * Math.max(0, 1 - exposed / communication)).toFixed(0) + ' % hidden'), ', ', h('b', { class: exposed > 0 ? 'bad' : 'faint' }, each(exposed) + ' stood still'), ', ');
+    if (communication > 0) out.append(h('b', { class: 'good' }, (100 * Math.max(0, 1 - exposed / communication)).toFixed(0) + ' % hidden'), ', ', h('b', { class: exposed > 0 ? 'bad' : 'faint' }, each(exposed) + ' waited'), ', ');
     out.append('compute ', each(compute));
     if (communication > 0) out.append(', updates ', each(communication));
-    out.title = out.textContent + ' a clock';
+    out.append(' per iteration');
   }
 
   #verdict() {
@@ -57,40 +55,17 @@ export class Panels {
   }
 
   #figures() {
-    const { points, members, graph, lastClock } = this.store, last = points.at(-1), me = members.find(m => m.id === graph?.run.worker);
+    const { points, members, graph, lastClock, moving } = this.store, last = points.at(-1), me = members.find(m => m.id === graph?.run.worker);
     const clock = me?.clock ?? last?.[0], total = lastClock || graph?.run.last_clock;
-    const all = [['clock', clock === undefined ? '–' : count(clock), total ? '/ ' + count(total) : ''], ['loss', figure(last?.[2]), ''], ['images/s', last?.[4] ? count(last[4]) : '–', '']];
+    const all = [['iteration', clock === undefined ? '–' : count(clock), total ? '/ ' + count(total) : ''], ['loss', figure(last?.[2]), '']];
+    if (moving) all.push(['images/s', last?.[4] ? count(last[4]) : '–', '']);
     if (last && last[5] >= 0) all.push(['hidden', (100 * last[5]).toFixed(0), '% of updates']);
     if (members.length > 1) {
       all.push(['lag', count(Math.max(...members.map(m => m.lag ?? 0))), `/ ${graph?.run.staleness ?? 0} allowed`]);
       all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out, 0)), 'by all']);
     }
-    if (points.length > 2 && total > last[0]) all.push(['left', duration((total - last[0]) * (last[1] - points[0][1]) / Math.max(1, last[0] - points[0][0])), '']);
+    if (moving && points.length > 2 && total > last[0]) all.push(['left', duration((total - last[0]) * (last[1] - points[0][1]) / Math.max(1, last[0] - points[0][0])), '']);
     this.figures.replaceChildren(...all.map(([name, value, unit]) => h('div', {}, h('dt', {}, name), h('dd', { 'data-figure': name }, value, ' ', h('small', {}, unit)))));
-  }
-
-  #members() {
-    const { members, graph } = this.store, choice = document.getElementById('worker');
-    if (choice.options.length !== members.length) choice.replaceChildren(...members.map(m => h('option', { value: m.id }, `worker ${m.id}`)));
-    choice.value = graph?.run.worker ?? 0;
-    choice.parentElement.hidden = members.length < 2;
-    const now = performance.now(), dt = (now - (this.membersAt ?? 0)) / 1000;
-    // A click on a row that is replaced between press and release would be lost.
-    if ((dt < 1 || this.pressed) && this.members.rows.length === members.length + 1) return;
-    const before = this.membersBefore ?? new Map();
-    const rate = (m, key) => before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
-    const shares = members.some(m => m.share);
-    const head = h('tr', {}, ...['worker', 'state', 'clock', 'lag', 'out', 'in', ...(shares ? ['share'] : [])].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t)));
-    this.members.replaceChildren(head, ...members.map(m => {
-      const tip = [m.address, m.why, m.uncertain_us !== undefined && m.id !== graph?.run.node ? `its clock is ${figure(m.offset_us)} µs ahead, ± ${figure(m.uncertain_us)} µs` : '', `${m.actors} actors`, m.replicas ? `${m.replicas} replicas` : ''].filter(Boolean).join('\n');
-      const line = h('tr', { 'data-worker': m.id, title: tip, class: m.id === graph?.run.worker ? 'shown' : '' }, h('td', {}, `${m.id}`), h('td', {}, h('span', { class: 'tag ' + (m.state === 'up' ? 'good' : m.state === 'unheard' ? 'faint' : 'bad') }, m.state)),
-        h('td', { class: 'n' }, m.clock === undefined ? '–' : count(m.clock)), h('td', { class: 'n' }, m.lag === undefined ? '–' : count(m.lag)), h('td', { class: 'n' }, rate(m, 'bytes_out')), h('td', { class: 'n' }, rate(m, 'bytes_in')),
-        ...(shares ? [h('td', { class: 'n' }, m.share ?? '–')] : []));
-      line.addEventListener('click', () => this.choose(m.id));
-      return line;
-    }));
-    this.membersAt = now;
-    this.membersBefore = new Map(members.map(m => [m.id, m]));
   }
 
   show(id) { this.selected = id; this.#detail(); }
@@ -108,7 +83,7 @@ export class Panels {
       const factors = route.route === 'factor_broadcast';
       table.push(row('route', h('span', { class: 'tag ' + (factors ? 'factors' : 'push') }, route.route)));
       table.push(row('why', route.why));
-      table.push(row('a clock sends', `${bytes(route.bytes)} one way` + (route.wire !== 'float32' ? `, ${route.wire}` : '')));
+      table.push(row('an iteration sends', `${bytes(route.bytes)} one way` + (route.wire !== 'float32' ? `, ${route.wire}` : '')));
       if (route.server_ms !== undefined) table.push(row('predicted', `server ${figure(route.server_ms)} ms, factors ${figure(route.factors_ms)} ms`));
     }
     table.push(row('waiting', h('b', {}, String(a.queue ?? 0)), ' messages'), row('handled', `${count(a.handled ?? 0)} (${figure(+(a.rate ?? 0).toFixed(1))}/s)`));
@@ -129,7 +104,7 @@ export class Panels {
   #overview() {
     const { graph } = this.store, factors = graph.routes.filter(r => r.route === 'factor_broadcast').length;
     const list = [row('actors', count(graph.nodes.length)), row('edges', count(graph.edges.length)), row('routes', `${graph.routes.length - factors} parameter_server, ${factors} factor_broadcast`)];
-    this.details.replaceChildren(h('h3', {}, `Worker ${graph.run.worker}`), h('table', {}, ...list), h('p', { class: 'faint' }, 'Choose an actor for its mailbox, its messages, its route and why.'));
+    this.details.replaceChildren(h('h3', {}, `Worker ${graph.run.worker}`), h('table', {}, ...list), h('p', { class: 'faint' }, 'Choose an actor to see its mailbox, its messages, and the route of its gradient with the reason for it.'));
   }
 
   #log() {

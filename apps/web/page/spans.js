@@ -1,8 +1,10 @@
-// spans.js - the spans of one worker, in columns by lane, so that a hundred thousand are searched in no time.
+// spans.js - holds the spans of one worker: each lane has one sorted array per column, so a binary search finds the
+// visible ones among a hundred thousand.
 
 const KEPT = 150000;
 
-/** Where a span belongs: {kind, key, label}. Lanes that say how long an update was under way make the overlap strip. */
+/** The lane of the timeline that shows an actor's spans: {order, key, label}. The lane `exchange` holds the times of updates
+ * and is drawn as the overlap strip. */
 export function laneOf(name) {
   let m;
   if ((m = /^stream compute \[(\d+)\]/.exec(name))) return { order: 0, key: name, label: 'compute ' + m[1] };
@@ -21,7 +23,7 @@ class Lane {
     this.begin.push(begin); this.end.push(end); this.name.push(name); this.phase.push(phase); this.clock.push(clock); this.bytes.push(bytes);
     if (end - begin > this.longest) this.longest = end - begin;
   }
-  /** Spans come in the order of their ends; drawing wants that of their beginnings. */
+  /** The server sends spans in the order of their ends, but drawing needs the order of their beginnings. */
   sort() {
     if (this.sorted) return;
     const order = this.begin.map((_, i) => i).sort((a, b) => this.begin[a] - this.begin[b]);
@@ -31,11 +33,11 @@ class Lane {
   forget(n) {
     for (const column of ['begin', 'end', 'name', 'phase', 'clock', 'bytes']) this[column] = this[column].slice(n);
   }
-  /** The first span that can reach `t`. */
+  /** Index of the first span that may still run at time `t`. */
   from(t) { return lower(this.begin, t - this.longest); }
 }
 
-/** First place in a rising list whose value is not below v. */
+/** Index of the first value in a sorted list that is not less than v. */
 export function lower(list, v) {
   let low = 0, high = list.length;
   while (low < high) { const middle = (low + high) >> 1; list[middle] < v ? low = middle + 1 : high = middle; }
@@ -44,7 +46,7 @@ export function lower(list, v) {
 
 export class Spans {
   lanes = new Map();
-  clocks = new Map();   // clock -> [begin, end] of its kernels
+  clocks = new Map();   // number of the iteration -> [begin, end] of its kernels
   names = []; laneNames = [];
   size = 0; end = 0; begin = Infinity; leftOut = 0;
 
@@ -92,10 +94,10 @@ export class Spans {
     for (const lane of this.lanes.values()) lane.sort();
   }
 
-  /** Lanes from top to bottom, without the one that makes the strip. */
+  /** The lanes from top to bottom, without the lane of the overlap strip. */
   drawn() { return [...this.lanes.values()].filter(l => l.key !== 'exchange').sort((a, b) => a.order - b.order || (a.label < b.label ? -1 : 1)); }
 
-  /** Times within [from, to] in which some update was under way, as disjoint intervals. */
+  /** Disjoint intervals within [from, to] in which at least one update was travelling. */
   exchanges(from, to) {
     const lane = this.lanes.get('exchange'), out = [];
     if (!lane) return out;
@@ -108,7 +110,18 @@ export class Spans {
     return out;
   }
 
-  /** Means over the compute lanes, and what hid: {compute, communication, exposed} in us. */
+  /** When the run began, in the spans' clock, computed from its points [iteration, seconds, ...]; null without any. A node
+   *  reports an iteration just after its forward pass, so the report that came soonest gives the time best. */
+  startOf(points) {
+    const ends = new Map();
+    for (const lane of this.lanes.values())
+      if (lane.order === 0) lane.phase.forEach((phase, i) => { if (phase === 'forward') ends.set(lane.clock[i], Math.max(ends.get(lane.clock[i]) ?? 0, lane.end[i])); });
+    const starts = points.filter(p => ends.has(p[0])).map(p => ends.get(p[0]) - 1e6 * p[1]);
+    return starts.length ? Math.max(...starts) : null;
+  }
+
+  /** {compute, exposed, communication} in microseconds: means over the compute lanes of the time they computed and the time
+   *  they waited, and the time in which updates were travelling. */
   summary(from, to) {
     let compute = 0, exposed = 0, lanes = 0;
     for (const lane of this.lanes.values()) {

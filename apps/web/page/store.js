@@ -1,26 +1,43 @@
-// store.js - what the page knows, and how it hears of it. Totals come in, rates are made here. Modules listen for:
-//   graph (a new one), tick (counts have changed), spans, history, state (connection or run), reset (all from the beginning)
-// A live page reads /api/graph and /events; where the server has a recording (/api/recording) it is read instead. A server
-// that passes on what another machine's node says (poseidon-graph --attach) tells of that node with events of its own (source).
+// store.js - holds everything that the page knows of the run. The server sends totals, and the store computes rates from
+// them. Other modules listen for its events:
+//   graph    a new actor graph has arrived
+//   tick     counts have changed
+//   spans    new spans have arrived
+//   history  new points of curves, test results or log lines have arrived
+//   state    the connection or the phase of the run has changed
+//   reset    the store has dropped everything, because it reads the run from the beginning again
+// A live page reads /api/graph and /events. If the server shows a recording, the page reads /api/recording instead. A
+// server that forwards the page of another machine's node (poseidon-graph --attach) adds the event `source`, which says
+// whether that node can be reached.
 import { Spans } from './spans.js';
 
-const RATE_OVER_S = 1.5;  // rates are means over about so long
+const RATE_OVER_S = 1.5;  // a rate is a mean over about this time
 
 export class Store extends EventTarget {
-  worker = null;         // whose actors are shown; null: the node that serves the page
-  graph = null;          // as /api/graph has it, plus byId, edgeById, routeOf
-  actors = [];           // by id: {queue, handled, rate, peak}
+  worker = null;         // the worker whose actors the page shows; null: the node that serves the page
+  graph = null;          // the answer of /api/graph, with two maps added: byId and routeOf
+  actors = [];           // by id: {queue, handled, rate, depth}
   edges = [];            // by id: {messages, bytes, rate, byteRate}
   members = [];
-  doctor = null;         // who stands still and why, who is slow: {text, stall, stragglers}
+  doctor = null;         // says which worker waits for which and which worker is slow: {text, stall, stragglers}
   spans = new Spans();
   points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0;
   connection = 'connecting';
-  node = '';             // host:port of the node where the page comes from elsewhere
-  away = '';             // why that node cannot be asked; empty: it can
+  node = '';             // host:port of the node, if another machine serves the page
+  away = '';             // the reason why that node does not answer; empty if it answers
   phase = '';
+  began = null;          // when the run began, in microseconds of the spans' clock; null: the server has not said it
   ticks = 0;
   replay = false;
+
+  /** The run has ended or failed, and its last values are final. */
+  get over() { return this.phase.startsWith('ended'); }
+
+  /** The values that the page shows still change. */
+  get moving() { return this.connection === 'live' && !this.over; }
+
+  /** The time from which the log and the timeline count, in microseconds of the spans' clock. */
+  get zero() { return this.began ?? this.spans.begin; }
 
   async start() {
     const recording = await fetch('api/recording').then(r => r.ok ? r.json() : null).catch(() => null);
@@ -40,7 +57,7 @@ export class Store extends EventTarget {
   #forget() {
     this.actors = []; this.edges = []; this.spans = new Spans();
     this.points = []; this.tests = []; this.lines = []; this.traffic = [];
-    this.lastTick = null;
+    this.lastTick = this.began = null;
     this.#say('reset');
   }
 
@@ -49,38 +66,46 @@ export class Store extends EventTarget {
     this.source = null;
   }
 
-  // A hidden tab gives its connection back: browsers have six for one host.
+  // A hidden tab closes its connection, because a browser opens only six to one host.
   #open() {
     this.#close();
     this.#forget();
     const source = this.source = new EventSource('events' + this.#query());
     const on = (kind, f) => source.addEventListener(kind, e => { if (source === this.source) f(JSON.parse(e.data)); });
-    // Also after the browser has connected again by itself, perhaps to another run.
-    source.onopen = () => this.#anew();
+    // The browser also calls this when it has reconnected by itself, perhaps to another run.
+    source.onopen = () => this.#restart();
     source.onerror = () => {
       if (source !== this.source) return;
       this.#connected('reconnecting');
       if (source.readyState === EventSource.CLOSED) setTimeout(() => source === this.source && this.#open(), 3000);
     };
     on('source', x => this.#source(x));
+    on('start', x => { this.began = x.began_us; });
     on('tick', t => this.#tick(t));
     on('spans', x => { this.spans.add(x); this.#say('spans'); });
     on('history', x => this.#history(x));
   }
 
-  #anew() { this.#forget(); this.away = ''; this.#connected('live'); this.#fetchGraph(); }
+  #restart() { this.#forget(); this.away = ''; this.#connected('live'); this.#fetchGraph(); }
 
-  /** What is known of a node that is away stays in sight until it, or its next run, is there again. */
+  /** While a node does not answer, the page keeps what it knows, until the node or its next run answers. */
   #source({ node, away }) {
     this.node = node;
-    if (!away) return this.#anew();
+    if (!away) return this.#restart();
     this.away = away;
     this.#connected('away');
   }
 
   #query() { return this.worker === null ? '' : '?node=' + this.worker; }
 
-  #connected(how) { this.connection = how; this.#say('state'); }
+  #connected(how) { this.connection = how; this.#settle(); this.#say('state'); }
+
+  /** A rate that no longer changes would look as if the run continued, so all rates become 0. */
+  #settle() {
+    if (this.moving || this.replay) return;
+    for (const o of [...this.actors, ...this.edges]) if (o) { o.rate = 0; if (o.byteRate) o.byteRate = 0; }
+    if (this.graph) this.#say('tick');
+  }
 
   async #fetchGraph() {
     if (this.fetching) return;
@@ -88,7 +113,7 @@ export class Store extends EventTarget {
     try {
       const answer = await fetch('api/graph' + this.#query());
       if (answer.ok) this.#graph(await answer.json());
-    } catch { /* the stream says that the server is gone, and its first tick brings us back here */ }
+    } catch { /* the stream reports that the server has gone, and its next tick fetches the graph again */ }
     this.fetching = false;
   }
 
@@ -103,9 +128,8 @@ export class Store extends EventTarget {
 
   #tick(t) {
     if (this.graph && t.rev !== this.graph.rev) {
-      // New actors come in bursts while a run forms: once a second is enough to follow them.
-      clearTimeout(this.later);
-      this.later = setTimeout(() => this.#fetchGraph(), this.graph.nodes.length < 4 ? 0 : 700);
+      // While a run forms, new actors come in bursts, so the page fetches the graph at most once in 0.7 s.
+      this.later ??= setTimeout(() => { this.later = null; this.#fetchGraph(); }, this.graph.nodes.length < 4 ? 0 : 700);
     }
     const dt = this.lastTick ? (t.t - this.lastTick) / 1e6 : 0;
     this.lastTick = t.t;
@@ -134,9 +158,9 @@ export class Store extends EventTarget {
     }
     this.members = t.members;
     this.doctor = t.doctor;
-    if (t.phase !== this.phase) { this.phase = t.phase; this.#say('state'); }
     ++this.ticks;
-    this.#say('tick');
+    if (t.phase !== this.phase) { this.phase = t.phase; this.#say('state'); }
+    if (this.over && !this.replay) this.#settle(); else this.#say('tick');
   }
 
   #history(x) {
@@ -149,7 +173,7 @@ export class Store extends EventTarget {
     this.#say('history');
   }
 
-  /** A trace file: its spans, and what the run left beside them. */
+  /** Shows a trace file: its spans, and the last state of the run, which the file also holds. */
   #show(file) {
     this.replay = true;
     this.connection = 'recording';
@@ -158,6 +182,7 @@ export class Store extends EventTarget {
     if (extra?.tick) this.#tick(extra.tick);
     if (extra?.history) this.#history(extra.history);
     this.spans.addTrace(file, extra?.graph?.run.node);
+    this.began = this.spans.startOf(this.points);
     this.#say('spans');
     this.#say('state');
   }

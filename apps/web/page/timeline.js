@@ -1,6 +1,7 @@
-// timeline.js - what happened when, on a canvas: a row per lane, a strip below it that says what of the communication hid
-// behind computing. Draws one rectangle per pixel column at most, so a hundred thousand spans take milliseconds.
-import { bytes, css, ms, step } from './text.js';
+// timeline.js - draws the spans of one worker over time, on a canvas. Each lane is a row. The strip below shows how much of the
+// communication was hidden behind computing. At most one rectangle is drawn per column of pixels, so a hundred thousand
+// spans take milliseconds.
+import { bytes, css, ms, shortened, step } from './text.js';
 import { lower } from './spans.js';
 
 export const PHASES = [['forward', '--forward'], ['backward', '--backward'], ['push', '--push'], ['apply', '--apply'], ['pull', '--pull'], ['factors', '--factors'], ['stall', '--stall']];
@@ -26,7 +27,7 @@ export class Timeline {
     canvas.addEventListener('keydown', e => this.#key(e));
   }
 
-  /** Draws with the next frame, once however often it was asked. */
+  /** Draws with the next frame: once, even after several calls. */
   ask() {
     if (this.asked) return;
     this.asked = true;
@@ -59,11 +60,11 @@ export class Timeline {
 
   timeAt(x) { const [a, b] = this.window ?? [0, 1]; return a + (x - LEFT) / (this.canvas.clientWidth - LEFT) * (b - a); }
 
-  /** Three iterations, or as wide as the reader has made it. */
+  /** Shows the newest three iterations, or the newest time of the length that the reader has chosen. */
   #follows() {
     const { spans } = this.store;
     if (!this.span) {
-      // As long as iterations take, and not as far as they lie apart: where spans were left out those are gaps.
+      // The length is how long iterations take. The distance between them would include the times without spans.
       const took = [...spans.clocks.values()].slice(-8, -1).map(([begin, end]) => end - begin).sort((a, b) => a - b);
       this.window = took.length < 2 ? [spans.begin, spans.end] : [spans.end - 3.6 * took[took.length >> 1], spans.end];
     } else this.window = [spans.end - this.span, spans.end];
@@ -81,7 +82,7 @@ export class Timeline {
     pen.textBaseline = 'middle';
     if (!spans.size) {
       pen.fillStyle = this.faint;
-      pen.fillText('No spans yet. They come with the first iteration.', 12, 24);
+      pen.fillText('There are no spans yet. They come with the first iteration.', 12, 24);
       return;
     }
     if (this.follow || !this.window) this.#follows();
@@ -94,24 +95,29 @@ export class Timeline {
     pen.fillStyle = css('--panel');
     pen.fillRect(0, TOP, LEFT - 1, H);
     pen.fillStyle = this.faint;
-    lanes.forEach((lane, i) => pen.fillText(lane.label.length > 14 ? lane.label.slice(0, 13) + '…' : lane.label, 8, TOP + (i + 0.5) * row));
+    lanes.forEach((lane, i) => pen.fillText(shortened(lane.label, 14), 8, TOP + (i + 0.5) * row));
     pen.fillText('overlap', 8, TOP + (lanes.length + 0.5) * row);
     this.#chain(lanes, row);
     this.drawMs = performance.now() - started;
     this.onDraw?.();
   }
 
+  /** The text of a time on the scale, counted from the start of the run as in the log; `every`: the distance to the next one. */
+  stamp(t, every) {
+    const since = (t - this.store.zero) / 1e6;
+    return since.toFixed(Math.max(1, Math.min(6, Math.ceil(-Math.log10(every / 1e6) - 1e-9)))) + ' s';
+  }
+
   #scale(W, H) {
     const { pen } = this, [a, b] = this.window, every = step((b - a) / Math.max(2, (W - LEFT) / 110));
-    const zero = this.store.spans.begin;
+    const { zero } = this.store;
     pen.strokeStyle = this.line;
     pen.lineWidth = 1;
     for (let t = Math.ceil((a - zero) / every) * every + zero; t < b; t += every) {
       const x = Math.round(this.X(t)) + 0.5;
       pen.beginPath(); pen.moveTo(x, 16); pen.lineTo(x, H); pen.stroke();
       pen.fillStyle = this.faint;
-      const label = every >= 1e5 ? ((t - zero) / 1e6).toFixed(1) + ' s' : ((t - zero) / 1e3).toFixed(every >= 1e3 ? 0 : 2) + ' ms';
-      if (x > LEFT - 6) pen.fillText(label, x + 3, 8);
+      if (x > LEFT - 6) pen.fillText(this.stamp(t, every), x + 3, 8);
     }
     for (const [clock, [begin, end]] of this.store.spans.clocks) {
       if (end < a || begin > b) continue;
@@ -119,15 +125,16 @@ export class Timeline {
       if (right - x < 2) continue;
       pen.fillStyle = this.line; pen.globalAlpha = 0.55; pen.fillRect(x, 17, right - x - 1.5, 17); pen.globalAlpha = 1;
       pen.fillStyle = this.text;
-      const label = `clock ${clock}, ${ms(end - begin)} ms`;
+      const label = `iteration ${clock}, ${ms(end - begin)} ms`;
       if (right - x > 6 * label.length) pen.fillText(label, x + 6, 26);
       else if (right - x > 44) pen.fillText(String(clock), x + 4, 26);
     }
   }
 
-  /** Where a span of a row is drawn, [left, right], a pixel wide at least; null where that pixel has been drawn. */
+  /** Returns a function that gives the pixels [left, right] of a row's next span: at least one pixel, or null if that pixel
+   *  has been drawn already. */
   #columns(W) {
-    let drawn = LEFT;  // what lies left of it is drawn over by nothing
+    let drawn = LEFT;  // everything to the left of this pixel has been drawn
     return (begin, end) => {
       let x = Math.max(LEFT, this.X(begin)), right = Math.min(W, this.X(end));
       if (right - x < 1) { if (right <= drawn) return null; x = Math.max(x, drawn); right = x + 1; }
@@ -149,13 +156,13 @@ export class Timeline {
       if (right - x > 34) {
         pen.fillStyle = '#0b0f15';
         const room = Math.floor((right - x - 8) / 6), text = lane.phase[i] === 'stall' ? 'waits for ' + lane.name[i] : lane.name[i];
-        if (room > 3) pen.fillText(text.length > room ? text.slice(0, room - 1) + '…' : text, x + 4, y + h / 2);
+        if (room > 3) pen.fillText(shortened(text, room), x + 4, y + h / 2);
       }
     }
     pen.globalAlpha = 1;
   }
 
-  /** Green: updates were under way and hid. Red: a stream stood still for them. */
+  /** Green: updates travelled while the streams computed. Red: a stream waited for an update. */
   #strip(lanes, y, h, W) {
     const { pen } = this, [a, b] = this.window;
     const fill = (columns, begin, end) => { const place = columns(begin, end); if (place) pen.fillRect(place[0], y, place[1] - place[0], h); };
@@ -171,7 +178,7 @@ export class Timeline {
     }
   }
 
-  /** Everything of one layer in one clock, outlined and joined. */
+  /** Outlines all spans of one layer in one iteration and joins them with lines. */
   #chain(lanes, row) {
     if (!this.hover) return;
     const { pen, X } = this, places = [];
@@ -203,14 +210,14 @@ export class Timeline {
     this.tip.hidden = !found;
     if (found) {
       const rate = found.bytes ? `\n${bytes(found.bytes)}, ${bytes(found.bytes / Math.max(1, found.end - found.begin) * 1e6)}/s` : '';
-      this.tip.textContent = `${found.name}  ${found.phase}\nclock ${found.clock}, ${ms(found.end - found.begin)} ms${rate}`;
+      this.tip.textContent = `${found.name}  ${found.phase}\niteration ${found.clock}, ${ms(found.end - found.begin)} ms${rate}`;
       this.tip.style.left = Math.min(e.offsetX + 14, this.canvas.clientWidth - 210) + 'px';
       this.tip.style.top = Math.max(2, Math.min(e.offsetY - 12, this.canvas.clientHeight - 66)) + 'px';
     }
     this.ask();
   }
 
-  /** The span under a place of the canvas. */
+  /** The span at a place of the canvas, or null. */
   at(x, y) {
     const lane = this.rows?.[Math.floor((y - TOP) / this.row)];
     if (!lane || x < LEFT || y < TOP) return null;

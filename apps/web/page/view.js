@@ -1,4 +1,4 @@
-// view.js - pan and zoom of an SVG group, with mouse, touchpad and touch.
+// view.js - moves and zooms an SVG group with mouse, touchpad and touch.
 export class View {
   scale = 1; x = 0; y = 0; moved = false;
 
@@ -23,7 +23,7 @@ export class View {
     for (const end of ['pointerup', 'pointercancel']) svg.addEventListener(end, () => { this.from = null; });
   }
 
-  /** `whole` in the group's own units. A view that the reader has moved stays as it is. */
+  /** Shows a new drawing; `whole` is its rectangle in the group's own units. A view that the reader has moved stays as it is. */
   show(group, whole) {
     this.group = group;
     const same = this.whole && Math.abs(this.whole.w - whole.w) < 1 && Math.abs(this.whole.h - whole.h) < 1;
@@ -48,10 +48,10 @@ export class View {
     this.apply();
   }
 
-  /** Moves only if the place is not in sight, or too small to be read. */
+  /** Moves the view to a place `p` if the reader cannot see it, and zooms if its text is too small to be read. */
   reveal(p) {
     const r = this.svg.getBoundingClientRect();
-    if (this.scale < 0.7) this.scale = 1;
+    if (this.scale < 0.9) this.scale = 1;
     const x = p.x * this.scale + this.x, y = p.y * this.scale + this.y;
     if (x < 10 || y < 10 || x + p.w * this.scale > r.width - 10 || y + p.h * this.scale > r.height - 10) {
       this.x = r.width / 2 - (p.x + p.w / 2) * this.scale;
