@@ -122,7 +122,7 @@ void activity::take_spans(node_report& r) {
       lane_number = known_lanes_++;
       r.lanes.push_back(lasting_name(lane, r));
     }
-    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(s.phase, r),
+    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(to_string(s.phase), r),
                        static_cast<std::int32_t>(s.chunk), s.begin_ns, s.end_ns, s.clock, s.bytes});
   });
   if (r.spans.size() <= max_report_spans) return;

@@ -180,9 +180,9 @@ std::string spans_json(const cluster_view& view, std::uint32_t worker, span_plac
 namespace {
 
 json_object span_json(std::uint32_t worker, const worker_view& w, const node_report::span& x) {
-  return trace_span_json(
-      {w.names[x.name], w.names[x.phase], x.begin_ns, x.end_ns, x.clock, x.chunk, x.bytes}, worker,
-      x.lane);
+  return trace_span_json({w.names[x.name], phase_of(w.names[x.phase]), x.begin_ns, x.end_ns,
+                          x.clock, x.chunk, x.bytes},
+                         worker, x.lane);
 }
 
 }  // namespace

@@ -72,10 +72,10 @@ TEST_CASE("cluster_view: what one node tells in pieces is what the other knows o
   late->count(1, "shut_down", 0);
   a->count(2, sent_message, 10);
   b->handle_one();
-  lane->record({"conv1", "forward", 100, 200, clock++});
+  lane->record({"conv1", span_phase::forward, 100, 200, clock++});
   pass_on();
   pass_on();
-  lane->record({"conv1", "forward", 300, 450, clock++});
+  lane->record({"conv1", span_phase::forward, 300, 450, clock++});
   pass_on();
   here.view.read([&](const auto& mine) {
     there.view.read([&](const auto& theirs) {
@@ -104,12 +104,12 @@ TEST_CASE(
   r.view.begin(two_workers(0));
   auto* stream = r.trace->lane("stream compute [0]");
   auto* push = r.trace->lane("gradient_push conv1");
-  stream->record({"conv1", "forward", 100, 130, 4});
-  stream->record({"conv1", "backward", 130, 200, 4});
-  push->record({"conv1", "exchange", 200, 260, 4});
-  stream->record({"conv1", "stall", 200, 280, 5});
-  stream->record({"conv1", "forward", 280, 300, 5});
-  stream->record({"conv1", "backward", 300, 310, 5});
+  stream->record({"conv1", span_phase::forward, 100, 130, 4});
+  stream->record({"conv1", span_phase::backward, 130, 200, 4});
+  push->record({"conv1", span_phase::exchange, 200, 260, 4});
+  stream->record({"conv1", span_phase::stall, 200, 280, 5});
+  stream->record({"conv1", span_phase::forward, 280, 300, 5});
+  stream->record({"conv1", span_phase::backward, 300, 310, 5});
   r.view.sample();
   r.view.read([](const auto& s) {
     const auto& w = view_of(s, 0);

@@ -97,7 +97,7 @@ TEST_CASE("telemetry: writes the trace and the graph at the end") {
   layer->bind(1);
   t.edges->open("solver", "solver")->bind(2);
   layer->count(2, "outputs_ready", 12);
-  t.trace->lane("stream compute [0]")->record({"conv1", "forward", 1000, 3000, 4});
+  t.trace->lane("stream compute [0]")->record({"conv1", span_phase::forward, 1000, 3000, 4});
   const auto actor = t.start(std::move(setup));
   t.sim.tell(actor, shut_down{});
   t.sim.settle();
@@ -122,7 +122,7 @@ TEST_CASE("telemetry: a disk that is full leaves the old trace and graph as they
   for (std::uint64_t i = 1; i < 100; ++i)
     t.edges->open("layer " + std::to_string(i) + " [0]", "layer")->bind(i);
   for (std::uint64_t i = 0; i < 100; ++i)
-    t.trace->lane("stream compute [0]")->record({"conv1", "forward", 1000, 3000, i});
+    t.trace->lane("stream compute [0]")->record({"conv1", span_phase::forward, 1000, 3000, i});
   const auto actor = t.start(std::move(setup));
   {
     const small_disk full(1024);
