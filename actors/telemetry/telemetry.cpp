@@ -44,13 +44,14 @@ void telemetry::ask() {
 void telemetry::answer() {
   setup_.view->sample();  // also without a watch, because this empties the trace's lanes
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
-  if (under_way_.lock() || links_.empty() || !links_.front()) return;
+  const auto leader = value(setup_.leader);
+  if (under_way_.lock() || leader >= links_.size() || !links_[leader]) return;
   auto r = setup_.view->report_since(known_);
   r.asked_ns = watch_.sent_ns;
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);
   under_way_ = bytes;
-  tell(links_.front(), send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
+  tell(links_[leader], send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
        bytes->size());
 }
 

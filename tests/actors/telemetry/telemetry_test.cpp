@@ -178,12 +178,14 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   telemetry_rig t;
   t.view->begin(test::two_workers(1));
   auto setup = t.setup(1);
+  setup.leader = worker_id{2};
   setup.watched = true;
   const auto actor = t.start(std::move(setup));
-  t.sim.tell(actor, connect_telemetry{{t.link.in, {}}});
+  const auto other = t.sim.listen<send_frame>();
+  t.sim.tell(actor, connect_telemetry{{other.in, {}, t.link.in}});
   t.sim.settle();
   CHECK(t.link.got->empty());  // not asked yet
-  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_arrived{worker_id{2}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::report>(t.link.got->front().header));
@@ -192,6 +194,7 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   t.link.got->clear();
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(t.link.got->size() == 1);
+  CHECK(other.got->empty());  // reports go to the leader alone
   t.sim.tell(actor, shut_down{});
   t.sim.settle();
 }
