@@ -70,7 +70,7 @@ class telemetry : public actor<telemetry> {
   void write_file(const std::filesystem::path& path, const std::function<void()>& write);
 
   telemetry_setup setup_;
-  std::vector<port<send_frame>> links_;
+  until_end<connect_telemetry> ports_{this};
   report_place known_;   // to the leader
   frames::watch watch_;  // the newest; sent_ns 0: none
   std::int64_t watch_heard_ns_ = 0;
