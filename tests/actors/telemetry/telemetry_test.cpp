@@ -165,7 +165,7 @@ TEST_CASE("telemetry: the node that shows the run asks the others, and takes wha
   t.sim.tell(actor, report);  // the same names again do not fit what is known
   t.sim.settle();
   t.view->read([](const auto& s) {
-    CHECK(s.workers.at(1).actors.size() == 1);
+    CHECK(s.workers.at(1).graph.actors.size() == 1);
     return 0;
   });
   REQUIRE(t.display->notes.size() == 1);
