@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
 namespace poseidon {
 
@@ -109,9 +110,15 @@ void worker_graph::take(const node_report& r, const std::vector<std::string>& na
     actors[a].changed = now_revision;
   }
   if (!r.actors.empty() || !r.edges.empty() || !ended.empty()) revision = now_revision;
+  const std::unordered_set<std::uint32_t> gone(r.ended.begin(), r.ended.end());
   for (const auto& h : r.handled_by) {
-    actors[h.actor].handled = h.messages;
-    actors[h.actor].changed = now_revision;
+    auto& a = actors[h.actor];
+    if (a.ended && gone.count(h.actor) == 0) {  // another one of its name
+      a.ended = false;
+      revision = now_revision;
+    }
+    a.handled = h.messages;
+    a.changed = now_revision;
   }
   for (const auto& c : r.counts) {
     auto& e = edges[c.edge];

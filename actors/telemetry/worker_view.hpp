@@ -16,7 +16,8 @@
 
 namespace poseidon {
 
-/// Which actors does the worker have, and what do they send to each other?
+/// Which actors does the worker have, and what do they send to each other? Actors that bear one name, one after the other,
+/// are one entry.
 struct worker_graph {
   struct actor {
     std::string name, type;
@@ -24,7 +25,8 @@ struct worker_graph {
     std::uint64_t changed = 0;            ///< the revision of the last change
     /// Messages sent and not yet handled; the two are not read at the same moment.
     [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
-    bool ended = false;  ///< before the run ended: its edges count, it is not shown
+    bool ended =
+        false;  ///< before the run ended: it is not shown until another one of its name lives
   };
   struct edge {
     std::uint32_t from = 0, to = 0;
