@@ -51,6 +51,7 @@ struct node_report {
   std::vector<edge> edges;
   std::vector<std::uint32_t> lanes;  ///< places in the names
   std::vector<std::uint32_t> ended;  ///< places of actors that have terminated
+  /// An actor that stands here and not in `ended` lives. Where it had ended, another one of its name has taken its place.
   std::vector<handled> handled_by;
   std::vector<count> counts;
   std::vector<span> spans;

@@ -68,7 +68,7 @@ class coordinator : public actor<coordinator> {
 
  private:
   coordinator_setup setup_;
-  connect_coordinator node_;
+  until_end<connect_coordinator> node_{this};
   std::vector<std::string> members_;
   std::set<worker_id> ready_, done_;
   std::optional<change_wanted> change_;  // under way

@@ -1,6 +1,5 @@
 #include "actors/core/trace.hpp"
 
-#include "actors/core/span_phase.hpp"
 #include "actors/core/trace_json.hpp"
 
 #include <algorithm>
@@ -70,12 +69,11 @@ std::map<std::string_view, trace_log::communication> trace_log::communication_of
     bool computes = false;
     lane->for_each([&](const trace_span& s) {
       const auto took = s.end_ns - s.begin_ns;
-      const auto phase = phase_of(s.phase);
-      if (phase == span_phase::forward) computes = true;
-      if (phase == span_phase::stall) out[s.name].exposed_ns += took;
-      if (phase != span_phase::exchange && phase != span_phase::reconstruct) return;
+      if (s.phase == span_phase::forward) computes = true;
+      if (s.phase == span_phase::stall) out[s.name].exposed_ns += took;
+      if (s.phase != span_phase::exchange && s.phase != span_phase::reconstruct) return;
       out[s.name].exchange_ns += took;
-      if (phase == span_phase::exchange) ++out[s.name].clocks;
+      if (s.phase == span_phase::exchange) ++out[s.name].clocks;
     });
     streams += computes ? 1 : 0;
   }

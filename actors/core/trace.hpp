@@ -4,6 +4,7 @@
 // actors/telemetry/activity.hpp while the run is watched. Every lane has one writer at a time, so recording takes no lock:
 // two clock readings and a store.
 #pragma once
+#include "actors/core/span_phase.hpp"
 #include "messages/ids.hpp"
 #include "models/json.hpp"
 
@@ -22,8 +23,8 @@ namespace poseidon {
 [[nodiscard]] std::int64_t now_ns();
 
 struct trace_span {
-  std::string_view name;   ///< a layer; lives as long as the log (trace_log::keep)
-  std::string_view phase;  ///< forward backward push apply pull stall ...
+  std::string_view name;  ///< a layer; lives as long as the log (trace_log::keep)
+  span_phase phase = span_phase::other;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint64_t clock = 0;

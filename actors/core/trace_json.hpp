@@ -21,7 +21,7 @@ namespace poseidon {
   if (s.chunk >= 0) args.put("chunk", s.chunk);
   if (s.bytes > 0) args.put("bytes", s.bytes);
   out.put("ph", "X").put("pid", worker).put("tid", lane);
-  out.put("name", s.name).put("cat", s.phase);
+  out.put("name", s.name).put("cat", to_string(s.phase));
   return out.put("ts", begin).put("dur", s.end_ns / 1000 - begin).put("args", args);
 }
 

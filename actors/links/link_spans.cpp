@@ -13,11 +13,13 @@ link_trace spans_of_link(const std::shared_ptr<trace_log>& log, const std::strin
     if (!log->enabled()) return;
     auto* lane = e.sent ? out : in;
     if (e.layer && value(*e.layer) < layers->size())
-      lane->record({(*layers)[value(*e.layer)], e.sent ? "broadcast" : "collect", e.start_ns,
-                    e.end_ns, e.number, -1, e.bytes});
+      lane->record({(*layers)[value(*e.layer)],
+                    e.sent ? span_phase::broadcast : span_phase::collect, e.start_ns, e.end_ns,
+                    e.number, -1, e.bytes});
     if (!e.chunk || value(*e.chunk) >= chunk_layers->size()) return;
     const bool gradient = e.kind == "push_gradient";
-    const auto* phase = e.sent ? (gradient ? "push" : "send") : (gradient ? "receive" : "pull");
+    const auto phase = e.sent ? (gradient ? span_phase::push : span_phase::send)
+                              : (gradient ? span_phase::receive : span_phase::pull);
     lane->record({(*chunk_layers)[value(*e.chunk)], phase, e.start_ns, e.end_ns, e.number,
                   static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
   };

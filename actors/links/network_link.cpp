@@ -5,8 +5,6 @@
 #include "actors/links/link_receiver.hpp"
 #include "messages/wire/tcp_flow.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <utility>
 
 namespace poseidon {
@@ -17,24 +15,8 @@ using std::chrono::milliseconds;
 
 }  // namespace
 
-std::string seconds_text(clock::duration d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(d).count());
-  return text;
-}
-
-std::string peer_name(worker_id peer, const std::string& address) {
-  if (peer == no_worker) return "a joining node (" + address + ")";
-  return "worker " + std::to_string(value(peer)) + " (" + address + ")";
-}
-
 network_link::network_link(actor_context context, std::shared_ptr<link_shared> shared)
-    : actor<network_link>(context),
-      shared_(std::move(shared)),
-      line_(shared_->options.rate_mbit_s, clock::now()),
-      budget_(shared_->options.budget_mbit_s, clock::now()),
-      stall_(shared_->options.stall_limit),
-      last_write_(shared_->options.now()) {}
+    : actor<network_link>(context), shared_(std::move(shared)), writer_(shared_->options) {}
 
 void network_link::started() {
   tell_self(link_tick{}, shared_->options.heartbeat / 2);
@@ -48,7 +30,7 @@ void network_link::on(const send_frame& m) {
   if (phase_ != phase::open) return;  // the node learns from link_lost that it was not sent
   auto frame = m;
   if (frame.priority > 0 && shared_->binding()->fifo) frame.priority = 1;
-  queue_.push(std::move(frame));
+  writer_.push(std::move(frame));
   want_pump();
 }
 
@@ -76,122 +58,27 @@ void network_link::on(const pump& m) {
   if (m.turn != pump_turn_) return;
   pump_due_.reset();
   if (phase_ != phase::open && phase_ != phase::closing) return;
-  line_.refill(clock::now());
-  budget_.refill(clock::now());
-  if (const auto wait = line_.wait(); wait.count() > 0) return want_pump(wait);
-  if (outbox_.empty()) fill_outbox();
-  if (outbox_.empty() && !queue_.empty()) return want_pump(budget_.wait());
-  write_outbox();
-  if (phase_ != phase::open && phase_ != phase::closing) return;
-  if (!queue_.empty() || !outbox_.empty()) return want_pump();
-  if (phase_ != phase::closing) return;
+  const auto binding = shared_->binding();
+  const bool closing = phase_ == phase::closing;
+  if (act(writer_.write(*binding, closing)) || !closing) return;
   if (goodbye_put_) return said_goodbye();
   goodbye_put_ = true;
-  put_now(frames::goodbye{close_reason_});
+  writer_.put_now(frames::goodbye{close_reason_}, binding->self);
   want_pump();
 }
 
-/// A link that closes has nothing left to plan: what waits is sent without regard to the budget.
-std::optional<frame_queue::piece> network_link::next_piece() {
-  const bool overdrawn = phase_ != phase::closing && budget_.wait().count() > 0;
-  auto p = overdrawn ? queue_.take_without_payload() : queue_.take();
-  if (p) budget_.spend(p->bytes.size());
-  return p;
-}
-
-// At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at
-// before the next one.
-void network_link::fill_outbox() {
-  const auto from = shared_->binding()->self;
-  try {
-    while (!outbox_.full()) {
-      auto p = next_piece();
-      if (!p) break;
-      outbox_.add(std::move(*p), from);
-      // Under a limit the queue holds what waits, not the debt.
-      if (line_.is_emptied_by(outbox_.bytes())) break;
-    }
-  } catch (const std::length_error& e) {
-    break_off(e.what());
-  }
-}
-
-// Past the queue and the budget: a few bytes between two writes.
-void network_link::put_now(frame_header h) {
-  frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
-  p.of->frame.header = std::move(h);
-  outbox_.add(std::move(p), shared_->binding()->self);
-}
-
-// Leaves the rest in the outbox if the peer takes no more: pump() continues with it.
-void network_link::write_outbox() {
-  if (outbox_.empty()) return;
-  const auto& o = shared_->options;
-  if (outbox_.unwritten().empty()) {
-    outbox_.begin_write(now_ns());
-    stall_.offered(o.now());
-  }
-  const auto before = outbox_.unwritten_bytes();
-  try {
-    outbox_.set_unwritten(o.socket->write_some(outbox_.unwritten()));
-  } catch (const socket_error&) {
-    // The receiver finds out why: it reads what the peer said before it closed.
-    outbox_.clear();
-    return break_off("");
-  }
-  const auto now = o.now();
-  if (outbox_.unwritten().empty()) {
-    last_write_ = now;
-    return written();
-  }
-  const auto stalled = stall_.after_write(now, before - outbox_.unwritten_bytes());
-  if (!stalled) return want_pump();
-  outbox_.clear();
-  break_off("it has taken nothing of what waits for it for " + seconds_text(*stalled) + " (limit " +
-            seconds_text(o.stall_limit) +
-            "), though it can be heard: its process is stuck, or the network carries one direction "
-            "only");
-}
-
-void network_link::written() {
-  line_.spend(outbox_.bytes());
-  auto& counters = *shared_->options.counters;
-  counters.bytes_out.fetch_add(outbox_.bytes(), std::memory_order_relaxed);
-  const auto end_ns = now_ns();
-  const auto at = [begin_ns = outbox_.begin_ns(), end_ns,
-                   all = static_cast<double>(outbox_.bytes())](std::size_t bytes) {
-    return begin_ns + static_cast<std::int64_t>(static_cast<double>(end_ns - begin_ns) *
-                                                (static_cast<double>(bytes) / all));
-  };
-  std::size_t before = 0;
-  for (const auto& slot : outbox_.slots()) {
-    const auto& p = slot.piece;
-    if (p.first) p.of->started_ns = at(before);
-    before += slot.bytes;
-    if (!p.last) continue;
-    counters.frames_out.fetch_add(1, std::memory_order_relaxed);
-    if (!shared_->options.trace) continue;
-    auto e = describe(p.of->frame.header);
-    e.sent = true;
-    e.peer = shared_->binding()->peer;
-    e.start_ns = p.of->started_ns;
-    e.end_ns = at(before);
-    e.bytes = p.of->frame.data.bytes.size();
-    shared_->options.trace(e);
-  }
-  outbox_.clear();
+bool network_link::act(const link_writer::step& s) {
+  if (s.broken) break_off(*s.broken);
+  if (s.again) want_pump(*s.again);
+  return s.broken || s.again;
 }
 
 void network_link::on(const link_tick&) {
   const auto& o = shared_->options;
   const auto now = o.now();
   if (phase_ == phase::open || phase_ == phase::closing) {
-    // While data waits to be written, a heartbeat would add nothing.
-    if (now - last_write_ >= o.heartbeat / 2 && outbox_.empty() && !goodbye_put_) {
-      put_now(frames::heartbeat{});
-      write_outbox();
-    }
     const auto binding = shared_->binding();
+    if (!goodbye_put_) act(writer_.write_heartbeat(*binding));
     if (binding->routes.flow)
       if (const auto flow = flow_of(o.socket->descriptor()))
         tell(binding->routes.flow, link_flow{binding->peer, flow->acked_bytes, flow->busy_us,
@@ -219,8 +106,7 @@ void network_link::break_off(std::string why) {
 void network_link::on(const receiver_ended& m) {
   // What waits may answer the peer's last frames. The peer reads until this node has said goodbye too, so it is
   // still sent.
-  const bool something_waits = !queue_.empty() || !outbox_.empty();
-  if (m.goodbye && phase_ == phase::open && something_waits) phase_ = phase::closing;
+  if (m.goodbye && phase_ == phase::open && !writer_.empty()) phase_ = phase::closing;
   if (m.goodbye && phase_ == phase::closing) {
     peer_done_ = m;
     return want_pump();

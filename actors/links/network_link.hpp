@@ -16,24 +16,16 @@
 // Sends    link_bound      to node            once per bind_link
 //          link_flow       to node            a few times a second, once it is bound
 //          link_lost       to node            exactly once, as its last message
-// State    frame_queue: what waits, by priority. Detached: it blocks in write.
+// State    link_writer: what waits, by priority. Detached: it blocks in write.
 // Fails    never by itself: every error of the connection ends as link_lost.
 #pragma once
 #include "actors/core/actor.hpp"
-#include "actors/links/frame_queue.hpp"
-#include "actors/links/link_binding.hpp"
-#include "actors/links/link_counters.hpp"
-#include "actors/links/link_event.hpp"
-#include "actors/links/outbox.hpp"
-#include "actors/links/rate_bucket.hpp"
-#include "actors/links/stall_watch.hpp"
+#include "actors/links/link_options.hpp"
+#include "actors/links/link_writer.hpp"
 #include "messages/link.hpp"
-#include "messages/wire/buffer_pool.hpp"
-#include "messages/wire/socket.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,31 +37,6 @@ namespace poseidon {
 struct bind_link {
   std::shared_ptr<const link_binding> binding;
 };
-
-struct link_options {
-  std::shared_ptr<tcp_socket> socket;  ///< after the handshake
-  std::string address;                 ///< the peer's, as users know it: "10.0.0.7:7600"
-  link_binding binding;
-  /// The peer opens its half when it has the run's view and has built its nets; from its first word on
-  /// the silence limit holds.
-  std::chrono::milliseconds first_word_limit{120000};
-  std::chrono::milliseconds silence_limit{2000};
-  std::chrono::milliseconds heartbeat{250};
-  /// The link gives up a peer that takes nothing for this long while data waits for it, even if the
-  /// peer can be heard: its reading half is stuck, or the network carries one direction only.
-  std::chrono::milliseconds stall_limit{10000};
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
-  /// At most this much of frames with a payload; 0: no limit. Frames without one are not counted and do not wait for it.
-  double budget_mbit_s = 0;
-  std::size_t pool_bytes = link_pool_bytes;
-  link_trace trace;
-  std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
-};
-
-/// "worker 2 (10.0.0.7:7600)"
-[[nodiscard]] std::string peer_name(worker_id peer, const std::string& address);
-[[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
 
 struct pump {
   std::uint64_t turn = 0;  ///< only the last one asked for counts
@@ -106,28 +73,22 @@ class network_link : public actor<network_link> {
   enum class phase { open, closing, said_goodbye, broken, over };
 
   void want_pump(std::chrono::milliseconds delay = std::chrono::milliseconds{0});
-  [[nodiscard]] std::optional<frame_queue::piece> next_piece();
-  void fill_outbox();
-  void write_outbox();
-  void written();
-  void put_now(frame_header h);
+  /// Does what the step asks for. Returns  whether it asks for anything.
+  bool act(const link_writer::step& s);
   void break_off(std::string why);
   void said_goodbye();
   void finish(const receiver_ended& m);
 
   std::shared_ptr<link_shared> shared_;
-  frame_queue queue_;
-  rate_bucket line_, budget_;  // of all that is written; of frames with a payload
-  outbox outbox_;
-  stall_watch stall_;
+  link_writer writer_;
   phase phase_ = phase::open;
   std::optional<std::chrono::steady_clock::time_point> pump_due_;
   std::uint64_t pump_turn_ = 0;
-  bool goodbye_put_ = false;  // in the outbox, or written
+  bool goodbye_put_ = false;  // waits in writer_, or is written
   std::string close_reason_;
   std::string own_fault_;  // why this node broke the link off: goes before the receiver's reason
   std::optional<receiver_ended> peer_done_;  // the peer has said goodbye, this node still writes
-  std::chrono::steady_clock::time_point last_write_, goodbye_at_;
+  std::chrono::steady_clock::time_point goodbye_at_;
 };
 
 /// Spawns both halves; `name` is the graph's, say "network_link 2". The link ends by close_link, or when the

@@ -18,7 +18,7 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "telemetry",
-      telemetry_setup{view.self, setup.records.trace, setup.edges, setup.records.view,
+      telemetry_setup{view.self, view.leader, setup.records.trace, setup.edges, setup.records.view,
                       setup.records.shows && view.leads() && setup.run->workers > 1, core_.watched,
                       setup.records.trace_file, setup.records.graph_file, setup.records.recording});
   core_.run.show_facts(view, decisions, core_.change);

@@ -81,6 +81,7 @@ peer_window_setup window_of(worker_id peer, const binding_context& c) {
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
   out.before = c.before;
+  out.leader = c.view.leader;
   return out;
 }
 

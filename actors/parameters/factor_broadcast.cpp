@@ -102,8 +102,8 @@ void factor_broadcast::update_if_complete() {
   const auto sent = sent_at_ns_.extract(clock);
   if (!setup_.trace.empty()) {
     auto* lane = setup_.trace[clock % setup_.trace.size()];
-    lane->record({setup_.name, "exchange", sent.mapped(), begin, clock});
-    lane->record({setup_.name, "reconstruct", begin, end, clock});
+    lane->record({setup_.name, span_phase::exchange, sent.mapped(), begin, clock});
+    lane->record({setup_.name, span_phase::reconstruct, begin, end, clock});
   }
   publish();
 }

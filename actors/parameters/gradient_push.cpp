@@ -83,7 +83,7 @@ void gradient_push::publish(std::uint64_t version) {
     setup_.overlap->ended(now);
     if (!setup_.trace.empty())
       setup_.trace[(version - 1) % setup_.trace.size()]->record(
-          {setup_.name, "exchange", pushed.mapped(), now, version - 1});
+          {setup_.name, span_phase::exchange, pushed.mapped(), now, version - 1});
   }
   if (!installed_) {
     installed_ = true;

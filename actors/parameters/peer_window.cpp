@@ -30,9 +30,8 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
   const auto first = value(setup_.first_clock);
   const auto chunks = setup_.store->cut().chunks.size();
   next_gradient_.assign(chunks, first);
-  // Worker 0 sends the first values to all nodes; every later version comes from the chunk's owner.
-  const bool gives = value(setup_.peer) == 0 && setup_.before == nullptr;
-  next_version_.assign(chunks, gives ? first : first + 1);
+  // Every later version comes from the chunk's owner.
+  next_version_.assign(chunks, gives_first_values() ? first : first + 1);
   next_squares_ = first;
   for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
 }
@@ -83,7 +82,7 @@ void peer_window::take(const frames::gradient_squares& f) {
 void peer_window::take(const frames::fresh_parameters& f) {
   const auto first = value(setup_.first_clock);
   const auto version = value(f.version);
-  const bool initial = version == first && value(setup_.peer) == 0 && setup_.before == nullptr;
+  const bool initial = version == first && gives_first_values();
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
   // A new version includes this node's gradient of the clock before, computed with a version at most `staleness` older.
   const auto reached =
@@ -107,8 +106,9 @@ void peer_window::take(const frames::install_history& f) {
   if (setup_.before != nullptr && !kept_before(f))
     throw bad_frame("install_history", of_chunk("former owner", f.chunk), "another worker",
                     "worker " + std::to_string(value(setup_.peer)));
-  if (setup_.before == nullptr && value(setup_.peer) != 0)
-    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
+  if (setup_.before == nullptr && !gives_first_values())
+    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)),
+                    std::to_string(value(setup_.leader)));
   if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
   const auto now = setup_.store->applied(value(f.chunk));
   if (now > value(setup_.first_clock))

@@ -21,9 +21,10 @@ struct peer_window_setup {
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
   std::uint64_t staleness = 0;
-  /// The partition before routes changed, where training goes on with the values that every node has. Null: worker 0
+  /// The partition before routes changed, where training goes on with the values that every node has. Null: the leader
   /// sends the first values and the solver state to all nodes.
   std::shared_ptr<const partition> before = nullptr;
+  worker_id leader{};
 };
 
 class peer_window : public frame_gate {
@@ -43,6 +44,10 @@ class peer_window : public frame_gate {
   void take(const frames::history& f);
   void take(const frames::factors& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
+  /// Whether the first values and the solver state come from this peer.
+  [[nodiscard]] bool gives_first_values() const {
+    return setup_.peer == setup_.leader && setup_.before == nullptr;
+  }
   [[nodiscard]] bool kept_before(const frames::install_history& f) const;
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 

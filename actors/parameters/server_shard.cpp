@@ -173,8 +173,9 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
           : forward_order(o.version, setup_.first_uses[c.parameter]);
   setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
-    setup_.trace->record({setup_.names[c.parameter], "apply", begin, now_ns(), o.version - 1,
-                          static_cast<std::int64_t>(value(id)), c.count * sizeof(float)});
+    setup_.trace->record({setup_.names[c.parameter], span_phase::apply, begin, now_ns(),
+                          o.version - 1, static_cast<std::int64_t>(value(id)),
+                          c.count * sizeof(float)});
   broadcast(id, o, sent, priority);
 }
 
@@ -191,8 +192,9 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
   ++o.version;
   setup_.store->set_applied(value(id), o.version);
   if (setup_.trace != nullptr)
-    setup_.trace->record({setup_.names[of.parameter], "apply", begin, now_ns(), o.version - 1,
-                          static_cast<std::int64_t>(value(id)), of.count * sizeof(float)});
+    setup_.trace->record({setup_.names[of.parameter], span_phase::apply, begin, now_ns(),
+                          o.version - 1, static_cast<std::int64_t>(value(id)),
+                          of.count * sizeof(float)});
   tell(neighbours_->gather[of.parameter], chunk_landed{id, version_id{o.version}});
 }
 

@@ -42,7 +42,7 @@ void protocol_selector::plan() {
   } catch (const std::exception& e) {
     answer.error = e.what();
   }
-  tell(reply_, std::move(answer));
+  tell(asked_->reply, std::move(answer));
 }
 
 void protocol_selector::on(const send_rate_measured& m) {
@@ -51,7 +51,7 @@ void protocol_selector::on(const send_rate_measured& m) {
       replanner_->hear(m.from, m.mbit_s, m.probed, m.clocks_left, std::chrono::steady_clock::now());
   if (!better) return;
   const auto n = resolve_train_net(setup_.run, setup_.node);
-  tell(proposals_, routes_proposed{routes_of(n, better->factors), better->why});
+  tell(asked_->proposals, routes_proposed{routes_of(n, better->factors), better->why});
 }
 
 void protocol_selector::on(const routes_changed& m) {
@@ -59,22 +59,21 @@ void protocol_selector::on(const routes_changed& m) {
 }
 
 void protocol_selector::on(const choose_routes& m) {
-  reply_ = m.reply;
-  proposals_ = m.proposals;
+  asked_ = m;
   setup_.run.shares = m.shares;
   plan();
 }
 
 void protocol_selector::on(const measure_links& m) {
-  links_ = m.links;
+  timed_ = m;
   within_machine_ = m.within_machine;
-  probe_.emplace(links_.size());
+  probe_.emplace(m.links.size());
   send(probe_->begin(std::chrono::steady_clock::now()));
 }
 
 void protocol_selector::send(const bandwidth_probe::round& r) {
   for (const auto& f : frames_of(r))
-    for (const auto& link : links_) tell(link, f, f.data.bytes.size());
+    for (const auto& link : timed_->links) tell(link, f, f.data.bytes.size());
 }
 
 void protocol_selector::on(const probe_answered& m) {
@@ -83,7 +82,7 @@ void protocol_selector::on(const probe_answered& m) {
     return send(*next);
   if (probe_->mbit_s() <= 0) return;
   setup_.link_mbit_s = probe_->mbit_s();
-  links_.clear();
+  timed_ = {};
   plan();
 }
 

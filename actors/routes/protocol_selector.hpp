@@ -101,8 +101,6 @@ class protocol_selector : public actor<protocol_selector> {
   void on(const send_rate_measured& m);
   void on(const routes_changed& m);
   void on(const shut_down& m);
-  /// Also after a failure: a circle of ports would keep this actor, and its thread, for ever.
-  void on_exit() override { reply_ = {}, proposals_ = {}, links_.clear(); }
 
  private:
   void plan();
@@ -110,10 +108,9 @@ class protocol_selector : public actor<protocol_selector> {
 
   route_request setup_;
   device_probe device_;
-  port<routes_chosen> reply_;
-  port<routes_proposed> proposals_;
-  std::optional<replanner> replanner_;  // where the measured rate decides the choice
-  std::vector<port<send_frame>> links_;
+  until_end<choose_routes> asked_{this};
+  std::optional<replanner> replanner_;    // where the measured rate decides the choice
+  until_end<measure_links> timed_{this};  // empty while no links are timed
   std::optional<bandwidth_probe> probe_;
   bool within_machine_ = false;
 };

@@ -82,10 +82,10 @@ std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_defi
   return compute.make_updates(c.train.replicas, wanted);
 }
 
-std::string_view copy_phase_of(const compiled_run& c, std::size_t parameter, std::size_t replica) {
+span_phase copy_phase_of(const compiled_run& c, std::size_t parameter, std::size_t replica) {
   const bool stays = c.updates != nullptr && c.updates->holds(parameter);
-  if (c.joined > 1 && replica < c.joined && (replica > 0 || stays)) return "sum";
-  return stays ? "made" : "copy to host";
+  if (c.joined > 1 && replica < c.joined && (replica > 0 || stays)) return span_phase::sum;
+  return stays ? span_phase::gradient_ready : span_phase::copy_to_host;
 }
 
 }  // namespace poseidon

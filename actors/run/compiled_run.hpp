@@ -4,6 +4,7 @@
 // data sources opened, parameters cut and stored. compile_run.hpp makes it, a training_graph puts actors on it.
 #pragma once
 #include "actors/core/progress.hpp"
+#include "actors/core/span_phase.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/pass_versions.hpp"
 #include "actors/run/net_outputs.hpp"
@@ -83,8 +84,8 @@ struct compiled_run {
                                                          device& compute);
 
 /// What the trace says of a replica's gradient on an asynchronous device.
-[[nodiscard]] std::string_view copy_phase_of(const compiled_run& c, std::size_t parameter,
-                                             std::size_t replica);
+[[nodiscard]] span_phase copy_phase_of(const compiled_run& c, std::size_t parameter,
+                                       std::size_t replica);
 
 /// Samples in a pass of a net, by its last data layer; 0 without one.
 [[nodiscard]] std::uint64_t batch_of(const net& n);

@@ -1,6 +1,7 @@
 #include "actors/telemetry/activity.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace poseidon {
@@ -28,7 +29,7 @@ node_report activity::take_new() {
   node_report r;
   r.first_name = static_cast<std::uint32_t>(names_.size());
   r.first_actor = static_cast<std::uint32_t>(actors_.size());
-  r.first_edge = known_edges_;
+  r.first_edge = static_cast<std::uint32_t>(edge_sums_.size());
   r.first_lane = known_lanes_;
   take_actors(r);
   take_spans(r);
@@ -57,61 +58,132 @@ std::uint32_t activity::lasting_name(std::string_view text, node_report& r) {
 }
 
 void activity::take_actors(node_report& r) {
-  for (auto& table : book_->tables(actors_.size())) {
-    if (table->id() == 0) break;  // being spawned: next time
-    actor_of_id_[table->id()] = static_cast<std::uint32_t>(actors_.size());
-    r.actors.push_back({name(table->name(), r), name(table->type(), r)});
-    actors_.emplace_back().table = std::move(table);
+  all_bound_ = false;
+  // First those that have ended, so that their places are free for the new ones.
+  for (std::uint32_t place = 0; place < actors_.size(); ++place)
+    if (actors_[place].table && actors_[place].table->ended()) take_actor(place, r);
+  all_bound_ = true;
+  for (auto& table : book_->tables(tables_seen_)) {
+    all_bound_ = table->id() != 0;
+    if (!all_bound_) break;  // being spawned: next time
+    ++tables_seen_;
+    find_place(std::move(table), r);
   }
-  for (std::uint32_t place = 0; place < actors_.size(); ++place) {
-    auto& a = actors_[place];
-    if (a.over) continue;
-    // Handled before sent: what happens between the two readings makes a queue longer, never negative.
-    if (const auto handled = a.table->handled(); handled != a.handled) {
-      a.handled = handled;
-      r.handled_by.push_back({place, handled});
-    }
+  // Handled before sent: what happens between the two readings makes a queue longer, never negative.
+  for (auto& a : actors_) {
+    if (!a.table) continue;
+    auto& i = instances_.at(a.table->id());
+    i.handled = a.table->handled();
+    count_handled(i);
   }
   for (std::uint32_t place = 0; place < actors_.size(); ++place)
-    if (!actors_[place].over) take_actor(actors_[place], place, r);
+    if (actors_[place].table) take_actor(place, r);
+  for (std::uint32_t place = 0; place < actors_.size(); ++place) {
+    auto& a = actors_[place];
+    if (a.handled != a.reported || a.is_new) r.handled_by.push_back({place, a.handled});
+    a.reported = a.handled;
+    a.is_new = false;
+  }
+  forget_retired();
   book_->fold(std::exchange(over_, {}));
 }
 
-void activity::take_actor(known_actor& a, std::uint32_t place, node_report& r) {
+/// Gives the actor the place of one of its name that is over, or a new one.
+void activity::find_place(std::shared_ptr<const edge_table> table, node_report& r) {
+  auto& free = free_places_[table->name()];
+  std::uint32_t place = 0;
+  if (free.empty()) {
+    place = static_cast<std::uint32_t>(actors_.size());
+    actors_.emplace_back();
+    r.actors.push_back({name(table->name(), r), name(table->type(), r)});
+  } else {
+    place = free.back();
+    free.pop_back();
+    std::erase(r.ended, place);
+  }
+  instances_[table->id()] = {place};
+  auto& a = actors_[place];
+  a.table = std::move(table);
+  a.is_new = true;
+  a.ended = false;
+  a.newest = nullptr;
+}
+
+void activity::take_actor(std::uint32_t place, node_report& r) {
+  auto& a = actors_[place];
   const bool ended = a.table->ended();  // before its counts, so that these are the last
   if (ended && !a.ended) r.ended.push_back(place);
   a.ended = ended;
-  take_edges(a, place, r);
-  if (const auto handled = a.table->handled(); ended && handled != a.handled) {
-    a.handled = handled;
-    r.handled_by.push_back({place, handled});
-  }
+  take_edges(place, r);
+  if (!ended) return;
+  auto& i = instances_.at(a.table->id());
+  i.handled = a.table->handled();
+  i.over = a.strangers.empty();
+  count_handled(i);
+  if (!i.over) return;
   // A run whose routes change again and again does not take more and more time and memory.
-  a.over = ended && a.strangers.empty();
-  if (!a.over) return;
   a.edges = {};
+  free_places_[a.table->name()].push_back(place);
   over_.push_back(std::move(a.table));
 }
 
-void activity::take_edges(known_actor& a, std::uint32_t place, node_report& r) {
+/// What an actor that is over has left in its mailbox counts as handled: its successor does not find it there.
+void activity::count_handled(instance& i) {
+  const auto counted = i.over ? std::max(i.sent, i.handled) : i.handled;
+  actors_[i.place].handled += counted - i.counted;
+  i.counted = counted;
+}
+
+void activity::take_edges(std::uint32_t place, node_report& r) {
+  auto& a = actors_[place];
   // New edges are put in front: what lies before the newest one known is new.
   const auto* front = a.table->first();
   for (const auto* e = front; e != a.newest; e = e->next.load(std::memory_order_acquire))
-    a.strangers.push_back(e);
+    a.strangers.push_back({e});
   a.newest = front;
-  std::erase_if(a.strangers, [&](const edge_table::edge* e) {
-    const auto to = actor_of_id_.find(e->to);
-    if (to == actor_of_id_.end()) return false;
-    a.edges.push_back({e, 0, known_edges_++});
-    r.edges.push_back({place, to->second, lasting_name(e->message, r)});
+  std::erase_if(a.strangers, [&](stranger& s) {
+    const auto to = instances_.find(s.edge->to);
+    // Every table is opened before its actor lives: the receiver was forgotten, or belongs to no table.
+    if (to == instances_.end()) return std::exchange(s.was_there, true) && all_bound_;
+    const edge_key key{place, to->second.place, lasting_name(s.edge->message, r)};
+    a.edges.push_back({s.edge, 0, 0, edge_place(key, r)});
     return true;
   });
   for (auto& e : a.edges) {
     const auto messages = e.edge->count.load(std::memory_order_relaxed);
     if (messages == e.messages) continue;
+    const auto bytes = e.edge->bytes.load(std::memory_order_relaxed);
+    auto& sum = edge_sums_[e.place];
+    sum.messages += messages - e.messages;
+    sum.bytes += bytes - e.bytes;
+    auto& to = instances_.at(e.edge->to);
+    to.sent += messages - e.messages;
+    if (to.over) count_handled(to);
     e.messages = messages;
-    r.counts.push_back({e.place, messages, e.edge->bytes.load(std::memory_order_relaxed)});
+    e.bytes = bytes;
+    r.counts.push_back({e.place, sum.messages, sum.bytes});
   }
+}
+
+std::uint32_t activity::edge_place(const edge_key& key, node_report& r) {
+  const auto [at, fresh] =
+      edge_places_.try_emplace(key, static_cast<std::uint32_t>(edge_sums_.size()));
+  if (fresh) {
+    edge_sums_.emplace_back();
+    r.edges.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key)});
+  }
+  return at->second;
+}
+
+/// Forgets the actors that were over before this call, in which all edges to them have been read once more.
+void activity::forget_retired() {
+  const std::unordered_set<std::uint64_t> gone(retired_.begin(), retired_.end());
+  for (auto& a : actors_)
+    if (a.table && !gone.empty())
+      std::erase_if(a.edges, [&](const auto& e) { return gone.count(e.edge->to) != 0; });
+  for (const auto id : gone) instances_.erase(id);
+  retired_.clear();
+  for (const auto& table : over_) retired_.push_back(table->id());
 }
 
 void activity::take_spans(node_report& r) {
@@ -122,7 +194,7 @@ void activity::take_spans(node_report& r) {
       lane_number = known_lanes_++;
       r.lanes.push_back(lasting_name(lane, r));
     }
-    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(s.phase, r),
+    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(to_string(s.phase), r),
                        static_cast<std::int32_t>(s.chunk), s.begin_ns, s.end_ns, s.clock, s.bytes});
   });
   if (r.spans.size() <= max_report_spans) return;

@@ -8,19 +8,18 @@
 #include "actors/telemetry/activity.hpp"
 #include "actors/telemetry/actor_graph.hpp"
 #include "actors/telemetry/run_history.hpp"
+#include "actors/telemetry/worker_view.hpp"
 #include "messages/ids.hpp"
 #include "messages/node_report.hpp"
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -44,67 +43,11 @@ struct run_facts {
   std::vector<layer_route> routes;  ///< layers that learn
 };
 
-/// What the reports of one worker say.
-struct worker_view {
-  struct actor {
-    std::string name, type;
-    std::uint64_t handled = 0, sent = 0;  ///< sent: along all edges that lead to it
-    std::uint64_t changed = 0;            ///< the revision of the last change
-    /// Messages sent and not yet handled; the two are not read at the same moment.
-    [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
-    bool ended = false;  ///< before the run ended: its edges count, it is not shown
-  };
-  struct edge {
-    std::uint32_t from = 0, to = 0;
-    std::string message;
-    std::uint64_t messages = 0, bytes = 0, changed = 0;
-  };
-  /// The exchange of a layer's gradient.
-  struct update {
-    std::optional<std::uint64_t> handed_over;  ///< clock of the newest backward kernel
-    std::optional<std::uint64_t> fresh;        ///< clock of the newest finished exchange
-  };
-  std::vector<std::string> names, lanes;
-  std::vector<actor> actors;
-  std::vector<edge> edges;
-  std::deque<node_report::span> spans;  ///< the newest, times in this node's clock
-  std::uint64_t first_span = 0;         ///< number of spans.front(), counted over the whole run
-  std::uint64_t spans_left_out = 0;
-  std::vector<node_report::link> links;
-  std::uint32_t replicas = 0;
-  std::uint64_t clock = 0;          ///< clock of the newest forward kernel
-  std::int64_t clock_since_ns = 0;  ///< when that clock was first seen
-  /// When the newest clocks began, in this node's time, and their numbers.
-  std::deque<std::pair<std::int64_t, std::uint64_t>> clocks;
-  std::map<std::string, update, std::less<>> updates;  ///< by layer
-  /// The newest clocks, and how long their kernels took, summed over all replicas.
-  std::deque<std::pair<std::uint64_t, std::int64_t>> busy;
-  std::int64_t computed_ns = 0;  ///< end of the newest kernel, in this node's time; 0: none
-  std::int64_t heard_ns = 0;     ///< when the last report came; 0: never
-  /// When bytes last came over this node's link to the worker, whose reports may come late; 0: never.
-  std::int64_t alive_ns = 0;
-  std::int64_t known_ns = 0;       ///< when the last report was written, in this node's time
-  std::int64_t offset_ns = 0;      ///< the worker's time minus this node's, as estimated
-  std::int64_t uncertain_ns = -1;  ///< largest error of that estimate; -1: there is no estimate
-  /// Rises with new and ended actors, new edges and other routes.
-  std::uint64_t graph_revision = 0;
-  bool lost = false;
-  std::string why_lost;
-};
-
 /// How much of this node's own worker_view a reader has read.
 struct report_place {
   std::uint32_t names = 0, actors = 0, edges = 0, lanes = 0;
   std::uint64_t spans = 0, spans_left_out = 0, revision = 0;
 };
-
-/// How many clocks a worker was behind the first one, at the last moment for which both have reported: comparing the
-/// newest clock of each would make the worker that reports later look ahead.
-[[nodiscard]] std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers,
-                                   std::uint32_t worker, std::int64_t now);
-
-/// "up", "unheard" (no report yet), "silent" (no report for seconds), "lost" (its link has ended).
-[[nodiscard]] const char* condition_of(const worker_view& w, std::int64_t now);
 
 class cluster_view {
  public:
@@ -146,8 +89,6 @@ class cluster_view {
  private:
   void note_who_lives(const std::vector<node_report::link>& before,
                       const std::vector<node_report::link>& now_seen, std::int64_t now);
-  static void take_span(worker_view& w, const node_report::span& s, std::int64_t now);
-  void take_locked(std::uint32_t worker, const node_report& r, std::int64_t now);
 
   activity own_;
   std::shared_ptr<run_history> history_;
@@ -156,12 +97,5 @@ class cluster_view {
   state state_;
   std::atomic<std::size_t> watchers_{0};
 };
-
-/// From one exchange: asked (our clock), heard and sent (theirs), now (ours). The offset is their clock minus ours.
-struct clock_estimate {
-  std::int64_t offset_ns = 0, uncertain_ns = 0;
-};
-[[nodiscard]] clock_estimate compare_clocks(std::int64_t asked_ns, std::int64_t heard_ns,
-                                            std::int64_t sent_ns, std::int64_t now);
 
 }  // namespace poseidon

@@ -34,9 +34,9 @@ class census {
   void count_actors() {
     std::map<std::string_view, const actor_graph::node*> planned;
     for (const auto& n : plan_.actors) planned[n.name] = &n;
-    ids_.assign(w_.actors.size(), no_actor);
-    for (std::size_t i = 0; i < w_.actors.size(); ++i) {
-      const auto& a = w_.actors[i];
+    ids_.assign(w_.graph.actors.size(), no_actor);
+    for (std::size_t i = 0; i < w_.graph.actors.size(); ++i) {
+      const auto& a = w_.graph.actors[i];
       if (a.ended) continue;
       const auto known = planned.find(a.name);
       actor_graph::node n;
@@ -61,8 +61,8 @@ class census {
       if (from != by_name_.end() && to != by_name_.end())
         planned[{from->second, to->second, e.message}] = &e;
     }
-    for (std::size_t i = 0; i < w_.edges.size(); ++i) {
-      const auto& e = w_.edges[i];
+    for (std::size_t i = 0; i < w_.graph.edges.size(); ++i) {
+      const auto& e = w_.graph.edges[i];
       const auto from = ids_[e.from], to = ids_[e.to];
       if (from == no_actor || to == no_actor) continue;
       const auto known = planned.find({from, to, e.message});

@@ -23,8 +23,8 @@ telemetry::telemetry(actor_context context, telemetry_setup setup)
 
 void telemetry::on(const connect_telemetry& m) {
   setup_.view->sample();  // folds the counts of the actors that a change of routes has ended
-  const bool first = links_.empty();
-  links_ = m.links;
+  const bool first = ports_->links.empty();
+  ports_ = m;
   if (first && (setup_.shows || setup_.watched)) tell_self(report_tick{});
 }
 
@@ -38,20 +38,22 @@ void telemetry::on(const report_tick&) {
 
 void telemetry::ask() {
   const auto interval = setup_.view->watchers() > 0 ? seen_ms : unseen_ms;
-  for (const auto& link : links_) tell(link, send_frame{frames::watch{now_ns(), interval}, {}, 0});
+  for (const auto& link : ports_->links)
+    tell(link, send_frame{frames::watch{now_ns(), interval}, {}, 0});
 }
 
 void telemetry::answer() {
   setup_.view->sample();  // also without a watch, because this empties the trace's lanes
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
-  if (under_way_.lock() || links_.empty() || !links_.front()) return;
+  const auto leader = value(setup_.leader);
+  if (under_way_.lock() || leader >= ports_->links.size() || !ports_->links[leader]) return;
   auto r = setup_.view->report_since(known_);
   r.asked_ns = watch_.sent_ns;
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);
   under_way_ = bytes;
-  tell(links_.front(), send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
-       bytes->size());
+  tell(ports_->links[leader],
+       send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else}, bytes->size());
 }
 
 void telemetry::on(const control_arrived& m) {
@@ -92,7 +94,6 @@ void telemetry::on(const shut_down&) {
   });
   write_file(setup_.graph_file,
              [this] { write_atomically(setup_.graph_file, measured_graph_json(*setup_.edges)); });
-  links_.clear();
   quit();
 }
 

@@ -1,15 +1,15 @@
 // actors/telemetry/telemetry.hpp
 //
 // At the end it writes the trace (--trace) and the actor graph with its message and byte counts (--graph). While the
-// first node shows the run (--web), it transfers the other nodes' figures: on the first node it asks, on the others it
+// leader shows the run (--web), it transfers the other nodes' figures: on the leader it asks, on the others it
 // answers. Reads what all actors write (cluster_view.hpp); they do not wait for it.
 //
 // Accepts  connect_telemetry from node   the links, once they are bound
 //          control_arrived   from node   watch: how often to report
-//          report_arrived    from network_link   another node's report (first node)
+//          report_arrived    from network_link   another node's report (leader)
 //          report_tick       from itself
 //          shut_down         from node, last of all
-// Sends    send_frame        to network_link     watch to all; report to the first node, after everything that trains,
+// Sends    send_frame        to network_link     watch to all; report to the leader, after everything that trains,
 //                                                and only after the report before has left the link
 // State    what it has reported; the last watch. The logs belong to the run.
 // Fails    a file that cannot be written is a warning: the training's result stands. A report that does not fit is a note:
@@ -38,12 +38,12 @@ struct connect_telemetry {
 struct report_tick {};
 
 struct telemetry_setup {
-  worker_id self{};
+  worker_id self{}, leader{};
   std::shared_ptr<trace_log> trace;
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<cluster_view> view;
-  bool shows = false;                ///< on the first node, with --web: asks the others
-  bool watched = false;              ///< on another node while the first one shows the run
+  bool shows = false;                ///< on the leader, with --web: asks the others
+  bool watched = false;              ///< on another node while the leader shows the run
   std::filesystem::path trace_file;  ///< empty: not written
   std::filesystem::path graph_file;  ///< empty: not written
   /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
@@ -70,8 +70,8 @@ class telemetry : public actor<telemetry> {
   void write_file(const std::filesystem::path& path, const std::function<void()>& write);
 
   telemetry_setup setup_;
-  std::vector<port<send_frame>> links_;
-  report_place known_;   // to the first node
+  until_end<connect_telemetry> ports_{this};
+  report_place known_;   // to the leader
   frames::watch watch_;  // the newest; sent_ns 0: none
   std::int64_t watch_heard_ns_ = 0;
   std::weak_ptr<const std::vector<std::byte>> under_way_;  // the last report, until it is written

@@ -50,7 +50,8 @@ bool data_source::read_one() {
     tell(setup_.node, training_failed{e.what(), 2});
     return false;
   }
-  if (setup_.trace != nullptr) setup_.trace->record({setup_.name, "read", begin, now_ns(), read_});
+  if (setup_.trace != nullptr)
+    setup_.trace->record({setup_.name, span_phase::read, begin, now_ns(), read_});
   ++read_;
   ready_.push_back(std::move(values));
   return true;

@@ -81,7 +81,7 @@ class asynchronous_work final : public layer_work {
     work.to_host.begin = [copy = setup_.compiled, l = setup_.place.index](completion done) {
       copy->bring_gradients(l, std::move(done));
     };
-    if (!setup_.copy_phase.empty()) work.to_host.phase = setup_.copy_phase;
+    work.to_host.phase = setup_.copy_phase;
     work.to_host.settle = [contribute = setup_.contribute, look = setup_.inspect,
                            p = work.label.pass] {
       if (look) look(p, true);
@@ -102,7 +102,7 @@ std::optional<issue_work> layer_work::backward(const pass_id& p, bool contribute
 issue_work layer_work::copy_parameters() const {
   issue_work work;
   work.label.layer = setup_.place.name;
-  work.label.phase = "copy to device";
+  work.label.phase = span_phase::copy_to_device;
   work.run = [copy = setup_.compiled, l = setup_.place.index] { copy->bring_parameters(l); };
   return work;
 }
@@ -110,9 +110,9 @@ issue_work layer_work::copy_parameters() const {
 issue_work layer_work::labelled(const pass_id& p, bool backward) const {
   issue_work work;
   work.label = {p, backward, setup_.place.name,
-                backward                  ? "backward"
-                : setup_.place.training() ? "forward"
-                                          : "test"};
+                backward                  ? span_phase::backward
+                : setup_.place.training() ? span_phase::forward
+                                          : span_phase::test};
   return work;
 }
 

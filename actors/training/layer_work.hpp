@@ -54,8 +54,8 @@ struct layer_work_setup {
   /// debug_info: run after each kernel of a training pass. May be empty.
   std::function<void(const pass_id&, bool backward)> inspect;
   top_values outputs;
-  /// The name in the trace of what an asynchronous device does with the gradient; empty: "copy to host".
-  std::string_view copy_phase;
+  /// In the trace: what an asynchronous device does with the gradient.
+  span_phase copy_phase = span_phase::copy_to_host;
 };
 
 class layer_work {

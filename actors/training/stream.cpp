@@ -38,7 +38,7 @@ void stream::account_for_stall(const issue_work& m, std::int64_t now) {
   if (now <= since) return;
   setup_.overlap->stood_still(now - since);
   if (setup_.trace != nullptr)
-    setup_.trace->record({m.label.layer, "stall", since, now, value(m.label.pass.clock)});
+    setup_.trace->record({m.label.layer, span_phase::stall, since, now, value(m.label.pass.clock)});
 }
 
 void stream::on(const shut_down&) {

@@ -3,6 +3,7 @@
 // What a layer has its replica's stream do, and what follows when the results are on the host: right after the kernel
 // where a device is synchronous, after a copy that copy_out waits for where it is asynchronous.
 #pragma once
+#include "actors/core/span_phase.hpp"
 #include "messages/training.hpp"
 #include "models/device/device.hpp"
 
@@ -19,16 +20,15 @@ struct work_label {
   pass_id pass;
   bool backward = false;
   std::string_view layer;  ///< lives as long as the run
-  std::string_view phase;  ///< "forward", "backward", "test", "copy to device"
+  span_phase phase = span_phase::other;
 };
 
 /// How results get to the host from an asynchronous device.
 struct host_copy {
   std::function<void(completion)> begin;  ///< called after run(); empty: nothing is copied
   std::function<void()> settle;           ///< called when the copy has finished; may be empty
-  /// The copy's name in the trace: "sum" where the device adds the gradient to another replica's, "made" where it
-  /// stays on the device.
-  std::string_view phase = "copy to host";
+  /// In the trace. Where nothing is copied, it says what the device does with the gradient instead.
+  span_phase phase = span_phase::copy_to_host;
 };
 
 /// What happens when the results are on the host.

@@ -32,40 +32,41 @@ T lower_median(std::vector<T> values) {
 std::int64_t usual_clock_ns(const worker_view& w) {
   constexpr std::size_t newest = 16;
   std::vector<std::int64_t> took;
-  for (auto i = w.clocks.size(); i > 1 && took.size() < newest; --i)
-    took.push_back(w.clocks[i - 1].first - w.clocks[i - 2].first);
+  for (auto i = w.pace.clocks.size(); i > 1 && took.size() < newest; --i)
+    took.push_back(w.pace.clocks[i - 1].first - w.pace.clocks[i - 2].first);
   return took.empty() ? 0 : lower_median(std::move(took));
 }
 
 /// Whether the worker's last report is old: it is silent, or its reports wait behind frames of the training.
 bool is_late(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
-  return s.facts && id != s.facts->self && w.heard_ns != 0 && now - w.heard_ns > silent_after_ns;
+  return s.facts && id != s.facts->self && w.contact.heard_ns != 0 &&
+         now - w.contact.heard_ns > silent_after_ns;
 }
 
 bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
-  return is_late(s, id, w, now) && now - w.alive_ns > silent_after_ns;
+  return is_late(s, id, w, now) && now - w.contact.alive_ns > silent_after_ns;
 }
 
 /// A worker whose reports are late is not known to be stalled.
 bool is_stalled(const state& s, std::uint32_t id, std::int64_t now, std::int64_t patience_ns) {
   const auto& w = s.workers.at(id);
-  if (w.lost || w.computed_ns == 0 || is_late(s, id, w, now)) return false;
+  if (w.contact.lost || w.pace.computed_ns == 0 || is_late(s, id, w, now)) return false;
   const auto limit = std::max(patience_ns, usual_clocks * usual_clock_ns(w));
-  if (w.known_ns - w.computed_ns <= limit) return false;
+  if (w.contact.known_ns - w.pace.computed_ns <= limit) return false;
   return std::all_of(s.workers.begin(), s.workers.end(), [&](const auto& other) {
     const auto& [number, o] = other;
-    return number == id || o.heard_ns == 0 || o.known_ns > w.computed_ns ||
+    return number == id || o.contact.heard_ns == 0 || o.contact.known_ns > w.pace.computed_ns ||
            is_late(s, number, o, now);
   });
 }
 
-const worker_view::update* update_of(const worker_view& w, const std::string& layer) {
-  const auto at = w.updates.find(layer);
-  return at == w.updates.end() ? nullptr : &at->second;
+const worker_pace::update* update_of(const worker_view& w, const std::string& layer) {
+  const auto at = w.pace.updates.find(layer);
+  return at == w.pace.updates.end() ? nullptr : &at->second;
 }
 
 /// The clock whose update is under way, if any.
-std::optional<std::uint64_t> awaited(const worker_view::update& u) {
+std::optional<std::uint64_t> awaited(const worker_pace::update& u) {
   if (!u.handed_over || (u.fresh && *u.fresh >= *u.handed_over)) return std::nullopt;
   return u.fresh ? *u.fresh + 1 : *u.handed_over;
 }
@@ -74,8 +75,8 @@ std::optional<std::uint64_t> awaited(const worker_view::update& u) {
 std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
   std::uint64_t given = 0, written = 0;
   const auto link = link_name(peer);
-  for (const auto& e : w.edges)
-    if (e.message == "send_frame" && w.actors[e.to].name == link) given += e.bytes;
+  for (const auto& e : w.graph.edges)
+    if (e.message == "send_frame" && w.graph.actors[e.to].name == link) given += e.bytes;
   for (const auto& l : w.links)
     if (l.peer == peer) written += l.bytes_out;
   return given > written ? given - written : 0;
@@ -84,13 +85,13 @@ std::uint64_t backlog(const worker_view& w, std::uint32_t peer) {
 /// A data layer whose source has been asked for a batch and has not given it.
 std::optional<std::string> starved_layer(const worker_view& w) {
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> asked_and_given;
-  for (const auto& e : w.edges) {
-    if (e.message == "start_pass" && !w.actors[e.to].ended)
+  for (const auto& e : w.graph.edges) {
+    if (e.message == "start_pass" && !w.graph.actors[e.to].ended)
       asked_and_given[e.to].first += e.messages;
     if (e.message == "batch_ready") asked_and_given[e.from].second += e.messages;
   }
   for (const auto& [actor, counts] : asked_and_given) {
-    const auto name = parse_actor_name(w.actors[actor].name);
+    const auto name = parse_actor_name(w.graph.actors[actor].name);
     if (counts.first > counts.second && name.kind == "data_source") return name.layer;
   }
   return std::nullopt;
@@ -101,7 +102,7 @@ std::optional<std::string> starved_layer(const worker_view& w) {
 void name_peer(const state& s, std::int64_t now, stall_verdict& v) {
   std::optional<std::tuple<bool, std::uint64_t, std::uint32_t>> best;
   for (const auto& [id, w] : s.workers) {
-    if (id == v.worker || w.heard_ns == 0) continue;
+    if (id == v.worker || w.contact.heard_ns == 0) continue;
     const bool silent = is_silent(s, id, w, now);
     const auto* u = update_of(w, v.layer);
     const auto done = u != nullptr && u->handed_over ? *u->handed_over + 1 : 0;
@@ -113,7 +114,7 @@ void name_peer(const state& s, std::int64_t now, stall_verdict& v) {
     const auto [heard, done, id] = *best;
     v.peer = id;
     v.peer_is_behind = done <= v.clock;
-    if (!heard) v.silent_ns = now - s.workers.at(id).heard_ns;
+    if (!heard) v.silent_ns = now - s.workers.at(id).contact.heard_ns;
   }
   const auto& me = s.workers.at(v.worker);
   for (const auto& [id, w] : s.workers) {
@@ -128,11 +129,11 @@ std::optional<stall_verdict> stall_of(const state& s, std::uint32_t id, std::int
   const auto& w = s.workers.at(id);
   stall_verdict v;
   v.worker = id;
-  v.since_ns = w.computed_ns;
+  v.since_ns = w.pace.computed_ns;
   if (const auto layer = starved_layer(w)) {
     v.layer = *layer;
     v.phase = "data";
-    v.clock = w.clock;
+    v.clock = w.pace.clock;
     return v;
   }
   bool found = false;
@@ -165,14 +166,16 @@ std::optional<stall_verdict> root_of(const std::vector<stall_verdict>& stalls) {
 
 /// How long the kernels of one clock take per replica; none if too little is known to compare.
 std::optional<double> kernels_ms(const worker_view& w) {
-  if (w.lost || w.busy.size() <= clocks_to_compare || w.clocks.empty()) return std::nullopt;
-  const auto newest = w.clocks.back().first;
-  if (newest - w.clocks.front().first < compared_at_least_ns) return std::nullopt;
+  if (w.contact.lost || w.pace.busy.size() <= clocks_to_compare || w.pace.clocks.empty())
+    return std::nullopt;
+  const auto newest = w.pace.clocks.back().first;
+  if (newest - w.pace.clocks.front().first < compared_at_least_ns) return std::nullopt;
   const auto first =
-      std::lower_bound(w.clocks.begin(), w.clocks.end(), newest - compared_ns,
+      std::lower_bound(w.pace.clocks.begin(), w.pace.clocks.end(), newest - compared_ns,
                        [](const auto& c, std::int64_t time) { return c.first < time; });
   std::vector<std::int64_t> took;
-  for (auto b = std::next(w.busy.rbegin()); b != w.busy.rend(); ++b) {  // the newest may still run
+  for (auto b = std::next(w.pace.busy.rbegin()); b != w.pace.busy.rend();
+       ++b) {  // the newest may still run
     if (took.size() >= clocks_to_compare && b->first < first->second) break;
     took.push_back(b->second);
   }

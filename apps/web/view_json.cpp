@@ -73,7 +73,7 @@ json_object graph_of(const state& s, std::uint32_t worker) {
   for (const auto& e : living.graph.edges) edges.put(edge_json(living, e));
   json_object out;
   out.put("schema", 1).put("run", run_json(s, worker));
-  out.put("rev", w != nullptr ? w->graph_revision : 0);
+  out.put("rev", w != nullptr ? w->graph.revision : 0);
   out.put("groups", groups).put("nodes", nodes).put("edges", edges);
   return out.put("routes", routes_json(s));
 }
@@ -83,19 +83,19 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
   out.put("id", id);
   out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
   out.put("state", condition_of(w, now));
-  if (w.lost) out.put("why", w.why_lost);
+  if (w.contact.lost) out.put("why", w.contact.why_lost);
   if (s.facts && id < s.facts->shares.size())
     out.put("share", describe_share(s.facts->shares[id], s.facts->images_per_clock));
-  if (w.heard_ns != 0) {
-    out.put("clock", w.clock).put("lag", lag_of(s.workers, id, now));
-    out.put("age_ms", (now - w.heard_ns) / 1000000);
-    out.put("stuck_ms", (now - w.clock_since_ns) / 1000000);
+  if (w.contact.heard_ns != 0) {
+    out.put("clock", w.pace.clock).put("lag", lag_of(s.workers, id, now));
+    out.put("age_ms", (now - w.contact.heard_ns) / 1000000);
+    out.put("stuck_ms", (now - w.pace.clock_since_ns) / 1000000);
   }
-  if (w.uncertain_ns >= 0)
-    out.put("offset_us", static_cast<double>(w.offset_ns) / 1e3)
-        .put("uncertain_us", static_cast<double>(w.uncertain_ns) / 1e3);
-  out.put("actors",
-          std::count_if(w.actors.begin(), w.actors.end(), [](const auto& a) { return !a.ended; }));
+  if (w.contact.uncertain_ns >= 0)
+    out.put("offset_us", static_cast<double>(w.contact.offset_ns) / 1e3)
+        .put("uncertain_us", static_cast<double>(w.contact.uncertain_ns) / 1e3);
+  out.put("actors", std::count_if(w.graph.actors.begin(), w.graph.actors.end(),
+                                  [](const auto& a) { return !a.ended; }));
   out.put("replicas", w.replicas);
   std::uint64_t out_bytes = 0, in_bytes = 0, edge_out = 0;
   json_array links;
@@ -103,7 +103,7 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
     out_bytes += l.bytes_out, in_bytes += l.bytes_in;
     links.put(json_array::of(l.peer, l.bytes_out, l.bytes_in));
   }
-  for (const auto& e : w.edges)
+  for (const auto& e : w.graph.edges)
     if (e.message == "send_frame") edge_out += e.bytes;
   out.put("bytes_out", out_bytes).put("bytes_in", in_bytes).put("edge_bytes_out", edge_out);
   return out.put("links", links);
@@ -115,19 +115,19 @@ json_object tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
   const auto* known = find(s, worker);
   const auto& w = known != nullptr ? *known : unknown;
   json_array actors, edges, members;
-  for (std::size_t i = 0; i < w.actors.size(); ++i) {
-    const auto& a = w.actors[i];
+  for (std::size_t i = 0; i < w.graph.actors.size(); ++i) {
+    const auto& a = w.graph.actors[i];
     if (!a.ended && a.changed > since) actors.put(json_array::of(i, a.waiting(), a.handled));
   }
-  for (std::size_t i = 0; i < w.edges.size(); ++i) {
-    const auto& e = w.edges[i];
+  for (std::size_t i = 0; i < w.graph.edges.size(); ++i) {
+    const auto& e = w.graph.edges[i];
     if (e.changed > since) edges.put(json_array::of(i, e.messages, e.bytes));
   }
   for (const auto& [id, member] : s.workers) members.put(member_json(s, id, member, now));
   since = s.revision;
   json_object out;
-  out.put("worker", worker).put("rev", w.graph_revision).put("seq", s.revision);
-  out.put("t", (w.heard_ns != 0 ? w.heard_ns : now) / 1000).put("phase", s.phase);
+  out.put("worker", worker).put("rev", w.graph.revision).put("seq", s.revision);
+  out.put("t", (w.contact.heard_ns != 0 ? w.contact.heard_ns : now) / 1000).put("phase", s.phase);
   out.put("n", actors).put("e", edges).put("members", members);
   return out.put("doctor", diagnosis_json(diagnose(s, now), now));
 }
@@ -160,15 +160,16 @@ std::string spans_json(const cluster_view& view, std::uint32_t worker, span_plac
   return view.read([&](const state& s) -> std::string {
     const auto* w = find(s, worker);
     if (w == nullptr) return {};
-    const auto end = w->first_span + w->spans.size();
-    auto at = std::max({from.spans, w->first_span, end - std::min<std::uint64_t>(end, most)});
+    const auto end = w->spans.first + w->spans.newest.size();
+    auto at = std::max({from.spans, w->spans.first, end - std::min<std::uint64_t>(end, most)});
     if (at >= end) return {};
     json_object out;
     out.put("worker", worker).put("left_out", at - from.spans);
-    out.put("names", new_texts(w->names, from.names)).put("lanes", new_texts(w->lanes, from.lanes));
+    out.put("names", new_texts(w->names, from.names))
+        .put("lanes", new_texts(w->spans.lanes, from.lanes));
     json_array rows;
     for (; at < end; ++at) {
-      const auto& x = w->spans[at - w->first_span];
+      const auto& x = w->spans.newest[at - w->spans.first];
       const auto [begin, took] = microseconds(x);
       rows.put(json_array::of(x.lane, x.name, x.phase, begin, took, x.clock, x.bytes));
     }
@@ -180,9 +181,9 @@ std::string spans_json(const cluster_view& view, std::uint32_t worker, span_plac
 namespace {
 
 json_object span_json(std::uint32_t worker, const worker_view& w, const node_report::span& x) {
-  return trace_span_json(
-      {w.names[x.name], w.names[x.phase], x.begin_ns, x.end_ns, x.clock, x.chunk, x.bytes}, worker,
-      x.lane);
+  return trace_span_json({w.names[x.name], phase_of(w.names[x.phase]), x.begin_ns, x.end_ns,
+                          x.clock, x.chunk, x.bytes},
+                         worker, x.lane);
 }
 
 }  // namespace
@@ -192,10 +193,10 @@ std::string chrome_trace_json(const cluster_view& view, std::uint64_t clocks) {
     json_array events(json_layout::lines);
     for (const auto& [id, w] : s.workers) {
       events.put(trace_name_json(id, std::nullopt, "worker " + std::to_string(id)));
-      for (std::size_t l = 0; l < w.lanes.size(); ++l)
-        events.put(trace_name_json(id, l, w.lanes[l]));
-      for (const auto& x : w.spans)
-        if (clocks == 0 || x.clock + clocks > w.clock) events.put(span_json(id, w, x));
+      for (std::size_t l = 0; l < w.spans.lanes.size(); ++l)
+        events.put(trace_name_json(id, l, w.spans.lanes[l]));
+      for (const auto& x : w.spans.newest)
+        if (clocks == 0 || x.clock + clocks > w.pace.clock) events.put(span_json(id, w, x));
     }
     return json_object().put("displayTimeUnit", "ms").put("traceEvents", events).text() + "\n";
   });
@@ -220,9 +221,9 @@ std::string health_json(const cluster_view& view) {
     const auto* w = find(s, self);
     json_object out;
     out.put("ok", true).put("phase", s.phase).put("worker", self);
-    if (w != nullptr && w->clock_since_ns != 0)
-      out.put("clock", w->clock)
-          .put("stuck_s", static_cast<double>(now_ns() - w->clock_since_ns) / 1e9);
+    if (w != nullptr && w->pace.clock_since_ns != 0)
+      out.put("clock", w->pace.clock)
+          .put("stuck_s", static_cast<double>(now_ns() - w->pace.clock_since_ns) / 1e9);
     return out.text() + "\n";
   });
 }

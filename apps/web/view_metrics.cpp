@@ -50,10 +50,11 @@ std::string prometheus_text(const cluster_view& view) {
   return view.read([](const cluster_view::state& s) {
     std::string out;
     metric clock(out, "poseidon_clock", "gauge", "Clock of the newest forward kernel.");
-    for (const auto& [id, w] : s.workers) clock.sample(of_worker(id), w.clock);
+    for (const auto& [id, w] : s.workers) clock.sample(of_worker(id), w.pace.clock);
     metric up(out, "poseidon_up", "gauge", "1 while the worker is part of the run.");
     for (const auto& [id, w] : s.workers)
-      up.sample(of_worker(id), std::uint64_t{w.heard_ns != 0 && !w.lost && !s.ended});
+      up.sample(of_worker(id),
+                std::uint64_t{w.contact.heard_ns != 0 && !w.contact.lost && !s.ended});
     metric sent(out, "poseidon_link_sent_bytes_total", "counter", "Written to the socket.");
     for (const auto& [id, w] : s.workers)
       for (const auto& l : w.links)
@@ -68,13 +69,14 @@ std::string prometheus_text(const cluster_view& view) {
     std::map<std::string, sum> edges;
     std::map<std::string, std::uint64_t> waiting;
     for (const auto& [id, w] : s.workers) {
-      for (const auto& e : w.edges) {
-        auto& to = edges[of_worker(id) + ",from=" + label_value(w.actors[e.from].type) + ",to=" +
-                         label_value(w.actors[e.to].type) + ",message=" + label_value(e.message)];
+      for (const auto& e : w.graph.edges) {
+        auto& to =
+            edges[of_worker(id) + ",from=" + label_value(w.graph.actors[e.from].type) + ",to=" +
+                  label_value(w.graph.actors[e.to].type) + ",message=" + label_value(e.message)];
         to.messages += e.messages;
         to.bytes += e.bytes;
       }
-      for (const auto& a : w.actors)
+      for (const auto& a : w.graph.actors)
         if (!a.ended) waiting[of_worker(id) + ",actor=" + label_value(a.type)] += a.waiting();
     }
     metric messages(out, "poseidon_messages_total", "counter", "Sent between actors.");
@@ -87,8 +89,8 @@ std::string prometheus_text(const cluster_view& view) {
     metric lag(out, "poseidon_clock_offset_seconds", "gauge",
                "The worker's monotonic clock minus this node's.");
     for (const auto& [id, w] : s.workers)
-      if (w.uncertain_ns >= 0)
-        lag.sample(of_worker(id), std::to_string(static_cast<double>(w.offset_ns) / 1e9));
+      if (w.contact.uncertain_ns >= 0)
+        lag.sample(of_worker(id), std::to_string(static_cast<double>(w.contact.offset_ns) / 1e9));
     return out;
   });
 }

@@ -37,32 +37,34 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
   for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
   auto line = printed("worker %-3u %-24s %-8s", id,
                       named ? s.facts->members[id].c_str() : "this node", condition_of(w, now));
-  if (w.heard_ns != 0)
+  if (w.contact.heard_ns != 0)
     line += printed(" clock %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
-                    static_cast<unsigned long long>(w.clock),
+                    static_cast<unsigned long long>(w.pace.clock),
                     static_cast<unsigned long long>(lag_of(s.workers, id, now)),
-                    static_cast<double>(now - w.heard_ns) / 1e9,
+                    static_cast<double>(now - w.contact.heard_ns) / 1e9,
                     static_cast<double>(out_bytes) / 1e6, static_cast<double>(in_bytes) / 1e6);
   if (s.facts && id < s.facts->shares.size())
     line += ", share " + describe_share(s.facts->shares[id], s.facts->images_per_clock);
-  return line + (w.lost ? ": " + w.why_lost : std::string()) + "\n";
+  return line + (w.contact.lost ? ": " + w.contact.why_lost : std::string()) + "\n";
 }
 
 json_object member_status(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                           std::int64_t now) {
   std::uint64_t out_bytes = 0, in_bytes = 0;
   for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
-  const auto if_heard = [&](auto v) { return w.heard_ns != 0 ? std::optional(v) : std::nullopt; };
+  const auto if_heard = [&](auto v) {
+    return w.contact.heard_ns != 0 ? std::optional(v) : std::nullopt;
+  };
   json_object out;
   out.put("worker", id);
   out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
-  out.put("condition", condition_of(w, now)).put("clock", if_heard(w.clock));
+  out.put("condition", condition_of(w, now)).put("clock", if_heard(w.pace.clock));
   out.put("lag", if_heard(lag_of(s.workers, id, now)));
-  out.put("heard_s_ago", if_heard(static_cast<double>(now - w.heard_ns) / 1e9));
+  out.put("heard_s_ago", if_heard(static_cast<double>(now - w.contact.heard_ns) / 1e9));
   out.put("bytes_out", if_heard(out_bytes)).put("bytes_in", if_heard(in_bytes));
   const bool has_share = s.facts && id < s.facts->shares.size();
   out.put("share", has_share ? std::optional(s.facts->shares[id]) : std::nullopt);
-  return out.put("why_lost", w.lost ? std::optional(w.why_lost) : std::nullopt);
+  return out.put("why_lost", w.contact.lost ? std::optional(w.contact.why_lost) : std::nullopt);
 }
 
 }  // namespace

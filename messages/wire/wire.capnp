@@ -251,7 +251,8 @@ struct Report {
   actors @9 :List(Actor);
   edges @10 :List(Edge);
   lanes @11 :List(UInt32);    # their names
-  handled @12 :List(Handled); # of actors that have handled a message since the last report
+  handled @12 :List(Handled); # of actors that have handled a message since the last report. One that stands here and not
+                              # in `ended` lives: where it had ended, another one of its name has taken its place
   counts @13 :List(Count);    # of edges along which something was sent since then
   spans @14 :List(Span);      # at most 4096, the newest
   spansLeftOut @15 :UInt64;   # since the last report
@@ -269,7 +270,7 @@ struct Report {
   }
   struct Handled {
     actor @0 :UInt32;
-    messages @1 :UInt64;      # of other actors, since it was spawned
+    messages @1 :UInt64;      # of other actors, by all that have borne its name
   }
   struct Count {
     edge @0 :UInt32;

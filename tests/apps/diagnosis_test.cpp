@@ -17,32 +17,33 @@ cluster_view::state running(std::uint32_t workers) {
   for (std::uint32_t id = 0; id < workers; ++id) {
     auto& w = state.workers[id];
     w.replicas = 1;
-    w.clock = 40;
+    w.pace.clock = 40;
     for (std::uint64_t c = 0; c <= 40; ++c) {
-      w.clocks.emplace_back(96 * s + static_cast<std::int64_t>(c) * s / 10, c);
-      w.busy.emplace_back(c, s / 20);
+      w.pace.clocks.emplace_back(96 * s + static_cast<std::int64_t>(c) * s / 10, c);
+      w.pace.busy.emplace_back(c, s / 20);
     }
-    w.heard_ns = w.known_ns = w.computed_ns = 100 * s;
-    for (const auto* layer : {"conv1", "ip1"}) w.updates[layer] = {.handed_over = 40, .fresh = 40};
+    w.contact.heard_ns = w.contact.known_ns = w.pace.computed_ns = 100 * s;
+    for (const auto* layer : {"conv1", "ip1"})
+      w.pace.updates[layer] = {.handed_over = 40, .fresh = 40};
   }
   return state;
 }
 
 /// Reports of `id` come until `t`, and tell of no kernel after the one that ended at 100 s.
 void reports_until(cluster_view::state& state, std::uint32_t id, std::int64_t t) {
-  state.workers[id].heard_ns = state.workers[id].known_ns = t;
+  state.workers[id].contact.heard_ns = state.workers[id].contact.known_ns = t;
 }
 
 void waits_for(cluster_view::state& state, std::uint32_t id, const std::string& layer) {
-  state.workers[id].updates[layer] = {.handed_over = 41, .fresh = 40};
+  state.workers[id].pace.updates[layer] = {.handed_over = 41, .fresh = 40};
 }
 
 void add_edge(worker_view& w, const std::string& from, const std::string& to,
               const std::string& message, std::uint64_t messages, std::uint64_t bytes = 0) {
-  const auto place = static_cast<std::uint32_t>(w.actors.size());
-  w.actors.push_back({from, from.substr(0, from.find(' '))});
-  w.actors.push_back({to, to.substr(0, to.find(' '))});
-  w.edges.push_back({place, place + 1, message, messages, bytes});
+  const auto place = static_cast<std::uint32_t>(w.graph.actors.size());
+  w.graph.actors.push_back({from, from.substr(0, from.find(' '))});
+  w.graph.actors.push_back({to, to.substr(0, to.find(' '))});
+  w.graph.edges.push_back({place, place + 1, message, messages, bytes});
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ TEST_CASE("diagnose: whose reports are late, but not what its link brings, waits
   waits_for(state, 0, "ip1");
   add_edge(state.workers[0], "gradient_push ip1", "network_link 1", "send_frame", 5, 3'000'000);
   CHECK(diagnose(state, 104 * s).stall->silent_ns == 3 * s);
-  state.workers[1].alive_ns = 104 * s - s / 10;
+  state.workers[1].contact.alive_ns = 104 * s - s / 10;
   const auto d = diagnose(state, 104 * s);
   REQUIRE(d.stall);
   CHECK(to_string(*d.stall, 104 * s)
@@ -112,7 +113,7 @@ TEST_CASE("diagnose: of peers that are heard the one that is behind is named") {
     reports_until(state, id, 102 * s);
     waits_for(state, id, "conv1");
   }
-  state.workers[1].updates["conv1"] = {.handed_over = 40, .fresh = 40};
+  state.workers[1].pace.updates["conv1"] = {.handed_over = 40, .fresh = 40};
   const auto d = diagnose(state, 102 * s);
   REQUIRE(d.stall);
   CHECK(d.stall->peer == 1);
@@ -139,8 +140,8 @@ TEST_CASE("diagnose: who waits for its own data explains why the others wait for
   for (const std::uint32_t id : {0, 1}) reports_until(state, id, 102 * s);
   waits_for(state, 0, "conv1");
   add_edge(state.workers[1], "solver", "data_source data [0]", "start_pass", 12);
-  state.workers[1].actors.push_back({"layer data [0]", "layer"});
-  state.workers[1].edges.push_back({1, 2, "batch_ready", 11, 0});
+  state.workers[1].graph.actors.push_back({"layer data [0]", "layer"});
+  state.workers[1].graph.edges.push_back({1, 2, "batch_ready", 11, 0});
   const auto d = diagnose(state, 102 * s);
   REQUIRE(d.stall);
   CHECK(d.stall->worker == 1);
@@ -154,7 +155,7 @@ TEST_CASE("diagnose: a clock that always takes long is no stall, nor is a long k
   for (const std::uint32_t id : {0, 1}) {
     reports_until(state, id, 105 * s);
     CHECK_FALSE(diagnose(state, 105 * s).stall);  // nothing is awaited
-    auto& clocks = state.workers[id].clocks;
+    auto& clocks = state.workers[id].pace.clocks;
     for (auto& [began, clock] : clocks) began = static_cast<std::int64_t>(clock) * 9 * s;
     waits_for(state, id, "conv1");
   }
@@ -167,9 +168,9 @@ TEST_CASE("diagnose: a clock that always takes long is no stall, nor is a long k
 TEST_CASE("diagnose: the worker whose kernels take over 1.5 times the median is a straggler") {
   auto state = running(3);
   CHECK(diagnose(state, 100 * s).stragglers.empty());
-  for (auto& b : state.workers[2].busy) b.second = s / 20 * 14 / 10;
+  for (auto& b : state.workers[2].pace.busy) b.second = s / 20 * 14 / 10;
   CHECK(diagnose(state, 100 * s).stragglers.empty());
-  for (auto& b : state.workers[2].busy) b.second = s / 20 * 2;
+  for (auto& b : state.workers[2].pace.busy) b.second = s / 20 * 2;
   const auto d = diagnose(state, 100 * s);
   REQUIRE(d.stragglers.size() == 1);
   CHECK(
@@ -177,8 +178,8 @@ TEST_CASE("diagnose: the worker whose kernels take over 1.5 times the median is 
       "worker 2 is slow: its kernels take 100.0 ms a clock, the median of all workers is 50.0 ms");
   auto short_run = state;
   for (std::uint32_t id = 0; id < 3; ++id)
-    short_run.workers[id].clocks.erase(short_run.workers[id].clocks.begin(),
-                                       short_run.workers[id].clocks.begin() + 20);
+    short_run.workers[id].pace.clocks.erase(short_run.workers[id].pace.clocks.begin(),
+                                            short_run.workers[id].pace.clocks.begin() + 20);
   CHECK(diagnose(short_run, 100 * s).stragglers.empty());  // over two seconds chance decides
   state.workers[2].replicas = 2;                           // it trains twice as much
   CHECK(diagnose(state, 100 * s).stragglers.empty());

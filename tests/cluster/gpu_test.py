@@ -184,11 +184,11 @@ class Gpu(unittest.TestCase):
             self.train(name, gpu(*words), first=["--trace", path], iter_size=3, **solver)
             events = json.loads(path.read_text())["traceEvents"]
             phases = [e["cat"] for e in events if e.get("ph") == "X" and e["name"] != "loss"]  # whose value each pass brings
-            return {p: phases.count(p) for p in ("made", "copy to host")}
+            return {p: phases.count(p) for p in ("gradient ready", "copy to host")}
 
         layers = 3
-        self.assertEqual(homecomings("alone"), {"made": layers * ITERATIONS, "copy to host": 0})
-        self.assertEqual(homecomings("clipped", more="clip_gradients: 1000"), {"made": 0, "copy to host": layers * ITERATIONS})
+        self.assertEqual(homecomings("alone"), {"gradient ready": layers * ITERATIONS, "copy to host": 0})
+        self.assertEqual(homecomings("clipped", more="clip_gradients: 1000"), {"gradient ready": 0, "copy to host": layers * ITERATIONS})
 
     def test_a_cpu_and_a_gpu_train_together(self):
         cpu = self.train("cpu", ["--devices", "cpu:1"], ["--devices", "cpu:1"])

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -43,7 +44,7 @@ TEST_CASE("trace_log: a watcher gets each span once, over the borders of blocks"
     auto* lane = log.lane("a");
     std::uint64_t next = 0, seen = 0;
     for (const std::size_t n : {1, 0, 511, 1, 512, 1300, 7}) {
-      for (std::size_t i = 0; i < n; ++i) lane->record({"l", "forward", 0, 1, next++});
+      for (std::size_t i = 0; i < n; ++i) lane->record({"l", span_phase::forward, 0, 1, next++});
       const auto got = new_clocks(log);
       REQUIRE(got.size() == n);
       for (const auto clock : got) CHECK(clock == seen++);
@@ -61,7 +62,7 @@ TEST_CASE("trace_log: a writer and a watcher at the same time lose nothing") {
   constexpr std::uint64_t spans = 200'000;
   std::atomic<bool> done{false};
   std::thread writer([&] {
-    for (std::uint64_t i = 0; i < spans; ++i) lane->record({"l", "forward", 0, 1, i});
+    for (std::uint64_t i = 0; i < spans; ++i) lane->record({"l", span_phase::forward, 0, 1, i});
     done = true;
   });
   std::uint64_t expected = 0;
@@ -73,4 +74,15 @@ TEST_CASE("trace_log: a writer and a watcher at the same time lose nothing") {
   writer.join();
   CHECK(in_order);
   CHECK(expected == spans);
+}
+
+TEST_CASE("trace_log: the file has the words of phases, also of those without a figure") {
+  trace_log log(true);
+  auto* lane = log.lane("copy_out [0]");
+  lane->record({"fc7", span_phase::gradient_ready, 1000, 3000, 4});
+  lane->record({"fc7", span_phase::copy_to_host, 3000, 4000, 5});
+  std::string file;
+  log.write([&](std::string_view piece) { file += piece; }, worker_id{0});
+  CHECK(file.find(R"("cat":"gradient ready")") != std::string::npos);
+  CHECK(file.find(R"("cat":"copy to host")") != std::string::npos);
 }

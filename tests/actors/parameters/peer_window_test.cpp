@@ -84,6 +84,22 @@ TEST_CASE(
   CHECK(from_other.fresh(2, 6).empty());
 }
 
+TEST_CASE("peer_window: where another worker leads, first values and solver state come from it") {
+  const auto store = test::one_parameter_store(3, 1, 3);
+  const auto window = [&](unsigned peer) {
+    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
+    s.leader = worker_id{2};
+    return peer_window(std::move(s));
+  };
+  auto leader = window(2), other = window(0);
+  CHECK_NOTHROW(leader.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}));
+  CHECK_NOTHROW(leader.admit(frames::install_history{chunk_id{1}, 0}));
+  CHECK_THROWS_WITH(other.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
+                    "fresh_parameters: version of chunk 0 is 5, expected 6");
+  CHECK_THROWS_WITH(other.admit(frames::install_history{chunk_id{1}, 0}),
+                    "install_history: from is 0, expected 2");
+}
+
 TEST_CASE("peer_window: squares come clock by clock") {
   window_on t(2);
   const auto squares = [&](std::uint64_t clock) {

@@ -28,14 +28,14 @@ TEST_CASE("cluster_view: shows actors, edges and what waits in mailboxes") {
   r.view.sample();
   r.view.read([&](const auto& s) {
     const auto& w = view_of(s, 0);
-    REQUIRE(w.actors.size() == 2);
-    CHECK(w.actors[1].name == "stream compute [0]");
-    CHECK(w.actors[1].type == "stream");
-    CHECK(w.actors[1].sent == 5);
-    CHECK(w.actors[1].handled == 2);
-    REQUIRE(w.edges.size() == 1);
-    CHECK(w.edges[0].message == sent_message);
-    CHECK(w.edges[0].bytes == 500);
+    REQUIRE(w.graph.actors.size() == 2);
+    CHECK(w.graph.actors[1].name == "stream compute [0]");
+    CHECK(w.graph.actors[1].type == "stream");
+    CHECK(w.graph.actors[1].sent == 5);
+    CHECK(w.graph.actors[1].handled == 2);
+    REQUIRE(w.graph.edges.size() == 1);
+    CHECK(w.graph.edges[0].message == sent_message);
+    CHECK(w.graph.edges[0].bytes == 500);
     return 0;
   });
 }
@@ -48,8 +48,8 @@ TEST_CASE("cluster_view: an edge to an actor that is registered later is not for
   (void)r.actor("solver", 2);
   r.view.sample();
   r.view.read([](const auto& s) {
-    REQUIRE(view_of(s, 0).edges.size() == 1);
-    CHECK(view_of(s, 0).edges[0].bytes == 7);
+    REQUIRE(view_of(s, 0).graph.edges.size() == 1);
+    CHECK(view_of(s, 0).graph.edges[0].bytes == 7);
     return 0;
   });
 }
@@ -72,25 +72,25 @@ TEST_CASE("cluster_view: what one node tells in pieces is what the other knows o
   late->count(1, "shut_down", 0);
   a->count(2, sent_message, 10);
   b->handle_one();
-  lane->record({"conv1", "forward", 100, 200, clock++});
+  lane->record({"conv1", span_phase::forward, 100, 200, clock++});
   pass_on();
   pass_on();
-  lane->record({"conv1", "forward", 300, 450, clock++});
+  lane->record({"conv1", span_phase::forward, 300, 450, clock++});
   pass_on();
   here.view.read([&](const auto& mine) {
     there.view.read([&](const auto& theirs) {
       const auto &got = view_of(mine, 1), &sent = view_of(theirs, 1);
-      REQUIRE(got.actors.size() == 3);
-      REQUIRE(got.edges.size() == sent.edges.size());
-      for (std::size_t i = 0; i < got.edges.size(); ++i) {
-        CHECK(got.edges[i].messages == sent.edges[i].messages);
-        CHECK(got.edges[i].bytes == sent.edges[i].bytes);
-        CHECK(got.edges[i].message == sent.edges[i].message);
+      REQUIRE(got.graph.actors.size() == 3);
+      REQUIRE(got.graph.edges.size() == sent.graph.edges.size());
+      for (std::size_t i = 0; i < got.graph.edges.size(); ++i) {
+        CHECK(got.graph.edges[i].messages == sent.graph.edges[i].messages);
+        CHECK(got.graph.edges[i].bytes == sent.graph.edges[i].bytes);
+        CHECK(got.graph.edges[i].message == sent.graph.edges[i].message);
       }
-      CHECK(got.actors[1].handled == 1);
-      CHECK(got.clock == 1);
-      CHECK(got.spans.size() == 2);
-      CHECK(got.names[got.spans[1].name] == "conv1");
+      CHECK(got.graph.actors[1].handled == 1);
+      CHECK(got.pace.clock == 1);
+      CHECK(got.spans.newest.size() == 2);
+      CHECK(got.names[got.spans.newest[1].name] == "conv1");
       return 0;
     });
     return 0;
@@ -104,21 +104,21 @@ TEST_CASE(
   r.view.begin(two_workers(0));
   auto* stream = r.trace->lane("stream compute [0]");
   auto* push = r.trace->lane("gradient_push conv1");
-  stream->record({"conv1", "forward", 100, 130, 4});
-  stream->record({"conv1", "backward", 130, 200, 4});
-  push->record({"conv1", "exchange", 200, 260, 4});
-  stream->record({"conv1", "stall", 200, 280, 5});
-  stream->record({"conv1", "forward", 280, 300, 5});
-  stream->record({"conv1", "backward", 300, 310, 5});
+  stream->record({"conv1", span_phase::forward, 100, 130, 4});
+  stream->record({"conv1", span_phase::backward, 130, 200, 4});
+  push->record({"conv1", span_phase::exchange, 200, 260, 4});
+  stream->record({"conv1", span_phase::stall, 200, 280, 5});
+  stream->record({"conv1", span_phase::forward, 280, 300, 5});
+  stream->record({"conv1", span_phase::backward, 300, 310, 5});
   r.view.sample();
   r.view.read([](const auto& s) {
     const auto& w = view_of(s, 0);
-    CHECK(w.updates.at("conv1").handed_over == 5);
-    CHECK(w.updates.at("conv1").fresh == 4);
-    CHECK(w.computed_ns == 310);
-    REQUIRE(w.busy.size() == 2);
-    CHECK(w.busy[0] == std::pair<std::uint64_t, std::int64_t>{4, 100});
-    CHECK(w.busy[1] == std::pair<std::uint64_t, std::int64_t>{5, 30});
+    CHECK(w.pace.updates.at("conv1").handed_over == 5);
+    CHECK(w.pace.updates.at("conv1").fresh == 4);
+    CHECK(w.pace.computed_ns == 310);
+    REQUIRE(w.pace.busy.size() == 2);
+    CHECK(w.pace.busy[0] == std::pair<std::uint64_t, std::int64_t>{4, 100});
+    CHECK(w.pace.busy[1] == std::pair<std::uint64_t, std::int64_t>{5, 30});
     return 0;
   });
 }
@@ -165,34 +165,11 @@ TEST_CASE("cluster_view: spans of a far node are shown in this node's clock") {
   here.view.take(worker_id{1}, r);
   here.view.read([&](const auto& s) {
     const auto& w = view_of(s, 1);
-    CHECK(w.uncertain_ns >= 0);
-    const auto wrong = w.spans[0].begin_ns - (now - 5000);
-    CHECK(std::abs(wrong) <= w.uncertain_ns);
+    CHECK(w.contact.uncertain_ns >= 0);
+    const auto wrong = w.spans.newest[0].begin_ns - (now - 5000);
+    CHECK(std::abs(wrong) <= w.contact.uncertain_ns);
     return 0;
   });
-}
-
-TEST_CASE("lag_of: workers are compared at one moment, and one that is silent falls behind") {
-  std::map<std::uint32_t, worker_view> w;
-  constexpr std::int64_t s = 1'000'000'000;
-  for (std::uint64_t c = 0; c < 20; ++c) {
-    w[0].clocks.emplace_back(static_cast<std::int64_t>(c) * s / 10, c);
-    if (c < 16) w[1].clocks.emplace_back(static_cast<std::int64_t>(c) * s / 10, c);
-  }
-  w[0].known_ns = 2 * s;
-  // it has told of clock 15, when the other one was there as well
-  w[1].known_ns = 3 * s / 2 + s / 20;
-  CHECK(lag_of(w, 1, 2 * s) == 0);
-  CHECK(lag_of(w, 0, 2 * s) == 0);
-  w[1].clocks.pop_back();
-  CHECK(lag_of(w, 1, 2 * s) == 1);
-  CHECK(lag_of(w, 1, 9 * s) == 5);
-}
-
-TEST_CASE("compare_clocks: half the way is what can be wrong") {
-  const auto e = compare_clocks(1000, 51200, 51300, 1500);
-  CHECK(e.offset_ns == 50000);
-  CHECK(e.uncertain_ns == 200);
 }
 
 TEST_CASE(
@@ -221,11 +198,122 @@ TEST_CASE(
   CHECK(r.edges->rows().size() == 10);
   r.view.read([](const auto& s) {
     const auto& w = view_of(s, 0);
-    REQUIRE(w.actors.size() == 1001);
-    for (std::size_t i = 1; i < w.actors.size(); ++i)
-      CHECK(w.actors[i].name ==
+    REQUIRE(w.graph.actors.size() == 11);
+    for (std::size_t i = 1; i < w.graph.actors.size(); ++i)
+      CHECK(w.graph.actors[i].name ==
             ((i + 1) % 2 == 0 ? "layer even " : "layer odd  ") + std::to_string((i + 1) % 10));
-    CHECK(w.actors[0].sent == 1000);
+    CHECK(w.graph.actors[0].sent == 1000);
+    CHECK(w.graph.edges.size() == 10);
+    return 0;
+  });
+}
+
+namespace {
+
+/// A graph that is built again and again: a solver that lasts, and layers that do not.
+struct rebuilt_node : view_rig {
+  std::shared_ptr<edge_table> solver = actor("solver", 1);
+  std::shared_ptr<edge_table> conv, loss;
+  std::uint64_t next_id = 2;
+
+  /// Every actor sends; conv1 ends with a message that it has not handled.
+  void build_and_train() {
+    const auto conv_id = next_id++, loss_id = next_id++;
+    conv = actor("layer conv1 [0]", conv_id);
+    loss = actor("layer loss [0]", loss_id);
+    solver->count(conv_id, "start_pass", 0);
+    conv->count(loss_id, sent_message, 100);
+    conv->handle_one();
+    loss->handle_one();
+    loss->count(1, "outputs_ready", 8);
+    solver->handle_one();
+    loss->count(conv_id, "top_diff_ready", 0);
+  }
+  void end_layers() {
+    conv->end();
+    loss->end();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cluster_view: a graph that is rebuilt 100 times has as many actors and edges as one") {
+  rebuilt_node there;
+  view_rig here;
+  here.view.begin(two_workers(0));
+  there.view.begin(two_workers(1));
+  report_place told;
+  const auto pass_on = [&] {
+    there.view.sample();
+    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  };
+  constexpr int rebuilds = 100;
+  // Whether the page asks between the end of a graph and the next one, or not.
+  bool asks_between = false;
+  SUBCASE("seen between the graphs") {
+    asks_between = true;
+  }
+  SUBCASE("seen when the next graph lives") {}
+  for (int i = 0; i < rebuilds; ++i) {
+    there.build_and_train();
+    pass_on();
+    there.end_layers();
+    if (asks_between) pass_on();
+  }
+  there.build_and_train();
+  pass_on();
+  const auto check = [&](const cluster_view::state& s) {
+    const auto& g = view_of(s, 1).graph;
+    REQUIRE(g.actors.size() == 3);
+    CHECK(g.edges.size() == 4);
+    for (const auto& a : g.actors) CHECK_FALSE(a.ended);
+    CHECK(g.actors[1].name == "layer conv1 [0]");
+    CHECK(g.actors[1].handled == 2 * rebuilds + 1);  // what its predecessors had not is gone
+    CHECK(g.actors[1].waiting() == 1);
+    CHECK(g.actors[2].handled == rebuilds + 1);
+    for (const auto& e : g.edges) CHECK(e.messages == rebuilds + 1);
+    return 0;
+  };
+  there.view.read(check);
+  here.view.read(check);
+}
+
+TEST_CASE("cluster_view: an actor that has ended is not shown until another one has its name") {
+  rebuilt_node r;
+  r.view.begin(two_workers(0));
+  r.build_and_train();
+  r.view.sample();
+  r.end_layers();
+  r.view.sample();
+  const auto shown = [&] {
+    return r.view.read([](const auto& s) {
+      const auto& g = view_of(s, 0).graph;
+      return std::pair{!g.actors.at(1).ended, g.revision};
+    });
+  };
+  const auto ended = shown();
+  CHECK_FALSE(ended.first);
+  r.build_and_train();
+  r.view.sample();
+  const auto again = shown();
+  CHECK(again.first);
+  CHECK(again.second > ended.second);
+}
+
+TEST_CASE(
+    "cluster_view: a message counted after its receiver's end does not wait in its successor") {
+  rebuilt_node r;
+  r.view.begin(two_workers(0));
+  r.build_and_train();
+  r.view.sample();
+  r.end_layers();
+  r.view.sample();
+  r.solver->count(2, "start_pass", 0);  // conv1 was the second actor
+  r.build_and_train();
+  r.view.sample();
+  r.view.sample();
+  r.view.read([](const auto& s) {
+    CHECK(view_of(s, 0).graph.actors.at(1).waiting() == 1);
     return 0;
   });
 }

@@ -97,7 +97,7 @@ TEST_CASE("telemetry: writes the trace and the graph at the end") {
   layer->bind(1);
   t.edges->open("solver", "solver")->bind(2);
   layer->count(2, "outputs_ready", 12);
-  t.trace->lane("stream compute [0]")->record({"conv1", "forward", 1000, 3000, 4});
+  t.trace->lane("stream compute [0]")->record({"conv1", span_phase::forward, 1000, 3000, 4});
   const auto actor = t.start(std::move(setup));
   t.sim.tell(actor, shut_down{});
   t.sim.settle();
@@ -122,7 +122,7 @@ TEST_CASE("telemetry: a disk that is full leaves the old trace and graph as they
   for (std::uint64_t i = 1; i < 100; ++i)
     t.edges->open("layer " + std::to_string(i) + " [0]", "layer")->bind(i);
   for (std::uint64_t i = 0; i < 100; ++i)
-    t.trace->lane("stream compute [0]")->record({"conv1", "forward", 1000, 3000, i});
+    t.trace->lane("stream compute [0]")->record({"conv1", span_phase::forward, 1000, 3000, i});
   const auto actor = t.start(std::move(setup));
   {
     const small_disk full(1024);
@@ -165,7 +165,7 @@ TEST_CASE("telemetry: the node that shows the run asks the others, and takes wha
   t.sim.tell(actor, report);  // the same names again do not fit what is known
   t.sim.settle();
   t.view->read([](const auto& s) {
-    CHECK(s.workers.at(1).actors.size() == 1);
+    CHECK(s.workers.at(1).graph.actors.size() == 1);
     return 0;
   });
   REQUIRE(t.display->notes.size() == 1);
@@ -178,12 +178,14 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   telemetry_rig t;
   t.view->begin(test::two_workers(1));
   auto setup = t.setup(1);
+  setup.leader = worker_id{2};
   setup.watched = true;
   const auto actor = t.start(std::move(setup));
-  t.sim.tell(actor, connect_telemetry{{t.link.in, {}}});
+  const auto other = t.sim.listen<send_frame>();
+  t.sim.tell(actor, connect_telemetry{{other.in, {}, t.link.in}});
   t.sim.settle();
   CHECK(t.link.got->empty());  // not asked yet
-  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_arrived{worker_id{2}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::report>(t.link.got->front().header));
@@ -192,6 +194,7 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   t.link.got->clear();
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(t.link.got->size() == 1);
+  CHECK(other.got->empty());  // reports go to the leader alone
   t.sim.tell(actor, shut_down{});
   t.sim.settle();
 }

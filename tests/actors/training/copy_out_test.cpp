@@ -75,13 +75,13 @@ TEST_CASE(
 TEST_CASE("copy_out: the trace tells gradients that are copied from those that the device adds") {
   waiting_room t;
   issue_work added;
-  added.to_host.phase = "sum";
+  added.to_host.phase = span_phase::sum;
   t.copy(0);
   t.copy(1, {}, added);
   t.arrive(0);
   t.arrive(1);
   std::string phases;
-  t.lane->for_each([&](const trace_span& s) { phases += std::string(s.phase) + "; "; });
+  t.lane->for_each([&](const trace_span& s) { phases += std::string(to_string(s.phase)) + "; "; });
   CHECK(phases == "copy to host; sum; ");
 }
 

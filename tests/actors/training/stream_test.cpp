@@ -30,7 +30,7 @@ struct stream_rig {
     if (copied) work.to_host.begin = [](completion) {};
     if (waited) work.waited_since_ns = 1;  // long ago
     work.label.layer = "conv1";
-    work.label.phase = "forward";
+    work.label.phase = span_phase::forward;
     sim.tell(it, std::move(work));
     sim.settle();
   }

@@ -1,0 +1,41 @@
+// actors/links/link_options.hpp - what a link to one other node is opened with, and how messages name the peer.
+#pragma once
+#include "actors/links/link_binding.hpp"
+#include "actors/links/link_counters.hpp"
+#include "actors/links/link_event.hpp"
+#include "messages/wire/buffer_pool.hpp"
+#include "messages/wire/socket.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace poseidon {
+
+struct link_options {
+  std::shared_ptr<tcp_socket> socket;  ///< after the handshake
+  std::string address;                 ///< the peer's, as users know it: "10.0.0.7:7600"
+  link_binding binding;
+  /// The peer opens its half when it has the run's view and has built its nets; from its first word on
+  /// the silence limit holds.
+  std::chrono::milliseconds first_word_limit{120000};
+  std::chrono::milliseconds silence_limit{2000};
+  std::chrono::milliseconds heartbeat{250};
+  /// The link gives up a peer that takes nothing for this long while data waits for it, even if the
+  /// peer can be heard: its reading half is stuck, or the network carries one direction only.
+  std::chrono::milliseconds stall_limit{10000};
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  double rate_mbit_s = 0;  ///< at most this much is written; 0: as much as the line takes
+  /// At most this much of frames with a payload; 0: no limit. Frames without one are not counted and do not wait for it.
+  double budget_mbit_s = 0;
+  std::size_t pool_bytes = link_pool_bytes;
+  link_trace trace;
+  std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
+};
+
+/// "worker 2 (10.0.0.7:7600)"
+[[nodiscard]] std::string peer_name(worker_id peer, const std::string& address);
+[[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
+
+}  // namespace poseidon
