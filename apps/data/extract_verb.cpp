@@ -147,18 +147,19 @@ verb add_extract(CLI::App& app) {
   command->add_option("--out", w->out, "a place for each blob, with commas between them")
       ->required();
   command
-      ->add_option("--format", w->format,
-                   "lmdb (Datum with float_data, the default), leveldb, npy, csv, hdf5")
+      ->add_option("--format", w->format, "lmdb (Datum with float_data), leveldb, npy, csv, hdf5")
       ->check(CLI::IsMember(feature_formats()));
   command
       ->add_option("--batches", w->batches,
                    "so many batches, beyond the end of the data from their beginning again; "
                    "without it each record once")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("");
   command->add_option("--part", w->part,
                       "K/N: the K-th of N even shares, from 0 on; written to OUT_K, see merge");
-  command->add_option("--threads", w->threads, "batches at a time; as many as there are cores")
-      ->check(CLI::Range(1, 1024));
+  command->add_option("--threads", w->threads, "batches at a time")
+      ->check(CLI::Range(1, 1024))
+      ->default_str("the number of cores");
   command->add_option("--data-root", w->data_root, "folder from which relative data sources start");
   command->add_option("--level", w->level, "for the net's include and exclude rules");
   command->add_option("--stage", w->stages,

@@ -33,13 +33,14 @@ struct gpu_request {
 /// --devices, the options for GPUs, and the number of reading threads.
 struct device_words {
   std::string devices = "cpu";
+  std::string gpu;            ///< Caffe's --gpu: "all", or as --devices names GPUs
   std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
 /// Adds these options to `app`; `also` is appended to the help of --devices.
 void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
 /// The requested GPUs; nothing for other devices.
-/// Errors   spec_error: an option of GPUs without any, fewer logical devices than GPUs, and parse_gpus()'s.
+/// Errors   spec_error: an option of GPUs without any, --gpu and --devices, fewer logical devices than GPUs, and parse_gpus()'s.
 [[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
 
 /// The GPUs of "0,1"; nothing for other devices.

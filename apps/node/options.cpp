@@ -10,7 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <fstream>
+#include <sstream>
 
 namespace poseidon::app {
 
@@ -115,6 +115,39 @@ void check_scales(const node_options& o, bool given) {
         "all.");
 }
 
+/// What `caffe` has for another verb is accepted, as gflags does.
+const std::vector<std::string> of_other_verbs{"--iterations", "--phase", "--model"};
+
+std::vector<std::string> comma_separated(const std::string& text) {
+  std::vector<std::string> parts;
+  std::stringstream rest(text);
+  for (std::string part; std::getline(rest, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& words) {
+  o.sigint = parse_signal_effect("--sigint-effect", words.sigint_effect);
+  o.sighup = parse_signal_effect("--sighup-effect", words.sighup_effect);
+  if (app.count("--level") > 0) o.level = words.level;
+  o.stages = comma_separated(words.stages);
+  if (o.join && (o.level || !o.stages.empty()))
+    throw spec_error("--join goes without --level and --stage: the first node's hold for all.");
+  if (o.json && words.log_format != "text")
+    throw spec_error(
+        "--json and --log-format " + words.log_format +
+        " exclude each other. --log-dir writes Caffe's lines to a file beside --json.");
+  o.log_format = words.log_format;
+  o.log_dir = words.log_dir;
+  o.warnings = ignored_options(app, of_other_verbs);
+  if (app.count("--gpu") > 0 && o.gpus && o.gpus->ordinals.size() > 1)
+    o.warnings.push_back("--gpu " + o.gpus->text + ": the " +
+                         std::to_string(o.gpus->ordinals.size()) +
+                         " GPUs split the net's batch_size. Caffe trains a batch on each: for the "
+                         "same training multiply batch_size by " +
+                         std::to_string(o.gpus->ordinals.size()) + ".");
+}
+
 void take_output(node_options& o, const output_words& words, bool level_given) {
   if (words.quiet && level_given && o.log_level != "quiet")
     throw spec_error("--quiet and --log-level " + o.log_level +
@@ -129,6 +162,7 @@ struct option_words {
   std::string listen, join, web, synthetic, explain;
   device_words devices;
   output_words output;
+  caffe_words caffe;
 };
 
 void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
@@ -147,12 +181,15 @@ void add_model_options(CLI::App& app, node_options& o) {
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
   app.add_option("--keep-snapshots", o.keep_snapshots,
                  "number of this run's snapshots to keep, the newest ones; 0: all")
-      ->check(CLI::Range(0, 1000000));
+      ->check(CLI::Range(0, 1000000))
+      ->default_str("0");
   app.add_option("--staleness", o.staleness,
                  "with --nodes: an iteration may compute with parameters that are at most this "
                  "number of iterations old; overrides the solver's poseidon { staleness }")
-      ->check(CLI::Range(0u, max_staleness));
-  app.add_option("--seed", o.seed, "overrides the solver's random_seed");
+      ->check(CLI::Range(0u, max_staleness))
+      ->default_str("the solver's, 0 unless it says otherwise");
+  app.add_option("--seed", o.seed, "of the fillers, dropout and the order of random data")
+      ->default_str("the solver's random_seed");
 }
 
 void add_data_options(CLI::App& app, node_options& o, option_words& words) {
@@ -169,7 +206,9 @@ void add_data_options(CLI::App& app, node_options& o, option_words& words) {
 
 void add_view_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--web", words.web,
-                 "HOST:PORT where a browser sees the run: actors, timeline, curves, members")
+                 std::string("HOST:PORT where a browser sees the run: actors, timeline, curves, "
+                             "members; ") +
+                     default_page + " if it is left out")
       ->expected(0, 1);
   app.add_option("--web-token-file", words.web_token_file,
                  "file whose first line a reader of --web has to know; needed when other machines "
@@ -183,14 +222,17 @@ void add_view_options(CLI::App& app, node_options& o, option_words& words) {
 
 void add_link_options(CLI::App& app, node_options& o) {
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to this number of Mbit/s")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("no limit");
   app.add_option("--bandwidth-budget", o.budget_mbit_s,
                  "sends at most this number of Mbit/s of gradients and parameters to each other "
                  "node; with --staleness the values that change most go first")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("no limit");
   app.add_option("--link-rate", o.link_rate_mbit_s,
-                 "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
-      ->check(CLI::PositiveNumber);
+                 "Mbit/s that a node can send, for --routes auto")
+      ->check(CLI::PositiveNumber)
+      ->default_str("measured when all nodes have joined; 1000 for --explain-routes");
 }
 
 void add_replay_options(CLI::App& app, node_options& o) {
@@ -240,10 +282,9 @@ void take_devices(node_options& o, const CLI::App& app, const device_words& word
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
   option_words words;
-  CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
-               "poseidon-node");
+  command_line app("Trains a Caffe net on this machine, alone or together with others.",
+                   "poseidon-node");
   app.footer(examples);
-  app.set_version_flag("--version", "poseidon-node " POSEIDON_VERSION);
   app.add_option("--solver", o.solver,
                  "solver prototxt; its nets and data are found from the working directory");
   add_cluster_options(app, o, words);
@@ -255,6 +296,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   add_link_options(app, o);
   add_exchange_options(app, o, words);
   add_replay_options(app, o);
+  add_caffe_options(app, words.caffe);
+  add_ignored_options(app, of_other_verbs);
   if (!parsed(app, argc, argv)) return std::nullopt;
 
   take_output(o, words.output, app.count("--log-level") > 0);
@@ -262,6 +305,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.join.empty()) o.join = parse_host_port(words.join);
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
+  o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
+  take_caffe_words(o, app, words.caffe);
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
   if (app.count("--explain-routes") > 0)

@@ -1,5 +1,6 @@
 // apps/node/test_verb.cpp - poseidon-node test: the outputs of a model with weights, averaged over batches.
 #include "apps/cli.hpp"
+#include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
@@ -13,6 +14,10 @@
 namespace poseidon::app {
 
 namespace {
+
+/// `caffe` has these for other verbs.
+const std::vector<std::string> not_for_test{"--solver",        "--snapshot",      "--phase",
+                                            "--sigint-effect", "--sighup-effect", "--log-dir"};
 
 /// All outputs of the pass that a replica has just made, in the order of compiled_net::outputs.
 std::vector<float> read_outputs(const compiled_net& net, const replica& copy) {
@@ -90,8 +95,8 @@ int test_verb(int argc, char** argv) {
   model_options o;
   device_words devices;
   std::uint64_t iterations = 50;
-  CLI::App app("Runs a model in phase TEST and averages its outputs over batches.",
-               "poseidon-node test");
+  command_line app("Runs a model in phase TEST and averages its outputs over batches.",
+                   "poseidon-node test");
   app.footer(
       "Example\n"
       "  poseidon-node test --model models/zoo/lenet/train_val.prototxt "
@@ -105,8 +110,10 @@ int test_verb(int argc, char** argv) {
   app.add_option("--stage", o.stages, "for the net's include and exclude rules; comma separated");
   output_words words;
   add_output_options(app, words);
+  add_ignored_options(app, not_for_test);
   if (!parsed(app, argc, argv)) return 0;
   reporter out(words);
+  for (const auto& line : ignored_options(app, not_for_test)) out.warning(line);
   o.gpus = gpus_of(app, devices);
   o.readers = devices.readers;
   if (!o.gpus) o.replicas = parse_devices(devices.devices);
