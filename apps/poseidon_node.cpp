@@ -3,6 +3,7 @@
 #include "actors/routes/route_plan.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
+#include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/caffe_log.hpp"
@@ -56,6 +57,7 @@ run_definition read_run(const node_options& o) {
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
   if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
+  if (o.own_data) run.solver.spec.mutable_poseidon()->set_own_data(true);
   if (o.level) run.solver.train_state.level = *o.level;
   auto& stages = run.solver.train_state.stages;
   stages.insert(stages.end(), o.stages.begin(), o.stages.end());  // added, as in Caffe
@@ -122,9 +124,9 @@ int explain_routes(const node_options& o) {
   return 0;
 }
 
-node_setup setup_of(const node_options& o) {
+node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   node_setup s;
-  if (!o.join) s.run = read_run(o);
+  s.run = std::move(run);
   if (s.run) s.first.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
   if (!o.snapshot.empty()) {
     const auto head = read_resume_point(o.snapshot);
@@ -182,10 +184,24 @@ struct shown_run {
   }
 };
 
-node_result train(const node_options& o, const shown_run& shown, signal_thread& signals) {
-  auto setup = setup_of(o);
+/// Everything that is known about the run before it begins, to the user and to the node.
+node_setup started(node_options o, const shown_run& shown) {
+  std::optional<run_definition> run;
+  if (!o.join) {
+    run = read_run(o);
+    check_solver(run->solver);
+    for (const auto& lines : {run->solver.warnings, take_solver_mode(run->solver, o),
+                              warn_of_staleness(run->solver, o)})
+      o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
+  }
+  auto setup = setup_of(o, std::move(run));
   setup.display = shown.all();
   for (const auto& line : o.warnings) setup.display->warning(line);
+  return setup;
+}
+
+node_result train(const node_options& o, const shown_run& shown, signal_thread& signals) {
+  auto setup = started(o, shown);
   if (setup.run) shown.began(setup.run->solver);
   prepare(setup);
   std::unique_ptr<web::server> page;

@@ -103,19 +103,20 @@ std::string devices_of_gpu(const CLI::App& app, const device_words& words) {
 
 }  // namespace
 
-std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
-  const auto devices = app.count("--gpu") > 0 ? devices_of_gpu(app, words) : words.devices;
-  const auto ordinals = parse_gpus(devices);
-  if (!ordinals) {
-    for (const auto* option :
-         {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
-      if (app.count(option) > 0)
-        throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
-    return std::nullopt;
-  }
-  auto gpus = words.gpus;
-  gpus.ordinals = *ordinals;
-  gpus.text = devices;
+std::string gpu_option_of(const CLI::App& app) {
+  for (const std::string option :
+       {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
+    if (app.count(option) > 0) return option;
+  return {};
+}
+
+spec_error belongs_to_gpus(const std::string& option) {
+  return spec_error(option + " belongs to GPUs, as in --devices 0.");
+}
+
+gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals, const std::string& text) {
+  gpus.ordinals = ordinals;
+  gpus.text = text;
   if (gpus.autotune && gpus.math == "fp32")
     throw spec_error(
         "--autotune goes without --math fp32, which promises the same bits in every run: what is "
@@ -125,6 +126,14 @@ std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& word
     throw spec_error("--logical-devices " + std::to_string(gpus.logical) + " are fewer than the " +
                      std::to_string(gpus.ordinals.size()) + " GPUs of --devices.");
   return gpus;
+}
+
+std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
+  const auto devices = app.count("--gpu") > 0 ? devices_of_gpu(app, words) : words.devices;
+  const auto ordinals = parse_gpus(devices);
+  if (ordinals) return gpus_from(words.gpus, *ordinals, devices);
+  if (const auto option = gpu_option_of(app); !option.empty()) throw belongs_to_gpus(option);
+  return std::nullopt;
 }
 
 std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_ptr<device> cpu) {

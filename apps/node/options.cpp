@@ -2,9 +2,9 @@
 
 #include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
+#include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
-#include "data/batch_shares.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -21,6 +21,7 @@ constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
   test          a model's outputs, averaged over batches
   time          milliseconds and GFLOP/s of each layer, and the peak of memory
   device-query  what this machine offers to --devices
+  status        how far a run is, and how its nodes are
 
 Examples
   one machine
@@ -37,83 +38,6 @@ Examples
 
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
-
-void check_web(const node_options& o) {
-  if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
-  if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
-    throw spec_error("--web-token-file: a token has no spaces, commas or semicolons.");
-  if (o.web && !is_loopback(*o.web) && o.web_token.empty())
-    throw spec_error(
-        "--web " + to_string(*o.web) +
-        " can be reached from other machines, and no token is set, so anybody could "
-        "look. Give --web-token-file FILE, or serve 127.0.0.1 and tunnel with ssh -L.");
-}
-
-void check(const node_options& o) {
-  if (o.join && !o.solver.empty())
-    throw spec_error(
-        "--join and --solver exclude each other: a joiner gets solver and net from the "
-        "node that it joins.");
-  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
-                 o.synthetic || o.routes != "auto" || o.wire != "float32" ||
-                 o.link_rate_mbit_s > 0 || o.staleness || o.batch_share != "equal"))
-    throw spec_error(
-        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share: those belong to the first node.");
-  if (!o.join && o.solver.empty())
-    throw spec_error(
-        "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
-        "node. --help shows examples.");
-  const auto shares = parse_shares(o.batch_share, o.nodes);
-  if (shares.what != share_option::kind::equal && o.own_data)
-    throw spec_error(
-        "--own-data does not go with --batch-share: a node with a larger share would go through "
-        "its own part of the data faster than the others through theirs.");
-  if (!o.explain_routes.empty()) {
-    if (shares.what != share_option::kind::equal)
-      throw spec_error(
-          "--explain-routes reckons with nodes that are alike; leave out --batch-share. A run "
-          "counts the shares in when it chooses.");
-    if (o.json)
-      throw spec_error(
-          "--json is for a run; for programs --explain-routes=json prints the reckoning.");
-    if (o.join || o.nodes < 2)
-      throw spec_error(
-          "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
-          "node.");
-    return;
-  }
-  if (o.nodes > 1 && !o.listen)
-    throw spec_error("--nodes " + std::to_string(o.nodes) +
-                     " needs --listen HOST:PORT, the address "
-                     "that the other nodes join.");
-  if (o.listen && o.nodes < 2)
-    throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
-  if (o.listen && !is_loopback(*o.listen) && o.token.empty())
-    throw spec_error(
-        "--listen " + to_string(*o.listen) +
-        " can be reached from other machines, and no "
-        "token is set, so anybody could take part. Give --token-file FILE (the same file on "
-        "every node), or listen on 127.0.0.1.");
-  check_web(o);
-  if (!o.weights.empty() && !o.snapshot.empty())
-    throw spec_error(
-        "--weights and --snapshot exclude each other: a snapshot names its own weights.");
-  if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
-    throw spec_error(
-        "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
-}
-
-/// The whole cluster has one scale: the first node's, which it sends to the others.
-void check_scales(const node_options& o, bool given) {
-  if (!given) return;
-  if (o.replay.empty())
-    throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
-  if (o.join)
-    throw spec_error(
-        "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
-        "all.");
-}
 
 /// What `caffe` has for another verb is accepted, as gflags does.
 const std::vector<std::string> of_other_verbs{"--iterations", "--phase", "--model"};
@@ -267,7 +191,10 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
 }
 
 void take_devices(node_options& o, const CLI::App& app, const device_words& words) {
-  o.gpus = gpus_of(app, words);
+  o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
+  o.gpu_words = words.gpus;
+  o.gpu_option = gpu_option_of(app);
+  if (o.devices_given || o.join) o.gpus = gpus_of(app, words);
   o.readers = words.readers;
   if (const auto profile = replay_profile(words.devices)) {
     o.replay = *profile;
@@ -305,7 +232,6 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.join.empty()) o.join = parse_host_port(words.join);
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
-  o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
   take_caffe_words(o, app, words.caffe);
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
@@ -316,6 +242,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
   check(o);
+  const auto idle = without_effect(o, app);
+  o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());
   return o;
 }
 

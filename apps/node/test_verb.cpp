@@ -59,7 +59,16 @@ void report_means(reporter& out, std::uint64_t batches, const std::vector<output
       json_event("result").count("batches", batches).number("loss", loss).object("outputs", named));
 }
 
+/// Outputs of random images say nothing about the model.
+void refuse_deploy_net(const model_options& o) {
+  if (!has_input(read_net(o.model))) return;
+  throw spec_error(o.model +
+                   " has no data layer but an input: it is a deploy net, and there is nothing to "
+                   "test it with. Give the net that was trained (often train_val.prototxt).");
+}
+
 void test(const model_options& o, std::uint64_t iterations, reporter& out) {
+  refuse_deploy_net(o);
   auto run = make_model_run(o, ::caffe::TEST, out.tasks());
   say_first(run, out);
   const auto& net = run.compiled().train;
