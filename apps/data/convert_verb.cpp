@@ -6,6 +6,7 @@
 #include "data/image_list.hpp"
 #include "data/image_store.hpp"
 #include "data/new_file.hpp"
+#include "models/spec/spec_file.hpp"
 #include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -101,6 +102,11 @@ int convert_folder(const convert_words& w, reporter& report) {
 /// A folder of pictures or a list of images.
 int convert_images(const convert_words& w, reporter& report) {
   if (fs::is_directory(w.source)) return convert_folder(w, report);
+  if (!fs::exists(w.source))
+    throw spec_error(w.source +
+                     ": no such list of images, and no folder of pictures. Relative "
+                     "paths start at " +
+                     fs::current_path().string() + ".");
   return convert_files(*open_image_list(w.source, list_of(w)), w, report);
 }
 
