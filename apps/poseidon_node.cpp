@@ -242,7 +242,9 @@ int run(int argc, char** argv) {
   if (verb == "time") return time_verb(rest, arguments);
   if (verb == "device-query" || verb == "device_query") return device_query_verb(rest, arguments);
   if (verb == "status") return status_verb(rest, arguments);
-  const std::vector<std::string> verbs{"train", "test", "time", "device-query", "status"};
+  if (verb == "classify") return classify_verb(rest, arguments);
+  const std::vector<std::string> verbs{"train",        "test",   "time",
+                                       "device-query", "status", "classify"};
   throw spec_error("poseidon-node " + verb + ": there is no such verb. There are " +
                    comma_list(verbs) + "." + did_you_mean(verb, verbs) +
                    " poseidon-node --help lists the options.");

@@ -20,6 +20,7 @@ constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
   train         the default
   test          a model's outputs, averaged over batches
   time          milliseconds and GFLOP/s of each layer, and the peak of memory
+  classify      the most probable classes of pictures
   device-query  what this machine offers to --devices
   status        how far a run is, and how its nodes are
 

@@ -14,6 +14,7 @@ int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);
 int status_verb(int argc, char** argv);
+int classify_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.
 struct model_options {
