@@ -5,20 +5,24 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <vector>
 
 namespace poseidon::app {
 
-/// Reads the arguments of a program or verb. False: --help has been printed. Errors   spec_error.
-[[nodiscard]] inline bool parsed(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    app.exit(e);
-    return false;
-  } catch (const CLI::ParseError& e) {
-    throw spec_error(std::string(e.what()) + ". " + app.get_name() + " --help lists the options.");
-  }
-  return true;
-}
+/// A program or verb with --help and --version; its help shows each option's default.
+class command_line : public CLI::App {
+ public:
+  command_line(const std::string& description, const std::string& name);
+};
+
+/// The arguments as CLI11 reads them. Options may be written as Caffe's programs accept them (gflags): with one dash, with
+/// underscores, and a switch as --noshuffle or --shuffle=false.
+/// Errors   spec_error: an option or a verb that the program does not have, with the one that was probably meant.
+[[nodiscard]] std::vector<std::string> usual_words(const CLI::App& app, int argc,
+                                                   const char* const* argv);
+
+/// Reads the arguments of a program or verb. False: --help or --version has been printed.
+/// Errors   spec_error with one line.
+[[nodiscard]] bool parsed(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace poseidon::app

@@ -1,8 +1,7 @@
 // poseidon-data - makes and inspects what nets train on and what they leave: databases, mean images, features, models.
+#include "apps/cli.hpp"
 #include "apps/data/verbs.hpp"
 #include "apps/terminal/reporter.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <cstdio>
@@ -12,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace poseidon::app;
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error like a full disk
-  CLI::App app{
+  command_line app{
       "Makes and inspects what nets train on and what they leave: databases, mean images, "
       "features, models.",
       "poseidon-data"};
@@ -38,10 +37,9 @@ int main(int argc, char** argv) {
   for (auto add : {add_mean, add_partition, add_merge, add_extract, add_info})
     verbs.push_back(add(app));
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    std::fprintf(stderr, "poseidon-data: %s; poseidon-data --help shows how.\n", e.what());
+    if (!parsed(app, argc, argv)) return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
     return 2;
   }
   int code = 0;

@@ -67,8 +67,8 @@ class until_interrupted {
 int view(int argc, char** argv) {
   std::filesystem::path trace;
   std::string at = "127.0.0.1:7680";
-  CLI::App app("Shows a finished run in the browser: timeline, actors, curves.",
-               "poseidon-graph view");
+  command_line app("Shows a finished run in the browser: timeline, actors, curves.",
+                   "poseidon-graph view");
   app.add_option("trace", trace, "what poseidon-node --trace has written")->required();
   app.add_option("--web", at, "HOST:PORT on this machine where the page is served");
   if (!parsed(app, argc, argv)) return 0;
@@ -92,7 +92,7 @@ int attach(int argc, char** argv) {
   std::string node, at = "127.0.0.1:0";
   std::filesystem::path token_file, output;
   std::optional<std::uint32_t> worker;
-  CLI::App app(
+  command_line app(
       "Shows the page of a running node in a browser on this machine, or draws its actors.",
       "poseidon-graph attach");
   app.add_option("node,--attach", node, "HOST:PORT of the page of a node, its --web")->required();
@@ -137,7 +137,7 @@ int run(int argc, char** argv) {
   std::string devices = "cpu:1", input;
   std::filesystem::path output = "-";
   bool types = false;
-  CLI::App app(
+  command_line app(
       "Draws the actor graph of a net: which actors a node runs and what flows between them.",
       "poseidon-graph");
   app.footer(examples);

@@ -3,8 +3,10 @@
 #include "actors/routes/route_plan.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
+#include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
+#include "apps/terminal/caffe_log.hpp"
 #include "apps/terminal/console.hpp"
 #include "apps/terminal/json_console.hpp"
 #include "apps/web/live_site.hpp"
@@ -55,6 +57,10 @@ run_definition read_run(const node_options& o) {
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
   if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
+  if (o.own_data) run.solver.spec.mutable_poseidon()->set_own_data(true);
+  if (o.level) run.solver.train_state.level = *o.level;
+  auto& stages = run.solver.train_state.stages;
+  stages.insert(stages.end(), o.stages.begin(), o.stages.end());  // added, as in Caffe
   if (o.seed_given)
     run.seed = o.seed;
   else if (run.solver.spec.random_seed() >= 0)
@@ -118,9 +124,9 @@ int explain_routes(const node_options& o) {
   return 0;
 }
 
-node_setup setup_of(const node_options& o) {
+node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   node_setup s;
-  if (!o.join) s.run = read_run(o);
+  s.run = std::move(run);
   if (s.run) s.first.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
   if (!o.snapshot.empty()) {
     const auto head = read_resume_point(o.snapshot);
@@ -150,13 +156,53 @@ std::shared_ptr<run_display> display_of(const node_options& o) {
   const auto level = verbosity_of(o.log_level);
   const auto nodes = o.join ? 2 : o.nodes;  // a joiner is never alone
   if (o.json) return std::make_shared<json_console>(level, nodes);
+  if (o.log_format == "caffe") return std::make_shared<caffe_console>(level, nodes);
   return std::make_shared<console>(level, nodes);
 }
 
-node_result train(const node_options& o, const std::shared_ptr<run_display>& display,
-                  signal_thread& signals) {
-  auto setup = setup_of(o);
-  setup.display = display;
+/// What a run is shown on, and with --log-dir also the file that records it.
+struct shown_run {
+  std::shared_ptr<run_display> display;
+  std::shared_ptr<log_file> log;
+
+  void open_log(const node_options& o) {
+    if (!o.log_dir.empty())
+      log = std::make_shared<log_file>(o.log_dir, verbosity_of(o.log_level), display);
+  }
+  [[nodiscard]] std::shared_ptr<progress> all() const {
+    if (log) return log;
+    return display;
+  }
+  void began(const solver_file& solver) const {
+    const auto& net = solver.train_net.spec.name();
+    display->began(net, solver.spec.lr_policy());
+    if (log) log->began(net, solver.spec.lr_policy());
+  }
+  void ended(const node_result& result) const {
+    if (log) log->ended(result.error);
+    display->ended(result.exit_code, result.error);
+  }
+};
+
+/// Everything that is known about the run before it begins, to the user and to the node.
+node_setup started(node_options o, const shown_run& shown) {
+  std::optional<run_definition> run;
+  if (!o.join) {
+    run = read_run(o);
+    check_solver(run->solver);
+    for (const auto& lines : {run->solver.warnings, take_solver_mode(run->solver, o),
+                              warn_of_staleness(run->solver, o)})
+      o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
+  }
+  auto setup = setup_of(o, std::move(run));
+  setup.display = shown.all();
+  for (const auto& line : o.warnings) setup.display->warning(line);
+  return setup;
+}
+
+node_result train(const node_options& o, const shown_run& shown, signal_thread& signals) {
+  auto setup = started(o, shown);
+  if (setup.run) shown.began(setup.run->solver);
   prepare(setup);
   std::unique_ptr<web::server> page;
   if (o.web) {
@@ -164,13 +210,15 @@ node_result train(const node_options& o, const std::shared_ptr<run_display>& dis
     setup.display->note("page at http://" + to_string(page->address()) + "/");
   }
   return run_node(std::move(setup), [&](auto tell) {
-    // As Caffe's defaults for --sigint_effect and --sighup_effect.
     signals.run(
-        [tell = std::move(tell)](int signal) {
-          tell({signal, signal == SIGHUP});
-          return signal != SIGHUP;
+        [&o, tell = std::move(tell)](int signal) {
+          const auto effect = signal == SIGHUP   ? o.sighup
+                              : signal == SIGINT ? o.sigint
+                                                 : signal_effect::stop;
+          if (effect != signal_effect::none) tell({signal, effect == signal_effect::snapshot});
+          return effect == signal_effect::stop;
         },
-        [display] { display->lines().abandon(); });
+        [display = shown.display] { display->lines().abandon(); });
   });
 }
 
@@ -179,14 +227,15 @@ int train_verb(int argc, char** argv) {
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
-  const auto display = display_of(*options);
+  shown_run shown{display_of(*options), nullptr};
   node_result result;
   try {
-    result = train(*options, display, signals);
+    shown.open_log(*options);
+    result = train(*options, shown, signals);
   } catch (const std::exception& e) {  // usually a bad file
     result = {exit_code_of(e), e.what(), nullptr};
   }
-  display->ended(result.exit_code, result.error);
+  shown.ended(result);
   return result.exit_code;
 }
 
@@ -201,9 +250,12 @@ int run(int argc, char** argv) {
   if (verb == "time") return time_verb(rest, arguments);
   if (verb == "device-query" || verb == "device_query") return device_query_verb(rest, arguments);
   if (verb == "status") return status_verb(rest, arguments);
-  throw spec_error("poseidon-node " + verb +
-                   ": there is no such verb; train, test, time, device-query and status are." +
-                   did_you_mean(verb, {"train", "test", "time", "device-query", "status"}));
+  if (verb == "classify") return classify_verb(rest, arguments);
+  const std::vector<std::string> verbs{"train",        "test",   "time",
+                                       "device-query", "status", "classify"};
+  throw spec_error("poseidon-node " + verb + ": there is no such verb. There are " +
+                   comma_list(verbs) + "." + did_you_mean(verb, verbs) +
+                   " poseidon-node --help lists the options.");
 }
 
 }  // namespace

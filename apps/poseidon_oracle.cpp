@@ -7,6 +7,7 @@
 // because they use no device.
 // One line per failing case, the skipped ones counted by layer type, and at the end, alone on a
 // line, "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
+#include "apps/cli.hpp"
 #include "apps/oracle/cases.hpp"
 #include "apps/plugin/open_plugin.hpp"
 #include "cpu/cpu_device.hpp"
@@ -33,9 +34,6 @@ struct options {
   bool nhwc = false;
 };
 
-constexpr const char* usage =
-    "usage: poseidon-oracle DIR... [--only PREFIX] [--gpu N [--gpu-plugin FILE] [--nhwc]]\n";
-
 struct tally {
   std::size_t passed = 0, failed = 0, skipped = 0;
   std::map<std::string, std::size_t> skipped_types;
@@ -57,38 +55,34 @@ struct tally {
   }
 };
 
-/// Returns  false for wrong use, after printing what is wrong.
+/// False after --help and --version.
+/// Errors   spec_error for wrong use.
 bool read_options(int argc, char** argv, options& to) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--only") {
-      if (++i == argc)
-        return std::cerr << "--only needs the beginning of case names, as in layers/conv\n", false;
-      to.only = argv[i];
-    } else if (word == "--gpu") {
-      const std::string number = ++i == argc ? "" : argv[i];
-      if (number.empty() || number.size() > 4 ||
-          number.find_first_not_of("0123456789") != std::string::npos)
-        return std::cerr << "--gpu needs the number of a GPU, as in --gpu 0\n", false;
-      to.gpu = std::stoi(number);
-    } else if (word == "--gpu-plugin") {
-      if (++i == argc) return std::cerr << "--gpu-plugin needs a file\n", false;
-      to.plugin = fs::absolute(argv[i]);  // solvers run in their own folders
-    } else if (word == "--nhwc") {
-      to.nhwc = true;
-    } else if (word.rfind("--", 0) == 0) {
-      return std::cerr << "unknown option " << word << "\n" << usage, false;
-    } else {
-      to.folders.emplace_back(word);
-    }
-  }
-  if (to.folders.empty()) return std::cerr << usage, false;
+  using poseidon::spec_error;
+  poseidon::app::command_line app(
+      "Runs every case of folders with reference results of BVLC Caffe and compares.",
+      "poseidon-oracle");
+  int gpu = 0;
+  app.add_option("folder", to.folders, "folders with a MANIFEST.json");
+  app.add_option("--only", to.only, "the beginning of the cases' names, as in layers/conv");
+  app.add_option("--gpu", gpu, "the GPU that computes the layers and solvers, in strict float32")
+      ->check(CLI::Range(0, 9999))
+      ->default_str("the CPU computes");
+  app.add_option("--gpu-plugin", to.plugin, "with --gpu: the plug-in")
+      ->default_str("libposeidon_gpu.so beside this program");
+  app.add_flag("--nhwc", to.nhwc, "with --gpu: images are NHWC on it");
+  app.footer("Exit codes: 0 no case failed, 1 one did, 2 wrong use.");
+  if (!poseidon::app::parsed(app, argc, argv)) return false;
+  if (app.count("--gpu") > 0) to.gpu = gpu;
+  if (to.folders.empty())
+    throw spec_error("usage: poseidon-oracle FOLDER...: which folders? --help has the options.");
   if (!to.plugin.empty() && !to.gpu)
-    return std::cerr << "--gpu-plugin without --gpu: which of its GPUs?\n", false;
-  if (to.nhwc && !to.gpu) return std::cerr << "--nhwc is for GPUs: --gpu is missing\n", false;
+    throw spec_error("--gpu-plugin without --gpu: which of its GPUs?");
+  if (to.nhwc && !to.gpu) throw spec_error("--nhwc is for GPUs: --gpu is missing.");
+  if (!to.plugin.empty()) to.plugin = fs::absolute(to.plugin);  // solvers run in their own folders
   for (const auto& folder : to.folders)
     if (!fs::exists(folder / "MANIFEST.json"))
-      return std::cerr << folder.string() << ": there is no MANIFEST.json in it\n", false;
+      throw spec_error(folder.string() + ": there is no MANIFEST.json in it.");
   return true;
 }
 
@@ -114,10 +108,10 @@ poseidon::oracle::device_maker maker_of(const options& o) {
 
 int main(int argc, char** argv) {
   options o;
-  if (!read_options(argc, argv, o)) return 2;
   using runner = std::function<std::vector<result>(const fs::path&)>;
   poseidon::oracle::device_maker make;
   try {
+    if (!read_options(argc, argv, o)) return 0;
     make = maker_of(o);
     (void)make();  // a missing GPU is reported once
   } catch (const std::exception& e) {

@@ -23,8 +23,15 @@ struct line {
 
 std::vector<line> read_list(const fs::path& list) {
   std::ifstream file(list);
-  if (!file || fs::is_directory(list))
-    throw std::runtime_error(list.string() + ": no such list of images.");
+  if (fs::is_directory(list))
+    throw std::runtime_error(list.string() +
+                             ": no such list of images but a folder. A list is "
+                             "a text file of lines `path label`; convert images takes folders.");
+  if (!file)
+    throw std::runtime_error(list.string() +
+                             ": no such list of images. Relative paths "
+                             "start at " +
+                             fs::current_path().string() + ".");
   std::vector<line> lines;
   std::string text;
   for (std::size_t number = 1; std::getline(file, text); ++number) {

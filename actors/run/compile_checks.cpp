@@ -140,4 +140,16 @@ std::vector<std::string> warn_of_host_layers(const compiled_run& c, const device
   return warnings;
 }
 
+std::vector<std::string> warn_of_own_data(const run_definition& run, const node_spec& node) {
+  const bool first = run.solver.spec.poseidon().own_data();
+  if (run.workers < 2 || node.own_data == first) return {};
+  const auto who = first ? std::string(
+                               "--own-data is given to the first node and not to this one: the "
+                               "first node reads all of its data set, this node only its share.")
+                         : std::string(
+                               "--own-data is given to this node and not to the first one: this "
+                               "node reads all of its data set, the first node only its share.");
+  return {who + " Give it to all nodes, or to none."};
+}
+
 }  // namespace poseidon

@@ -44,4 +44,8 @@ void refuse_writers(const compiled_run& c, const run_definition& run);
 [[nodiscard]] std::vector<std::string> warn_of_host_layers(const compiled_run& c,
                                                            const device& compute);
 
+/// A node whose --own-data differs from the first node's reads other samples than its user expects.
+[[nodiscard]] std::vector<std::string> warn_of_own_data(const run_definition& run,
+                                                        const node_spec& node);
+
 }  // namespace poseidon

@@ -39,8 +39,10 @@ net build(const feature_request& request, const source_options& sources) {
       throw spec_error(filtered.layer_places[static_cast<std::size_t>(l)],
                        "layer \"" + layer.name() + "\" (" + layer.type() + ") " + text);
     };
-    if (layer.type() == "Input")
-      refuse("reads no data. Put a Data, ImageData or HDF5Data layer in its place.");
+    if (layer.type() == "Input" && !request.input)
+      refuse(
+          "reads no data. Give pictures with --images, or put a Data, ImageData or HDF5Data layer "
+          "in its place.");
     if (layer.type() == "HDF5Output")
       refuse("writes a file of its own. Take it out: its bottoms are what --blobs can name.");
   }
@@ -77,7 +79,7 @@ std::size_t find_blob(const net& n, const std::string& name, const std::string& 
 feature_run::feature_run(const feature_request& request) : device_(make_cpu_device()) {
   const auto sources = source_options_of(request);
   net_ = build(request, sources);
-  open_sources(sources);
+  open_sources(request, sources);
   find_blobs(request);
   load(request);
   std::vector<const parameter_values*> pointers;
@@ -100,14 +102,27 @@ std::uint64_t feature_run::records() const {
   return sources_[counted_]->size();
 }
 
-void feature_run::open_sources(const source_options& options) {
+void feature_run::open_sources(const feature_request& request, const source_options& options) {
+  bool fed = false;
   for (std::size_t l = 0; l < net_.layers.size(); ++l) {
     const auto& layer = net_.layers[l];
     if (!is_source(layer)) continue;
     auto here = options;
     here.layer = static_cast<std::uint32_t>(l);
     source_layers_.push_back(l);
-    sources_.push_back(open_source(layer.spec, layer.where, here));
+    const bool is_input = layer.type == "Input";
+    if (is_input && (fed || layer.tops.size() != 1))
+      throw spec_error(layer.where, "layer \"" + layer.name +
+                                        "\" (Input): the net has a second input, and pictures fill "
+                                        "only one.");
+    if (is_input) {
+      auto sample = net_.blobs[layer.tops.front()].shape;
+      sample.erase(sample.begin());
+      sources_.push_back(request.input(sample));
+      fed = true;
+    } else {
+      sources_.push_back(open_source(layer.spec, layer.where, here));
+    }
     const auto rows = static_cast<std::uint64_t>(net_.blobs[layer.tops.front()].shape.front());
     if (batch_ == 0) batch_ = rows;
     if (rows != batch_)
@@ -115,6 +130,10 @@ void feature_run::open_sources(const source_options& options) {
                                         std::to_string(rows) + ", the net's first source one of " +
                                         std::to_string(batch_) + ". Make them equal.");
   }
+  if (request.input && !fed)
+    throw spec_error("net \"" + net_.name +
+                     "\" has no Input layer for pictures: it reads data of its own. Give the "
+                     "deploy net.");
   if (sources_.empty())
     throw spec_error("net \"" + net_.name +
                      "\" has no layer that reads data in phase TEST. Give it a Data, ImageData or "
@@ -125,18 +144,28 @@ void feature_run::open_sources(const source_options& options) {
 }
 
 void feature_run::find_blobs(const feature_request& request) {
-  for (const auto& name : request.blobs) {
-    const auto blob = find_blob(net_, name, request.model.string());
-    auto extents = net_.blobs[blob].shape;
-    if (extents.empty() || extents.front() != static_cast<std::int64_t>(batch_))
-      throw spec_error(request.model.string() + ": blob \"" + name + "\" is " + to_string(extents) +
-                       ": it has no row for each of the " + std::to_string(batch_) +
-                       " images of a batch.");
-    extents.erase(extents.begin());
-    row_shapes_.push_back(std::move(extents));
-    wanted_.push_back({blob, last_writer(net_, blob)});
-    last_layer_ = std::max(last_layer_, wanted_.back().after);
+  blobs_ = request.blobs;
+  if (blobs_.empty()) {
+    for (const auto b : net_.outputs) blobs_.push_back(net_.blobs[b].name);
+    if (blobs_.size() != 1)
+      throw spec_error(request.model.string() + ": the net has " + plural(blobs_.size(), "output") +
+                       (blobs_.empty() ? std::string() : " (" + comma_list(blobs_) + ")") +
+                       ". Name the one that is meant with --blob.");
   }
+  for (const auto& name : blobs_) find_blob_of(request, name);
+}
+
+void feature_run::find_blob_of(const feature_request& request, const std::string& name) {
+  const auto blob = find_blob(net_, name, request.model.string());
+  auto extents = net_.blobs[blob].shape;
+  if (extents.empty() || extents.front() != static_cast<std::int64_t>(batch_))
+    throw spec_error(request.model.string() + ": blob \"" + name + "\" is " + to_string(extents) +
+                     ": it has no row for each of the " + std::to_string(batch_) +
+                     " images of a batch.");
+  extents.erase(extents.begin());
+  row_shapes_.push_back(std::move(extents));
+  wanted_.push_back({blob, last_writer(net_, blob)});
+  last_layer_ = std::max(last_layer_, wanted_.back().after);
 }
 
 void feature_run::load(const feature_request& request) {

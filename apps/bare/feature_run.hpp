@@ -20,11 +20,13 @@ namespace poseidon::app {
 struct feature_request {
   std::filesystem::path model;
   std::vector<std::filesystem::path> weights;  ///< each copied over those before
-  std::vector<std::string> blobs;
+  std::vector<std::string> blobs;              ///< empty: the net's only output
   std::filesystem::path data_root;
   int level = 0;
   std::vector<std::string> stages;
   std::uint32_t lanes = 1;
+  /// Makes the samples of the net's Input layer, of this shape without the batch; empty: the net has to read data.
+  std::function<std::shared_ptr<const sample_source>(const shape& sample)> input;
 };
 
 /// One batch, by blob as requested: batch() rows each.
@@ -42,6 +44,8 @@ class feature_run {
   /// The number of records in the net's source; DummyData has infinitely many.
   [[nodiscard]] std::uint64_t records() const;
   [[nodiscard]] std::uint64_t batch() const { return batch_; }
+  /// The blobs by name, as requested.
+  [[nodiscard]] const std::vector<std::string>& blobs() const { return blobs_; }
   [[nodiscard]] const std::vector<shape>& row_shapes() const { return row_shapes_; }  ///< by blob
 
   /// Calls `take` with the batches first ... last - 1, in this order. Batch n begins with sample n * batch(); the first
@@ -60,8 +64,9 @@ class feature_run {
     std::size_t blob = 0;
     std::size_t after = 0;  ///< the layer that writes it last: later layers may reuse its memory
   };
-  void open_sources(const source_options& options);
+  void open_sources(const feature_request& request, const source_options& options);
   void find_blobs(const feature_request& request);
+  void find_blob_of(const feature_request& request, const std::string& name);
   void load(const feature_request& request);
   void forward(lane& on, std::uint64_t number);
   void read_blobs(lane& on, std::size_t layer);
@@ -74,6 +79,7 @@ class feature_run {
   std::uint64_t batch_ = 0;
   std::size_t last_layer_ = 0;  ///< later layers are not computed
   std::vector<wanted_blob> wanted_;
+  std::vector<std::string> blobs_;
   std::vector<shape> row_shapes_;
   parameter_arrays arrays_;
   std::vector<std::unique_ptr<parameter_values>> holders_;

@@ -6,6 +6,7 @@
 #include "data/image_list.hpp"
 #include "data/image_store.hpp"
 #include "data/new_file.hpp"
+#include "models/spec/spec_file.hpp"
 #include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -101,6 +102,11 @@ int convert_folder(const convert_words& w, reporter& report) {
 /// A folder of pictures or a list of images.
 int convert_images(const convert_words& w, reporter& report) {
   if (fs::is_directory(w.source)) return convert_folder(w, report);
+  if (!fs::exists(w.source))
+    throw spec_error(w.source +
+                     ": no such list of images, and no folder of pictures. Relative "
+                     "paths start at " +
+                     fs::current_path().string() + ".");
   return convert_files(*open_image_list(w.source, list_of(w)), w, report);
 }
 
@@ -132,9 +138,11 @@ int convert_cifar100(const convert_words& w, reporter& report) {
 
 void add_picture_options(CLI::App& to, convert_words& w) {
   to.add_option("--resize-height,--resize_height", w.list.height, "Resize to this many rows")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->default_str("as they are");
   to.add_option("--resize-width,--resize_width", w.list.width, "Resize to this many columns")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->default_str("as they are");
   to.add_flag("--gray", w.gray, "One channel instead of blue, green, red");
   to.add_flag("--shuffle", w.shuffle, "Write in a random order");
   to.add_option("--seed", w.seed, "Chooses that order; the same one for the same number");
@@ -145,7 +153,7 @@ void add_picture_options(CLI::App& to, convert_words& w) {
 }
 
 void add_common_options(CLI::App& to, convert_words& w) {
-  to.add_option("--backend", w.backend, "lmdb, which is the default, or leveldb")
+  to.add_option("--backend", w.backend, "lmdb or leveldb")
       ->check(CLI::IsMember({"lmdb", "leveldb"}));
   to.add_flag(
       "--encoded", w.encoded,
@@ -188,8 +196,7 @@ std::vector<verb> add_convert(CLI::App& app) {
       add("cifar100", "From CIFAR-100's binary version",
           "cifar100 --in cifar-100-binary --labels coarse --out data", convert_cifar100);
   cifar100->add_option("--in", w->in, "Folder with train.bin and test.bin")->required();
-  cifar100
-      ->add_option("--labels", w->which, "fine (of 100 classes), the default, or coarse (of 20)")
+  cifar100->add_option("--labels", w->which, "fine (of 100 classes) or coarse (of 20)")
       ->check(CLI::IsMember({"fine", "coarse"}));
   auto* images =
       add("images", "From a folder of JPEG, PNG, PPM and PGM files, one folder per class",

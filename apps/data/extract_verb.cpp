@@ -1,5 +1,6 @@
 // apps/data/extract_verb.cpp - poseidon-data extract: Caffe's extract_features, on one machine or in parts on several.
 #include "apps/bare/feature_run.hpp"
+#include "apps/bare/picture_options.hpp"
 #include "apps/data/feature_writer.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
@@ -21,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct extract_words {
-  std::string model, weights, blobs, out, format = "lmdb", part, data_root, stages;
+  std::string model, weights, blobs, out, format = "lmdb", part, data_root, stages, images;
+  picture_words prepare;
   int level = 0;
   std::uint64_t batches = 0;
   std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
@@ -100,6 +102,12 @@ int extract(const extract_words& w, reporter& report) {
   request.level = w.level;
   request.stages = split(w.stages);
   request.lanes = w.threads;
+  if (!w.images.empty())
+    request.input = [&](const shape& sample) {
+      auto pictures = picture_request_of(w.prepare);
+      pictures.files = find_pictures(split(w.images));
+      return std::make_shared<picture_source>(std::move(pictures), sample);
+    };
   const auto targets = targets_of(w, mine, request.blobs.size());
   feature_run run(request);
   const auto all = extent_of(w, mine, run);
@@ -138,7 +146,9 @@ verb add_extract(CLI::App& app) {
   auto* command = app.add_subcommand("extract",
                                      "Write the values that a trained net gives to some of its "
                                      "blobs, as Caffe's extract_features");
-  command->add_option("--model", w->model, "net prototxt with a data layer in phase TEST")
+  command
+      ->add_option("--model", w->model,
+                   "net prototxt with a data layer in phase TEST, or with an Input layer")
       ->required();
   command->add_option(
       "--weights", w->weights,
@@ -147,18 +157,23 @@ verb add_extract(CLI::App& app) {
   command->add_option("--out", w->out, "a place for each blob, with commas between them")
       ->required();
   command
-      ->add_option("--format", w->format,
-                   "lmdb (Datum with float_data, the default), leveldb, npy, csv, hdf5")
+      ->add_option("--format", w->format, "lmdb (Datum with float_data), leveldb, npy, csv, hdf5")
       ->check(CLI::IsMember(feature_formats()));
   command
       ->add_option("--batches", w->batches,
                    "so many batches, beyond the end of the data from their beginning again; "
                    "without it each record once")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("");
   command->add_option("--part", w->part,
                       "K/N: the K-th of N even shares, from 0 on; written to OUT_K, see merge");
-  command->add_option("--threads", w->threads, "batches at a time; as many as there are cores")
-      ->check(CLI::Range(1, 1024));
+  command->add_option("--threads", w->threads, "batches at a time")
+      ->check(CLI::Range(1, 1024))
+      ->default_str("the number of cores");
+  command->add_option("--images", w->images,
+                      "for a deploy net (with an Input layer): picture files and folders of them, "
+                      "with commas between them");
+  add_preparation_options(*command, w->prepare);
   command->add_option("--data-root", w->data_root, "folder from which relative data sources start");
   command->add_option("--level", w->level, "for the net's include and exclude rules");
   command->add_option("--stage", w->stages,

@@ -90,7 +90,7 @@ verb add_partition(CLI::App& app) {
       ->required()
       ->check(CLI::Range(std::uint64_t{2}, most_parts));
   partition->add_option("--out", w->out, "Part k is called OUT_k; SOURCE_k if not given");
-  partition->add_option("--order", w->order, "round-robin, which is the default, or contiguous")
+  partition->add_option("--order", w->order, "round-robin or contiguous")
       ->check(CLI::IsMember({"round-robin", "contiguous"}));
   partition
       ->add_option("--block", w->block,

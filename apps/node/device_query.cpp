@@ -1,11 +1,13 @@
 // apps/node/device_query.cpp - poseidon-node device-query: what this machine offers to --devices.
 #include "apps/cli.hpp"
+#include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/plugin/open_plugin.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -21,6 +23,11 @@ namespace poseidon::app {
 
 namespace {
 
+/// `caffe` has these for other verbs.
+const std::vector<std::string> not_for_query{"--solver",        "--model",         "--weights",
+                                             "--snapshot",      "--iterations",    "--phase",
+                                             "--sigint-effect", "--sighup-effect", "--log-dir"};
+
 /// The text behind `key` and a colon in a file like /proc/cpuinfo; empty if the key is missing.
 std::string field(const char* path, const std::string& key) {
   std::ifstream in(path);
@@ -32,7 +39,23 @@ std::string field(const char* path, const std::string& key) {
   return "";
 }
 
-void query(const std::filesystem::path& plugin, reporter& out) {
+/// The lines of the GPUs in `asked`, as --devices takes them; all for "all".
+std::vector<std::string> only(const std::string& asked, const std::vector<std::string>& all) {
+  if (asked == "all") return all;
+  const auto ordinals = parse_gpus(asked);
+  if (!ordinals)
+    throw spec_error("--gpu " + asked + ": expected all, or GPUs by number, as in 0,1.");
+  std::vector<std::string> lines;
+  for (const auto g : *ordinals) {
+    if (static_cast<std::size_t>(g) >= all.size())
+      throw std::runtime_error("--gpu " + asked + ": there is no GPU " + std::to_string(g) +
+                               "; this machine has " + plural(all.size(), "GPU") + ".");
+    lines.push_back(all[static_cast<std::size_t>(g)]);
+  }
+  return lines;
+}
+
+void query(const std::filesystem::path& plugin, const std::string& asked, reporter& out) {
   const auto cpu = make_cpu_device()->describe();
   const auto processor = field("/proc/cpuinfo", "model name");
   const auto memory = field("/proc/meminfo", "MemTotal");
@@ -47,11 +70,12 @@ void query(const std::filesystem::path& plugin, reporter& out) {
   std::string no_gpu;
   try {
     gpus = open_plugin(plugin).list();
-    for (const auto& line : gpus) out.result(line);
   } catch (const std::runtime_error& e) {
     no_gpu = e.what();
     out.result("no GPU: " + no_gpu);
   }
+  gpus = only(asked, gpus);
+  for (const auto& line : gpus) out.result(line);
   json_event e("devices");
   e.text("cpu", cpu).text("processor", processor).count("cores", cores);
   e.text("memory", memory).text("memory_available", available);
@@ -61,17 +85,20 @@ void query(const std::filesystem::path& plugin, reporter& out) {
 }  // namespace
 
 int device_query_verb(int argc, char** argv) {
-  CLI::App app("Says which devices --devices can name on this machine.",
-               "poseidon-node device-query");
+  command_line app("Says which devices --devices can name on this machine.",
+                   "poseidon-node device-query");
   std::filesystem::path plugin;
-  app.add_option("--gpu-plugin", plugin,
-                 "the plug-in that brings GPUs, if not libposeidon_gpu.so beside this program")
-      ->check(CLI::ExistingFile);
+  app.add_option("--gpu-plugin", plugin, "the plug-in that brings GPUs")
+      ->check(CLI::ExistingFile)
+      ->default_str("libposeidon_gpu.so beside this program");
+  std::string asked = "all";
+  app.add_option("--gpu", asked, "as in Caffe: all GPUs, or only these, by number, as in 0,1");
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
+  add_ignored_options(app, not_for_query);
   if (!parsed(app, argc, argv)) return 0;
   reporter out(words);
-  out.until_end([&] { query(plugin, out); }, exit_code_of);
+  out.until_end([&] { query(plugin, asked, out); }, exit_code_of);
   return 0;
 }
 

@@ -48,41 +48,75 @@ std::optional<std::vector<int>> parse_gpus(const std::string& text) {
 
 void add_device_options(CLI::App& app, device_words& words, const std::string& also) {
   app.add_option("--devices", words.devices, devices_help + also);
+  app.add_option(
+      "--gpu", words.gpu,
+      "as in Caffe: GPUs by number, or all; they split the batch, where Caffe gives each "
+      "a batch of its own");
   app.add_option("--readers", words.readers,
-                 "threads that read, decode and transform each replica's samples (default: 1, and "
-                 "with GPUs what the cores leave free, at most 16)")
-      ->check(CLI::Range(1, 256));
+                 "threads that read, decode and transform each replica's samples")
+      ->check(CLI::Range(1, 256))
+      ->default_str("1, and with GPUs what the cores leave free, at most 16");
   app.add_option("--logical-devices", words.gpus.logical,
                  "with GPUs: how many devices they are to look like, for tests")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, 64))
+      ->default_str("as many as they are");
   app.add_option(
          "--math", words.gpus.math,
-         "with GPUs: fp32 (strict, the same bits in every run), tf32 (default) or bf16 (images "
-         "inside are bfloat16, too)")
+         "with GPUs: fp32 (strict, the same bits in every run), tf32 or bf16 (images inside are "
+         "bfloat16, too)")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   app.add_option("--layout", words.gpus.layout,
-                 "with GPUs: the order of images on them, nchw, nhwc, or auto (default): nhwc but "
-                 "for --math fp32; files and results are the same")
+                 "with GPUs: the order of images on them, nchw, nhwc, or auto: nhwc but for --math "
+                 "fp32; files and results are the same")
       ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
   app.add_flag("--autotune", words.gpus.autotune,
                "with GPUs: convolutions try the library's ways at the start and keep the fastest "
                "measured; other bits from run to run");
-  app.add_option("--gpu-plugin", words.gpus.plugin,
-                 "with GPUs: the plug-in, if not libposeidon_gpu.so beside this program");
+  app.add_option("--gpu-plugin", words.gpus.plugin, "with GPUs: the plug-in")
+      ->default_str("libposeidon_gpu.so beside this program");
 }
 
-std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
-  const auto ordinals = parse_gpus(words.devices);
-  if (!ordinals) {
-    for (const auto* option :
-         {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
-      if (app.count(option) > 0)
-        throw spec_error(std::string(option) + " belongs to GPUs, as in --devices 0.");
-    return std::nullopt;
+namespace {
+
+/// --gpu in the words of --devices.
+std::string devices_of_gpu(const CLI::App& app, const device_words& words) {
+  if (app.count("--devices") > 0)
+    throw spec_error("--gpu " + words.gpu + " and --devices " + words.devices +
+                     " both name devices. Give one of them.");
+  if (words.gpu != "all") {
+    if (!parse_gpus(words.gpu))
+      throw spec_error("--gpu " + words.gpu +
+                       ": expected all, or GPUs by number, as in 0,1. Without --gpu the CPU "
+                       "computes.");
+    return words.gpu;
   }
-  auto gpus = words.gpus;
-  gpus.ordinals = *ordinals;
-  gpus.text = words.devices;
+  try {
+    std::string all;
+    for (std::size_t g = 0; g < open_plugin(words.gpus.plugin).list().size(); ++g)
+      all += (g == 0 ? "" : ",") + std::to_string(g);
+    if (!all.empty()) return all;
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(std::string("--gpu all: ") + e.what());
+  }
+  throw std::runtime_error("--gpu all: this machine has no GPU.");
+}
+
+}  // namespace
+
+std::string gpu_option_of(const CLI::App& app) {
+  for (const std::string option :
+       {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
+    if (app.count(option) > 0) return option;
+  return {};
+}
+
+spec_error belongs_to_gpus(const std::string& option) {
+  return spec_error(option + " belongs to GPUs, as in --devices 0.");
+}
+
+gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals, const std::string& text) {
+  gpus.ordinals = ordinals;
+  gpus.text = text;
   if (gpus.autotune && gpus.math == "fp32")
     throw spec_error(
         "--autotune goes without --math fp32, which promises the same bits in every run: what is "
@@ -92,6 +126,14 @@ std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& word
     throw spec_error("--logical-devices " + std::to_string(gpus.logical) + " are fewer than the " +
                      std::to_string(gpus.ordinals.size()) + " GPUs of --devices.");
   return gpus;
+}
+
+std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
+  const auto devices = app.count("--gpu") > 0 ? devices_of_gpu(app, words) : words.devices;
+  const auto ordinals = parse_gpus(devices);
+  if (ordinals) return gpus_from(words.gpus, *ordinals, devices);
+  if (const auto option = gpu_option_of(app); !option.empty()) throw belongs_to_gpus(option);
+  return std::nullopt;
 }
 
 std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_ptr<device> cpu) {

@@ -1,6 +1,7 @@
 // apps/node/devices.hpp - command line options that poseidon-node's verbs share.
 #pragma once
 #include "models/device/device.hpp"
+#include "models/spec/spec_file.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -33,14 +34,24 @@ struct gpu_request {
 /// --devices, the options for GPUs, and the number of reading threads.
 struct device_words {
   std::string devices = "cpu";
+  std::string gpu;            ///< Caffe's --gpu: "all", or as --devices names GPUs
   std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
 /// Adds these options to `app`; `also` is appended to the help of --devices.
 void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
 /// The requested GPUs; nothing for other devices.
-/// Errors   spec_error: an option of GPUs without any, fewer logical devices than GPUs, and parse_gpus()'s.
+/// Errors   spec_error: an option of GPUs without any, --gpu and --devices, fewer logical devices than GPUs, and parse_gpus()'s.
 [[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
+
+/// The first option that only GPUs have, if one was given, and what is said of it where there is no GPU.
+[[nodiscard]] std::string gpu_option_of(const CLI::App& app);
+[[nodiscard]] spec_error belongs_to_gpus(const std::string& option);
+
+/// These GPUs with the options in `gpus`. `text`: as the user wrote them.
+/// Errors   spec_error: options that contradict each other.
+[[nodiscard]] gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals,
+                                    const std::string& text);
 
 /// The GPUs of "0,1"; nothing for other devices.
 /// Errors   spec_error for a list that is none, or names one twice.

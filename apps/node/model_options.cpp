@@ -7,13 +7,13 @@
 
 namespace poseidon::app {
 
-namespace {
-
 bool has_input(const net_file& file) {
   const auto& layers = file.spec.layer();
   return std::any_of(layers.begin(), layers.end(),
                      [](const auto& l) { return l.type() == "Input"; });
 }
+
+namespace {
 
 /// A deploy net names no fillers, and zeros are computed faster than real values.
 void fill_weights(net_file& file) {

@@ -2,15 +2,15 @@
 
 #include "apps/cli.hpp"
 #include "apps/node/devices.hpp"
+#include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
-#include "data/batch_shares.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <fstream>
+#include <sstream>
 
 namespace poseidon::app {
 
@@ -20,7 +20,9 @@ constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
   train         the default
   test          a model's outputs, averaged over batches
   time          milliseconds and GFLOP/s of each layer, and the peak of memory
+  classify      the most probable classes of pictures
   device-query  what this machine offers to --devices
+  status        how far a run is, and how its nodes are
 
 Examples
   one machine
@@ -38,81 +40,37 @@ Examples
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
-void check_web(const node_options& o) {
-  if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
-  if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
-    throw spec_error("--web-token-file: a token has no spaces, commas or semicolons.");
-  if (o.web && !is_loopback(*o.web) && o.web_token.empty())
-    throw spec_error(
-        "--web " + to_string(*o.web) +
-        " can be reached from other machines, and no token is set, so anybody could "
-        "look. Give --web-token-file FILE, or serve 127.0.0.1 and tunnel with ssh -L.");
+/// What `caffe` has for another verb is accepted, as gflags does.
+const std::vector<std::string> of_other_verbs{"--iterations", "--phase", "--model"};
+
+std::vector<std::string> comma_separated(const std::string& text) {
+  std::vector<std::string> parts;
+  std::stringstream rest(text);
+  for (std::string part; std::getline(rest, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
 }
 
-void check(const node_options& o) {
-  if (o.join && !o.solver.empty())
+void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& words) {
+  o.sigint = parse_signal_effect("--sigint-effect", words.sigint_effect);
+  o.sighup = parse_signal_effect("--sighup-effect", words.sighup_effect);
+  if (app.count("--level") > 0) o.level = words.level;
+  o.stages = comma_separated(words.stages);
+  if (o.join && (o.level || !o.stages.empty()))
+    throw spec_error("--join goes without --level and --stage: the first node's hold for all.");
+  if (o.json && words.log_format != "text")
     throw spec_error(
-        "--join and --solver exclude each other: a joiner gets solver and net from the "
-        "node that it joins.");
-  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
-                 o.synthetic || o.routes != "auto" || o.wire != "float32" ||
-                 o.link_rate_mbit_s > 0 || o.staleness || o.batch_share != "equal"))
-    throw spec_error(
-        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share: those belong to the first node.");
-  if (!o.join && o.solver.empty())
-    throw spec_error(
-        "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
-        "node. --help shows examples.");
-  const auto shares = parse_shares(o.batch_share, o.nodes);
-  if (shares.what != share_option::kind::equal && o.own_data)
-    throw spec_error(
-        "--own-data does not go with --batch-share: a node with a larger share would go through "
-        "its own part of the data faster than the others through theirs.");
-  if (!o.explain_routes.empty()) {
-    if (shares.what != share_option::kind::equal)
-      throw spec_error(
-          "--explain-routes reckons with nodes that are alike; leave out --batch-share. A run "
-          "counts the shares in when it chooses.");
-    if (o.json)
-      throw spec_error(
-          "--json is for a run; for programs --explain-routes=json prints the reckoning.");
-    if (o.join || o.nodes < 2)
-      throw spec_error(
-          "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
-          "node.");
-    return;
-  }
-  if (o.nodes > 1 && !o.listen)
-    throw spec_error("--nodes " + std::to_string(o.nodes) +
-                     " needs --listen HOST:PORT, the address "
-                     "that the other nodes join.");
-  if (o.listen && o.nodes < 2)
-    throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
-  if (o.listen && !is_loopback(*o.listen) && o.token.empty())
-    throw spec_error(
-        "--listen " + to_string(*o.listen) +
-        " can be reached from other machines, and no "
-        "token is set, so anybody could take part. Give --token-file FILE (the same file on "
-        "every node), or listen on 127.0.0.1.");
-  check_web(o);
-  if (!o.weights.empty() && !o.snapshot.empty())
-    throw spec_error(
-        "--weights and --snapshot exclude each other: a snapshot names its own weights.");
-  if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
-    throw spec_error(
-        "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
-}
-
-/// The whole cluster has one scale: the first node's, which it sends to the others.
-void check_scales(const node_options& o, bool given) {
-  if (!given) return;
-  if (o.replay.empty())
-    throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
-  if (o.join)
-    throw spec_error(
-        "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
-        "all.");
+        "--json and --log-format " + words.log_format +
+        " exclude each other. --log-dir writes Caffe's lines to a file beside --json.");
+  o.log_format = words.log_format;
+  o.log_dir = words.log_dir;
+  o.warnings = ignored_options(app, of_other_verbs);
+  if (app.count("--gpu") > 0 && o.gpus && o.gpus->ordinals.size() > 1)
+    o.warnings.push_back("--gpu " + o.gpus->text + ": the " +
+                         std::to_string(o.gpus->ordinals.size()) +
+                         " GPUs split the net's batch_size. Caffe trains a batch on each: for the "
+                         "same training multiply batch_size by " +
+                         std::to_string(o.gpus->ordinals.size()) + ".");
 }
 
 void take_output(node_options& o, const output_words& words, bool level_given) {
@@ -129,6 +87,7 @@ struct option_words {
   std::string listen, join, web, synthetic, explain;
   device_words devices;
   output_words output;
+  caffe_words caffe;
 };
 
 void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
@@ -147,12 +106,15 @@ void add_model_options(CLI::App& app, node_options& o) {
   app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
   app.add_option("--keep-snapshots", o.keep_snapshots,
                  "number of this run's snapshots to keep, the newest ones; 0: all")
-      ->check(CLI::Range(0, 1000000));
+      ->check(CLI::Range(0, 1000000))
+      ->default_str("0");
   app.add_option("--staleness", o.staleness,
                  "with --nodes: an iteration may compute with parameters that are at most this "
                  "number of iterations old; overrides the solver's poseidon { staleness }")
-      ->check(CLI::Range(0u, max_staleness));
-  app.add_option("--seed", o.seed, "overrides the solver's random_seed");
+      ->check(CLI::Range(0u, max_staleness))
+      ->default_str("the solver's, 0 unless it says otherwise");
+  app.add_option("--seed", o.seed, "of the fillers, dropout and the order of random data")
+      ->default_str("the solver's random_seed");
 }
 
 void add_data_options(CLI::App& app, node_options& o, option_words& words) {
@@ -169,7 +131,9 @@ void add_data_options(CLI::App& app, node_options& o, option_words& words) {
 
 void add_view_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--web", words.web,
-                 "HOST:PORT where a browser sees the run: actors, timeline, curves, members")
+                 std::string("HOST:PORT where a browser sees the run: actors, timeline, curves, "
+                             "members; ") +
+                     default_page + " if it is left out")
       ->expected(0, 1);
   app.add_option("--web-token-file", words.web_token_file,
                  "file whose first line a reader of --web has to know; needed when other machines "
@@ -183,14 +147,17 @@ void add_view_options(CLI::App& app, node_options& o, option_words& words) {
 
 void add_link_options(CLI::App& app, node_options& o) {
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to this number of Mbit/s")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("no limit");
   app.add_option("--bandwidth-budget", o.budget_mbit_s,
                  "sends at most this number of Mbit/s of gradients and parameters to each other "
                  "node; with --staleness the values that change most go first")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("no limit");
   app.add_option("--link-rate", o.link_rate_mbit_s,
-                 "Mbit/s that a node can send, for --routes auto; 1000 is assumed")
-      ->check(CLI::PositiveNumber);
+                 "Mbit/s that a node can send, for --routes auto")
+      ->check(CLI::PositiveNumber)
+      ->default_str("measured when all nodes have joined; 1000 for --explain-routes");
 }
 
 void add_replay_options(CLI::App& app, node_options& o) {
@@ -225,7 +192,10 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
 }
 
 void take_devices(node_options& o, const CLI::App& app, const device_words& words) {
-  o.gpus = gpus_of(app, words);
+  o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
+  o.gpu_words = words.gpus;
+  o.gpu_option = gpu_option_of(app);
+  if (o.devices_given || o.join) o.gpus = gpus_of(app, words);
   o.readers = words.readers;
   if (const auto profile = replay_profile(words.devices)) {
     o.replay = *profile;
@@ -240,10 +210,9 @@ void take_devices(node_options& o, const CLI::App& app, const device_words& word
 std::optional<node_options> parse_options(int argc, char** argv) {
   node_options o;
   option_words words;
-  CLI::App app("Trains a Caffe net on this machine, alone or together with others.",
-               "poseidon-node");
+  command_line app("Trains a Caffe net on this machine, alone or together with others.",
+                   "poseidon-node");
   app.footer(examples);
-  app.set_version_flag("--version", "poseidon-node " POSEIDON_VERSION);
   app.add_option("--solver", o.solver,
                  "solver prototxt; its nets and data are found from the working directory");
   add_cluster_options(app, o, words);
@@ -255,6 +224,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   add_link_options(app, o);
   add_exchange_options(app, o, words);
   add_replay_options(app, o);
+  add_caffe_options(app, words.caffe);
+  add_ignored_options(app, of_other_verbs);
   if (!parsed(app, argc, argv)) return std::nullopt;
 
   take_output(o, words.output, app.count("--log-level") > 0);
@@ -262,6 +233,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.join.empty()) o.join = parse_host_port(words.join);
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
+  take_caffe_words(o, app, words.caffe);
   check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
   if (app.count("--explain-routes") > 0)
@@ -271,6 +243,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
   check(o);
+  const auto idle = without_effect(o, app);
+  o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());
   return o;
 }
 

@@ -1,5 +1,6 @@
 // apps/node/options.hpp - poseidon-node's command line.
 #pragma once
+#include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "messages/wire/socket.hpp"
 
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace poseidon::app {
 
@@ -35,6 +37,15 @@ struct node_options {
   std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;
   bool seed_given = false;
+  bool devices_given = false;  ///< else the solver's solver_mode may choose a GPU
+  gpu_request gpu_words;       ///< options for GPUs, without the GPUs
+  std::string gpu_option;      ///< the first of these options that was given
+  signal_effect sigint = signal_effect::stop, sighup = signal_effect::snapshot;
+  std::optional<int> level;         ///< of the train net
+  std::vector<std::string> stages;  ///< of the train net, beside the solver's
+  std::string log_format = "text";
+  std::filesystem::path log_dir;
+  std::vector<std::string> warnings;  ///< about these options, for the display
 };
 
 inline constexpr const char* default_page = "127.0.0.1:7680";

@@ -14,13 +14,11 @@
 namespace poseidon::app {
 
 int status_verb(int argc, char** argv) {
-  CLI::App app("Says how far a run is, how its nodes are, and who waits for whom.",
-               "poseidon-node status");
+  command_line app("Says how far a run is, how its nodes are, and who waits for whom.",
+                   "poseidon-node status");
   std::string at = default_page;
   std::filesystem::path token_file;
-  app.add_option(
-      "--attach", at,
-      std::string("HOST:PORT of the page of a node, its --web; ") + default_page + " unless given");
+  app.add_option("--attach", at, "HOST:PORT of the page of a node, its --web");
   app.add_option("--web-token-file", token_file,
                  "file whose first line the node's page wants to know");
   app.footer(

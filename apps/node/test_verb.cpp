@@ -1,5 +1,6 @@
 // apps/node/test_verb.cpp - poseidon-node test: the outputs of a model with weights, averaged over batches.
 #include "apps/cli.hpp"
+#include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
@@ -13,6 +14,10 @@
 namespace poseidon::app {
 
 namespace {
+
+/// `caffe` has these for other verbs.
+const std::vector<std::string> not_for_test{"--solver",        "--snapshot",      "--phase",
+                                            "--sigint-effect", "--sighup-effect", "--log-dir"};
 
 /// All outputs of the pass that a replica has just made, in the order of compiled_net::outputs.
 std::vector<float> read_outputs(const compiled_net& net, const replica& copy) {
@@ -54,7 +59,16 @@ void report_means(reporter& out, std::uint64_t batches, const std::vector<output
       json_event("result").count("batches", batches).number("loss", loss).object("outputs", named));
 }
 
+/// Outputs of random images say nothing about the model.
+void refuse_deploy_net(const model_options& o) {
+  if (!has_input(read_net(o.model))) return;
+  throw spec_error(o.model +
+                   " has no data layer but an input: it is a deploy net, and there is nothing to "
+                   "test it with. Give the net that was trained (often train_val.prototxt).");
+}
+
 void test(const model_options& o, std::uint64_t iterations, reporter& out) {
+  refuse_deploy_net(o);
   auto run = make_model_run(o, ::caffe::TEST, out.tasks());
   say_first(run, out);
   const auto& net = run.compiled().train;
@@ -90,8 +104,8 @@ int test_verb(int argc, char** argv) {
   model_options o;
   device_words devices;
   std::uint64_t iterations = 50;
-  CLI::App app("Runs a model in phase TEST and averages its outputs over batches.",
-               "poseidon-node test");
+  command_line app("Runs a model in phase TEST and averages its outputs over batches.",
+                   "poseidon-node test");
   app.footer(
       "Example\n"
       "  poseidon-node test --model models/zoo/lenet/train_val.prototxt "
@@ -105,8 +119,10 @@ int test_verb(int argc, char** argv) {
   app.add_option("--stage", o.stages, "for the net's include and exclude rules; comma separated");
   output_words words;
   add_output_options(app, words);
+  add_ignored_options(app, not_for_test);
   if (!parsed(app, argc, argv)) return 0;
   reporter out(words);
+  for (const auto& line : ignored_options(app, not_for_test)) out.warning(line);
   o.gpus = gpus_of(app, devices);
   o.readers = devices.readers;
   if (!o.gpus) o.replicas = parse_devices(devices.devices);

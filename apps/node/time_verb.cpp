@@ -1,5 +1,6 @@
 // apps/node/time_verb.cpp - poseidon-node time: where a model's time goes, layer by layer.
 #include "apps/cli.hpp"
+#include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
@@ -19,6 +20,10 @@ namespace poseidon::app {
 
 namespace {
 
+/// `caffe` has these for other verbs.
+const std::vector<std::string> not_for_time{"--solver", "--snapshot", "--sigint-effect",
+                                            "--sighup-effect", "--log-dir"};
+
 struct time_options {
   model_options model;
   device_words devices;
@@ -27,13 +32,15 @@ struct time_options {
   std::string profile_out, profile_note;
   double images_per_s = 0;  ///< 0: measured
   output_words words;
+  std::vector<std::string> warnings;
 };
 
 /// False after --help.
 bool read(time_options& o, int argc, char** argv) {
   std::string synthetic;
-  CLI::App app("Times a model's layers: milliseconds, GFLOP/s and share of forward and backward.",
-               "poseidon-node time");
+  command_line app(
+      "Times a model's layers: milliseconds, GFLOP/s and share of forward and backward.",
+      "poseidon-node time");
   app.footer(
       "Example\n"
       "  poseidon-node time --model models/zoo/alexnet/train_val.prototxt --synthetic");
@@ -60,7 +67,9 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--profile-note", o.profile_note,
                  "with --profile-out: what the file says about where its times come from");
   add_output_options(app, o.words);
+  add_ignored_options(app, not_for_time);
   if (!parsed(app, argc, argv)) return false;
+  o.warnings = ignored_options(app, not_for_time);
   if (app.count("--synthetic") > 0) o.model.synthetic = synthetic;
   o.model.gpus = gpus_of(app, o.devices);
   o.model.readers = o.devices.readers;
@@ -275,6 +284,7 @@ int time_verb(int argc, char** argv) {
   time_options o;
   if (!read(o, argc, argv)) return 0;
   reporter out(o.words);
+  for (const auto& line : o.warnings) out.warning(line);
   out.until_end([&] { o.images_per_s > 0 ? assume(o, out) : measure(o, out); }, exit_code_of);
   return 0;
 }

@@ -14,6 +14,7 @@ int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);
 int status_verb(int argc, char** argv);
+int classify_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.
 struct model_options {
@@ -26,6 +27,8 @@ struct model_options {
 };
 [[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase,
                                       const task_display& display);
+/// Whether a net has an Input layer, as deploy nets have: it names no data.
+[[nodiscard]] bool has_input(const net_file& file);
 /// Prints the warnings and remarks about the run before it begins.
 void say_first(const bare_run& run, reporter& out);
 

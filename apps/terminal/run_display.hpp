@@ -28,6 +28,11 @@ class run_display : public progress {
   void stepped(const step& s) final;
   [[nodiscard]] std::shared_ptr<void> working(long_task task) final;
 
+  /// Called once on the first node, before training begins. `policy`: the solver's lr_policy.
+  virtual void began(const std::string& net, const std::string& policy) {
+    (void)net;
+    (void)policy;
+  }
   /// Called once, when the run has ended or could not begin; removes the live lines. `reason`: why it failed, or empty.
   virtual void ended(int exit_code, const std::string& reason) = 0;
   [[nodiscard]] screen& lines() { return screen_; }

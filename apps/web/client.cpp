@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
@@ -45,7 +46,17 @@ bool stopped(const wake_up* stop) {
 
 std::shared_ptr<tcp_socket> asked(const page_address& from, const std::string& target,
                                   const wake_up* stop) {
-  auto socket = connect_to(from.at, connect_patience, stop);
+  std::shared_ptr<tcp_socket> socket;
+  try {
+    socket = connect_to(from.at, connect_patience, stop);
+  } catch (const socket_error& e) {
+    if (e.error != ECONNREFUSED) throw;
+    throw socket_error("no page at " + to_string(from.at) +
+                           ": no program listens there (connection refused). A node serves its "
+                           "page if it is started with --web; its line \"page at ...\" has the "
+                           "address for --attach.",
+                       e.error);
+  }
   auto request =
       "GET " + target + " HTTP/1.1\r\nHost: " + to_string(from.at) + "\r\nConnection: close\r\n";
   if (!from.token.empty()) request += "Authorization: Bearer " + from.token + "\r\n";

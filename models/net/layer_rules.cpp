@@ -5,7 +5,8 @@
 namespace poseidon {
 
 std::string layer_question::bottom_text(std::size_t i) const {
-  return "\"" + spec.bottom(static_cast<int>(i)) + "\" " + to_string(bottoms.at(i));
+  const auto& name = i < names.size() ? names[i] : spec.bottom(static_cast<int>(i));
+  return "\"" + name + "\" " + to_string(bottoms.at(i));
 }
 
 void layer_question::fail(const std::string& text) const {

@@ -22,6 +22,8 @@ struct layer_question {
   const spec_position& where;
   std::vector<shape> bottoms;
   std::size_t tops = 0;  ///< automatic ones included
+  /// The bottoms as the file names them, for messages; `spec` may name the copies of a Split layer. Empty: `spec` does.
+  std::vector<std::string> names = {};
 
   /// "conv1" 64x20x24x24
   [[nodiscard]] std::string bottom_text(std::size_t i) const;

@@ -51,6 +51,7 @@ class net_assembly {
   const build_options& options_;
   net net_;
   std::map<std::string, std::size_t> blobs_;       ///< the latest of each name
+  std::map<std::string, std::string> copied_;      ///< what each top of a Split layer copies
   std::set<std::string> unused_;                   ///< made and not yet taken
   std::map<std::string, sharing> shared_;          ///< by the parameter's given name
   std::map<std::string, spec_position> learners_;  ///< layers with parameters, by name
@@ -242,6 +243,12 @@ void net_assembly::add(int index) {
         layer.where,
         "layer \"" + layer.name + "\" (" + layer.type + "): Poseidon has no layers of this type.",
         layer.type);
+  for (const auto& name : layer.spec.bottom()) {
+    const auto copy = copied_.find(name);
+    q.names.push_back(copy == copied_.end() ? name : copy->second);
+  }
+  if (layer.type == "Split")
+    for (const auto& top : layer.spec.top()) copied_[top] = q.names.front();
   connect_bottoms(layer);
   for (const auto blob : layer.bottoms) q.bottoms.push_back(net_.blobs[blob].shape);
   auto answer = type.rule == nullptr ? layer_answer{} : type.rule(q);

@@ -1,11 +1,11 @@
 #include "models/solver/solver_file.hpp"
 
+#include "models/solver/solver_checks.hpp"
+#include "models/spec/spec_kind.hpp"
 #include "models/spec/text_format.hpp"
 #include "models/spec/upgrade.hpp"
 #include "models/words.hpp"
 
-#include <algorithm>
-#include <functional>
 #include <sstream>
 #include <utility>
 
@@ -14,104 +14,6 @@ namespace poseidon {
 namespace {
 
 using ::caffe::SolverParameter;
-using place_of = std::function<spec_position(const char* field)>;
-
-/// A solver while it is resolved: its message, and the places of its fields if they come from a file.
-struct solver_source {
-  const SolverParameter& spec;
-  const field_lines* lines = nullptr;
-  std::string file;
-  std::filesystem::path folder;
-
-  [[nodiscard]] spec_position at(const char* field, int index = -1) const {
-    return {file, lines == nullptr ? 0 : line_of(*lines, spec, field, index)};
-  }
-};
-
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-void require(bool holds, const spec_position& where, const std::string& text) {
-  if (!holds) throw spec_error(where, text);
-}
-
-/// `what "word" is none of Caffe's.` with the nearest, or all.
-std::string unknown(const std::string& what, const std::string& word,
-                    const std::vector<std::string>& known) {
-  auto hint = did_you_mean(word, known);
-  if (hint.empty()) hint = " It can be " + comma_list(known) + ".";
-  return what + " \"" + word + "\" is none of Caffe's." + hint;
-}
-
-void check_policy(const solver_source& s) {
-  const auto& spec = s.spec;
-  const auto& policy = spec.lr_policy();
-  if (policy.empty())
-    throw spec_error(s.at("base_lr"),
-                     "lr_policy is missing. It can be " + comma_list(lr_policies()) + ".");
-  require(contains(lr_policies(), policy), s.at("lr_policy"),
-          unknown("lr_policy", policy, lr_policies()));
-  const auto needs = [&](bool holds, const std::string& text) {
-    require(holds, s.at("lr_policy"), "lr_policy \"" + policy + "\" needs " + text);
-  };
-  if (policy == "step" || policy == "sigmoid")
-    needs(spec.stepsize() > 0,
-          "a stepsize above 0, here it is " + std::to_string(spec.stepsize()) + ".");
-  if (policy == "poly")
-    needs(spec.max_iter() > 0,
-          "a max_iter above 0, here it is " + std::to_string(spec.max_iter()) + ".");
-  if (policy != "fixed" && policy != "poly")
-    needs(spec.gamma() >= 0,
-          "a gamma that is not negative, here it is " + plain_number(spec.gamma()) + ".");
-  for (int i = 1; i < spec.stepvalue_size(); ++i)
-    require(spec.stepvalue(i) > spec.stepvalue(i - 1), s.at("stepvalue", i),
-            "stepvalue " + std::to_string(spec.stepvalue(i)) + " follows " +
-                std::to_string(spec.stepvalue(i - 1)) + ". They must rise.");
-}
-
-void check_rule(const solver_source& s) {
-  const auto& spec = s.spec;
-  require(contains(solver_types(), spec.type()), s.at("type"),
-          unknown("type", spec.type(), solver_types()));
-  if (spec.type() == "AdaGrad" || spec.type() == "RMSProp")
-    require(spec.momentum() == 0, s.at("momentum"),
-            "momentum is " + plain_number(spec.momentum()) + ", but " + spec.type() +
-                " has none. Delete it, or use type: \"SGD\".");
-  if (spec.type() == "RMSProp")
-    require(
-        spec.rms_decay() >= 0 && spec.rms_decay() < 1, s.at("rms_decay"),
-        "rms_decay is " + plain_number(spec.rms_decay()) + ", it must be at least 0 and below 1.");
-  const std::vector<std::string> norms{"L1", "L2"};
-  if (spec.weight_decay() != 0)
-    require(contains(norms, spec.regularization_type()), s.at("regularization_type"),
-            "regularization_type \"" + spec.regularization_type() +
-                "\" is none of Caffe's. It can be L1, L2.");
-}
-
-void check_counts(const solver_source& s) {
-  const auto at_least_one = [&](const char* field, std::int64_t value) {
-    require(value >= 1, s.at(field),
-            std::string(field) + " is " + std::to_string(value) + ", it must be at least 1.");
-  };
-  at_least_one("iter_size", s.spec.iter_size());
-  at_least_one("average_loss", s.spec.average_loss());
-  for (int i = 0; i < s.spec.test_iter_size(); ++i)
-    require(s.spec.test_iter(i) > 0, s.at("test_iter", i),
-            "test_iter is " + std::to_string(s.spec.test_iter(i)) + ", it must be at least 1.");
-  const auto staleness = s.spec.poseidon().staleness();
-  require(
-      staleness <= max_staleness, s.at("poseidon"),
-      "staleness is " + std::to_string(staleness) + ", it can be 0 to " +
-          std::to_string(max_staleness) +
-          ": every clock of it costs a node the memory of the parameters and gradients once more.");
-  for (const auto& [field, value] : {std::pair{"max_iter", s.spec.max_iter()},
-                                     {"snapshot", s.spec.snapshot()},
-                                     {"display", s.spec.display()},
-                                     {"test_interval", s.spec.test_interval()}})
-    require(value >= 0, s.at(field),
-            std::string(field) + " is " + std::to_string(value) + ", it cannot be negative.");
-}
 
 /// Relative to the working directory, as in Caffe, or else to the solver's folder.
 std::filesystem::path find_file(const std::filesystem::path& name, const solver_source& s,
@@ -203,11 +105,10 @@ std::vector<net_file> test_nets_of(const solver_source& s, const net_file& train
 }
 
 solver_file resolve(const solver_source& s) {
-  check_rule(s);
-  check_policy(s);
-  check_counts(s);
+  check_fields(s);
   solver_file file;
   file.spec = s.spec;
+  file.warnings = warnings_of(s);
   file.where = {s.file, 0};
   file.weights = weights_of(s);
   file.train_net = train_net_of(s);
@@ -246,7 +147,12 @@ solver_file resolve_solver(const ::caffe::SolverParameter& spec, const spec_posi
 solver_file read_solver(const std::filesystem::path& path) {
   SolverParameter spec;
   field_lines lines;
-  parse_text(read_spec_text(path), path.string(), spec, lines);
+  const auto text = read_spec_text(path);
+  if (kind_of_spec(outer_fields(text)) == spec_kind::net)
+    throw spec_error({path.string(), 0},
+                     "this is a net, and a solver is needed here: a file that names the net and "
+                     "says how to train it (net, base_lr, lr_policy, max_iter).");
+  parse_text(text, path.string(), spec, lines);
   upgrade_solver(spec, {path.string(), line_of(lines, spec, "solver_type", -1)});
   // As in Caffe, snapshots are named after the solver by default.
   std::error_code ignored;

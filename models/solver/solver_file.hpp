@@ -25,6 +25,8 @@ struct solver_file {
   std::vector<net_state> test_states;
   /// Files of first values; each is copied over the values of those before it.
   std::vector<std::filesystem::path> weights;
+  /// What is valid in Caffe, too, but hardly meant: a line for each, with its place.
+  std::vector<std::string> warnings;
 };
 
 /// "a.caffemodel, b.caffemodel" as two paths: Caffe accepts several files of weights in one word.

@@ -1,5 +1,6 @@
 #include "models/spec/net_file.hpp"
 
+#include "models/spec/spec_kind.hpp"
 #include "models/spec/text_format.hpp"
 #include "models/spec/upgrade.hpp"
 
@@ -20,7 +21,12 @@ net_file parse_net(std::string_view text, const std::string& file_name) {
 }
 
 net_file read_net(const std::filesystem::path& path) {
-  auto file = parse_net(read_spec_text(path), path.string());
+  const auto text = read_spec_text(path);
+  if (kind_of_spec(outer_fields(text)) == spec_kind::solver)
+    throw spec_error({path.string(), 0},
+                     "this is a solver, and a net is needed here: the file that the solver names "
+                     "with net or train_net.");
+  auto file = parse_net(text, path.string());
   file.directory = path.parent_path();
   return file;
 }

@@ -124,7 +124,8 @@ class Staleness(unittest.TestCase):
                                                 first=["--staleness", 3, "--routes", "ps"])
             for code, node in zip([n.wait() for n in run], run):
                 self.assertIn(code, (3, 4), node.output)
-                self.assertEqual(len(node.errors), 1, node.output)
+                errors = [line for line in node.errors if "may diverge" not in line]  # the first node warns of it
+                self.assertEqual(len(errors), 1, node.output)
 
     def test_a_number_that_cannot_be_is_refused(self):
         path = small_run.solver(self.cluster.folder, "far", more="poseidon { staleness: 200 }")

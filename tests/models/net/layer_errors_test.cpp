@@ -80,10 +80,10 @@ TEST_CASE("layer_errors: shapes that do not fit are both given") {
   };
   // The blobs that clash are the copies that Split made of "data".
   CHECK(pair("Eltwise") ==
-        "net.prototxt:3: layer \"t\" (Eltwise): its bottoms \"data_data_0_split_1\" 2x4x6x6 and "
+        "net.prototxt:3: layer \"t\" (Eltwise): its bottoms \"data\" 2x4x6x6 and "
         "\"p\" 2x4x5x5 differ. All of them must have one shape.");
   CHECK(pair("Concat") ==
-        "net.prototxt:3: layer \"t\" (Concat): its bottoms \"data_data_0_split_1\" 2x4x6x6 and "
+        "net.prototxt:3: layer \"t\" (Concat): its bottoms \"data\" 2x4x6x6 and "
         "\"p\" 2x4x5x5 differ elsewhere than in axis 1, along which they are joined.");
   const auto labels = input("l", {3}) + layer("ip", "InnerProduct", "data", "ip",
                                               "inner_product_param { num_output: 5 }");

@@ -1,0 +1,70 @@
+#include "apps/node/caffe_options.hpp"
+
+#include "models/spec/spec_file.hpp"
+#include "models/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace poseidon::app {
+
+namespace {
+
+/// Why an option of `caffe` has no effect here; as in Caffe, which says nothing.
+std::string why_ignored(const std::string& option) {
+  if (option == "--iterations") return "training ends after the solver's max_iter iterations.";
+  if (option == "--phase") return "it belongs to the verb time.";
+  if (option == "--model") return "the solver names the net.";
+  if (option == "--solver") return "the verb wants a net, with --model.";
+  return "it belongs to the verb train.";
+}
+
+}  // namespace
+
+signal_effect parse_signal_effect(const std::string& option, const std::string& word) {
+  if (word == "stop") return signal_effect::stop;
+  if (word == "snapshot") return signal_effect::snapshot;
+  if (word == "none") return signal_effect::none;
+  const std::vector<std::string> known{"stop", "snapshot", "none"};
+  throw spec_error(option + " " + word + ": it can be " + comma_list(known) + "." +
+                   did_you_mean(word, known));
+}
+
+void add_caffe_options(CLI::App& app, caffe_words& words) {
+  app.add_option("--sigint-effect", words.sigint_effect,
+                 "what SIGINT (Ctrl-C) does: stop, snapshot or none");
+  app.add_option("--sighup-effect", words.sighup_effect,
+                 "what SIGHUP does: snapshot, stop or none");
+  app.add_option("--level", words.level, "of the train net, for its include and exclude rules")
+      ->default_str("the solver's");
+  app.add_option("--stage", words.stages,
+                 "of the train net, for its include and exclude rules, beside the solver's; comma "
+                 "separated");
+  app.add_option(
+         "--log-format", words.log_format,
+         "caffe: lines on standard error that Caffe's parse_log.py and plot_training_log.py "
+         "read")
+      ->check(CLI::IsMember({"text", "caffe"}));
+  app.add_option(
+      "--log-dir", words.log_dir,
+      "folder for a log file with these lines, as glog names it, whatever --log-format is");
+}
+
+void add_ignored_options(CLI::App& app, const std::vector<std::string>& elsewhere) {
+  const auto group = std::string();  // not in the help
+  for (const std::string name : {"--logtostderr", "--alsologtostderr"})
+    app.add_flag(name)->group(group);
+  for (const std::string name : {"--minloglevel", "--stderrthreshold", "--v"})
+    app.add_option(name)->group(group);
+  for (const auto& name : elsewhere) app.add_option(name)->group(group);
+}
+
+std::vector<std::string> ignored_options(const CLI::App& app,
+                                         const std::vector<std::string>& elsewhere) {
+  std::vector<std::string> lines;
+  for (const auto& name : elsewhere)
+    if (app.count(name) > 0)
+      lines.push_back(name + " has no effect here, as in Caffe: " + why_ignored(name));
+  return lines;
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,127 @@
+#include "apps/node/option_checks.hpp"
+
+#include "data/batch_shares.hpp"
+#include "models/solver/solver_file.hpp"
+#include "models/spec/spec_file.hpp"
+#include "models/words.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace poseidon::app {
+
+namespace {
+
+void check_web(const node_options& o) {
+  if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
+  if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
+    throw spec_error("--web-token-file: a token has no spaces, commas or semicolons.");
+  if (o.web && !is_loopback(*o.web) && o.web_token.empty())
+    throw spec_error(
+        "--web " + to_string(*o.web) +
+        " can be reached from other machines, and no token is set, so anybody could "
+        "look. Give --web-token-file FILE, or serve 127.0.0.1 and tunnel with ssh -L.");
+}
+
+/// Whether a file's name ends like one of Caffe's weights, or of its solver states.
+bool names_weights(const std::string& path) {
+  return path.ends_with(".caffemodel") || path.ends_with(".caffemodel.h5");
+}
+bool names_state(const std::string& path) {
+  return path.ends_with(".solverstate") || path.ends_with(".solverstate.h5");
+}
+
+void check_files(const node_options& o) {
+  const auto snapshot = o.snapshot.string();
+  if (names_weights(snapshot))
+    throw spec_error("--snapshot " + snapshot +
+                     ": these are weights. --weights starts from them; to resume the run give "
+                     "--snapshot the .solverstate beside them.");
+  for (const auto& path : split_paths(o.weights))
+    if (names_state(path.string()))
+      throw spec_error("--weights " + path.string() +
+                       ": this is the state of a solver. --snapshot resumes from it; to start from "
+                       "its weights give --weights the .caffemodel beside it.");
+}
+
+}  // namespace
+
+void check(const node_options& o) {
+  if (o.join && !o.solver.empty())
+    throw spec_error(
+        "--join and --solver exclude each other: a joiner gets solver and net from the "
+        "node that it joins.");
+  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
+                 o.synthetic || o.routes != "auto" || o.wire != "float32" ||
+                 o.link_rate_mbit_s > 0 || o.staleness || o.batch_share != "equal"))
+    throw spec_error(
+        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
+        "--wire, --link-rate, --staleness, --batch-share: those belong to the first node.");
+  if (!o.join && o.solver.empty())
+    throw spec_error(
+        "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
+        "node. --help shows examples.");
+  const auto shares = parse_shares(o.batch_share, o.nodes);
+  if (shares.what != share_option::kind::equal && o.own_data)
+    throw spec_error(
+        "--own-data does not go with --batch-share: a node with a larger share would go through "
+        "its own part of the data faster than the others through theirs.");
+  if (!o.explain_routes.empty()) {
+    if (shares.what != share_option::kind::equal)
+      throw spec_error(
+          "--explain-routes reckons with nodes that are alike; leave out --batch-share. A run "
+          "counts the shares in when it chooses.");
+    if (o.json)
+      throw spec_error(
+          "--json is for a run; for programs --explain-routes=json prints the reckoning.");
+    if (o.join || o.nodes < 2)
+      throw spec_error(
+          "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
+          "node.");
+    return;
+  }
+  if (o.nodes > 1 && !o.listen)
+    throw spec_error("--nodes " + std::to_string(o.nodes) +
+                     " needs --listen HOST:PORT, the address "
+                     "that the other nodes join.");
+  if (o.listen && o.nodes < 2)
+    throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
+  if (o.listen && !is_loopback(*o.listen) && o.token.empty())
+    throw spec_error(
+        "--listen " + to_string(*o.listen) +
+        " can be reached from other machines, and no "
+        "token is set, so anybody could take part. Give --token-file FILE (the same file on "
+        "every node), or listen on 127.0.0.1.");
+  check_web(o);
+  check_files(o);
+  if (!o.weights.empty() && !o.snapshot.empty())
+    throw spec_error(
+        "--weights and --snapshot exclude each other: a snapshot names its own weights.");
+  if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
+    throw spec_error(
+        "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
+}
+
+/// The whole cluster has one scale: the first node's, which it sends to the others.
+void check_scales(const node_options& o, bool given) {
+  if (!given) return;
+  if (o.replay.empty())
+    throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
+  if (o.join)
+    throw spec_error(
+        "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
+        "all.");
+}
+
+std::vector<std::string> without_effect(const node_options& o, const CLI::App& app) {
+  if (o.join || o.nodes > 1) return {};
+  std::vector<std::string> idle;
+  for (const std::string option :
+       {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",
+        "--link-rate", "--bandwidth-budget", "--token-file"})
+    if (app.count(option) > 0) idle.push_back(option);
+  if (idle.empty()) return {};
+  return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +
+          " no effect: this node trains alone. --nodes N and --listen HOST:PORT start a cluster."};
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,86 @@
+#include "apps/node/start_checks.hpp"
+
+#include "apps/plugin/open_plugin.hpp"
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <unistd.h>
+
+namespace poseidon::app {
+
+namespace {
+
+/// Above this momentum, docs/user-guide.md asks for care: LeNet diverged with 0.9 two clocks apart.
+constexpr float most_momentum_with_staleness = 0.5f;
+
+/// As Caffe does: a file is made beside the snapshots to come.
+void try_snapshot_prefix(const solver_file& solver) {
+  const std::filesystem::path prefix = solver.spec.snapshot_prefix();
+  const auto refuse = [&](const std::string& why) {
+    throw spec_error(solver.where, "no snapshot can be written to snapshot_prefix \"" +
+                                       prefix.string() + "\": " + why +
+                                       ". Name a folder in which this user may write.");
+  };
+  std::error_code failed;
+  if (prefix.has_parent_path()) std::filesystem::create_directories(prefix.parent_path(), failed);
+  if (failed) refuse(failed.message());
+  const auto probe = prefix.string() + ".probe." + std::to_string(getpid());
+  errno = 0;
+  if (!std::ofstream(probe)) refuse(std::strerror(errno));
+  std::filesystem::remove(probe, failed);
+}
+
+}  // namespace
+
+void check_solver(const solver_file& solver) {
+  const auto& spec = solver.spec;
+  if (!spec.has_max_iter())
+    throw spec_error(solver.where,
+                     "it has no max_iter, so nothing would be trained. Say how many iterations, as "
+                     "in max_iter: 10000.");
+  if (spec.snapshot() > 0 || spec.snapshot_after_train()) try_snapshot_prefix(solver);
+}
+
+std::vector<std::string> take_solver_mode(const solver_file& solver, node_options& o) {
+  const auto& spec = solver.spec;
+  const bool wanted =
+      spec.has_solver_mode() && spec.solver_mode() == ::caffe::SolverParameter_SolverMode_GPU;
+  if (o.devices_given) return {};
+  std::string why;
+  const auto ordinal = std::max(0, spec.device_id());
+  if (wanted) {
+    try {
+      const auto gpus = open_plugin(o.gpu_words.plugin).list().size();
+      if (static_cast<std::size_t>(ordinal) < gpus) {
+        o.gpus = gpus_from(o.gpu_words, {ordinal}, std::to_string(ordinal));
+        return {};
+      }
+      why = "this machine has " + plural(gpus, "GPU") + ".";
+    } catch (const std::runtime_error& e) {
+      why = e.what();
+    }
+  }
+  if (!o.gpu_option.empty()) throw belongs_to_gpus(o.gpu_option);
+  if (!wanted) return {};
+  return {to_string(solver.where) + ": solver_mode: GPU asks for GPU " + std::to_string(ordinal) +
+          ", and the CPU trains: " + why +
+          " --devices cpu trains without this line, --devices 0 needs a GPU."};
+}
+
+std::vector<std::string> warn_of_staleness(const solver_file& solver, const node_options& o) {
+  const auto& spec = solver.spec;
+  const auto staleness = spec.poseidon().staleness();
+  const bool adds_up = spec.type() == "SGD" || spec.type() == "Nesterov";
+  if (o.nodes < 2 || staleness == 0 || !adds_up || spec.momentum() <= most_momentum_with_staleness)
+    return {};
+  return {"staleness " + std::to_string(staleness) + " with momentum " +
+          plain_number(spec.momentum()) +
+          " may diverge: late gradients and large momentum amplify each other. LeNet diverged with "
+          "staleness 2, momentum 0.9 and base_lr 0.01. Take a momentum of at most 0.5, or a lower "
+          "base_lr."};
+}
+
+}  // namespace poseidon::app

@@ -1,0 +1,24 @@
+// apps/node/start_checks.hpp - what the first node looks at before training begins, so that a mistake costs seconds and not
+// the hours until the first snapshot.
+#pragma once
+#include "apps/node/options.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <string>
+#include <vector>
+
+namespace poseidon::app {
+
+/// A solver that could not train: without max_iter, or with a snapshot_prefix where nothing can be written.
+/// Errors   spec_error.
+void check_solver(const solver_file& solver);
+
+/// solver_mode: GPU and device_id choose a GPU if the command line names no device and a GPU plug-in runs here.
+/// Returns  a warning if the solver wants a GPU and there is none.
+[[nodiscard]] std::vector<std::string> take_solver_mode(const solver_file& solver, node_options& o);
+
+/// Large momentum and late gradients amplify each other (docs/decisions/015).
+[[nodiscard]] std::vector<std::string> warn_of_staleness(const solver_file& solver,
+                                                         const node_options& o);
+
+}  // namespace poseidon::app
