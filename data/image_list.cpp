@@ -3,7 +3,6 @@
 #include "data/epoch_order.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -134,11 +133,7 @@ bool is_hidden(const fs::path& path) {
 }
 
 bool is_picture(const fs::path& path) {
-  auto ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm" ||
-         ending == ".pgm";
+  return is_picture_ending(path.extension().string());
 }
 
 /// Paths below `folder`, relative to it, in order; files whose names are not those of pictures go to `others`.
@@ -194,10 +189,8 @@ image_folder open_image_folder(const fs::path& folder, const image_list_options&
     const auto& name = result.classes[label];
     const auto pictures = pictures_in(folder / name, result.other_files);
     if (pictures.empty())
-      throw std::runtime_error(
-          (folder / name).string() +
-          ": a class without pictures (.jpg, .jpeg, .png, .ppm, .pgm). Take it "
-          "away, or put some in.");
+      throw std::runtime_error((folder / name).string() + ": a class without pictures (" +
+                               picture_endings + "). Take it away, or put some in.");
     for (const auto& picture : pictures)
       lines.push_back({name + "/" + picture, static_cast<std::int32_t>(label), 0});
   }

@@ -39,8 +39,8 @@ struct image_folder {
   std::uint64_t other_files = 0;     ///< number of files whose names are not those of pictures
 };
 
-/// A folder per class, labels in the order of their names; within a class the pictures (.jpg, .jpeg, .png, .ppm,
-/// .pgm) in the order of their names, including folders below it. Names that begin with a dot are ignored, and so are
+/// A folder per class, labels in the order of their names; within a class the pictures (by their
+/// endings, picture_endings) in the order of their names, including folders below it. Names that begin with a dot are ignored, and so are
 /// options.root and options.locate.
 /// Errors   std::runtime_error: no such folder, no folders in it, a class without pictures; as above.
 [[nodiscard]] image_folder open_image_folder(const std::filesystem::path& folder,

@@ -48,7 +48,7 @@ picture from_inks(const picture& inks, bool to_colour) {
       to[1] = static_cast<std::uint8_t>(green);
       to[2] = static_cast<std::uint8_t>(red);
     } else {
-      *to = static_cast<std::uint8_t>((blue * 1868 + green * 9617 + red * 4899 + (1 << 13)) >> 14);
+      *to = luma(blue, green, red);
     }
   }
   return p;

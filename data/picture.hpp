@@ -1,6 +1,6 @@
 // data/picture.hpp
 //
-// Pictures as files: JPEG, PNG, and PPM/PGM, by their first bytes. Pixels come out as OpenCV's imread
+// Pictures as files: JPEG, PNG, WebP, TIFF, BMP, and PPM/PGM, by their first bytes. Pixels come out as OpenCV's imread
 // gives them, because that is what Caffe's nets were trained on: blue first, alpha dropped, the gray
 // of a JPEG its own luma, upright as EXIF says (as_stored leaves it as it is).
 #pragma once
@@ -23,9 +23,16 @@ struct picture {
   std::vector<std::uint8_t> pixels;  ///< [height, width, channels]
 };
 
-enum class picture_kind { jpeg, png, pnm };
+enum class picture_kind { jpeg, png, pnm, bmp, webp, tiff };
 /// The kind by the first bytes; nothing for other files.
 [[nodiscard]] std::optional<picture_kind> kind_of_picture(std::span<const std::uint8_t> file);
+/// "JPEG", "PPM or PGM", ...
+[[nodiscard]] const char* name_of(picture_kind kind);
+/// Whether files with this ending (".jpg", in any case of letters) are taken for pictures in a folder.
+[[nodiscard]] bool is_picture_ending(std::string ending);
+/// For messages: ".jpg, .jpeg, ...".
+inline constexpr const char* picture_endings =
+    ".jpg, .jpeg, .png, .webp, .tif, .tiff, .bmp, .ppm, .pgm";
 
 /// Errors   std::runtime_error: of an unknown kind, damaged, cut short, 16 bits per value
 ///          where they have to be kept, more than 2^27 pixels.
@@ -47,8 +54,19 @@ void to_planes(const picture& from, std::vector<std::uint8_t>& to);
 [[nodiscard]] picture decode_jpeg(std::span<const std::uint8_t> file, picture_colour colour);
 [[nodiscard]] picture decode_png(std::span<const std::uint8_t> file, picture_colour colour);
 [[nodiscard]] picture decode_pnm(std::span<const std::uint8_t> file, picture_colour colour);
+[[nodiscard]] picture decode_bmp(std::span<const std::uint8_t> file, picture_colour colour);
+[[nodiscard]] picture decode_webp(std::span<const std::uint8_t> file, picture_colour colour);
+[[nodiscard]] picture decode_tiff(std::span<const std::uint8_t> file, picture_colour colour);
 
-/// With room for its pixels.   Errors   std::runtime_error: empty, or more than 2^27 pixels.
+/// OpenCV's BT.601 luma in 14 bits, rounded.
+[[nodiscard]] constexpr std::uint8_t luma(int blue, int green, int red) {
+  return static_cast<std::uint8_t>((blue * 1868 + green * 9617 + red * 4899 + (1 << 13)) >> 14);
+}
+
+/// Errors   std::runtime_error: empty, or more than 2^27 pixels.
+void require_size(std::int64_t height, std::int64_t width);
+
+/// With room for its pixels.   Errors   as require_size().
 [[nodiscard]] picture empty_picture(std::int64_t channels, std::int64_t height, std::int64_t width);
 
 }  // namespace poseidon

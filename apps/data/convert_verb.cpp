@@ -199,7 +199,8 @@ std::vector<verb> add_convert(CLI::App& app) {
   cifar100->add_option("--labels", w->which, "fine (of 100 classes) or coarse (of 20)")
       ->check(CLI::IsMember({"fine", "coarse"}));
   auto* images =
-      add("images", "From a folder of JPEG, PNG, PPM and PGM files, one folder per class",
+      add("images",
+          "From a folder of JPEG, PNG, WebP, TIFF, BMP, PPM and PGM files, one folder per class",
           "images photos --resize-height 256 --resize-width 256 --shuffle --class-names "
           "classes.txt --out train_lmdb",
           convert_images);

@@ -136,10 +136,8 @@ facts cifar_facts(const fs::path& path) {
 facts picture_facts(const fs::path& path) {
   std::vector<std::uint8_t> file;
   read_whole(path, file);
-  const auto kind = kind_of_picture(file);
-  facts found(path.string(), kind == picture_kind::jpeg  ? "JPEG picture"
-                             : kind == picture_kind::png ? "PNG picture"
-                                                         : "PPM or PGM picture");
+  const auto kind = kind_of_picture(file).value_or(picture_kind::pnm);
+  facts found(path.string(), std::string(name_of(kind)) + " picture");
   picture p;
   try {
     p = decode_picture(file, picture_colour::colour);

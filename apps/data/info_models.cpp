@@ -183,7 +183,7 @@ facts message_facts(const fs::path& path) {
   if (ending == ".binaryproto") return blob_facts(path);
   throw std::runtime_error(path.string() +
                            ": of no kind that is known: neither LMDB, LevelDB, IDX, HDF5, NumPy "
-                           "array, JPEG, PNG, PPM or "
+                           "array, JPEG, PNG, WebP, TIFF, BMP, PPM or "
                            "PGM, nor weights, solver state or blob of Caffe's, nor text. If it is "
                            "one of these, it is damaged.");
 }

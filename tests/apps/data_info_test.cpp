@@ -74,6 +74,11 @@ TEST_CASE("info: files of data") {
   write_file(folder / "c.bin", std::string(3074, '\1'));
   says(folder / "c.bin", {"CIFAR-100 binary"});
   write_file(folder / "p.ppm", "P6 4 3 255\n" + std::string(36, 'x'));
+  for (const auto& [name, kind] : {std::pair{"colour.bmp", "BMP picture"},
+                                   {"lossy.webp", "WebP picture"},
+                                   {"colour.tif", "TIFF picture"}})
+    says(std::filesystem::path("tests/data/pictures") / name,
+         {kind, "height    13\n", "width     17\n", "channels  3\n"});
   says(folder / "p.ppm", {"PPM or PGM picture", "height    3\n", "width     4\n"});
   hdf5_writer h;
   h.write("data", {2, 3}, std::vector<float>(6));

@@ -1,4 +1,4 @@
-// JPEG, PNG, PPM and PGM. The first byte chooses the colours, the next two a size to resize to.
+// JPEG, PNG, WebP, TIFF, BMP, PPM and PGM. The first byte chooses the colours, the next two a size to resize to.
 #include "data/picture.hpp"
 #include "tests/fuzz/target.hpp"
 

@@ -1,0 +1,164 @@
+// TIFF through libtiff's conversion to RGBA, which OpenCV uses too for 8 bits per value: it knows palettes, CMYK, YCbCr,
+// tiles and 16 bits. Colours are multiplied with alpha on the way, as there.
+#include "data/exif.hpp"
+#include "data/picture.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <tiffio.h>
+#include <utility>
+
+namespace poseidon {
+namespace {
+
+/// A file in memory, and what libtiff said first about its damage.
+struct tiff_input {
+  std::span<const std::uint8_t> bytes;
+  std::size_t at = 0;
+  std::string error;
+};
+
+tiff_input& input_of(thandle_t handle) {
+  return *static_cast<tiff_input*>(handle);
+}
+
+tmsize_t read_some(thandle_t handle, void* to, tmsize_t bytes) {
+  auto& in = input_of(handle);
+  const auto left = in.bytes.size() - std::min(in.at, in.bytes.size());
+  const auto n = std::min(left, static_cast<std::size_t>(std::max<tmsize_t>(bytes, 0)));
+  if (n > 0) std::memcpy(to, in.bytes.data() + in.at, n);
+  in.at += n;
+  return static_cast<tmsize_t>(n);
+}
+
+tmsize_t write_nothing(thandle_t, void*, tmsize_t) {
+  return 0;
+}
+
+toff_t seek(thandle_t handle, toff_t to, int from) {
+  auto& in = input_of(handle);
+  in.at = to + (from == SEEK_CUR ? in.at : from == SEEK_END ? in.bytes.size() : 0);
+  return in.at;
+}
+
+int close_nothing(thandle_t) {
+  return 0;
+}
+
+toff_t size_of_input(thandle_t handle) {
+  return input_of(handle).bytes.size();
+}
+
+/// 1: libtiff does not print it.
+int keep_first(TIFF*, void* handle, const char*, const char* format, va_list values) {
+  auto& in = input_of(handle);
+  char text[256] = "";
+  std::vsnprintf(text, sizeof text, format, values);
+  if (in.error.empty()) in.error = text;
+  return 1;
+}
+
+int ignore_warning(TIFF*, void*, const char*, const char*, va_list) {
+  return 1;
+}
+
+[[noreturn]] void damaged_tiff(const tiff_input& in) {
+  throw std::runtime_error("is a damaged TIFF: " +
+                           (in.error.empty() ? "libtiff cannot read it" : in.error));
+}
+
+using tiff_handle = std::unique_ptr<TIFF, decltype(&TIFFClose)>;
+
+tiff_handle open_tiff(tiff_input& in) {
+  constexpr tmsize_t most_at_once = tmsize_t{1} << 29;  // 2^27 pixels of 4 bytes
+  const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
+      TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
+  if (!options) throw std::runtime_error("cannot start libtiff");
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), most_at_once);
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_first, &in);
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning, &in);
+  tiff_handle opened(
+      TIFFClientOpenExt("picture", "rm", &in, read_some, write_nothing, seek, close_nothing,
+                        size_of_input, nullptr, nullptr, options.get()),
+      TIFFClose);
+  if (!opened) damaged_tiff(in);
+  return opened;
+}
+
+class rgba_image {
+ public:
+  explicit rgba_image(TIFF* file) {
+    char reason[1024] = "";
+    if (TIFFRGBAImageOK(file, reason) == 0 || TIFFRGBAImageBegin(&image_, file, 1, reason) == 0)
+      throw std::runtime_error(std::string("is a TIFF of a kind that is not read: ") + reason);
+    image_.req_orientation = image_.orientation;  // as it is stored
+  }
+  rgba_image(const rgba_image&) = delete;
+  rgba_image& operator=(const rgba_image&) = delete;
+  ~rgba_image() { TIFFRGBAImageEnd(&image_); }
+
+  [[nodiscard]] const TIFFRGBAImage& get() const { return image_; }
+  /// Rows from `first` on.
+  [[nodiscard]] bool read(std::int64_t first, std::int64_t rows, std::uint32_t* to) {
+    image_.row_offset = static_cast<int>(first);
+    return TIFFRGBAImageGet(&image_, to, image_.width, static_cast<std::uint32_t>(rows)) != 0;
+  }
+
+ private:
+  TIFFRGBAImage image_{};
+};
+
+/// Rows that are compressed together: reading fewer at a time would decode them again and again.
+std::int64_t rows_together(TIFF* file, std::int64_t height) {
+  std::uint32_t rows = 0;
+  if (TIFFGetFieldDefaulted(
+          file, TIFFIsTiled(file) != 0 ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &rows) == 0)
+    return height;
+  return std::clamp<std::int64_t>(rows, 1, height);
+}
+
+std::int64_t channels_of(const TIFFRGBAImage& image, picture_colour colour) {
+  if (colour != picture_colour::as_stored) return colour == picture_colour::colour ? 3 : 1;
+  if (image.photometric == PHOTOMETRIC_MINISBLACK || image.photometric == PHOTOMETRIC_MINISWHITE)
+    return 1;
+  return image.alpha != 0 ? 4 : 3;
+}
+
+}  // namespace
+
+picture decode_tiff(std::span<const std::uint8_t> file, picture_colour colour) {
+  tiff_input in{file, 0, {}};
+  const auto opened = open_tiff(in);
+  rgba_image image(opened.get());
+  const bool as_stored = colour == picture_colour::as_stored;
+  if (as_stored && image.get().bitspersample == 16)
+    throw std::runtime_error(
+        "is a TIFF of 16 bits per value; 8 are read, or give force_color or force_gray");
+  auto p = empty_picture(channels_of(image.get(), colour), image.get().height, image.get().width);
+  const auto together = rows_together(opened.get(), p.height);
+  std::vector<std::uint32_t> rows(static_cast<std::size_t>(together * p.width));
+  auto* to = p.pixels.data();
+  for (std::int64_t y = 0; y < p.height; y += together) {
+    const auto some = std::min(together, p.height - y);
+    if (!image.read(y, some, rows.data())) damaged_tiff(in);
+    for (std::int64_t i = 0; i < some * p.width; ++i, to += p.channels) {
+      const auto pixel = rows[static_cast<std::size_t>(i)];
+      const auto blue = static_cast<std::uint8_t>(TIFFGetB(pixel)),
+                 green = static_cast<std::uint8_t>(TIFFGetG(pixel)),
+                 red = static_cast<std::uint8_t>(TIFFGetR(pixel));
+      if (p.channels == 1) {
+        *to = luma(blue, green, red);
+        continue;
+      }
+      to[0] = blue, to[1] = green, to[2] = red;
+      if (p.channels == 4) to[3] = static_cast<std::uint8_t>(TIFFGetA(pixel));
+    }
+  }
+  return as_stored ? p : upright(std::move(p), image.get().orientation);
+}
+
+}  // namespace poseidon
