@@ -185,7 +185,7 @@ struct training_paused {
 struct resume_training {};
 
 /// By chunk, then slot: the solver state of the chunk's values.
-using chunk_histories = std::map<std::uint32_t, std::vector<std::vector<float>>>;
+using chunk_histories = std::map<chunk_id, std::vector<std::vector<float>>>;
 
 /// server_shard, factor_broadcast -> node: all solver state, which the sender gives away.
 struct history_released {

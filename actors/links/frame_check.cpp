@@ -12,8 +12,7 @@ namespace poseidon {
 namespace {
 
 wire_format format_of_chunk(chunk_id id, const link_limits& limits) {
-  return value(id) < limits.chunk_formats.size() ? limits.chunk_formats[value(id)]
-                                                 : wire_format::float32;
+  return limits.chunk_formats.contains(id) ? limits.chunk_formats[id] : wire_format::float32;
 }
 
 /// Only gradients and updates are ever reduced.
@@ -39,21 +38,21 @@ void check_piece_of_history(const decoded_header& h, const frames::install_histo
 
 template <class F>
 void check_chunk(const decoded_header& h, const F& f, const link_limits& limits) {
-  const auto chunk = value(f.chunk);
+  const auto chunk = [&] { return std::to_string(value(f.chunk)); };
   const auto kind = kind_name(h.header);
   const auto chunks = limits.chunk_values.size();
-  if (chunk >= chunks) {
-    throw bad_frame(kind, "chunk", std::to_string(chunk),
+  if (!limits.chunk_values.contains(f.chunk)) {
+    throw bad_frame(kind, "chunk", chunk(),
                     chunks == 0 ? "none before this node knows the run's chunks"
                                 : "at most " + std::to_string(chunks - 1));
   }
-  const auto values = limits.chunk_values[chunk];
+  const auto values = limits.chunk_values[f.chunk];
   if constexpr (std::is_same_v<F, frames::install_history>) {
     check_piece_of_history(h, f, values);
   } else if (const auto bytes = width(format_of_values(f, limits)) * values;
              h.payload_bytes != bytes) {
-    throw bad_frame(kind, "payload size of chunk " + std::to_string(chunk),
-                    std::to_string(h.payload_bytes), std::to_string(bytes));
+    throw bad_frame(kind, "payload size of chunk " + chunk(), std::to_string(h.payload_bytes),
+                    std::to_string(bytes));
   }
 }
 
@@ -79,14 +78,13 @@ void check_values(const decoded_header& h, const frames::gradient_squares&,
 }
 
 void check_values(const decoded_header& h, const frames::factors& f, const link_limits& limits) {
-  const auto layer = value(f.layer);
+  const auto layer = [&] { return std::to_string(value(f.layer)); };
   const auto of_layer = [&](const char* field) {
-    return std::string(field) + " of layer " + std::to_string(layer);
+    return std::string(field) + " of layer " + layer();
   };
-  if (layer >= limits.factors.size() || limits.factors[layer].rows == 0)
-    throw bad_frame("factors", "layer", std::to_string(layer),
-                    "one whose route is factor_broadcast");
-  auto shape = limits.factors[layer];
+  if (!limits.factors.contains(f.layer) || limits.factors[f.layer].rows == 0)
+    throw bad_frame("factors", "layer", layer(), "one whose route is factor_broadcast");
+  auto shape = limits.factors[f.layer];
   if (f.rows == 0 || f.rows > shape.rows)
     throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows),
                     "1 to " + std::to_string(shape.rows));

@@ -3,6 +3,7 @@
 #include "messages/wire/codec.hpp"
 #include "models/device/factors.hpp"
 #include "models/device/wire_format.hpp"
+#include "models/indexed.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -18,14 +19,14 @@ struct report_shape {
 /// What a frame of this run can say. Empty before the view is known: frames with values are bad
 /// then.
 struct link_limits {
-  std::vector<std::uint32_t> chunk_values;  ///< by chunk id
-  std::vector<wire_format> chunk_formats;   ///< by chunk id; empty: float32 throughout
-  std::uint64_t first_version = 0;          ///< the first clock, whose parameters travel as float32
-  std::uint64_t end_clock = 0;              ///< the run trains the clocks before this one
-  std::uint32_t history_slots = 4;          ///< arrays of solver state per chunk, at most
-  bool clips = false;                       ///< the run has clip_gradients
-  bool watches = false;                     ///< this node shows the run: it reads `report` frames
-  std::vector<factor_shape> factors;  ///< by layer: factors of one node; rows 0 where it sends none
+  by_id<chunk_id, std::uint32_t> chunk_values;
+  by_id<chunk_id, wire_format> chunk_formats;  ///< empty: float32 throughout
+  std::uint64_t first_version = 0;        ///< the first clock, whose parameters travel as float32
+  std::uint64_t end_clock = 0;            ///< the run trains the clocks before this one
+  std::uint32_t history_slots = 4;        ///< arrays of solver state per chunk, at most
+  bool clips = false;                     ///< the run has clip_gradients
+  bool watches = false;                   ///< this node shows the run: it reads `report` frames
+  by_id<layer_id, factor_shape> factors;  ///< of one node; rows 0 where it sends none
   /// The train net's, then each test net's. Empty: this node reads no worker_report.
   std::vector<report_shape> reports;
 };

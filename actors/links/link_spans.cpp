@@ -5,22 +5,21 @@
 namespace poseidon {
 
 link_trace spans_of_link(const std::shared_ptr<trace_log>& log, const std::string& link,
-                         kept_names chunk_layers, kept_names layers) {
+                         kept_names<chunk_id> chunk_layers, kept_names<layer_id> layers) {
   auto* out = log->early_lane(link + " out");
   auto* in = log->early_lane(link + " in");
   return [log, out, in, chunk_layers = std::move(chunk_layers),
           layers = std::move(layers)](const link_event& e) {
     if (!log->enabled()) return;
     auto* lane = e.sent ? out : in;
-    if (e.layer && value(*e.layer) < layers->size())
-      lane->record({(*layers)[value(*e.layer)],
-                    e.sent ? span_phase::broadcast : span_phase::collect, e.start_ns, e.end_ns,
-                    e.number, -1, e.bytes});
-    if (!e.chunk || value(*e.chunk) >= chunk_layers->size()) return;
+    if (e.layer && layers->contains(*e.layer))
+      lane->record({(*layers)[*e.layer], e.sent ? span_phase::broadcast : span_phase::collect,
+                    e.start_ns, e.end_ns, e.number, -1, e.bytes});
+    if (!e.chunk || !chunk_layers->contains(*e.chunk)) return;
     const bool gradient = e.kind == "push_gradient";
     const auto phase = e.sent ? (gradient ? span_phase::push : span_phase::send)
                               : (gradient ? span_phase::receive : span_phase::pull);
-    lane->record({(*chunk_layers)[value(*e.chunk)], phase, e.start_ns, e.end_ns, e.number,
+    lane->record({(*chunk_layers)[*e.chunk], phase, e.start_ns, e.end_ns, e.number,
                   static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
   };
 }

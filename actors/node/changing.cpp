@@ -16,7 +16,7 @@ std::string describe_change(const net& n, const parameter_routes& from,
     if (layer.parameters.empty()) continue;
     const auto p = layer.parameters.front();
     const auto now = p < to.size() ? static_cast<route>(to[p]) : route::parameter_server;
-    if (on_factors(from, p) == (now == route::factor_broadcast)) continue;
+    if (on_factors(from, as_id<parameter_id>(p)) == (now == route::factor_broadcast)) continue;
     out += (out.empty() ? "" : ", ") + layer.name + " to " + std::string(to_string(now));
   }
   return out.empty() ? "every layer stays where it is" : out;

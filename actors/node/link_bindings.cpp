@@ -47,21 +47,21 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
 
 link_routes routes_of(const binding_context& c) {
   link_routes out;
-  std::vector<port<chunk_landed>> gather;
-  std::vector<port<history_arrived>> owners;
+  by_id<chunk_id, port<chunk_landed>> gather;
+  by_id<chunk_id, port<history_arrived>> owners;
   for (const auto& chunk : c.compiled.store->cut().chunks) {
     gather.push_back(c.parameters.receiver_of(chunk.parameter));
     owners.push_back(c.parameters.history_owner(chunk.parameter));
   }
-  std::map<std::uint32_t, port<factors_landed>> broadcasts;
+  std::map<layer_id, port<factors_landed>> broadcasts;
   for (const auto& [layer, store] : c.parameters.factors())
-    broadcasts[layer] = c.parameters.broadcast(layer_id{layer});
+    broadcasts[layer] = c.parameters.broadcast(layer);
   out.shard = c.parameters.shard();
   out.shard_squares = c.parameters.shard();
-  out.history_owner = [owners](chunk_id id) { return owners[value(id)]; };
+  out.history_owner = [owners](chunk_id id) { return owners[id]; };
   out.history_checkpointer = c.parameters.checkpoints();
-  out.gather = [gather](chunk_id id) { return gather[value(id)]; };
-  out.factors = [broadcasts](layer_id id) { return broadcasts.at(value(id)); };
+  out.gather = [gather](chunk_id id) { return gather[id]; };
+  out.factors = [broadcasts](layer_id id) { return broadcasts.at(id); };
   out.control = c.control;
   out.reports = c.reports;
   out.bound = c.bound;

@@ -45,9 +45,9 @@ void local_run::rebuild(const view_change& change) {
   graph_.reset();
   compiled_.reset();  // before there is another one: a node need not have room for two
   compiled_ = compile_run(run, setup_.node, display_of(setup_));
-  for (std::size_t p = 0; p < store()->parameters(); ++p) {
+  for (const auto p : store()->parameters()) {
     const auto from = old->current(p);
-    if (is_updated(train(), p) && old->version(p) != clock)
+    if (is_updated(train(), value(p)) && old->version(p) != clock)
       throw logic_bug("a change of the view finds another version", old->version(p), clock);
     std::copy(from.begin(), from.end(), store()->values(p, clock).begin());
     store()->publish(p, clock);
@@ -59,8 +59,8 @@ void local_run::rebuild(const view_change& change) {
 const std::vector<caf::actor>& local_run::spawn(graph_context context) {
   chunk_layers_->clear();
   for (const auto& c : store()->cut().chunks)
-    chunk_layers_->push_back(
-        setup_.records.trace->keep(train().layers[train().parameters[c.parameter].layer].name));
+    chunk_layers_->push_back(setup_.records.trace->keep(
+        train().layers[train().parameters[value(c.parameter)].layer].name));
   context.lasting = lasting_;
   graph_ = std::make_unique<training_graph>(context, *setup_.run, setup_.node, *compiled_);
   lasting_ = graph_->lasting();
@@ -84,8 +84,8 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
 std::optional<version_id> local_run::trained_version() const {
   if (compiled_ == nullptr) return std::nullopt;
   auto version = std::numeric_limits<std::uint64_t>::max();
-  for (std::size_t p = 0; p < train().parameters.size(); ++p)
-    if (is_updated(train(), p)) version = std::min(version, store()->version(p));
+  for (const auto p : store()->parameters())
+    if (is_updated(train(), value(p))) version = std::min(version, store()->version(p));
   if (version <= began_at_) return std::nullopt;
   return version_id{version};
 }

@@ -50,11 +50,11 @@ class local_run {
   /// Handles are references: a circle of them would keep all actors. What they compute on is returned: they may still end.
   [[nodiscard]] std::shared_ptr<const void> drop();
 
-  /// For the links' trace: the layer's name by chunk, and by layer.
-  [[nodiscard]] const std::shared_ptr<std::vector<std::string_view>>& chunk_layers() const {
+  /// For the links' trace: the names of the chunks' layers, and of all layers.
+  [[nodiscard]] const std::shared_ptr<by_id<chunk_id, std::string_view>>& chunk_layers() const {
     return chunk_layers_;
   }
-  [[nodiscard]] const std::shared_ptr<std::vector<std::string_view>>& layer_names() const {
+  [[nodiscard]] const std::shared_ptr<by_id<layer_id, std::string_view>>& layer_names() const {
     return layer_names_;
   }
 
@@ -64,10 +64,10 @@ class local_run {
   std::unique_ptr<training_graph> graph_;
   lasting_actors lasting_;      // of graph_
   std::uint64_t began_at_ = 0;  // the run's first clock
-  std::shared_ptr<std::vector<std::string_view>> chunk_layers_ =
-      std::make_shared<std::vector<std::string_view>>();
-  std::shared_ptr<std::vector<std::string_view>> layer_names_ =
-      std::make_shared<std::vector<std::string_view>>();
+  std::shared_ptr<by_id<chunk_id, std::string_view>> chunk_layers_ =
+      std::make_shared<by_id<chunk_id, std::string_view>>();
+  std::shared_ptr<by_id<layer_id, std::string_view>> layer_names_ =
+      std::make_shared<by_id<layer_id, std::string_view>>();
 };
 
 }  // namespace poseidon

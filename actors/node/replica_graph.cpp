@@ -222,21 +222,20 @@ std::function<void(const pass_id&)> replica_graph::contribution(std::size_t grou
                                                                 std::size_t layer,
                                                                 std::uint32_t replica) const {
   if (!parameters_.on_factors(group)) return parameters_.contribution(group);
-  return [store = parameters_.factors().at(static_cast<std::uint32_t>(layer)), self = context_.self,
-          replica, replicas = run_.replicas,
-          k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
-    const auto [u, v] = store->pass(p.clock, self, std::size_t{p.index} * replicas + replica);
-    k->factors(u, v);
-  };
+  return
+      [store = parameters_.factors().at(as_id<layer_id>(layer)), self = context_.self, replica,
+       replicas = run_.replicas, k = &run_.train.replicas[replica]->at(layer)](const pass_id& p) {
+        const auto [u, v] = store->pass(p.clock, self, std::size_t{p.index} * replicas + replica);
+        k->factors(u, v);
+      };
 }
 
 /// Run by a replica's stream before the forward kernel of a layer whose parameters can change during a pass.
 std::function<void(const pass_id&)> replica_graph::pinning(const net_place& n, std::size_t layer,
                                                            std::uint32_t replica) const {
   const auto& c = n.compiled;
-  auto parameters = c.graph.layers[layer].parameters;
-  if (!c.to_train.empty())
-    for (auto& p : parameters) p = c.to_train[p];
+  std::vector<parameter_id> parameters;
+  for (const auto p : c.graph.layers[layer].parameters) parameters.push_back(c.trained(p));
   return [pins = run_.pins[replica], parameters = std::move(parameters),
           test_net = n.test_net](const pass_id& p) {
     for (const auto id : parameters) pins->pin(id, test_net, p);

@@ -32,7 +32,7 @@ void find_gradients(const compiled_run& run, parameter_graph_setup& s) {
     auto& of_replica = s.gradients.emplace_back(s.list.parameters.size());
     for (std::size_t g = 0; g < s.list.groups.size(); ++g)
       if (s.by_factors.count(g) == 0)
-        for (const auto p : s.list.groups[g].learned) of_replica[p] = replica->gradient(p);
+        for (const auto p : s.list.groups[g].learned) of_replica[p] = replica->gradient(value(p));
   }
 }
 
@@ -59,7 +59,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.list = learned_parameters_of(train);
   s.wire = spec.wire;
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
-    if (const auto layer = s.list.groups[g].order; run.by_factors[layer])
+    if (const auto layer = value(s.list.groups[g].first); run.by_factors[layer])
       s.by_factors[g] = {factors_of(train, layer), factor_rows_of(spec, run, layer)};
   s.replicas = run.replicas;
   s.micro_batches = run.micro_batches;

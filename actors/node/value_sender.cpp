@@ -47,13 +47,13 @@ void value_sender::give_first_values() {
       history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
   }
   reading.reset();
-  for (std::size_t id = 0; id < store.cut().chunks.size(); ++id) {
+  for (const auto chunk : store.cut().chunks.ids()) {
     // The solver state first: a shard must have it before a clock's gradients can be complete.
-    give(first_history(store.cut(), id, history, core_.view().self, setup.run->workers), version);
-    const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-    const payload values{run.store(), std::as_bytes(store.at(id, value(version)))};
+    give(first_history(store.cut(), chunk, history, core_.view().self, setup.run->workers),
+         version);
+    const payload values{run.store(), std::as_bytes(store.at(chunk, value(version)))};
     core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
-    landed(id);
+    landed(chunk);
   }
 }
 
@@ -64,13 +64,13 @@ void value_sender::hand_over() {
        version_id{});
   // All nodes have rebuilt, so gradients and factors may follow the solver state on every link.
   if (core_.view().leads()) core_.members.broadcast(frames::start_training{});
-  for (std::size_t id = 0; id < cut.chunks.size(); ++id) landed(id);
+  for (const auto chunk : cut.chunks.ids()) landed(chunk);
 }
 
-void value_sender::landed(std::size_t chunk) {
+void value_sender::landed(chunk_id chunk) {
   core_.as_node.tell<chunk_landed>(
       core_.run.graph().parameters().receiver_of(core_.run.store()->cut().chunks[chunk].parameter),
-      {chunk_id{static_cast<std::uint32_t>(chunk)}, version_id{core_.setup.run->first_clock}});
+      {chunk, version_id{core_.setup.run->first_clock}});
 }
 
 void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
@@ -78,7 +78,7 @@ void value_sender::give(const std::vector<history_piece>& pieces, version_id ver
   for (const auto& p : pieces) {
     if (p.here)
       core_.as_node.tell<history_arrived>(
-          core_.run.graph().parameters().history_owner(chunks[value(p.chunk)].parameter),
+          core_.run.graph().parameters().history_owner(chunks[p.chunk].parameter),
           {core_.view().self, p.chunk, p.slot, version, p.values, p.first});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});

@@ -26,7 +26,7 @@ class value_sender {
 
  private:
   void give(const std::vector<history_piece>& pieces, version_id version);
-  void landed(std::size_t chunk);
+  void landed(chunk_id chunk);
 
   node_core& core_;
   std::shared_ptr<void> shown_;

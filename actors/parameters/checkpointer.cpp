@@ -44,7 +44,7 @@ void checkpointer::gather(work& w) {
   w.state.history.resize(setup_.history_slots);
   for (auto& slot : w.state.history)
     for (const auto& p : w.values) slot.emplace_back(p.size());
-  for (std::uint32_t chunk = 0; chunk < neighbours_->store->cut().chunks.size(); ++chunk)
+  for (const auto chunk : neighbours_->store->cut().chunks.ids())
     for (std::uint32_t slot = 0; slot < setup_.history_slots; ++slot)
       w.missing.emplace(chunk, slot);
   detail("waiting for " + std::to_string(w.missing.size()) + " pieces of solver state");
@@ -62,9 +62,9 @@ void checkpointer::on(const history_arrived& m) {
   auto& w = **work_;
   if (m.version != w.order.version)
     throw logic_bug("the version of " + piece, value(m.version), value(w.order.version));
-  if (w.missing.erase({value(m.chunk), m.slot}) == 0) throw logic_bug(piece + " twice", 2, 1);
-  const auto& c = neighbours_->store->cut().chunks[value(m.chunk)];
-  auto& to = w.state.history[m.slot][c.parameter];
+  if (w.missing.erase({m.chunk, m.slot}) == 0) throw logic_bug(piece + " twice", 2, 1);
+  const auto& c = neighbours_->store->cut().chunks[m.chunk];
+  auto& to = w.state.history[m.slot][value(c.parameter)];
   std::copy_n(floats(m.values).begin(), c.count,
               to.begin() + static_cast<std::ptrdiff_t>(c.offset));
   if (w.missing.empty()) copied();

@@ -80,7 +80,7 @@ class checkpointer : public actor<checkpointer> {
     write_snapshot order;
     parameter_arrays values;
     solver_state state;
-    std::set<std::pair<std::uint32_t, std::uint32_t>> missing;  // chunk and slot
+    std::set<std::pair<chunk_id, std::uint32_t>> missing;  // chunk and slot
   };
   void gather(work& w);
   void copied();

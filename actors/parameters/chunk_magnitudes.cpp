@@ -6,7 +6,7 @@ namespace poseidon {
 
 chunk_magnitudes::chunk_magnitudes(std::shared_ptr<const gradient_sum> sum,
                                    std::shared_ptr<const parameter_store> store,
-                                   std::vector<std::size_t> parameters, float scale,
+                                   std::vector<parameter_id> parameters, float scale,
                                    std::uint64_t staleness)
     : sum_(std::move(sum)),
       store_(std::move(store)),

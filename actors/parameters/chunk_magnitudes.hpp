@@ -19,7 +19,7 @@ class chunk_magnitudes {
   /// `parameters`: in the order of the sum's parts. `scale` turns the sum into an average over the node's passes.
   chunk_magnitudes(std::shared_ptr<const gradient_sum> sum,
                    std::shared_ptr<const parameter_store> store,
-                   std::vector<std::size_t> parameters, float scale, std::uint64_t staleness);
+                   std::vector<parameter_id> parameters, float scale, std::uint64_t staleness);
 
   /// The sum of `clock` is complete and not yet sent.
   void weigh(std::uint64_t clock);
@@ -29,7 +29,7 @@ class chunk_magnitudes {
  private:
   std::shared_ptr<const gradient_sum> sum_;
   std::shared_ptr<const parameter_store> store_;
-  std::vector<std::size_t> parameters_;
+  std::vector<parameter_id> parameters_;
   float scale_;
   std::vector<std::vector<std::vector<float>>> ring_;  // by clock modulo s + 1, parameter, chunk
 };

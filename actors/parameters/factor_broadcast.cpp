@@ -19,7 +19,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
       // A device that does not compute makes no updates: its factors only have a size and take time.
-      history_.add(static_cast<std::uint32_t>(id), computes());
+      history_.add(id, computes());
       values += cut.chunks[id].count;
     }
     gradients_.emplace_back(computes() && !on_device() ? values : 0);
@@ -43,7 +43,7 @@ factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
 }
 
 void factor_broadcast::on(const backward_done& m) {
-  auto& packed = at(m.pass.clock).landed[value(setup_.self)];
+  auto& packed = at(m.pass.clock).landed[setup_.self];
   if (++packed == setup_.passes) send(m.pass.clock);
   take_if_complete(m.pass.clock, setup_.self, packed, setup_.passes);
 }
@@ -55,7 +55,7 @@ void factor_broadcast::send(clock_id clock) {
   const auto shape = setup_.factors->of_node(setup_.self);
   const auto rows = static_cast<std::uint32_t>(shape.rows);
   // Also where chunks go by magnitude: factors change much with few bytes, so they go before the chunks of their version.
-  const auto priority = forward_order(value(clock) + 1, value(setup_.layer));
+  const auto priority = forward_order(value(clock) + 1, setup_.layer);
   setup_.factors->set_sent(clock_id{value(clock) + 1});
   for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
     const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
@@ -69,7 +69,7 @@ void factor_broadcast::send(clock_id clock) {
 void factor_broadcast::on(const factors_landed& m) {
   auto sent = setup_.factors->of_node(m.from);
   sent.rows = m.rows;
-  auto& landed = at(m.clock).landed.at(value(m.from));
+  auto& landed = at(m.clock).landed.at(m.from);
   landed += factor_piece(sent, m.first);
   if (landed == sent.values()) setup_.factors->clear_behind(m.clock, m.from, m.rows);
   take_if_complete(m.clock, m.from, landed, sent.values());
@@ -113,7 +113,8 @@ void factor_broadcast::update_on_device() {
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   factor_update f{setup_.product, u, v, {}, setup_.factors};
   for (const auto p : setup_.parameters)
-    f.parameters.emplace_back(p, step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
+    f.parameters.emplace_back(value(p),
+                              step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
   setup_.updates->update_by_factors(f, version_ + 1);
 }
 
@@ -127,10 +128,9 @@ void factor_broadcast::update_here() {
     const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(setup_.rule, step,
-                                std::span(gradients_[i]).subspan(c.offset, c.count),
-                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
-                                history_.of(static_cast<std::uint32_t>(id)));
+      setup_.arithmetic->update(
+          setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
+          setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
     }
   }
 }
@@ -159,14 +159,13 @@ void factor_broadcast::on(const chunk_landed& m) {
 }
 
 void factor_broadcast::on(const history_arrived& m) {
-  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
+  history_.write(m.chunk, m.slot, m.first, floats(m.values));
 }
 
 void factor_broadcast::on(const copy_history&) {
-  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_->checkpointer,
-         history_arrived{setup_.self, chunk_id{id}, slot, version_id{version_},
-                         payload_of(std::move(values))});
+  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_->checkpointer, history_arrived{setup_.self, id, slot, version_id{version_},
+                                                    payload_of(std::move(values))});
   });
 }
 

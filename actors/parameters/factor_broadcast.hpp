@@ -53,9 +53,9 @@ struct factor_broadcast_setup {
   float scale = 1;         ///< 1 / passes of a clock, over all workers
   ::caffe::SolverParameter solver;
   solver_rule rule;
-  std::vector<std::size_t> parameters;  ///< the weights and, if it is learned, the bias
-  std::vector<std::size_t> frozen;      ///< lr_mult 0: received once
-  std::vector<net_parameter> of_net;    ///< all parameters of the net, for multipliers
+  std::vector<parameter_id> parameters;       ///< the weights and, if it is learned, the bias
+  std::vector<parameter_id> frozen;           ///< lr_mult 0: received once
+  by_id<parameter_id, net_parameter> of_net;  ///< all parameters of the net, for multipliers
   std::shared_ptr<const host_arithmetic> arithmetic;
   bool computes = true;  ///< false: reconstruct_gradient() takes time and makes no values
   std::shared_ptr<parameter_store> store;
@@ -95,8 +95,8 @@ class factor_broadcast : public actor<factor_broadcast> {
 
  private:
   struct clock_state {
-    std::vector<std::size_t> landed;  // by worker: values; passes of this node
-    std::size_t complete = 0;         // workers whose factors have landed
+    by_id<worker_id, std::size_t> landed;  // values; passes of this node
+    std::size_t complete = 0;              // workers whose factors have landed
   };
   [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);

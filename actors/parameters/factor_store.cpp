@@ -25,7 +25,7 @@ factor_store::factor_store(const factor_shape& pass, const factor_rows& rows, cl
 }
 
 factor_shape factor_store::of_node(worker_id worker) const {
-  const auto& begins = begins_.at(value(worker));
+  const auto& begins = begins_.at(worker);
   auto node = shape_;
   node.rows = begins.back() - begins.front();
   return node;
@@ -44,7 +44,7 @@ factor_spans factor_store::rows_of(clock_id clock, std::size_t first, std::size_
 }
 
 factor_spans factor_store::pass(clock_id clock, worker_id worker, std::size_t index) {
-  const auto& begins = begins_.at(value(worker));
+  const auto& begins = begins_.at(worker);
   return rows_of(clock, begins.at(index), begins.at(index + 1) - begins.at(index));
 }
 
@@ -52,13 +52,13 @@ std::span<float> factor_store::piece(clock_id clock, worker_id worker, std::size
                                      std::size_t first) {
   auto sent = shape_;
   sent.rows = rows;
-  const auto [u, v] = rows_of(clock, begins_.at(value(worker)).front(), rows);
+  const auto [u, v] = rows_of(clock, begins_.at(worker).front(), rows);
   const auto values = factor_piece(sent, first);
   return first < u.size() ? u.subspan(first, values) : v.subspan(first - u.size(), values);
 }
 
 void factor_store::clear_behind(clock_id clock, worker_id worker, std::size_t rows) {
-  const auto& begins = begins_.at(value(worker));
+  const auto& begins = begins_.at(worker);
   const auto first = begins.front() + rows;
   const auto [u, v] = rows_of(clock, first, begins.back() - first);
   std::fill(u.begin(), u.end(), 0.0f);

@@ -20,6 +20,7 @@
 #include "messages/ids.hpp"
 #include "models/device/device.hpp"
 #include "models/device/factors.hpp"
+#include "models/indexed.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct factor_spans {
 };
 
 /// Rows of the factors by worker, then pass of a clock, counted over micro-batches, then replicas.
-using factor_rows = std::vector<std::vector<std::size_t>>;
+using factor_rows = by_id<worker_id, std::vector<std::size_t>>;
 
 class factor_store {
  public:
@@ -70,12 +71,12 @@ class factor_store {
   std::shared_ptr<std::pmr::memory_resource> memory_;  // outlives the ring
   factor_shape shape_;                                 // its rows are not used
   /// By worker, then pass: its first row among those of all; behind the last pass of the last worker stands their number.
-  std::vector<std::vector<std::size_t>> begins_;
+  by_id<worker_id, std::vector<std::size_t>> begins_;
   std::vector<of_clock> ring_;  // by clock modulo its size
   std::atomic<std::uint64_t> sent_;
 };
 
 /// The stores of a node, by layer on the factor route.
-using factor_stores = std::map<std::uint32_t, std::shared_ptr<factor_store>>;
+using factor_stores = std::map<layer_id, std::shared_ptr<factor_store>>;
 
 }  // namespace poseidon

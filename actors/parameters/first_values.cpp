@@ -12,7 +12,7 @@ std::uint64_t first_value_bytes(const partition& cut, std::size_t slots, worker_
     // Solver state goes to the actors that keep it.
     if (c.owner == every_worker)
       total += bytes * slots * receivers;
-    else if ((c.owner == value(self)) != gives)
+    else if ((c.owner == self) != gives)
       total += bytes * slots;
   }
   return total;

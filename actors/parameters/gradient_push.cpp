@@ -41,17 +41,16 @@ void gradient_push::push(const pass_id& p) {
     const auto gradient = whole(p.clock, i);
     const auto& chunks = cut.by_parameter[setup_.parameters[i]];
     for (std::size_t j = 0; j < chunks.size(); ++j) {
-      const auto id = chunks[j];
-      const auto& c = cut.chunks[id];
+      const auto chunk = chunks[j];
+      const auto& c = cut.chunks[chunk];
       auto values = gradient;
       if (!values.bytes.empty())
         values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
-      const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-      if (c.owner == value(setup_.self))
+      if (c.owner == setup_.self)
         tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
              values.bytes.size());
       else
-        tell(neighbours_->links[c.owner],
+        tell(neighbours_->links[value(c.owner)],
              send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
              values.bytes.size());
     }
@@ -61,7 +60,7 @@ void gradient_push::push(const pass_id& p) {
 /// The priority of the j-th chunk of the i-th parameter.
 std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
   const auto version = value(clock) + 1;
-  if (setup_.magnitudes == nullptr) return forward_order(version, value(setup_.layer));
+  if (setup_.magnitudes == nullptr) return forward_order(version, setup_.layer);
   return magnitude_order(version, setup_.magnitudes->of(value(clock), i, j));
 }
 
@@ -90,9 +89,8 @@ void gradient_push::publish(std::uint64_t version) {
     for (const auto p : setup_.frozen) setup_.store->publish(p, version);
     for (const auto p : setup_.parameters)
       for (const auto id : cut.by_parameter[p])
-        if (cut.chunks[id].owner == value(setup_.self))
-          tell(neighbours_->own_shard_install,
-               install_chunk{chunk_id{static_cast<std::uint32_t>(id)}, version_id{version}});
+        if (cut.chunks[id].owner == setup_.self)
+          tell(neighbours_->own_shard_install, install_chunk{id, version_id{version}});
   }
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version_id{version}});
   if (learned_chunks_ > 0)

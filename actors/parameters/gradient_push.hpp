@@ -45,8 +45,8 @@ struct gradient_push_setup {
   std::size_t contributions = 1;  ///< per pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
-  std::vector<std::size_t> parameters;  ///< learned ones, in the order of `sum`'s parts
-  std::vector<std::size_t> frozen;      ///< lr_mult 0: received once, never pushed
+  std::vector<parameter_id> parameters;  ///< learned ones, in the order of `sum`'s parts
+  std::vector<parameter_id> frozen;      ///< lr_mult 0: received once, never pushed
   std::shared_ptr<gradient_sum> sum;
   std::shared_ptr<const chunk_magnitudes> magnitudes;  ///< null: chunks go in forward order
   std::shared_ptr<gradient_encoder> encoder;           ///< null: all parts travel as float32

@@ -26,9 +26,8 @@ struct history_piece {
 
 /// Solver state that worker `self` of `workers` has read: all pieces of chunk `id`, by slot.
 [[nodiscard]] std::vector<history_piece> first_history(
-    const partition& cut, std::size_t id,
-    const std::vector<std::shared_ptr<parameter_arrays>>& slots, worker_id self,
-    std::size_t workers);
+    const partition& cut, chunk_id id, const std::vector<std::shared_ptr<parameter_arrays>>& slots,
+    worker_id self, std::size_t workers);
 
 /// What worker `self` kept under `before` goes to the shard or the nodes that keep it under `now`. What a factor_broadcast
 /// kept, every node has: nothing of it travels.

@@ -25,7 +25,7 @@ bool parameter_graph::owns_little() const {
   constexpr std::size_t little = 256 * 1024;  // values
   const auto& cut = setup_.store->cut();
   std::size_t values = 0;
-  for (const auto id : cut.by_owner[value(setup_.self)]) values += cut.chunks[id].count;
+  for (const auto id : cut.by_owner[setup_.self]) values += cut.chunks[id].count;
   return values <= little;
 }
 
@@ -41,8 +41,7 @@ void parameter_graph::spawn_shard() {
   s.rule = rule_of(setup_.solver);
   s.parameters = list.parameters;
   for (const auto& p : list.parameters) s.learned.push_back(is_learned(p));
-  for (const auto first : list.first_uses)
-    s.first_uses.push_back(static_cast<std::uint32_t>(first));
+  s.first_uses = list.first_uses;
   for (const auto& layer : list.layers) s.names.push_back(spawner_.keep(layer));
   s.by_magnitude = setup_.by_magnitude;
   s.arithmetic = setup_.arithmetic;
@@ -106,7 +105,7 @@ std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_grou
 void parameter_graph::spawn_push(group_actors& g) {
   make_sum(g);
   gradient_push_setup s;
-  s.layer = layer_id{static_cast<std::uint32_t>(g.group.order)};
+  s.layer = g.group.first;
   s.name = spawner_.keep(g.group.name);
   s.self = setup_.self;
   s.contributions = g.group.writers * setup_.replicas;
@@ -127,7 +126,7 @@ void parameter_graph::spawn_push(group_actors& g) {
 void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route) {
   const auto byte_scale = setup_.computes ? 1.0 : setup_.solver.poseidon().replay().byte_scale();
   factor_broadcast_setup s;
-  s.layer = layer_id{static_cast<std::uint32_t>(g.group.order)};
+  s.layer = g.group.first;
   s.name = spawner_.keep(g.group.name);
   s.self = setup_.self;
   s.workers = setup_.workers;
@@ -147,7 +146,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
                                      setup_.staleness, setup_.host_memory);
   s.product = route.pass;
   s.product.rows = s.factors->of_all().rows;
-  factors_[value(s.layer)] = s.factors;
+  factors_[s.layer] = s.factors;
   s.overlap = setup_.overlap;
   const auto name = exchange_name("factor_broadcast", g.group.name);
   s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
@@ -158,8 +157,7 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
                               std::vector<group_readers> readers, const port<layer_fresh>& solver) {
   connect_shard shard;
   shard.links = links;
-  for (std::size_t p = 0; p < setup_.list.parameters.size(); ++p)
-    shard.gather.push_back(receiver_of(p));
+  for (const auto p : setup_.list.parameters.ids()) shard.gather.push_back(receiver_of(p));
   shard.checkpointer = setup_.checkpoints;
   tell_from_outside(shard_, shard);
   connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}};
@@ -196,12 +194,12 @@ std::function<void(const pass_id&)> parameter_graph::contribution(std::size_t g)
   };
 }
 
-port<chunk_landed> parameter_graph::receiver_of(std::size_t parameter) const {
+port<chunk_landed> parameter_graph::receiver_of(parameter_id parameter) const {
   const auto& g = groups_[group_of_parameter_[parameter]];
   return g.broadcast ? port<chunk_landed>(g.broadcast) : port<chunk_landed>(g.push);
 }
 
-port<history_arrived> parameter_graph::history_owner(std::size_t parameter) const {
+port<history_arrived> parameter_graph::history_owner(parameter_id parameter) const {
   if (!poseidon::on_factors(setup_.store->cut(), parameter)) return shard_;
   return groups_[group_of_parameter_[parameter]].broadcast;
 }
@@ -215,7 +213,7 @@ std::vector<port<release_history>> parameter_graph::histories() const {
 
 port<factors_landed> parameter_graph::broadcast(layer_id layer) const {
   for (const auto& g : groups_)
-    if (g.broadcast && g.group.order == value(layer)) return g.broadcast;
+    if (g.broadcast && g.group.first == layer) return g.broadcast;
   return {};
 }
 

@@ -54,8 +54,8 @@ struct parameter_graph_setup {
   /// A replica can compute a pass before all others have computed the one before.
   bool passes_overlap = false;
   bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
-  /// By replica, then parameter: where its gradient is written. Empty on the factor route and for frozen parameters.
-  std::vector<std::vector<std::span<float>>> gradients;
+  /// By replica: where each gradient is written. Empty on the factor route and for frozen parameters.
+  std::vector<by_id<parameter_id, std::span<float>>> gradients;
   std::shared_ptr<const host_arithmetic> arithmetic;
   bool computes = true;  ///< false: the device reconstructs no values from factors (replay)
   std::shared_ptr<std::pmr::memory_resource> host_memory;  ///< for factors; empty: any
@@ -90,13 +90,13 @@ class parameter_graph {
   /// To be called by the thread that has computed a gradient of a group that is not on the factor route, after each
   /// writer's backward pass and before backward_done: adds it to the node's.
   [[nodiscard]] std::function<void(const pass_id&)> contribution(std::size_t g) const;
-  /// Of the groups on the factor route, by learned_group::order.
+  /// Of the groups on the factor route, by learned_group::first.
   [[nodiscard]] const factor_stores& factors() const { return factors_; }
 
   /// The port that gathers a parameter's chunks: its group's gradient_push or factor_broadcast.
-  [[nodiscard]] port<chunk_landed> receiver_of(std::size_t parameter) const;
+  [[nodiscard]] port<chunk_landed> receiver_of(parameter_id parameter) const;
   /// The actor on this node that has a parameter's solver state: the shard, or a factor_broadcast.
-  [[nodiscard]] port<history_arrived> history_owner(std::size_t parameter) const;
+  [[nodiscard]] port<history_arrived> history_owner(parameter_id parameter) const;
   /// All actors on this node that have solver state.
   [[nodiscard]] std::vector<port<release_history>> histories() const;
   /// Empty for a layer that broadcasts none.
@@ -128,7 +128,7 @@ class parameter_graph {
   parameter_graph_setup setup_;
   handle<server_shard> shard_;
   std::vector<group_actors> groups_;
-  std::vector<std::size_t> group_of_parameter_;
+  by_id<parameter_id, std::size_t> group_of_parameter_;
   factor_stores factors_;
 };
 

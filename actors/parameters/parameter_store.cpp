@@ -5,7 +5,7 @@
 
 namespace poseidon {
 
-parameter_store::parameter_store(const std::vector<net_parameter>& parameters, partition cut,
+parameter_store::parameter_store(std::span<const net_parameter> parameters, partition cut,
                                  std::size_t workers, std::uint64_t staleness,
                                  std::shared_ptr<std::pmr::memory_resource> memory)
     : cut_(std::move(cut)),
@@ -22,49 +22,52 @@ parameter_store::parameter_store(const std::vector<net_parameter>& parameters, p
   }
 }
 
-std::span<float> parameter_store::at(std::size_t chunk, std::uint64_t version) {
+std::span<float> parameter_store::at(chunk_id chunk, std::uint64_t version) {
   const auto& c = cut_.chunks[chunk];
   return values(c.parameter, version).subspan(c.offset, c.count);
 }
 
-std::span<float> parameter_store::values(std::size_t parameter, std::uint64_t version) {
+std::span<float> parameter_store::values(parameter_id parameter, std::uint64_t version) {
   return copies_[version % copies_.size()][parameter];
 }
 
-std::span<const float> parameter_store::values(std::size_t parameter, std::uint64_t version) const {
+std::span<const float> parameter_store::values(parameter_id parameter,
+                                               std::uint64_t version) const {
   return copies_[version % copies_.size()][parameter];
 }
 
-void parameter_store::publish(std::size_t parameter, std::uint64_t version) {
+void parameter_store::publish(parameter_id parameter, std::uint64_t version) {
   views_[parameter]->values.store(values(parameter, version).data(), std::memory_order_relaxed);
   views_[parameter]->version.store(version, std::memory_order_release);
 }
 
-std::span<const float> parameter_store::current(std::size_t parameter) const {
+std::span<const float> parameter_store::current(parameter_id parameter) const {
   return values(parameter, version(parameter));
 }
 
-std::uint64_t parameter_store::version(std::size_t parameter) const {
+std::uint64_t parameter_store::version(parameter_id parameter) const {
   return views_[parameter]->version.load(std::memory_order_acquire);
 }
 
-void parameter_store::set_applied(std::size_t chunk, std::uint64_t version) {
+void parameter_store::set_applied(chunk_id chunk, std::uint64_t version) {
   applied_[chunk].store(version, std::memory_order_release);
 }
 
-std::uint64_t parameter_store::applied(std::size_t chunk) const {
+std::uint64_t parameter_store::applied(chunk_id chunk) const {
   return applied_[chunk].load(std::memory_order_acquire);
 }
 
 void parameter_store::come_home() {
-  for (std::size_t p = 0; there_ && p < parameters(); ++p)
-    if (there_->holds(p)) (void)there_->read_values(p, version(p), values(p, version(p)));
+  if (!there_) return;
+  for (const auto p : parameters())
+    if (there_->holds(value(p)))
+      (void)there_->read_values(value(p), version(p), values(p, version(p)));
   there_.reset();
 }
 
 parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   parameter_arrays out;
-  for (std::size_t p = 0; p < parameters(); ++p) {
+  for (const auto p : parameters()) {
     const auto have = version(p);
     if (updated_[p] && (wanted > have || have - wanted >= copies_.size()))
       throw std::runtime_error("parameter " + names_[p] + " stands at version " +
@@ -72,7 +75,7 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
                                " is wanted");
     const auto of = updated_[p] ? values(p, wanted) : current(p);
     auto& to = out.emplace_back(of.size());
-    if (there_ && there_->holds(p) && there_->read_values(p, wanted, to)) continue;
+    if (there_ && there_->holds(value(p)) && there_->read_values(value(p), wanted, to)) continue;
     std::copy(of.begin(), of.end(), to.begin());
   }
   return out;

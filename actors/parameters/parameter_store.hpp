@@ -19,6 +19,7 @@
 #pragma once
 #include "models/device/device.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/indexed.hpp"
 #include "models/net/net.hpp"
 #include "models/plan/partition.hpp"
 
@@ -34,33 +35,33 @@ namespace poseidon {
 class parameter_store {
  public:
   /// `workers`: number of nodes in the cluster. `memory`: device::host_memory(); empty: ordinary memory.
-  parameter_store(const std::vector<net_parameter>& parameters, partition cut, std::size_t workers,
+  parameter_store(std::span<const net_parameter> parameters, partition cut, std::size_t workers,
                   std::uint64_t staleness = 0,
                   std::shared_ptr<std::pmr::memory_resource> memory = {});
 
   [[nodiscard]] const partition& cut() const { return cut_; }
 
   /// The place of a version of a chunk, whether it has landed or not. Valid until version + s + 2 lands.
-  [[nodiscard]] std::span<float> at(std::size_t chunk, std::uint64_t version);
+  [[nodiscard]] std::span<float> at(chunk_id chunk, std::uint64_t version);
   /// The place of a version of a parameter: all its chunks, one after the other.
-  [[nodiscard]] std::span<float> values(std::size_t parameter, std::uint64_t version);
-  [[nodiscard]] std::span<const float> values(std::size_t parameter, std::uint64_t version) const;
+  [[nodiscard]] std::span<float> values(parameter_id parameter, std::uint64_t version);
+  [[nodiscard]] std::span<const float> values(parameter_id parameter, std::uint64_t version) const;
 
   /// All chunks of `version` of `parameter` have landed: it becomes the current version.
-  void publish(std::size_t parameter, std::uint64_t version);
+  void publish(parameter_id parameter, std::uint64_t version);
 
   /// The current version, which kernels read at staleness 0.
-  [[nodiscard]] const parameter_values& view(std::size_t parameter) const {
+  [[nodiscard]] const parameter_values& view(parameter_id parameter) const {
     return *views_[parameter];
   }
-  [[nodiscard]] std::span<const float> current(std::size_t parameter) const;
-  [[nodiscard]] std::uint64_t version(std::size_t parameter) const;
-  [[nodiscard]] std::size_t parameters() const { return views_.size(); }
+  [[nodiscard]] std::span<const float> current(parameter_id parameter) const;
+  [[nodiscard]] std::uint64_t version(parameter_id parameter) const;
+  [[nodiscard]] id_range<parameter_id> parameters() const { return views_.ids(); }
 
   /// The version that this node's shard has reached with a chunk of its own. Set before any message about that
   /// version, so a peer that speaks of a later one is wrong.
-  void set_applied(std::size_t chunk, std::uint64_t version);
-  [[nodiscard]] std::uint64_t applied(std::size_t chunk) const;
+  void set_applied(chunk_id chunk, std::uint64_t version);
+  [[nodiscard]] std::uint64_t applied(chunk_id chunk) const;
 
   /// From now on `there` has the newest values of the parameters that it holds; the copies on the host are older.
   void leave_to(std::shared_ptr<device_updates> there) { there_ = std::move(there); }
@@ -74,12 +75,12 @@ class parameter_store {
 
  private:
   partition cut_;
-  std::shared_ptr<std::pmr::memory_resource> memory_;  // outlives the copies
-  std::vector<std::vector<host_values>> copies_;       // by version modulo their number, parameter
-  std::vector<std::unique_ptr<parameter_values>> views_;
-  std::vector<std::atomic<std::uint64_t>> applied_;  // by chunk
-  std::vector<std::string> names_;
-  std::vector<bool> updated_;  // by parameter
+  std::shared_ptr<std::pmr::memory_resource> memory_;     // outlives the copies
+  std::vector<by_id<parameter_id, host_values>> copies_;  // by version modulo their number
+  by_id<parameter_id, std::unique_ptr<parameter_values>> views_;
+  by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
+  by_id<parameter_id, std::string> names_;
+  by_id<parameter_id, bool> updated_;
   std::shared_ptr<device_updates> there_;
 };
 

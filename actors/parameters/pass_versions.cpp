@@ -2,7 +2,7 @@
 
 namespace poseidon {
 
-void pass_versions::pin(std::size_t parameter, std::int32_t test_net, const pass_id& pass) {
+void pass_versions::pin(parameter_id parameter, std::int32_t test_net, const pass_id& pass) {
   auto& p = pins_[parameter];
   if (p.test_net == test_net && p.pass == pass) return;
   p.test_net = test_net;

@@ -11,7 +11,6 @@
 #include "messages/training.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 
 namespace poseidon {
@@ -19,15 +18,15 @@ namespace poseidon {
 class pass_versions {
  public:
   explicit pass_versions(std::shared_ptr<const parameter_store> store)
-      : store_(std::move(store)), pins_(store_->parameters()) {}
+      : store_(std::move(store)), pins_(store_->parameters().size()) {}
 
   /// The replica's kernels read this one object, in its training net and in its test nets.
-  [[nodiscard]] const parameter_values& view(std::size_t parameter) const {
+  [[nodiscard]] const parameter_values& view(parameter_id parameter) const {
     return pins_[parameter].values;
   }
 
   /// A kernel in a pass of the training net (-1) or of a test net is about to read the parameter.
-  void pin(std::size_t parameter, std::int32_t test_net, const pass_id& pass);
+  void pin(parameter_id parameter, std::int32_t test_net, const pass_id& pass);
 
  private:
   struct pin_state {
@@ -36,7 +35,7 @@ class pass_versions {
     pass_id pass;
   };
   std::shared_ptr<const parameter_store> store_;
-  std::deque<pin_state> pins_;  // by parameter; a deque because atomics cannot be moved
+  by_id<parameter_id, pin_state> pins_;
 };
 
 }  // namespace poseidon

@@ -10,6 +10,9 @@ namespace poseidon {
 
 namespace {
 
+// A peer without an id owns nothing, not even what every worker owns.
+static_assert(every_worker != no_worker);
+
 std::string of_chunk(const char* field, chunk_id id) {
   return std::string(field) + " of chunk " + std::to_string(value(id));
 }
@@ -45,15 +48,15 @@ void peer_window::admit(const frame_header& h) {
 }
 
 const chunk& peer_window::at(chunk_id id) const {
-  return setup_.store->cut().chunks.at(value(id));
+  return setup_.store->cut().chunks.at(id);
 }
 
 void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
-  if (at(id).owner == value(owner)) return;
+  if (at(id).owner == owner) return;
   if (at(id).owner == every_worker)
     throw bad_frame(kind, of_chunk("route", id), std::string(to_string(route::factor_broadcast)),
                     std::string(to_string(route::parameter_server)));
-  throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(at(id).owner),
+  throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(value(at(id).owner)),
                   "worker " + std::to_string(value(owner)));
 }
 
@@ -63,18 +66,16 @@ void peer_window::take(const frames::push_gradient& f) {
     throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
   // The peer computes a gradient with a version that this node's shard has sent, and that is at most `staleness`
   // older than its clock.
-  require_turn("push_gradient", of_chunk("clock", f.chunk), value(f.clock),
-               next_gradient_[value(f.chunk)],
-               setup_.staleness +
-                   std::max(value(setup_.first_clock), setup_.store->applied(value(f.chunk))));
+  require_turn(
+      "push_gradient", of_chunk("clock", f.chunk), value(f.clock), next_gradient_[f.chunk],
+      setup_.staleness + std::max(value(setup_.first_clock), setup_.store->applied(f.chunk)));
 }
 
 void peer_window::take(const frames::gradient_squares& f) {
   // The peer has this node's gradients of that clock, so some of this node's parameters have been fresh enough for it.
   // Not all: of two branches of the net one may be a clock ahead.
   std::uint64_t reached = value(setup_.first_clock);
-  for (std::size_t p = 0; p < setup_.learned.size(); ++p)
-    reached = std::max(reached, setup_.store->version(p));
+  for (const auto p : setup_.learned.ids()) reached = std::max(reached, setup_.store->version(p));
   require_turn("gradient_squares", "clock", value(f.clock), next_squares_,
                reached + setup_.staleness);
 }
@@ -87,8 +88,8 @@ void peer_window::take(const frames::fresh_parameters& f) {
   // A new version includes this node's gradient of the clock before, computed with a version at most `staleness` older.
   const auto reached =
       initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
-  require_turn("fresh_parameters", of_chunk("version", f.chunk), version,
-               next_version_[value(f.chunk)], reached);
+  require_turn("fresh_parameters", of_chunk("version", f.chunk), version, next_version_[f.chunk],
+               reached);
 }
 
 /// Did this peer's shard own the first of those values before routes changed?
@@ -97,7 +98,7 @@ bool peer_window::kept_before(const frames::install_history& f) const {
   const auto place = now.offset + f.first;
   for (const auto id : setup_.before->by_parameter[now.parameter]) {
     const auto& c = setup_.before->chunks[id];
-    if (c.offset <= place && place < c.offset + c.count) return c.owner == value(setup_.peer);
+    if (c.offset <= place && place < c.offset + c.count) return c.owner == setup_.peer;
   }
   return false;
 }
@@ -110,7 +111,7 @@ void peer_window::take(const frames::install_history& f) {
     throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)),
                     std::to_string(value(setup_.leader)));
   if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
-  const auto now = setup_.store->applied(value(f.chunk));
+  const auto now = setup_.store->applied(f.chunk);
   if (now > value(setup_.first_clock))
     throw bad_frame("install_history", of_chunk("time", f.chunk), "version " + std::to_string(now),
                     "before the first update");
@@ -124,11 +125,11 @@ void peer_window::take(const frames::factors& f) {
   const auto of_layer = [&](const char* field) {
     return std::string(field) + " of layer " + std::to_string(value(f.layer));
   };
-  const auto store = setup_.factors.find(value(f.layer));
+  const auto store = setup_.factors.find(f.layer);
   if (store == setup_.factors.end())
     throw bad_frame("factors", of_layer("route"), std::string(to_string(route::factor_broadcast)),
                     std::string(to_string(route::parameter_server)));
-  auto& next = next_factors_.at(value(f.layer));
+  auto& next = next_factors_.at(f.layer);
   auto shape = store->second->of_node(setup_.peer);
   shape.rows = f.rows;
   auto clock = next.clock;

@@ -16,8 +16,8 @@ namespace poseidon {
 
 struct peer_window_setup {
   worker_id self{}, peer{};
-  clock_id first_clock{};     ///< of the run
-  std::vector<bool> learned;  ///< by parameter
+  clock_id first_clock{};  ///< of the run
+  by_id<parameter_id, bool> learned;
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
   std::uint64_t staleness = 0;
@@ -52,13 +52,13 @@ class peer_window : public frame_gate {
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 
   peer_window_setup setup_;
-  std::vector<std::uint64_t> next_gradient_, next_version_;  // by chunk
+  by_id<chunk_id, std::uint64_t> next_gradient_, next_version_;
   std::uint64_t next_squares_;
   struct factor_turn {
     std::uint64_t clock = 0, first = 0;
     std::uint32_t rows = 0;  // the clock's, once a frame of it has arrived
   };
-  std::map<std::uint32_t, factor_turn> next_factors_;  // by layer
+  std::map<layer_id, factor_turn> next_factors_;
 };
 
 }  // namespace poseidon

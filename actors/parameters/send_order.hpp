@@ -6,6 +6,8 @@
 //
 // Source   Wei et al., SoCC 2015 (relative magnitude, Boesen's managed communication).
 #pragma once
+#include "models/ids.hpp"
+
 #include <cstdint>
 #include <span>
 
@@ -15,8 +17,8 @@ namespace poseidon {
 /// because no node can compute with a version before all of it has arrived; within a version the forward order. `layer`: the
 /// first that uses the parameter. (By layer alone, the gradients of a node that is ahead would go before its last factors of
 /// the version before, for which the other nodes wait; they would stay behind permanently.)
-[[nodiscard]] constexpr std::uint64_t forward_order(std::uint64_t version, std::uint32_t layer) {
-  return version << 32 | (1 + std::uint64_t{layer});
+[[nodiscard]] constexpr std::uint64_t forward_order(std::uint64_t version, layer_id layer) {
+  return version << 32 | (1 + std::uint64_t{value(layer)});
 }
 
 /// Older versions first; within a version the larger magnitude. Chunks of one parameter stay in order.

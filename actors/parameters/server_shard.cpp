@@ -19,10 +19,10 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
       pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
-  for (const auto id : cut.by_owner[value(setup_.self)]) {
+  for (const auto id : cut.by_owner[setup_.self]) {
     const auto& c = cut.chunks[id];
-    chunks_.try_emplace(static_cast<std::uint32_t>(id));
-    history_.add(static_cast<std::uint32_t>(id));
+    chunks_.try_emplace(id);
+    history_.add(id);
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
@@ -34,7 +34,7 @@ void server_shard::on(const connect_shard& m) {
 }
 
 server_shard::owned& server_shard::at(chunk_id id) {
-  const auto it = chunks_.find(value(id));
+  const auto it = chunks_.find(id);
   if (it == chunks_.end()) throw logic_bug("a chunk of another shard", value(id), chunks_.size());
   return it->second;
 }
@@ -42,10 +42,9 @@ server_shard::owned& server_shard::at(chunk_id id) {
 void server_shard::on(const install_chunk& m) {
   auto& o = at(m.chunk);
   o.version = value(m.version);
-  setup_.store->set_applied(value(m.chunk), o.version);
-  if (const auto& c = setup_.store->cut().chunks[value(m.chunk)];
-      c.format != wire_format::float32) {
-    const auto first = setup_.store->at(value(m.chunk), o.version);
+  setup_.store->set_applied(m.chunk, o.version);
+  if (setup_.store->cut().chunks[m.chunk].format != wire_format::float32) {
+    const auto first = setup_.store->at(m.chunk, o.version);
     o.exact.assign(first.begin(), first.end());
   }
   o.installed = true;
@@ -54,14 +53,14 @@ void server_shard::on(const install_chunk& m) {
 
 void server_shard::on(const history_arrived& m) {
   (void)at(m.chunk);  // throws unless it is one of its own
-  history_.write(value(m.chunk), m.slot, m.first, floats(m.values));
+  history_.write(m.chunk, m.slot, m.first, floats(m.values));
 }
 
 void server_shard::on(const gradient_arrived& m) {
   auto& o = at(m.chunk);
   auto& by_worker = o.waiting[value(m.clock)];
   by_worker.resize(setup_.workers);
-  auto& mine = by_worker.at(value(m.from));
+  auto& mine = by_worker.at(m.from);
   if (mine.owner != nullptr)
     throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
   mine = m.values;
@@ -78,7 +77,7 @@ void server_shard::apply_if_complete(chunk_id id) {
     if (!complete) return;
     const auto gradients = std::move(it->second);
     o.waiting.erase(it);
-    const auto& c = setup_.store->cut().chunks[value(id)];
+    const auto& c = setup_.store->cut().chunks[id];
     if (history_.on_device(c.parameter)) {
       apply_on_device(id, o);
       continue;
@@ -93,11 +92,11 @@ void server_shard::apply_if_complete(chunk_id id) {
 
 void server_shard::start_clipping() {
   const auto& cut = setup_.store->cut();
-  const auto learned = [&](std::size_t id) { return setup_.learned[cut.chunks[id].parameter]; };
+  const auto learned = [&](chunk_id id) { return setup_.learned[cut.chunks[id].parameter]; };
   std::size_t shards = 0;
   for (const auto& chunks : cut.by_owner)
     if (std::any_of(chunks.begin(), chunks.end(), learned)) ++shards;
-  const auto& own = cut.by_owner[value(setup_.self)];
+  const auto& own = cut.by_owner[setup_.self];
   const auto chunks = static_cast<std::size_t>(std::count_if(own.begin(), own.end(), learned));
   clip_.emplace(setup_.solver.clip_gradients(), setup_.replicas, chunks, shards);
 }
@@ -128,50 +127,49 @@ void server_shard::apply_held() {
   const auto factor = clip_->take_factor(first->second.version);
   if (!factor) return;
   for (auto& [id, o] : chunks_)
-    if (const auto summed = std::exchange(o.held, std::nullopt))
-      apply(chunk_id{id}, o, *summed, *factor);
-  for (auto& [id, o] : chunks_) apply_if_complete(chunk_id{id});
+    if (const auto summed = std::exchange(o.held, std::nullopt)) apply(id, o, *summed, *factor);
+  for (auto& [id, o] : chunks_) apply_if_complete(id);
 }
 
 // -- updates --------------------------------------------------------------------------------------------
 
 std::span<const float> server_shard::sum(wire_format format, std::size_t count,
-                                         const std::vector<payload>& gradients) {
+                                         const by_id<worker_id, payload>& gradients) {
   const bool reduced = format != wire_format::float32;
   if (gradients.size() == 1 && !reduced) return floats(gradients.front());
   const auto total = std::span(scratch_).first(count);
   decode(format, gradients.front().bytes, total);
-  for (std::size_t w = 1; w < gradients.size(); ++w) {
+  for (const auto& of_worker : std::span(gradients.items()).subspan(1)) {
     if (reduced)
-      add_decoded(format, gradients[w].bytes, total, total);
+      add_decoded(format, of_worker.bytes, total, total);
     else
-      setup_.arithmetic->add(total, floats(gradients[w]));
+      setup_.arithmetic->add(total, floats(of_worker));
   }
   return total;
 }
 
 void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, float factor) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
-  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto& c = setup_.store->cut().chunks[id];
   const auto& p = setup_.parameters[c.parameter];
   const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
 
   const bool reduced = c.format != wire_format::float32;
   // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
-  const auto values = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version);
-  const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(value(id), o.version + 1);
+  const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
+  const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(id, o.version + 1);
   if (p.average_momentum)
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
   else
-    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(value(id)));
+    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(id));
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;
   const auto priority =
       setup_.by_magnitude
           ? magnitude_order(o.version, step.scale * relative_magnitude(summed, values))
           : forward_order(o.version, setup_.first_uses[c.parameter]);
-  setup_.store->set_applied(value(id), o.version);
+  setup_.store->set_applied(id, o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], span_phase::apply, begin, now_ns(),
                           o.version - 1, static_cast<std::int64_t>(value(id)),
@@ -182,35 +180,36 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
 /// Only issues the update: kernels that read the fresh values wait for it on the device.
 void server_shard::apply_on_device(chunk_id id, owned& o) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
-  const auto of = history_.part(value(id));
-  const auto& p = setup_.parameters[of.parameter];
+  const auto of = history_.part(id);
+  const auto parameter = setup_.store->cut().chunks[id].parameter;
+  const auto& p = setup_.parameters[parameter];
   if (p.average_momentum)
     setup_.updates->update_average(of, momentum_over(*p.average_momentum, setup_.passes),
                                    o.version + 1);
   else
     setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
   ++o.version;
-  setup_.store->set_applied(value(id), o.version);
+  setup_.store->set_applied(id, o.version);
   if (setup_.trace != nullptr)
-    setup_.trace->record({setup_.names[of.parameter], span_phase::apply, begin, now_ns(),
+    setup_.trace->record({setup_.names[parameter], span_phase::apply, begin, now_ns(),
                           o.version - 1, static_cast<std::int64_t>(value(id)),
                           of.count * sizeof(float)});
-  tell(neighbours_->gather[of.parameter], chunk_landed{id, version_id{o.version}});
+  tell(neighbours_->gather[parameter], chunk_landed{id, version_id{o.version}});
 }
 
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
 payload server_shard::land_rounded(chunk_id id, const owned& o) {
-  const auto format = setup_.store->cut().chunks[value(id)].format;
-  const auto before = setup_.store->at(value(id), o.version);
+  const auto format = setup_.store->cut().chunks[id].format;
+  const auto before = setup_.store->at(id, o.version);
   auto step = pool_.take(width(format) * before.size());
   encode_change(format, o.exact, before, step.bytes);
-  add_decoded(format, step.bytes, before, setup_.store->at(value(id), o.version + 1));
+  add_decoded(format, step.bytes, before, setup_.store->at(id, o.version + 1));
   return {std::move(step.owner), step.bytes};
 }
 
 void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
                              std::uint64_t priority) {
-  const auto& c = setup_.store->cut().chunks[value(id)];
+  const auto& c = setup_.store->cut().chunks[id];
   const auto version = version_id{o.version};
   for (const auto& link : neighbours_->links)
     tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
@@ -219,15 +218,15 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
 }
 
 /// The version of a chunk's solver state. That of frozen parameters never changes: it belongs to every version.
-version_id server_shard::history_version(std::uint32_t id, version_id wanted) const {
+version_id server_shard::history_version(chunk_id id, version_id wanted) const {
   const auto& o = chunks_.at(id);
   return o.installed ? version_id{o.version} : wanted;
 }
 
 void server_shard::on(const copy_history& m) {
-  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
     tell(neighbours_->checkpointer,
-         history_arrived{setup_.self, chunk_id{id}, slot, history_version(id, m.version),
+         history_arrived{setup_.self, id, slot, history_version(id, m.version),
                          payload_of(std::move(values))});
   });
 }
@@ -239,11 +238,11 @@ void server_shard::on(const release_history& m) {
 void server_shard::on(const control_arrived& m) {
   const auto* wanted = std::get_if<frames::gather_history>(&m.header);
   if (wanted == nullptr) return;
-  history_.for_each([&](std::uint32_t id, std::uint32_t slot, std::vector<float> values) {
+  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
     auto data = payload_of(std::move(values));
     const auto bytes = data.bytes.size();
     tell(neighbours_->links.at(value(m.from)),
-         send_frame{frames::history{chunk_id{id}, slot, history_version(id, wanted->version)},
+         send_frame{frames::history{id, slot, history_version(id, wanted->version)},
                     std::move(data), 0},
          bytes);
   });

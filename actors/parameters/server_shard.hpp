@@ -57,21 +57,21 @@ struct server_shard_setup {
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   solver_rule rule;
-  std::vector<net_parameter> parameters;  ///< for multipliers
-  std::vector<bool> learned;              ///< by parameter
-  std::vector<std::uint32_t> first_uses;  ///< by parameter: the first layer that reads it
+  by_id<parameter_id, net_parameter> parameters;  ///< for multipliers
+  by_id<parameter_id, bool> learned;
+  by_id<parameter_id, layer_id> first_uses;  ///< the first layer that reads it
   bool by_magnitude = false;  ///< chunks go in magnitude_order() instead of forward_order()
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
-  std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
-  std::vector<std::string_view> names;      ///< by parameter, for the trace
+  std::shared_ptr<device_updates> updates;      ///< null: the host makes all updates
+  by_id<parameter_id, std::string_view> names;  ///< for the trace
   trace_lane* trace = nullptr;
 };
 
 /// Ports that exist only after all actors have been spawned.
 struct connect_shard {
-  std::vector<port<send_frame>> links;     ///< by worker; empty at self
-  std::vector<port<chunk_landed>> gather;  ///< by parameter: its gradient_push
+  std::vector<port<send_frame>> links;             ///< by worker; empty at self
+  by_id<parameter_id, port<chunk_landed>> gather;  ///< its gradient_push
   port<history_arrived> checkpointer;
 };
 
@@ -101,8 +101,8 @@ class server_shard : public actor<server_shard> {
     /// With a reduced format: the values that the rule updates. Those that all nodes compute with, this one included,
     /// follow them in rounded steps, and the rounding error of a step is part of the next one.
     std::vector<float> exact;
-    std::map<std::uint64_t, std::vector<payload>> waiting;  // by clock, then by worker
-    std::optional<std::vector<float>> held;                 // the sum that waits for the norm
+    std::map<std::uint64_t, by_id<worker_id, payload>> waiting;  // by clock
+    std::optional<std::vector<float>> held;                      // the sum that waits for the norm
   };
 
   owned& at(chunk_id id);
@@ -114,13 +114,13 @@ class server_shard : public actor<server_shard> {
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
-  [[nodiscard]] version_id history_version(std::uint32_t id, version_id wanted) const;
+  [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
   [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
-                                           const std::vector<payload>& gradients);
+                                           const by_id<worker_id, payload>& gradients);
 
   server_shard_setup setup_;
   until_end<connect_shard> neighbours_{this};
-  std::map<std::uint32_t, owned> chunks_;
+  std::map<chunk_id, owned> chunks_;
   solver_history history_;
   std::vector<float> scratch_;
   buffer_pool pool_;                   // for chunks that are sent in a reduced format

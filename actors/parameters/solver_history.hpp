@@ -21,18 +21,17 @@ class solver_history {
                  std::shared_ptr<device_updates> updates = {});
 
   /// Adds zeros for a chunk; without `values` no memory, for a device that does not compute.
-  void add(std::uint32_t chunk, bool values = true);
+  void add(chunk_id chunk, bool values = true);
 
-  [[nodiscard]] bool on_device(std::size_t parameter) const {
-    return updates_ != nullptr && updates_->holds(parameter);
+  [[nodiscard]] bool on_device(parameter_id parameter) const {
+    return updates_ != nullptr && updates_->holds(value(parameter));
   }
-  [[nodiscard]] parameter_part part(std::uint32_t chunk) const;
+  [[nodiscard]] parameter_part part(chunk_id chunk) const;
 
   /// For device::update(): by slot. Empty spans where the host has no values.
-  [[nodiscard]] std::vector<std::span<float>> of(std::uint32_t chunk);
+  [[nodiscard]] std::vector<std::span<float>> of(chunk_id chunk);
   /// Writes the state that a resumed run or changed routes begin with, from value `first` of the chunk on.
-  void write(std::uint32_t chunk, std::uint32_t slot, std::size_t first,
-             std::span<const float> values);
+  void write(chunk_id chunk, std::uint32_t slot, std::size_t first, std::span<const float> values);
 
   /// Calls f(chunk, slot, values) for all of it, by chunk, then slot; `values` is a copy.
   template <class F>
@@ -44,7 +43,10 @@ class solver_history {
   [[nodiscard]] std::shared_ptr<chunk_histories> release();
 
  private:
-  [[nodiscard]] std::vector<float> read(std::uint32_t chunk, std::uint32_t slot) const;
+  [[nodiscard]] bool on_device(chunk_id chunk) const {
+    return on_device(cut_.chunks[chunk].parameter);
+  }
+  [[nodiscard]] std::vector<float> read(chunk_id chunk, std::uint32_t slot) const;
 
   const partition& cut_;
   const std::size_t slots_;

@@ -8,18 +8,17 @@ store_landing::store_landing(std::shared_ptr<parameter_store> store, factor_stor
     : store_(std::move(store)), factors_(std::move(factors)) {}
 
 std::span<std::byte> store_landing::place(chunk_id chunk, version_id version) {
-  return std::as_writable_bytes(store_->at(value(chunk), value(version)));
+  return std::as_writable_bytes(store_->at(chunk, value(version)));
 }
 
 void store_landing::add_changes(chunk_id chunk, version_id version,
                                 std::span<const std::byte> bytes) {
-  add_decoded(store_->cut().chunks[value(chunk)].format, bytes,
-              store_->at(value(chunk), value(version) - 1),
-              store_->at(value(chunk), value(version)));
+  add_decoded(store_->cut().chunks[chunk].format, bytes, store_->at(chunk, value(version) - 1),
+              store_->at(chunk, value(version)));
 }
 
 std::span<std::byte> store_landing::place_factors(worker_id from, const frames::factors& f) {
-  return std::as_writable_bytes(factors_.at(value(f.layer))->piece(f.clock, from, f.rows, f.first));
+  return std::as_writable_bytes(factors_.at(f.layer)->piece(f.clock, from, f.rows, f.first));
 }
 
 }  // namespace poseidon

@@ -95,7 +95,7 @@ void match_parameters(compiled_net& test, const net& train) {
                                           to_string(wanted) + " in the test net and " +
                                           to_string(have) + " in the train net.");
       const auto p = found->second->parameters[slot];
-      test.to_train.push_back(p);
+      test.to_train.push_back(as_id<parameter_id>(p));
       layer.parameters[slot] = parameters.size();
       parameters.push_back(train.parameters[p]);
       parameters.back().layer = l;
@@ -111,7 +111,7 @@ void compile(compiled_net& c, const compiled_run& run, device& compute,
     const auto& graph = c.graph_of(r);
     auto& values = c.values.emplace_back();
     for (std::size_t p = 0; p < c.graph.parameters.size(); ++p) {
-      const auto of = c.to_train.empty() ? p : c.to_train[p];
+      const auto of = c.trained(p);
       values.push_back(run.pins.empty() ? &run.store->view(of) : &run.pins[r]->view(of));
     }
     options.index = r;
@@ -261,7 +261,7 @@ void write_first_values(const net& train, std::uint64_t seed,
                         parameter_store& store) {
   std::vector<std::span<float>> values;
   for (std::size_t p = 0; p < train.parameters.size(); ++p) {
-    values.push_back(store.values(p, version));
+    values.push_back(store.values(as_id<parameter_id>(p), version));
     fill(train.parameters[p], static_cast<std::uint32_t>(p), seed, values.back());
   }
   for (const auto& file : weights)

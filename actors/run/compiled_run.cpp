@@ -74,16 +74,17 @@ std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_defi
   wanted.rule = rule_of(solver);
   wanted.keeps_before = run.workers > 1;
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
-    const bool by_factors = on_factors(run.routes, p);
-    const bool exact = format_of(run.wire, p) == wire_format::float32;
+    const auto id = as_id<parameter_id>(p);
+    const bool by_factors = on_factors(run.routes, id);
+    const bool exact = format_of(run.wire, id) == wire_format::float32;
     wanted.by_factors.push_back(by_factors && is_updated(n, p));
     wanted.by_gradient.push_back(alone && exact && !by_factors && is_updated(n, p));
   }
   return compute.make_updates(c.train.replicas, wanted);
 }
 
-span_phase copy_phase_of(const compiled_run& c, std::size_t parameter, std::size_t replica) {
-  const bool stays = c.updates != nullptr && c.updates->holds(parameter);
+span_phase copy_phase_of(const compiled_run& c, parameter_id parameter, std::size_t replica) {
+  const bool stays = c.updates != nullptr && c.updates->holds(value(parameter));
   if (c.joined > 1 && replica < c.joined && (replica > 0 || stays)) return span_phase::sum;
   return stays ? span_phase::gradient_ready : span_phase::copy_to_host;
 }

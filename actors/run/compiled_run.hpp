@@ -27,7 +27,7 @@ struct compiled_net {
   /// With uneven shares: the net of the replicas from `larger` on, which take one sample less than those before.
   std::optional<net> smaller;
   std::uint32_t larger = 0;
-  /// By replica, then parameter of `graph`: what its kernels read.
+  /// By replica, then place in `graph.parameters`: what its kernels read.
   std::vector<std::vector<const parameter_values*>> values;
   std::vector<std::shared_ptr<replica>> replicas;
   std::vector<std::size_t> data_layers;
@@ -36,8 +36,13 @@ struct compiled_net {
   std::uint64_t batch = 0;  ///< samples per pass and replica; `smaller` has one less
   std::vector<output_value> outputs;
   std::vector<layer_outputs> readers;
-  std::vector<std::size_t> to_train;  ///< test nets: parameter -> train parameter
+  /// Test nets, by place in `graph.parameters`: the parameter of the train net.
+  std::vector<parameter_id> to_train;
 
+  /// The train net's parameter whose values parameter `p` of `graph` has.
+  [[nodiscard]] parameter_id trained(std::size_t p) const {
+    return to_train.empty() ? as_id<parameter_id>(p) : to_train[p];
+  }
   [[nodiscard]] const net& graph_of(std::size_t replica) const {
     return smaller && replica >= larger ? *smaller : graph;
   }
@@ -84,7 +89,7 @@ struct compiled_run {
                                                          device& compute);
 
 /// What the trace says of a replica's gradient on an asynchronous device.
-[[nodiscard]] span_phase copy_phase_of(const compiled_run& c, std::size_t parameter,
+[[nodiscard]] span_phase copy_phase_of(const compiled_run& c, parameter_id parameter,
                                        std::size_t replica);
 
 /// Samples in a pass of a net, by its last data layer; 0 without one.

@@ -54,7 +54,7 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_definit
 
 namespace {
 
-std::string format_note(const partition& cut, std::size_t parameter) {
+std::string format_note(const partition& cut, parameter_id parameter) {
   const auto& chunks = cut.by_parameter[parameter];
   const auto format = chunks.empty() ? wire_format::float32 : cut.chunks[chunks.front()].format;
   return format == wire_format::float32 ? "" : std::string(to_string(format)) + ", ";
@@ -95,26 +95,26 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
   std::vector<std::string> lines;
   const auto& net = run.train.graph;
   const auto& cut = run.store->cut();
-  for (std::size_t p = 0; p < net.parameters.size(); ++p) {
-    const auto line = "route " + net.layers[net.parameters[p].layer].name + "/" +
-                      std::to_string(net.parameters[p].slot) + ": " +
-                      to_string(net.parameters[p].shape);
+  for (const auto p : cut.by_parameter.ids()) {
+    const auto& of_net = net.parameters[value(p)];
+    const auto line = "route " + net.layers[of_net.layer].name + "/" + std::to_string(of_net.slot) +
+                      ": " + to_string(of_net.shape);
     if (on_factors(cut, p)) {
       lines.push_back(line + ", factor_broadcast");
       continue;
     }
-    std::vector<std::size_t> owned(workers);
+    by_id<worker_id, std::size_t> owned(workers);
     for (const auto id : cut.by_parameter[p]) ++owned[cut.chunks[id].owner];
     std::string by_worker;
     for (const auto n : owned) by_worker += " " + std::to_string(n);
-    lines.push_back(line + (is_learned(net, p) ? ", parameter_server, " : ", frozen, ") +
+    lines.push_back(line + (is_learned(of_net) ? ", parameter_server, " : ", frozen, ") +
                     format_note(cut, p) + plural(cut.by_parameter[p].size(), "chunk") +
                     ", by worker:" + by_worker);
   }
-  for (std::size_t w = 0; w < workers; ++w) {
+  for (const auto w : cut.by_owner.ids()) {
     std::uint64_t bytes = 0;
     for (const auto id : cut.by_owner[w]) bytes += sizeof(float) * cut.chunks[id].count;
-    lines.push_back("server_shard of worker " + std::to_string(w) + ": " +
+    lines.push_back("server_shard of worker " + std::to_string(value(w)) + ": " +
                     plural(cut.by_owner[w].size(), "chunk") + " of " +
                     std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
   }

@@ -93,7 +93,7 @@ double measured(const run_definition& run, const node_spec& node, const task_dis
   const auto shown = show(display, {"timing the net", 0, {}});
   const auto& n = compiled->train.graph;
   write_first_values(n, run.seed, {}, 0, *compiled->store);
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) compiled->store->publish(p, 0);
+  for (const auto p : compiled->store->parameters()) compiled->store->publish(p, 0);
   std::vector<double> rates(compiled->replicas);
   std::vector<std::exception_ptr> errors(compiled->replicas);
   const auto time_one = [&](std::uint32_t r) {

@@ -63,7 +63,7 @@ class planner {
       edge(streams_.back(), solver_, "nonfinite_found", kind::control);
     }
     shard_ = add("server_shard", "server_shard", "shards");
-    for (const auto c : partition_.by_owner[size_.worker])
+    for (const auto c : partition_.by_owner[as_id<worker_id>(size_.worker)])
       g_.actors[shard_].chunk_bytes += partition_.chunks[c].count * sizeof(float);
     checkpointer_ = add("checkpointer", "checkpointer", "control");
     edge(solver_, checkpointer_, "write_snapshot", kind::control);
@@ -193,9 +193,10 @@ class planner {
                         g_.actors[layers_[0][first]].group);
     g_.actors[me].card = g_.actors[layers_[0][first]].card;
     std::uint64_t bytes = 0;
-    for (const auto p : group.frozen) g_.actors[me].params += count(train_.parameters[p].shape);
+    for (const auto p : group.frozen)
+      g_.actors[me].params += count(train_.parameters[value(p)].shape);
     for (const auto p : group.learned) {
-      g_.actors[me].params += count(train_.parameters[p].shape);
+      g_.actors[me].params += count(train_.parameters[value(p)].shape);
       for (const auto c : partition_.by_parameter[p])
         bytes += partition_.chunks[c].count * sizeof(float);
     }
@@ -217,19 +218,20 @@ class planner {
   }
 
   void push(const parameter_group& group, std::size_t me) {
-    std::vector<std::uint64_t> bytes_to(size_.nodes, 0);
+    by_id<worker_id, std::uint64_t> bytes_to(size_.nodes, 0);
     for (const auto p : group.learned)
       for (const auto c : partition_.by_parameter[p])
         bytes_to[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
     for (std::size_t w = 0; w < size_.nodes; ++w) {
-      if (bytes_to[w] == 0) continue;
+      const auto bytes = bytes_to[as_id<worker_id>(w)];
+      if (bytes == 0) continue;
       if (w == size_.worker) {
         edge(me, shard_, "install_chunk", kind::control);
-        edge(me, shard_, "gradient_arrived", kind::push, bytes_to[w]);
-        edge(shard_, me, "chunk_landed", kind::pull, bytes_to[w]);
+        edge(me, shard_, "gradient_arrived", kind::push, bytes);
+        edge(shard_, me, "chunk_landed", kind::pull, bytes);
       } else {
-        edge(me, links_[w], "send_frame", kind::push, bytes_to[w]);
-        edge(receivers_[w], me, "chunk_landed", kind::pull, bytes_to[w]);
+        edge(me, links_[w], "send_frame", kind::push, bytes);
+        edge(receivers_[w], me, "chunk_landed", kind::pull, bytes);
       }
     }
   }

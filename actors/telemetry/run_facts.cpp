@@ -62,8 +62,8 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
     for (const auto p : group.learned) {
       const auto format = format_of(spec.wire, p);
       r.wire = to_string(factors ? wire_format::float32 : format);
-      r.bytes +=
-          static_cast<std::uint64_t>(count(n.parameters[p].shape)) * (factors ? 0 : width(format));
+      r.bytes += static_cast<std::uint64_t>(count(n.parameters[value(p)].shape)) *
+                 (factors ? 0 : width(format));
     }
     if (factors) {
       auto of_node = factors_of(n, layer);

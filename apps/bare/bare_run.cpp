@@ -107,7 +107,7 @@ bare_run::bare_run(const run_definition& run, const node_spec& node,
     if (!weights.empty()) reading = show(display, {"reading " + weights.string(), 0, {}});
     write_first_values(n, spec_.seed, files, 0, *run_->store);
   }
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) run_->store->publish(p, 0);
+  for (const auto p : run_->store->parameters()) run_->store->publish(p, 0);
   for (const auto& p : n.parameters)
     history_.emplace_back(history_count(rule_.kind),
                           std::vector<float>(static_cast<std::size_t>(count(p.shape))));
@@ -171,8 +171,8 @@ void bare_run::lane(std::uint32_t replica, std::uint64_t iterations, std::barrie
     update(replica, i);
     all.arrive_and_wait();
     if (replica == 0)
-      for (std::size_t q = 0; q < run_->train.graph.parameters.size(); ++q)
-        if (is_updated(run_->train.graph, q)) run_->store->publish(q, i + 1);
+      for (const auto q : run_->store->parameters())
+        if (is_updated(run_->train.graph, value(q))) run_->store->publish(q, i + 1);
     if (after_iteration && replica == 0) after_iteration();
     all.arrive_and_wait();
   }
@@ -251,19 +251,20 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
   auto& store = *run_->store;
   const std::size_t lanes = run_->replicas;
   const auto arithmetic = node_.compute->arithmetic();
-  for (std::size_t p = 0; p < net.graph.parameters.size(); ++p) {
+  for (const auto id : store.parameters()) {
+    const std::size_t p = value(id);
     if (!is_updated(net.graph, p)) continue;
     if (run_->updates != nullptr && run_->updates->holds(p)) {
       update_there(p, iteration);
       continue;
     }
-    const auto values = store.current(p);
+    const auto values = store.current(id);
     const auto from = values.size() * replica / lanes;
     const auto length = values.size() * (replica + 1) / lanes - from;
     const auto sum = net.replicas[0]->gradient(p).subspan(from, length);
     for (std::size_t o = 1; o < lanes; ++o)
       arithmetic->add(sum, net.replicas[o]->gradient(p).subspan(from, length));
-    const auto fresh = store.values(p, iteration + 1);
+    const auto fresh = store.values(id, iteration + 1);
     if (const auto& momentum = net.graph.parameters[p].average_momentum) {
       arithmetic->update_average(momentum_over(*momentum, lanes), sum, values.subspan(from, length),
                                  fresh.subspan(from, length));

@@ -6,6 +6,8 @@
 //
 // Source   Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019; both directions: Tang et al., ICML 2019.
 #pragma once
+#include "models/indexed.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,10 +30,10 @@ inline constexpr std::size_t wire_formats = 3;
 }
 
 /// By parameter of the train net; empty: float32 throughout.
-using parameter_formats = std::vector<wire_format>;
-[[nodiscard]] constexpr wire_format format_of(const parameter_formats& formats,
-                                              std::size_t parameter) {
-  return parameter < formats.size() ? formats[parameter] : wire_format::float32;
+using parameter_formats = by_id<parameter_id, wire_format>;
+[[nodiscard]] inline wire_format format_of(const parameter_formats& formats,
+                                           parameter_id parameter) {
+  return formats.contains(parameter) ? formats[parameter] : wire_format::float32;
 }
 
 // In all functions below spans have one length, `bytes` width(f) times that, little-endian. They round to the nearest,

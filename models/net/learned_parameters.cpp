@@ -6,14 +6,14 @@ namespace poseidon {
 
 learned_parameters learned_parameters_of(const net& n) {
   learned_parameters out;
-  out.parameters = n.parameters;
+  out.parameters = by_id<parameter_id, net_parameter>(n.parameters);
   for (std::size_t p = 0; p < n.parameters.size(); ++p) {
     out.layers.push_back(n.layers[n.parameters[p].layer].name);
-    out.first_uses.push_back(first_use(n, p));
+    out.first_uses.push_back(as_id<layer_id>(first_use(n, p)));
   }
   for (auto& group : parameter_groups(n)) {
     const auto first = group.layers.front();
-    out.groups.push_back({n.layers[first].name, first, group.writers.size(),
+    out.groups.push_back({n.layers[first].name, as_id<layer_id>(first), group.writers.size(),
                           std::move(group.learned), std::move(group.frozen)});
   }
   return out;

@@ -3,6 +3,7 @@
 // The parameters that the nodes of a run exchange, as a list: everything that exchanging, updating and storing them
 // needs to know, without the net that computes with them.
 #pragma once
+#include "models/indexed.hpp"
 #include "models/net/net.hpp"
 
 #include <cstddef>
@@ -14,19 +15,19 @@ namespace poseidon {
 /// Parameters that are exchanged together: their gradients are complete at the same time, and their fresh values are
 /// published at the same time. A layer's, or those of several layers that share some (parameter_groups.hpp).
 struct learned_group {
-  std::string name;       ///< its first layer's
-  std::size_t order = 0;  ///< place of that layer in the forward pass; names the group in messages
-  std::size_t writers = 1;           ///< layers whose backward pass writes the gradient
-  std::vector<std::size_t> learned;  ///< parameters that training changes, running averages too
-  std::vector<std::size_t> frozen;   ///< parameters that no update changes
+  std::string name;                   ///< its first layer's
+  layer_id first{};                   ///< that layer, which names the group in messages
+  std::size_t writers = 1;            ///< layers whose backward pass writes the gradient
+  std::vector<parameter_id> learned;  ///< those that training changes, running averages too
+  std::vector<parameter_id> frozen;   ///< those that no update changes
 };
 
 struct learned_parameters {
-  std::vector<net_parameter> parameters;
-  std::vector<std::string> layers;  ///< by parameter: name of the layer that owns it
-  /// By parameter: its first layer's place in the forward pass.
-  std::vector<std::size_t> first_uses;
-  std::vector<learned_group> groups;  ///< by order; every parameter is in one
+  by_id<parameter_id, net_parameter> parameters;
+  by_id<parameter_id, std::string> layers;   ///< name of the layer that owns it
+  by_id<parameter_id, layer_id> first_uses;  ///< the first layer that reads it
+  /// In the order of their first layers; every parameter is in one.
+  std::vector<learned_group> groups;
 };
 
 /// The list of a net; groups as parameter_groups() has them.

@@ -47,7 +47,7 @@ std::vector<parameter_group> parameter_groups(const net& n) {
   for (auto& group : groups) {
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       if (first[p] == group.layers.front())
-        (is_updated(n, p) ? group.learned : group.frozen).push_back(p);
+        (is_updated(n, p) ? group.learned : group.frozen).push_back(as_id<parameter_id>(p));
     if (group.writers.empty() && !group.learned.empty())
       group.writers.push_back(group.layers.front());
   }

@@ -1,5 +1,6 @@
 // models/net/parameter_groups.hpp - groups of layers that share parameters and so learn together.
 #pragma once
+#include "models/ids.hpp"
 #include "models/net/net.hpp"
 
 #include <algorithm>
@@ -17,8 +18,8 @@ struct parameter_group {
   /// Those layers whose backward pass computes gradients of learned parameters; if none does, the first layer, which then
   /// writes zeros.
   std::vector<std::size_t> writers;
-  std::vector<std::size_t> learned;  ///< parameters that training changes, running statistics too
-  std::vector<std::size_t> frozen;   ///< parameters that no update changes
+  std::vector<parameter_id> learned;  ///< those that training changes, running statistics too
+  std::vector<parameter_id> frozen;   ///< those that no update changes
 
   [[nodiscard]] bool is_writer(std::size_t layer) const {
     return std::find(writers.begin(), writers.end(), layer) != writers.end();

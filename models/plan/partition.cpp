@@ -1,7 +1,6 @@
 #include "models/plan/partition.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 namespace poseidon {
@@ -20,8 +19,8 @@ std::size_t chunk_values(std::size_t values, std::size_t shards, double scale) {
 }
 
 /// Equal pieces on multiples of a cache line, so that two owners never write to one line.
-void cut(std::size_t parameter, std::size_t values, std::size_t at_most, std::size_t shards,
-         std::vector<chunk>& chunks) {
+void cut(parameter_id parameter, std::size_t values, std::size_t at_most, std::size_t shards,
+         by_id<chunk_id, chunk>& chunks) {
   constexpr std::size_t line = 64 / sizeof(float);
   auto pieces = (values + at_most - 1) / at_most;
   // The same number for each shard: all nodes send a layer at the same time, and the link of a single owner would carry it alone.
@@ -29,12 +28,12 @@ void cut(std::size_t parameter, std::size_t values, std::size_t at_most, std::si
   auto piece = (values + pieces - 1) / pieces;
   piece = std::min(at_most, (piece + line - 1) / line * line);
   for (std::size_t offset = 0; offset < values; offset += piece)
-    chunks.push_back({parameter, offset, std::min(piece, values - offset), 0});
+    chunks.push_back({parameter, offset, std::min(piece, values - offset), {}});
 }
 
 }  // namespace
 
-bool on_factors(const partition& cut, std::size_t parameter) {
+bool on_factors(const partition& cut, parameter_id parameter) {
   const auto& chunks = cut.by_parameter[parameter];
   return !chunks.empty() && cut.chunks[chunks.front()].owner == every_worker;
 }
@@ -48,28 +47,28 @@ partition make_partition(const net& n, std::size_t shards, const parameter_route
   return make_partition(n.parameters, shards, routes, scale);
 }
 
-partition make_partition(const std::vector<net_parameter>& parameters, std::size_t shards,
+partition make_partition(std::span<const net_parameter> parameters, std::size_t shards,
                          const parameter_routes& routes, double scale) {
   if (shards == 0) throw std::invalid_argument("a partition needs at least one shard, got 0");
-  const auto values = [&](std::size_t p) {
-    return static_cast<std::size_t>(count(parameters[p].shape));
+  const id_range<parameter_id> ids(parameters.size());
+  const auto values = [&](parameter_id p) {
+    return static_cast<std::size_t>(count(parameters[value(p)].shape));
   };
   std::size_t total = 0;
-  for (std::size_t p = 0; p < parameters.size(); ++p)
+  for (const auto p : ids)
     if (!on_factors(routes, p)) total += values(p);
 
   partition result;
   result.by_parameter.resize(parameters.size());
   result.by_owner.resize(shards);
-  for (std::size_t p = 0; p < parameters.size(); ++p)
+  for (const auto p : ids)
     if (values(p) > 0)
       cut(p, values(p),
           on_factors(routes, p) ? chunk_values(0, 1, scale) : chunk_values(total, shards, scale),
           on_factors(routes, p) ? 1 : shards, result.chunks);
 
-  std::vector<std::size_t> by_size(result.chunks.size());
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+  std::vector<chunk_id> by_size(result.chunks.ids().begin(), result.chunks.ids().end());
+  std::stable_sort(by_size.begin(), by_size.end(), [&](chunk_id a, chunk_id b) {
     return result.chunks[a].count > result.chunks[b].count;
   });
   std::vector<std::size_t> load(shards, 0);
@@ -79,13 +78,13 @@ partition make_partition(const std::vector<net_parameter>& parameters, std::size
       continue;
     }
     const auto least = std::min_element(load.begin(), load.end());
-    result.chunks[id].owner = static_cast<std::size_t>(least - load.begin());
+    result.chunks[id].owner = as_id<worker_id>(static_cast<std::size_t>(least - load.begin()));
     *least += result.chunks[id].count;
   }
-  for (std::size_t id = 0; id < result.chunks.size(); ++id) {
-    result.by_parameter[result.chunks[id].parameter].push_back(id);
-    if (result.chunks[id].owner != every_worker)
-      result.by_owner[result.chunks[id].owner].push_back(id);
+  for (const auto id : result.chunks.ids()) {
+    const auto& c = result.chunks[id];
+    result.by_parameter[c.parameter].push_back(id);
+    if (c.owner != every_worker) result.by_owner[c.owner].push_back(id);
   }
   return result;
 }

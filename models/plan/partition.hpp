@@ -1,42 +1,43 @@
 // models/plan/partition.hpp - which shard owns which piece of which parameter; every node computes the same partition.
 #pragma once
 #include "models/device/wire_format.hpp"
+#include "models/indexed.hpp"
 #include "models/net/net.hpp"
 #include "models/plan/routes.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace poseidon {
 
 /// Consecutive values of one parameter that are sent, summed and updated together.
 struct chunk {
-  std::size_t parameter = 0;
+  parameter_id parameter{};
   std::size_t offset = 0;  ///< in values, not bytes
   std::size_t count = 0;
-  std::size_t owner = 0;  ///< worker whose shard updates it; or every_worker
+  worker_id owner{};  ///< whose shard updates it; or every_worker
   /// Format of its gradients and updates on the wire.
   wire_format format = wire_format::float32;
 };
 
 /// Owner of a parameter on the route factor_broadcast: each node updates its own copy, and no shard owns a part of it.
-inline constexpr std::size_t every_worker = static_cast<std::size_t>(-1);
+inline constexpr worker_id every_worker{0xfffffffe};
 
 inline constexpr std::size_t max_chunk_bytes = 2u << 20;
 
 struct partition {
-  std::vector<chunk> chunks;  ///< by chunk id; in parameter order, then offset
-  std::vector<std::vector<std::size_t>> by_parameter;  ///< chunk ids
-  /// Chunk ids; chunks of every_worker are not listed.
-  std::vector<std::vector<std::size_t>> by_owner;
+  by_id<chunk_id, chunk> chunks;  ///< in parameter order, then offset
+  by_id<parameter_id, std::vector<chunk_id>> by_parameter;
+  by_id<worker_id, std::vector<chunk_id>> by_owner;  ///< without the chunks of every_worker
 };
 
 /// Gives every chunk its parameter's format.
 void set_formats(partition& cut, const parameter_formats& formats);
 
 /// Whether this parameter is on the route factor_broadcast.
-[[nodiscard]] bool on_factors(const partition& cut, std::size_t parameter);
+[[nodiscard]] bool on_factors(const partition& cut, parameter_id parameter);
 
 /// All shards own equal parts of each parameter of more than a few thousand values, because all nodes send a layer at the
 /// same moment: a layer that one shard owned alone would wait for that node's link.
@@ -46,7 +47,7 @@ void set_formats(partition& cut, const parameter_formats& formats);
 /// loaded; ties by lower index, so that the answer depends on the arguments alone. Parameters on the route
 /// factor_broadcast are cut too, for their first values and their solver state. `scale` shrinks the largest
 /// chunk as the parameters have been shrunk (byte_scale.hpp).
-[[nodiscard]] partition make_partition(const std::vector<net_parameter>& parameters,
+[[nodiscard]] partition make_partition(std::span<const net_parameter> parameters,
                                        std::size_t shards, const parameter_routes& routes = {},
                                        double scale = 1);
 [[nodiscard]] partition make_partition(const net& n, std::size_t shards,

@@ -84,7 +84,7 @@ std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
       if (n.parameters[p].layer == l && is_learned(n, p)) {
         const auto values = static_cast<double>(count(n.parameters[p].shape));
         load.values += values;
-        bytes += values * static_cast<double>(width(format_of(formats, p)));
+        bytes += values * static_cast<double>(width(format_of(formats, as_id<parameter_id>(p))));
       }
     if (bytes > 0) load.value_bytes = bytes / load.values;
     if (layer.type != "InnerProduct") continue;

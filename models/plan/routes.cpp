@@ -33,14 +33,15 @@ std::string_view to_string(route r) {
   return r == route::factor_broadcast ? "factor_broadcast" : "parameter_server";
 }
 
-bool on_factors(const parameter_routes& routes, std::size_t parameter) {
-  return parameter < routes.size() && routes[parameter] == route::factor_broadcast;
+bool on_factors(const parameter_routes& routes, parameter_id parameter) {
+  return routes.contains(parameter) && routes[parameter] == route::factor_broadcast;
 }
 
 std::vector<bool> factor_layers(const net& n, const parameter_routes& routes) {
   std::vector<bool> out(n.layers.size());
   for (std::size_t l = 0; l < n.layers.size(); ++l)
-    out[l] = !n.layers[l].parameters.empty() && on_factors(routes, n.layers[l].parameters.front());
+    out[l] = !n.layers[l].parameters.empty() &&
+             on_factors(routes, as_id<parameter_id>(n.layers[l].parameters.front()));
   return out;
 }
 
@@ -145,7 +146,7 @@ parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (chosen[l])
       for (const auto p : n.layers[l].parameters)
-        if (is_learned(n, p)) routes[p] = route::factor_broadcast;
+        if (is_learned(n, p)) routes[as_id<parameter_id>(p)] = route::factor_broadcast;
   return routes;
 }
 

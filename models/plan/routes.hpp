@@ -1,6 +1,7 @@
 // models/plan/routes.hpp - the route of each parameter's gradient to the other nodes, and the option that sets it.
 #pragma once
 #include "models/device/factors.hpp"
+#include "models/indexed.hpp"
 #include "models/net/net.hpp"
 
 #include <cstdint>
@@ -19,8 +20,8 @@ enum class route : std::uint8_t { parameter_server = 0, factor_broadcast = 1 };
 [[nodiscard]] std::string_view to_string(route r);
 
 /// By parameter of the train net; empty: parameter_server throughout.
-using parameter_routes = std::vector<route>;
-[[nodiscard]] bool on_factors(const parameter_routes& routes, std::size_t parameter);
+using parameter_routes = by_id<parameter_id, route>;
+[[nodiscard]] bool on_factors(const parameter_routes& routes, parameter_id parameter);
 
 /// By layer: whether it broadcasts factors.
 [[nodiscard]] std::vector<bool> factor_layers(const net& n, const parameter_routes& routes);

@@ -68,14 +68,16 @@ parameter_formats formats_of(const net& n, const wire_option& option) {
     const auto format = listed == option.layers.end() ? option.all : listed->second;
     for (const auto p : layer.parameters) {
       if (!travels(p)) continue;
-      if (!chosen_by[p].empty() && formats[p] != format)
+      auto& of_parameter = formats[as_id<parameter_id>(p)];
+      if (!chosen_by[p].empty() && of_parameter != format)
         throw spec_error(spec_position{option.file, 0},
-                         "layers \"" + chosen_by[p] + "\" (" + std::string(to_string(formats[p])) +
-                             ") and \"" + layer.name + "\" (" + std::string(to_string(format)) +
-                             ") share the parameter \"" + n.parameters[p].name +
+                         "layers \"" + chosen_by[p] + "\" (" +
+                             std::string(to_string(of_parameter)) + ") and \"" + layer.name +
+                             "\" (" + std::string(to_string(format)) + ") share the parameter \"" +
+                             n.parameters[p].name +
                              "\", which travels once. Give both the same format.");
       chosen_by[p] = layer.name;
-      formats[p] = format;
+      of_parameter = format;
     }
   }
   const bool exact = std::all_of(formats.begin(), formats.end(),
@@ -84,7 +86,7 @@ parameter_formats formats_of(const net& n, const wire_option& option) {
 }
 
 parameter_formats on_the_server(parameter_formats formats, const parameter_routes& routes) {
-  for (std::size_t p = 0; p < formats.size(); ++p)
+  for (const auto p : formats.ids())
     if (on_factors(routes, p)) formats[p] = wire_format::float32;
   return formats;
 }
@@ -94,8 +96,9 @@ std::vector<std::string> wire_notes(const net& n, const parameter_formats& forma
   for (const auto format : {wire_format::float16, wire_format::bfloat16}) {
     std::vector<std::string> names;
     for (const auto& layer : n.layers)
-      if (std::any_of(layer.parameters.begin(), layer.parameters.end(),
-                      [&](std::size_t p) { return format_of(formats, p) == format; }))
+      if (std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](std::size_t p) {
+            return format_of(formats, as_id<parameter_id>(p)) == format;
+          }))
         names.push_back(layer.name);
     if (!names.empty())
       notes.push_back("wire: " + std::string(to_string(format)) + " for " + comma_list(names));

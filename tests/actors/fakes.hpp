@@ -10,6 +10,8 @@ namespace poseidon::test {
 
 using poseidon::payload_of;
 
+inline constexpr parameter_id only_parameter{0};  ///< of the net below
+
 /// One parameter of `values` values, cut into chunks of at most `chunk`, dealt to `owners` in turn.
 inline net one_parameter_net(std::int64_t values) {
   net n;
@@ -27,11 +29,11 @@ inline std::shared_ptr<parameter_store> one_parameter_store(
   cut.by_parameter.resize(1);
   cut.by_owner.resize(owners);
   for (std::size_t at = 0; at < static_cast<std::size_t>(values); at += chunk) {
-    const auto id = cut.chunks.size();
-    cut.chunks.push_back(
-        {0, at, std::min(chunk, static_cast<std::size_t>(values) - at), id % owners, format});
-    cut.by_parameter[0].push_back(id);
-    cut.by_owner[id % owners].push_back(id);
+    const auto owner = as_id<worker_id>(cut.chunks.size() % owners);
+    const auto size = std::min(chunk, static_cast<std::size_t>(values) - at);
+    const auto id = cut.chunks.push_back({only_parameter, at, size, owner, format});
+    cut.by_parameter[only_parameter].push_back(id);
+    cut.by_owner[owner].push_back(id);
   }
   return std::make_shared<parameter_store>(one_parameter_net(values).parameters, std::move(cut), 2,
                                            staleness);

@@ -4,6 +4,7 @@
 // frames. A seeded generator draws the actor that runs next and the link that delivers, so each seed is another order of
 // all events that can happen in another order.
 #pragma once
+#include "actors/links/frame_queue.hpp"
 #include "actors/node/training_graph.hpp"
 #include "actors/parameters/peer_window.hpp"
 #include "actors/run/compile_run.hpp"
@@ -108,12 +109,12 @@ class slow_link : public actor<slow_link> {
          squares_arrived{to_->from, f.clock, owned(data)});
   }
   void arrive(const frames::fresh_parameters& f, const payload& data) {
-    land(data, to_->store->at(value(f.chunk), value(f.version)));
-    tell(to_->graph->parameters().receiver_of(to_->store->cut().chunks[value(f.chunk)].parameter),
+    land(data, to_->store->at(f.chunk, value(f.version)));
+    tell(to_->graph->parameters().receiver_of(to_->store->cut().chunks[f.chunk].parameter),
          chunk_landed{f.chunk, f.version});
   }
   void arrive(const frames::factors& f, const payload& data) {
-    const auto& factors = to_->graph->parameters().factors().at(value(f.layer));
+    const auto& factors = to_->graph->parameters().factors().at(f.layer);
     land(data, factors->piece(f.clock, to_->from, f.rows, f.first));
     tell(to_->graph->parameters().broadcast(f.layer),
          factors_landed{to_->from, f.clock, f.rows, f.first});
@@ -211,7 +212,7 @@ class sim_cluster {
     n.own.replicas = o.replicas;
     if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
     n.run = compile_run(n.spec, n.own);
-    const auto self = worker_id{static_cast<std::uint32_t>(worker)};
+    const auto self = as_id<worker_id>(worker);
     n.graph = std::make_unique<training_graph>(graph_context{sim_.system(),
                                                              n.book,
                                                              n.trace,
@@ -234,7 +235,7 @@ class sim_cluster {
     parameter_routes routes(net.parameters.size(), route::parameter_server);
     for (std::size_t p = 0; p < net.parameters.size(); ++p)
       if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
-        routes[p] = route::factor_broadcast;
+        routes[as_id<parameter_id>(p)] = route::factor_broadcast;
     return routes;
   }
 
@@ -246,10 +247,10 @@ class sim_cluster {
       if (to == from) continue;
       auto& there = *nodes_[to];
       auto end = std::make_shared<far_end>();
-      end->from = worker_id{static_cast<std::uint32_t>(from)};
+      end->from = as_id<worker_id>(from);
       end->store = there.run->store;
       end->graph = there.graph.get();
-      peer_window_setup window{worker_id{static_cast<std::uint32_t>(to)},
+      peer_window_setup window{as_id<worker_id>(to),
                                end->from,
                                clock_id{0},
                                {},
@@ -274,12 +275,12 @@ class sim_cluster {
     auto& store = *first.run->store;
     write_first_values(first.run->train.graph, first.spec.seed, {}, 0, store);
     first_values_ = store.copy(0);
-    for (std::size_t id = 0; id < store.cut().chunks.size(); ++id) {
-      const auto chunk = chunk_id{static_cast<std::uint32_t>(id)};
-      const payload data{first.run->store, std::as_bytes(store.at(id, 0))};
+    for (const auto chunk : store.cut().chunks.ids()) {
+      const payload data{first.run->store, std::as_bytes(store.at(chunk, 0))};
       for (std::size_t to = 1; to < nodes_.size(); ++to)
         sim_.tell(first.links[to], send_frame{frames::fresh_parameters{chunk, {}}, data, 0});
-      const auto gather = first.graph->parameters().receiver_of(store.cut().chunks[id].parameter);
+      const auto gather =
+          first.graph->parameters().receiver_of(store.cut().chunks[chunk].parameter);
       caf::anon_send(caf::actor_cast<caf::actor>(gather.target()), chunk_landed{chunk, {}});
     }
     for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});
@@ -291,8 +292,8 @@ class sim_cluster {
     for (const auto& n : nodes_) {
       const auto& net = n->run->train.graph;
       auto whole = ~std::uint64_t{0};
-      for (std::size_t p = 0; p < net.parameters.size(); ++p)
-        if (is_updated(net, p)) whole = std::min(whole, n->run->store->version(p));
+      for (const auto p : n->run->store->parameters())
+        if (is_updated(net, value(p))) whole = std::min(whole, n->run->store->version(p));
       if (whole == 0) continue;
       try {
         const auto values = n->run->store->copy(whole);

@@ -33,23 +33,22 @@ void require(bool holds, const char* what) {
 template <class F>
 void hold(const F& f, std::size_t payload, const link_limits& limits) {
   if constexpr (requires { f.chunk; }) {
-    require(value(f.chunk) < limits.chunk_values.size(), "a chunk that is none");
-    require(payload > 0 && payload <= 4 * limits.chunk_values[value(f.chunk)], "a chunk's size");
+    require(limits.chunk_values.contains(f.chunk), "a chunk that is none");
+    require(payload > 0 && payload <= 4 * limits.chunk_values[f.chunk], "a chunk's size");
   }
   if constexpr (requires { f.slot; }) require(f.slot < limits.history_slots, "a slot that is none");
   if constexpr (requires { f.worker; }) require(f.worker == the_peer, "another worker's frame");
 }
 
 void hold(const frames::install_history& f, std::size_t payload, const link_limits& limits) {
-  require(value(f.chunk) < limits.chunk_values.size(), "a chunk that is none");
-  require(payload > 0 && f.first + payload / 4 <= limits.chunk_values[value(f.chunk)],
+  require(limits.chunk_values.contains(f.chunk), "a chunk that is none");
+  require(payload > 0 && f.first + payload / 4 <= limits.chunk_values[f.chunk],
           "solver state beyond the chunk");
 }
 
 void hold(const frames::factors& f, std::size_t payload, const link_limits& limits) {
-  require(value(f.layer) < limits.factors.size(), "a layer that is none");
-  require(f.first + payload / 4 <= limits.factors[value(f.layer)].values(),
-          "factors beyond the layer's");
+  require(limits.factors.contains(f.layer), "a layer that is none");
+  require(f.first + payload / 4 <= limits.factors[f.layer].values(), "factors beyond the layer's");
 }
 
 void hold(const frames::worker_report& f, std::size_t, const link_limits& limits) {

@@ -174,8 +174,8 @@ TEST_CASE(
     "link_receiver: a gradient of a wrong clock ends the link by name, and the shard hears "
     "nothing") {
   const auto store = test::one_parameter_store(2000, 1000, 2);
-  store->publish(0, 5);
-  store->set_applied(0, 5);
+  store->publish(test::only_parameter, 5);
+  store->set_applied(chunk_id{0}, 5);
   end_options o;
   o.chunks = 2;
   o.gate = std::make_shared<peer_window>(

@@ -180,8 +180,8 @@ struct end_options {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0, budget_mbit_s = 0;
   bool clips = false;
-  std::vector<factor_shape> factors;
-  std::vector<wire_format> formats;  // by chunk
+  by_id<layer_id, factor_shape> factors;
+  by_id<chunk_id, wire_format> formats;
   std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
 };

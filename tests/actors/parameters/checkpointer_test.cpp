@@ -39,7 +39,7 @@ struct snapshot_rig {
       history = state.history.at(0).at(0);
     };
     sim.tell(it, connect_checkpointer{std::move(files), store, {{}, link.in}, shard.in, {}});
-    store->publish(0, 1);
+    store->publish(test::only_parameter, 1);
     order(true);
   }
   snapshot_rig(const snapshot_rig&) = delete;

@@ -65,9 +65,9 @@ struct shard_alone {
     s.passes = 2;
     s.solver.set_base_lr(0.5f);
     s.solver.set_lr_policy("fixed");
-    s.parameters = test::one_parameter_net(3).parameters;
-    s.parameters[0].average_momentum = average_momentum;
-    s.first_uses = {7};
+    s.parameters.push_back(test::one_parameter_net(3).parameters.front());
+    s.parameters[test::only_parameter].average_momentum = average_momentum;
+    s.first_uses = {layer_id{7}};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
@@ -75,7 +75,7 @@ struct shard_alone {
     store->leave_to(updates);
     shard = sim.spawn<server_shard>("server_shard", std::move(s));
     sim.tell(shard, connect_shard{{{}}, {gather.in}, checkpointer.in});
-    store->publish(0, 0);
+    store->publish(test::only_parameter, 0);
     sim.tell(shard, install_chunk{c0, version_id{0}});
     sim.settle();
   }
@@ -83,7 +83,7 @@ struct shard_alone {
   void gradient(std::uint64_t clock) {
     sim.tell(shard, gradient_arrived{worker_id{0}, c0, clock_id{clock}, {updates, {}}});
     sim.settle();
-    store->publish(0, clock + 1);
+    store->publish(test::only_parameter, clock + 1);
   }
 };
 
@@ -97,11 +97,11 @@ TEST_CASE("device updates: the shard issues one for each clock and announces its
   CHECK(t.updates->rates == std::vector<float>{0.5f, 0.5f});
   REQUIRE(t.gather.got->size() == 2);
   CHECK(t.gather.got->back().version == version_id{2});
-  CHECK(t.store->applied(0) == 2);
+  CHECK(t.store->applied(c0) == 2);
   CHECK(t.store->copy(2)[0] == std::vector<float>{2, 2, 2});
-  CHECK(t.store->current(0)[0] == 0);  // as it was before the first
+  CHECK(t.store->current(test::only_parameter)[0] == 0);  // as it was before the first
   t.store->come_home();
-  CHECK(t.store->current(0)[0] == 2);
+  CHECK(t.store->current(test::only_parameter)[0] == 2);
 }
 
 TEST_CASE("device updates: solver state is the device's, in and out") {

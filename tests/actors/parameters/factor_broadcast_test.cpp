@@ -11,6 +11,7 @@ using namespace poseidon;
 namespace {
 
 constexpr factor_shape one_pass{1, 1, 2};  // weights [1, 2]
+constexpr parameter_id weight_id{0}, bias_id{1};
 
 net two_weights_and_a_bias() {
   net n;
@@ -37,8 +38,8 @@ struct broadcast_of {
   explicit broadcast_of(std::size_t all, std::size_t passes = 1) : workers(all) {
     const auto n = two_weights_and_a_bias();
     partition cut;
-    cut.chunks = {{0, 0, 2, every_worker}, {1, 0, 1, every_worker}};
-    cut.by_parameter = {{0}, {1}};
+    cut.chunks = {{weight_id, 0, 2, every_worker}, {bias_id, 0, 1, every_worker}};
+    cut.by_parameter = {{chunk_id{0}}, {chunk_id{1}}};
     cut.by_owner.resize(workers);
     store = std::make_shared<parameter_store>(n.parameters, cut, workers);
     factors = std::make_shared<factor_store>(
@@ -53,8 +54,8 @@ struct broadcast_of {
     s.passes = passes;
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
-    s.parameters = {0, 1};
-    s.of_net = n.parameters;
+    s.parameters = {weight_id, bias_id};
+    s.of_net = by_id<parameter_id, net_parameter>(n.parameters);
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
     s.factors = factors;
@@ -93,7 +94,7 @@ struct broadcast_of {
     sim.settle();
   }
   [[nodiscard]] std::vector<float> weights() const {
-    const auto w = store->current(0);
+    const auto w = store->current(weight_id);
     return {w.begin(), w.end()};
   }
 };
@@ -108,13 +109,13 @@ TEST_CASE(
   t.packed(5, 1, {1, 2});
   t.arrived(2, 5, 10, {1, 1});
   CHECK(t.layer.got->size() == 1);
-  CHECK(t.store->version(0) == 5);
+  CHECK(t.store->version(weight_id) == 5);
   t.arrived(0, 5, 2, {3, 0});
   REQUIRE(t.layer.got->size() == 2);
   CHECK(t.layer.got->back().version == version_id{6});
   CHECK(t.solver.got->back().version == version_id{6});
   CHECK(t.weights() == std::vector<float>{-(1 + 10 + 6), -(2 + 10 + 0)});
-  CHECK(t.store->current(1)[0] == -2 * (1 + 10 + 2));  // lr_mult 2; the column sum of u
+  CHECK(t.store->current(bias_id)[0] == -2 * (1 + 10 + 2));  // lr_mult 2; the column sum of u
 }
 
 TEST_CASE("factor_broadcast: half of a worker's factors are not all of them") {
@@ -176,7 +177,7 @@ TEST_CASE("factor_broadcast: what leaves is the store's memory, the same for eve
   CHECK(test::values_of(u.data) == std::vector<float>{1, 2});
   CHECK(test::values_of(t.to_first.got->back().data) == std::vector<float>{1, 2, 3, 4});
   CHECK(u.data.bytes.data() == t.to_last.got->front().data.bytes.data());
-  CHECK(u.priority == forward_order(6, 7));
+  CHECK(u.priority == forward_order(6, layer_id{7}));
   const auto& header = std::get<frames::factors>(t.to_first.got->back().header);
   CHECK(header.layer == layer_id{7});
   CHECK(header.clock == clock_id{5});

@@ -36,7 +36,7 @@ struct push_of_two_replicas {
     s.layer = layer_id{7};
     s.name = "fc7";
     s.contributions = 2;
-    s.parameters = {0};
+    s.parameters = {test::only_parameter};
     s.sum = sum;
     s.encoder = encoder;
     s.store = store;
@@ -72,26 +72,27 @@ TEST_CASE(
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{33, 44});
   // no copy
   CHECK(t.link.got->front().data.bytes.data() == reinterpret_cast<std::byte*>(t.r0.data() + 2));
-  CHECK(t.link.got->front().priority == forward_order(4, 7));
+  CHECK(t.link.got->front().priority == forward_order(4, layer_id{7}));
 }
 
 TEST_CASE(
     "gradient_push: with magnitudes a chunk's priority is its own, behind those of older "
     "versions") {
   push_of_two_replicas t;
-  const auto magnitudes =
-      std::make_shared<chunk_magnitudes>(t.sum, t.store, std::vector<std::size_t>{0}, 1.0f, 0);
+  const auto magnitudes = std::make_shared<chunk_magnitudes>(
+      t.sum, t.store, std::vector{test::only_parameter}, 1.0f, 0);
   gradient_push_setup s;
   s.name = "fc7";
   s.self = worker_id{2};  // owns none of the chunks
-  s.parameters = {0};
+  s.parameters = {test::only_parameter};
   s.sum = t.sum;
   s.store = t.store;
   s.magnitudes = magnitudes;
   s.overlap = std::make_shared<overlap_meter>(1);
   const auto push = t.sim.spawn<gradient_push>("gradient_push by magnitude", std::move(s));
   t.sim.tell(push, connect_gradient_push{{t.link.in, t.link.in, {}}, {}, {}, {}, {}, {}});
-  std::copy_n(std::vector<float>{100, 100, 1, 1}.begin(), 4, t.store->values(0, 0).begin());
+  std::copy_n(std::vector<float>{100, 100, 1, 1}.begin(), 4,
+              t.store->values(test::only_parameter, 0).begin());
   magnitudes->weigh(3);
   t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, 0, 0}});
   t.sim.settle();
@@ -148,14 +149,14 @@ TEST_CASE("gradient_encoder: clocks that overlap are taken in their order, each 
 TEST_CASE(
     "gradient_push: layers hear of fresh parameters when every chunk has landed, not before") {
   push_of_two_replicas t;
-  std::ranges::fill(t.store->at(0, 3), 5.0f);
+  std::ranges::fill(t.store->at(chunk_id{0}, 3), 5.0f);
   t.landed(0, 3);
   CHECK(t.layer.got->empty());
-  CHECK(t.store->current(0)[0] == 0.0f);
+  CHECK(t.store->current(test::only_parameter)[0] == 0.0f);
   t.landed(1, 3);
   REQUIRE(t.layer.got->size() == 1);
   CHECK(t.layer.got->front().version == version_id{3});
-  CHECK(t.store->current(0)[0] == 5.0f);
+  CHECK(t.store->current(test::only_parameter)[0] == 5.0f);
   CHECK(t.solver.got->size() == 1);
 }
 
@@ -177,7 +178,7 @@ TEST_CASE("gradient_push: layers that share a parameter push once, when the last
   s.name = "fc7";
   s.contributions = 3;  // layers
   s.micro_batches = 2;
-  s.parameters = {0};
+  s.parameters = {test::only_parameter};
   s.sum = t.sum;
   s.store = t.store;
   const auto push = t.sim.spawn<gradient_push>("gradient_push shared", std::move(s));

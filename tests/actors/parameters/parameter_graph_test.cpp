@@ -10,6 +10,8 @@ using namespace poseidon;
 
 namespace {
 
+constexpr parameter_id embed_weights{0}, embed_bias{1}, head_weights{2};
+
 net_parameter parameter(std::size_t layer, std::string name, shape extents, float lr_mult) {
   net_parameter p;
   p.layer = layer;
@@ -24,8 +26,9 @@ learned_parameters two_layers() {
   return {{parameter(0, "embed/0", {3}, 1), parameter(0, "embed/1", {1}, 0),
            parameter(1, "head/0", {1, 2}, 2)},
           {"embed", "embed", "head"},
-          {0, 0, 1},
-          {{"embed", 0, 1, {0}, {1}}, {"head", 1, 1, {2}, {}}}};
+          {layer_id{0}, layer_id{0}, layer_id{1}},
+          {{"embed", layer_id{0}, 1, {embed_weights}, {embed_bias}},
+           {"head", layer_id{1}, 1, {head_weights}, {}}}};
 }
 
 /// One node with one replica, whose first values are 10 throughout. Rate 0.5.
@@ -45,8 +48,8 @@ struct exchange_of_two_layers {
     s.list = two_layers();
     parameter_routes routes(3, route::parameter_server);
     if (head_by_factors) {
-      routes[2] = route::factor_broadcast;
-      s.by_factors[1] = {factor_shape{1, 1, 2}, factor_rows(1, std::vector<std::size_t>{1})};
+      routes[head_weights] = route::factor_broadcast;
+      s.by_factors[1] = {factor_shape{1, 1, 2}, factor_rows(1, {1})};
     }
     const auto& list = s.list.parameters;
     store = std::make_shared<parameter_store>(list, make_partition(list, 1, routes), 1);
@@ -76,13 +79,13 @@ struct exchange_of_two_layers {
     sim.settle();
   }
   void give_first_values() {
-    for (std::size_t p = 0; p < store->parameters(); ++p)
+    for (const auto p : store->parameters())
       for (auto& x : store->values(p, 0)) x = 10;
     const auto& chunks = store->cut().chunks;
-    for (std::uint32_t id = 0; id < chunks.size(); ++id)
-      tell(graph->receiver_of(chunks[id].parameter), chunk_landed{chunk_id{id}, version_id{0}});
+    for (const auto id : chunks.ids())
+      tell(graph->receiver_of(chunks[id].parameter), chunk_landed{id, version_id{0}});
   }
-  [[nodiscard]] std::vector<float> current(std::size_t p) const {
+  [[nodiscard]] std::vector<float> current(parameter_id p) const {
     const auto values = store->current(p);
     return {values.begin(), values.end()};
   }
@@ -98,13 +101,13 @@ TEST_CASE("parameter_graph: a list of parameters is enough to exchange gradients
   t.tell(t.graph->exchange(0), backward_done{replica_id{0}, pass});
   REQUIRE(t.fresh.got->size() == 3);
   CHECK(t.fresh.got->back().version == version_id{1});
-  CHECK(t.current(0) == std::vector<float>{9.5f, 9, 8.5f});
-  CHECK(t.current(1) == std::vector<float>{10});  // frozen
-  CHECK(t.store->version(2) == 0);                // no gradient of that group has come
+  CHECK(t.current(embed_weights) == std::vector<float>{9.5f, 9, 8.5f});
+  CHECK(t.current(embed_bias) == std::vector<float>{10});  // frozen
+  CHECK(t.store->version(head_weights) == 0);              // no gradient of that group has come
 
   t.graph->contribution(1)(pass);
   t.tell(t.graph->exchange(1), backward_done{replica_id{0}, pass});
-  CHECK(t.current(2) == std::vector<float>{6, 4});  // lr_mult is 2
+  CHECK(t.current(head_weights) == std::vector<float>{6, 4});  // lr_mult is 2
   CHECK(t.solver.got->size() == 4);
 }
 
@@ -112,12 +115,12 @@ TEST_CASE("parameter_graph: a group on the factor route reconstructs its gradien
   exchange_of_two_layers t(true);
   CHECK_FALSE(t.graph->on_factors(0));
   REQUIRE(t.graph->on_factors(1));
-  const auto place = t.graph->factors().at(1)->pass(clock_id{0}, worker_id{0}, 0);
+  const auto place = t.graph->factors().at(layer_id{1})->pass(clock_id{0}, worker_id{0}, 0);
   place.u[0] = 2;
   place.v[0] = 1;
   place.v[1] = 3;
   t.tell(t.graph->exchange(1), backward_done{replica_id{0}, pass_id{}});
-  CHECK(t.current(2) == std::vector<float>{8, 4});
+  CHECK(t.current(head_weights) == std::vector<float>{8, 4});
 }
 
 TEST_CASE("parameter_graph: its checkpointer writes snapshots by the functions that it is given") {

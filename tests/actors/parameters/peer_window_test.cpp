@@ -18,8 +18,8 @@ struct window_on {
 
   explicit window_on(unsigned peer, factor_stores factors = {})
       : window({worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, std::move(factors)}) {
-    store->publish(0, 5);
-    store->set_applied(1, 5);
+    store->publish(test::only_parameter, 5);
+    store->set_applied(chunk_id{1}, 5);
   }
   std::string refused(const frame_header& h) {
     try {
@@ -46,13 +46,13 @@ TEST_CASE("peer_window: a gradient has the clock that is next, once, and no late
   CHECK(t.gradient(1, 5).empty());
   CHECK(t.gradient(1, 5) == "push_gradient: clock of chunk 1 is 5, expected 6");
   CHECK(t.gradient(1, 6) == "push_gradient: clock of chunk 1 is 6, expected at most 5 so far");
-  t.store->set_applied(1, 6);
+  t.store->set_applied(chunk_id{1}, 6);
   CHECK(t.gradient(1, 6).empty());
 }
 
 TEST_CASE("peer_window: a peer may push before this node's shard has its first values") {
   window_on t(2);
-  t.store->set_applied(1, 0);
+  t.store->set_applied(chunk_id{1}, 0);
   CHECK(t.gradient(1, 5).empty());
 }
 
@@ -74,7 +74,7 @@ TEST_CASE(
   CHECK(from_first.fresh(0, 6).empty());
   CHECK(from_first.fresh(0, 7) ==
         "fresh_parameters: version of chunk 0 is 7, expected at most 6 so far");
-  from_first.store->publish(0, 6);
+  from_first.store->publish(test::only_parameter, 6);
   CHECK(from_first.fresh(0, 7).empty());
 
   window_on from_other(2);
@@ -118,7 +118,7 @@ TEST_CASE(
         "install_history: owner of chunk 2 is worker 2, expected worker 1");
   CHECK(other.refused(frames::install_history{chunk_id{1}, 0}) ==
         "install_history: from is 2, expected 0");
-  first.store->set_applied(1, 6);
+  first.store->set_applied(chunk_id{1}, 6);
   CHECK(first.refused(frames::install_history{chunk_id{1}, 0}) ==
         "install_history: time of chunk 1 is version 6, expected before the first update");
   CHECK(other.refused(frames::history{chunk_id{2}, 0, version_id{6}}).empty());
@@ -149,7 +149,7 @@ TEST_CASE(
 TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {
   const auto store =
       std::make_shared<factor_store>(factor_shape{4, 3, 2}, factor_rows(3, {4}), clock_id{5});
-  window_on t(2, {{7, store}});
+  window_on t(2, {{layer_id{7}, store}});
   const auto factors = [&](std::uint64_t clock, std::uint64_t first, std::uint32_t rows = 4) {
     return t.refused(frames::factors{layer_id{7}, clock_id{clock}, rows, first});
   };
@@ -173,11 +173,11 @@ TEST_CASE("peer_window: with staleness s a peer may be s clocks ahead, and not o
   const auto factors =
       std::make_shared<factor_store>(factor_shape{1, 1, 1}, factor_rows(3, {1}), clock_id{5}, 2);
   window_on t(2);
-  t.window =
-      peer_window({worker_id{1}, worker_id{2}, clock_id{5}, {true}, t.store, {{7, factors}}, 2});
+  t.window = peer_window(
+      {worker_id{1}, worker_id{2}, clock_id{5}, {true}, t.store, {{layer_id{7}, factors}}, 2});
   for (const std::uint64_t clock : {5u, 6u, 7u}) CHECK(t.gradient(1, clock).empty());
   CHECK(t.gradient(1, 8) == "push_gradient: clock of chunk 1 is 8, expected at most 7 so far");
-  t.store->set_applied(1, 6);
+  t.store->set_applied(chunk_id{1}, 6);
   CHECK(t.gradient(1, 8).empty());
 
   for (const std::uint64_t version : {6u, 7u, 8u}) CHECK(t.fresh(2, version).empty());
@@ -199,8 +199,8 @@ TEST_CASE("peer_window: with staleness s a peer may be s clocks ahead, and not o
 
 TEST_CASE("peer_window: chunks of the factor route have first values and solver state, no more") {
   partition cut;
-  cut.chunks = {{0, 0, 3, every_worker}};
-  cut.by_parameter = {{0}};
+  cut.chunks = {{test::only_parameter, 0, 3, every_worker}};
+  cut.by_parameter = {{chunk_id{0}}};
   cut.by_owner.resize(3);
   const auto store =
       std::make_shared<parameter_store>(test::one_parameter_net(3).parameters, cut, 3);

@@ -37,18 +37,18 @@ TEST_CASE("send_order: chunks leave a link by version, then by magnitude, the la
 }
 
 TEST_CASE("send_order: the forward order is that of the layers, behind control frames") {
-  CHECK(forward_order(0, 0) > 0);
-  CHECK(forward_order(7, 3) < forward_order(7, 4));
+  CHECK(forward_order(0, layer_id{0}) > 0);
+  CHECK(forward_order(7, layer_id{3}) < forward_order(7, layer_id{4}));
 }
 
 TEST_CASE("send_order: what an older version waits for goes before all of a newer one") {
-  CHECK(forward_order(7, 1000) < forward_order(8, 0));
-  CHECK(forward_order(7, 1000) < magnitude_order(8, infinity));
-  CHECK(magnitude_order(7, 0) < forward_order(8, 0));
+  CHECK(forward_order(7, layer_id{1000}) < forward_order(8, layer_id{0}));
+  CHECK(forward_order(7, layer_id{1000}) < magnitude_order(8, infinity));
+  CHECK(magnitude_order(7, 0) < forward_order(8, layer_id{0}));
 }
 
 TEST_CASE("send_order: factors go before the chunks of their version that go by magnitude") {
-  CHECK(forward_order(8, 1000) < magnitude_order(8, 1e30f));
+  CHECK(forward_order(8, layer_id{1000}) < magnitude_order(8, 1e30f));
 }
 
 TEST_CASE("send_order: what is not finite is urgent, and every finite value has its place") {
@@ -91,13 +91,13 @@ TEST_CASE("send_order: a relative magnitude is the ratio of two norms") {
 TEST_CASE("chunk_magnitudes: each chunk of the sum is held against the values it will change") {
   auto store = test::one_parameter_store(4, 2, 2, 1);
   const float values[] = {1, 0, 0, 8};
-  std::copy_n(values, 4, store->values(0, 3).begin());
-  store->publish(0, 3);
+  std::copy_n(values, 4, store->values(test::only_parameter, 3).begin());
+  store->publish(test::only_parameter, 3);
   std::vector<float> r0{2, 0, 0, 2}, r1{2, 0, 0, 2};
   const auto sum = std::make_shared<gradient_sum>(
       std::make_shared<test::plain_arithmetic>(),
       std::vector<std::vector<std::span<float>>>{{r0}, {r1}}, 1, 1, 1);
-  chunk_magnitudes m(sum, store, {0}, 0.5f, 1);
+  chunk_magnitudes m(sum, store, {test::only_parameter}, 0.5f, 1);
   CHECK_FALSE(sum->contribute(4, 0));
   CHECK(sum->contribute(4, 0));
   m.weigh(4);

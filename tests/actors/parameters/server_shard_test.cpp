@@ -30,15 +30,15 @@ struct shard_of_two {
     s.passes = 2;
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
-    s.parameters = test::one_parameter_net(3).parameters;
-    s.parameters[0].average_momentum = average_momentum;
-    s.first_uses = {7};
+    s.parameters.push_back(test::one_parameter_net(3).parameters.front());
+    s.parameters[test::only_parameter].average_momentum = average_momentum;
+    s.first_uses = {layer_id{7}};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
     shard = sim.spawn<server_shard>("server_shard", std::move(s));
     sim.tell(shard, connect_shard{{{}, link.in}, {gather.in}, checkpointer.in});
-    store->publish(0, 0);
+    store->publish(test::only_parameter, 0);
     sim.tell(shard, install_chunk{c0, version_id{0}});
     sim.settle();
   }
@@ -46,7 +46,8 @@ struct shard_of_two {
     sim.tell(shard, gradient_arrived{worker_id{worker}, c0, clock_id{clock},
                                      test::payload_of(std::move(values))});
     sim.settle();
-    for (; published < gather.got->size(); ++published) store->publish(0, published + 1);
+    for (; published < gather.got->size(); ++published)
+      store->publish(test::only_parameter, published + 1);
   }
   std::size_t published = 0;
 };
@@ -63,7 +64,7 @@ TEST_CASE("server_shard: a chunk is updated when, and only when, every worker's 
   CHECK(t.gather.got->front().version == version_id{1});
   // Averaged over the workers: w' = 0 - 1 * (sum / 2).
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{-2, -2, -4});
-  const auto landed = t.store->current(0);
+  const auto landed = t.store->current(test::only_parameter);
   CHECK(std::vector<float>(landed.begin(), landed.end()) == std::vector<float>{-2, -2, -4});
 }
 
@@ -77,14 +78,14 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   s.workers = 3;
   s.solver.set_base_lr(-1);
   s.solver.set_lr_policy("fixed");
-  s.parameters = test::one_parameter_net(1).parameters;
-  s.first_uses = {0};
+  s.parameters.push_back(test::one_parameter_net(1).parameters.front());
+  s.first_uses = {layer_id{0}};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;
   auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
   sim.tell(shard, connect_shard{{{}, link.in, {}}, {gather.in}, {}});
-  store->publish(0, 0);
+  store->publish(test::only_parameter, 0);
   sim.tell(shard, install_chunk{c0, version_id{0}});
   const float of_worker[] = {1e8f, 1.0f, -1e8f};
   for (const unsigned worker : {2u, 0u, 1u})
@@ -109,12 +110,13 @@ TEST_CASE(
                  gradient_arrived{worker_id{worker}, c0, clock_id{number}, {bytes, *bytes}});
     }
     t.sim.settle();
-    for (; t.published < t.gather.got->size(); ++t.published) t.store->publish(0, t.published + 1);
+    for (; t.published < t.gather.got->size(); ++t.published)
+      t.store->publish(test::only_parameter, t.published + 1);
     REQUIRE(t.link.got->size() == number + 1);
     const auto& step = t.link.got->back().data.bytes;
     REQUIRE(step.size() == 6);
     add_decoded(wire_format::bfloat16, step, peer, peer);
-    const auto own = t.store->current(0);
+    const auto own = t.store->current(test::only_parameter);
     CHECK(std::vector<float>(own.begin(), own.end()) == peer);
   };
   clock(0, 256, 258);  // their mean is 257, and a step of 257 is rounded to 256
@@ -147,7 +149,7 @@ TEST_CASE(
       t.sim.tell(t.shard, gradient_arrived{worker_id{worker}, c0, clock_id{clock},
                                            test::payload_of({1, 1, 1})});
   t.sim.settle();
-  CHECK(t.store->version(0) == 0);
+  CHECK(t.store->version(test::only_parameter) == 0);
   REQUIRE(t.link.got->size() == 2);
   CHECK(test::values_of((*t.link.got)[0].data) == std::vector<float>{-1, -1, -1});
   CHECK(test::values_of((*t.link.got)[1].data) == std::vector<float>{-2, -2, -2});
@@ -162,7 +164,7 @@ TEST_CASE(
   clock(0);
   REQUIRE(t.link.got->size() == 1);
   CHECK(t.link.got->front().data.bytes.data() ==
-        static_cast<const void*>(t.store->current(0).data()));
+        static_cast<const void*>(t.store->current(test::only_parameter).data()));
   // Version 3 includes every worker's gradient of version 2, so no link still sends version 1 then.
   clock(1);
   REQUIRE(t.link.got->size() == 2);
@@ -173,10 +175,10 @@ TEST_CASE(
 TEST_CASE("parameter_store: a single worker has one copy, and no version before") {
   parameter_store store(test::one_parameter_net(3).parameters,
                         test::one_parameter_store(3, 3, 1)->cut(), 1);
-  CHECK(store.at(0, 5).data() == store.current(0).data());
-  store.at(0, 5)[1] = 7;
-  store.publish(0, 5);
-  CHECK(store.current(0)[1] == 7);
+  CHECK(store.at(c0, 5).data() == store.current(test::only_parameter).data());
+  store.at(c0, 5)[1] = 7;
+  store.publish(test::only_parameter, 5);
+  CHECK(store.current(test::only_parameter)[1] == 7);
   CHECK(store.copy(5)[0] == std::vector<float>{0, 7, 0});
   CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
 }
@@ -186,10 +188,10 @@ TEST_CASE(
   parameter_store store(test::one_parameter_net(3).parameters,
                         test::one_parameter_store(3, 3, 1)->cut(), 2, 2);
   for (std::uint64_t version = 5; version < 9; ++version) {
-    std::ranges::fill(store.at(0, version), static_cast<float>(version));
-    store.publish(0, version);
+    std::ranges::fill(store.at(c0, version), static_cast<float>(version));
+    store.publish(test::only_parameter, version);
   }
-  CHECK(store.current(0)[0] == 8);
+  CHECK(store.current(test::only_parameter)[0] == 8);
   for (std::uint64_t version = 5; version < 9; ++version)
     CHECK(store.copy(version)[0] == std::vector<float>(3, static_cast<float>(version)));
   CHECK_THROWS_AS((void)store.copy(4), std::runtime_error);
@@ -201,8 +203,8 @@ TEST_CASE("parameter_store: a frozen parameter is in the copy of every version")
   n.parameters[0].lr_mult = 0;
   for (const std::size_t workers : {1u, 2u}) {
     parameter_store store(n.parameters, test::one_parameter_store(3, 3, 1)->cut(), workers);
-    store.at(0, 5)[1] = 7;
-    store.publish(0, 5);
+    store.at(c0, 5)[1] = 7;
+    store.publish(test::only_parameter, 5);
     CHECK(store.copy(50)[0] == std::vector<float>{0, 7, 0});
   }
 }
@@ -219,15 +221,15 @@ TEST_CASE(
   s.solver.set_base_lr(1);
   s.solver.set_lr_policy("fixed");
   s.solver.set_clip_gradients(2.5);
-  s.parameters = test::one_parameter_net(4).parameters;
+  s.parameters.push_back(test::one_parameter_net(4).parameters.front());
   s.learned = {true};
-  s.first_uses = {0};
+  s.first_uses = {layer_id{0}};
   s.names = {"fc7"};
   s.arithmetic = std::make_shared<test::plain_arithmetic>();
   s.store = store;
   auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
   sim.tell(shard, connect_shard{{{}, link.in}, {gather.in}, {}});
-  store->publish(0, 0);
+  store->publish(test::only_parameter, 0);
   const auto others = [&](std::uint64_t clock, float value) {
     square_sum squares;
     squares.add(std::vector<float>{value});
@@ -255,7 +257,7 @@ TEST_CASE(
   CHECK(test::values_of((*link.got)[1].data)[0] ==
         doctest::Approx(-3 * 2.5 / std::sqrt(34.0)).epsilon(1e-6));
   link.got->clear();
-  store->publish(0, 1);
+  store->publish(test::only_parameter, 1);
   gradient(2, 1, 0);
   gradient(0, 1, 0.5f);
   CHECK(link.got->size() == 1);  // squares

@@ -33,7 +33,7 @@ struct metered_links {
       flows[l].busy_us += of[l].busy_us;
       flows[l].hindered_us += of[l].hindered_us;
       flows[l].waited_us += of[l].waited_us;
-      const auto heard = meter.heard(worker_id{static_cast<std::uint32_t>(l + 1)}, flows[l], now);
+      const auto heard = meter.heard(as_id<worker_id>(l + 1), flows[l], now);
       if (heard) answer = heard;
     }
     return answer;

@@ -86,9 +86,12 @@ partition dealt(const net& n, std::size_t shards) {
   p.by_parameter.resize(n.parameters.size());
   p.by_owner.resize(shards);
   for (std::size_t i = 0; i < n.parameters.size(); ++i) {
-    p.chunks.push_back({i, 0, static_cast<std::size_t>(count(n.parameters[i].shape)), i % shards});
-    p.by_parameter[i].push_back(i);
-    p.by_owner[i % shards].push_back(i);
+    const auto parameter = as_id<parameter_id>(i);
+    const auto owner = as_id<worker_id>(i % shards);
+    const auto values = static_cast<std::size_t>(count(n.parameters[i].shape));
+    const auto id = p.chunks.push_back({parameter, 0, values, owner});
+    p.by_parameter[parameter].push_back(id);
+    p.by_owner[owner].push_back(id);
   }
   return p;
 }

@@ -34,6 +34,11 @@ std::vector<std::string> names(const net& n, const std::vector<std::size_t>& lay
 }
 using words = std::vector<std::string>;
 
+template <class... Places>
+std::vector<parameter_id> places(Places... of) {
+  return {as_id<parameter_id>(of)...};
+}
+
 }  // namespace
 
 TEST_CASE("parameter_groups: layers that share nothing are groups of one, in net order") {
@@ -42,9 +47,9 @@ TEST_CASE("parameter_groups: layers that share nothing are groups of one, in net
   const auto groups = parameter_groups(n);
   REQUIRE(groups.size() == 2);
   CHECK(names(n, groups[0].layers) == words{"a"});
-  CHECK(groups[0].learned == std::vector<std::size_t>{0, 1});
+  CHECK(groups[0].learned == places(0, 1));
   CHECK(names(n, groups[1].writers) == words{"b"});
-  CHECK(groups[1].learned == std::vector<std::size_t>{2, 3});
+  CHECK(groups[1].learned == places(2, 3));
 }
 
 TEST_CASE("parameter_groups: sharing through a third layer joins what came before it") {
@@ -54,7 +59,7 @@ TEST_CASE("parameter_groups: sharing through a third layer joins what came befor
   const auto groups = parameter_groups(n);
   REQUIRE(groups.size() == 2);
   CHECK(names(n, groups[0].layers) == words{"a", "b", "c", "d"});
-  CHECK(groups[0].learned == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(groups[0].learned == places(0, 1, 2, 3, 4));
   CHECK(names(n, groups[1].layers) == words{"e"});
 }
 
@@ -66,7 +71,7 @@ TEST_CASE("parameter_groups: a layer that no loss needs reads, but does not writ
   CHECK(names(n, groups[0].layers) == words{"a", "idle"});
   CHECK(names(n, groups[0].writers) == words{"a"});
   // idle's own bias has no gradient, but decays.
-  CHECK(groups[0].learned == std::vector<std::size_t>{0, 1, 2});
+  CHECK(groups[0].learned == places(0, 1, 2));
   CHECK(groups[0].frozen.empty());
 }
 
@@ -88,7 +93,7 @@ TEST_CASE("parameter_groups: frozen shared parameters have no writers") {
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].writers.empty());
   CHECK(groups[0].learned.empty());
-  CHECK(groups[0].frozen == std::vector<std::size_t>{0, 1});
+  CHECK(groups[0].frozen == places(0, 1));
 }
 
 TEST_CASE("learned_parameters: the list of a net has its groups, their layers' names and places") {
@@ -96,14 +101,14 @@ TEST_CASE("learned_parameters: the list of a net has its groups, their layers' n
                              product("c", "b", "u", "") + loss("c"));
   const auto list = learned_parameters_of(n);
   REQUIRE(list.parameters.size() == 5);  // a and c share their weights
-  CHECK(list.layers == words{"a", "a", "b", "b", "c"});
+  CHECK(list.layers.items() == words{"a", "a", "b", "b", "c"});
   REQUIRE(list.groups.size() == 2);
   CHECK(list.groups[0].name == "a");
   CHECK(list.groups[0].writers == 2);
-  CHECK(list.groups[0].learned == std::vector<std::size_t>{0, 1, 4});
+  CHECK(list.groups[0].learned == places(0, 1, 4));
   CHECK(list.groups[1].name == "b");
-  CHECK(n.layers[list.groups[1].order].name == "b");
+  CHECK(n.layers[value(list.groups[1].first)].name == "b");
   CHECK(list.groups[1].learned.empty());
-  CHECK(list.groups[1].frozen == std::vector<std::size_t>{2, 3});
-  CHECK(n.layers[list.first_uses[4]].name == "c");
+  CHECK(list.groups[1].frozen == places(2, 3));
+  CHECK(n.layers[value(list.first_uses[parameter_id{4}])].name == "c");
 }

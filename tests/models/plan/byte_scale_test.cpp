@@ -57,8 +57,9 @@ TEST_CASE("byte_scale: chunks shrink with the blobs, so that as many of them tra
   auto n = two_layers();
   scale_parameters(n, 0.1);
   const auto scaled = make_partition(n, 2, {}, 0.1);
-  CHECK(scaled.by_parameter[0].size() == whole.by_parameter[0].size());
-  CHECK(make_partition(n, 2).by_parameter[0].size() >= whole.by_parameter[0].size());
+  constexpr parameter_id weights{0};
+  CHECK(scaled.by_parameter[weights].size() == whole.by_parameter[weights].size());
+  CHECK(make_partition(n, 2).by_parameter[weights].size() >= whole.by_parameter[weights].size());
   const auto longest = [](const partition& p) {
     return std::max_element(p.chunks.begin(), p.chunks.end(),
                             [](const auto& a, const auto& b) { return a.count < b.count; })

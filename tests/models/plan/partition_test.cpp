@@ -27,7 +27,8 @@ net one_layer(int in, int out, const std::string& params = {}) {
 
 /// Each value of each parameter lies in exactly one chunk.
 void check_cover(const net& n, const partition& p) {
-  for (std::size_t parameter = 0; parameter < n.parameters.size(); ++parameter) {
+  REQUIRE(p.by_parameter.size() == n.parameters.size());
+  for (const auto parameter : p.by_parameter.ids()) {
     std::size_t next = 0;
     for (const auto id : p.by_parameter[parameter]) {
       const auto& c = p.chunks.at(id);
@@ -37,10 +38,10 @@ void check_cover(const net& n, const partition& p) {
       CHECK(c.count * sizeof(float) <= max_chunk_bytes);
       next += c.count;
     }
-    CHECK(static_cast<std::int64_t>(next) == count(n.parameters[parameter].shape));
+    CHECK(static_cast<std::int64_t>(next) == count(n.parameters[value(parameter)].shape));
   }
   std::size_t owned = 0;
-  for (std::size_t owner = 0; owner < p.by_owner.size(); ++owner) {
+  for (const auto owner : p.by_owner.ids()) {
     for (const auto id : p.by_owner[owner]) CHECK(p.chunks.at(id).owner == owner);
     owned += p.by_owner[owner].size();
   }
@@ -89,8 +90,7 @@ TEST_CASE("partition: more shards than values leaves some empty and loses none")
 TEST_CASE("partition: frozen parameters have chunks too, because their first values travel") {
   const auto frozen = one_layer(4, 3, "param { lr_mult: 0 }");
   const auto p = make_partition(frozen, 2);
-  CHECK(p.by_parameter[0].size() == 1);
-  CHECK(p.by_parameter[1].size() == 1);
+  for (const auto& chunks : p.by_parameter) CHECK(chunks.size() == 1);
   CHECK_FALSE(is_learned(frozen, 0));
   CHECK(is_learned(frozen, 1));
 }
@@ -114,14 +114,14 @@ TEST_CASE("partition: every shard owns as much of each parameter that is worth c
   for (const std::size_t shards : {2, 3, 4, 7}) {
     INFO(shards);
     const auto p = make_partition(n, shards);
-    for (const std::size_t parameter : {0, 2}) {  // 2000 x 50, and 5000 x 2000
-      std::vector<std::size_t> owned(shards);
+    for (const auto parameter : {parameter_id{0}, parameter_id{2}}) {  // 2000 x 50, and 5000 x 2000
+      by_id<worker_id, std::size_t> owned(shards);
       for (const auto id : p.by_parameter[parameter])
         owned[p.chunks[id].owner] += p.chunks[id].count;
       const auto [least, most] = std::minmax_element(owned.begin(), owned.end());
       CHECK(*least > 0);
       CHECK(*most - *least <= *most / 100);
     }
-    CHECK(p.by_parameter[1].size() == 1);  // 2000 biases are not worth it
+    CHECK(p.by_parameter[parameter_id{1}].size() == 1);  // 2000 biases are not worth it
   }
 }

@@ -194,14 +194,14 @@ TEST_CASE("routes: what goes by factors is in no shard and no part of their bala
   const auto n = test::build(chain);
   const auto routes = routes_of(n, layers_of_option(n, parse_routes("sfb"), {}));
   const auto cut = make_partition(n, 2, routes);
-  for (std::size_t p = 0; p < n.parameters.size(); ++p) {
+  for (const auto p : cut.by_parameter.ids()) {
     CHECK(on_factors(cut, p) == on_factors(routes, p));
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
       values += cut.chunks[id].count;
       CHECK((cut.chunks[id].owner == every_worker) == on_factors(routes, p));
     }
-    CHECK(values == static_cast<std::size_t>(count(n.parameters[p].shape)));
+    CHECK(values == static_cast<std::size_t>(count(n.parameters[value(p)].shape)));
   }
   std::size_t owned = 0;
   for (const auto& chunks : cut.by_owner)
