@@ -1,7 +1,5 @@
 #include "actors/training/solver.hpp"
 
-#include "models/solver/solver_file.hpp"
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@ solver::solver(actor_context context, solver_setup setup)
     : actor(context),
       setup_(std::move(setup)),
       plan_(static_cast<std::uint64_t>(std::max(0, setup_.spec.max_iter()))),
+      fresh_(setup_.layers_that_learn),
       reports_(setup_),
       tests_(setup_),
       snapshots_(static_cast<std::uint64_t>(std::max(0, setup_.spec.snapshot()))) {}
@@ -47,7 +46,7 @@ void solver::next() {
   }
   if (test_due()) {
     start_test(0);
-  } else if (setup_.barrier && !fresh(plan_.clock())) {
+  } else if (setup_.barrier && !fresh_.all(plan_.clock())) {
     phase_ = phase::waiting;
   } else {
     phase_ = phase::training;
@@ -92,18 +91,12 @@ void solver::on(const pass_issued& m) {
 
 void solver::on(const layer_fresh& m) {
   const auto version = value(m.version);
-  if (++fresh_layers_[version] < setup_.layers_that_learn) return;
-  fresh_layers_.erase(version);
-  fresh_version_ = version;
+  if (!fresh_.reached(version)) return;
   if (!reports_.has_outputs() && version > plan_.first()) reports_.show_step(version, plan_.end());
   if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();
   if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();
-}
-
-bool solver::fresh(std::uint64_t version) const {
-  return setup_.layers_that_learn == 0 || fresh_version_ >= version;
 }
 
 // -- outputs --------------------------------------------------------------------------------------------
@@ -136,15 +129,7 @@ void solver::on(const control_arrived& m) {
 void solver::on(const nonfinite_found& m) {
   if (phase_ == phase::done) return;
   phase_ = phase::done;
-  tell(
-      nets_->node_failed,
-      training_failed{
-          "training diverged at clock " + std::to_string(value(m.pass.clock)) + ": layer \"" +
-              m.layer + "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
-              std::to_string(learning_rate(setup_.spec, value(m.pass.clock))) +
-              ") is too high; try a tenth of it, or check the data for such values. "
-              "The last snapshot is untouched.",
-          4});
+  tell(nets_->node_failed, divergence(m, setup_.spec));
 }
 
 // -- test phases ----------------------------------------------------------------------------------------
@@ -183,7 +168,7 @@ void solver::end_test_if_finished() {
 
 void solver::copy_if_fresh() {
   const auto clock = plan_.clock();
-  if (!fresh(clock) || snapshots_.asked(clock)) return;
+  if (!fresh_.all(clock) || snapshots_.asked(clock)) return;
   snapshots_.ask(clock);
   const handle<solver> self(this);
   const auto samples = setup_.first_sample(clock - plan_.first(), 0, 0);
@@ -238,7 +223,7 @@ void solver::on(const finish_after& m) {
 
 /// Called at the end, and again whenever something that it waits for has happened.
 void solver::finish() {
-  if (!fresh(plan_.end())) return;
+  if (!fresh_.all(plan_.end())) return;
   if (nets_->checkpointer && !snapshots_.asked(plan_.clock()) &&
       setup_.spec.snapshot_after_train() && plan_.clock() > plan_.first()) {
     phase_ = phase::copying;
@@ -270,7 +255,7 @@ void solver::on(const pause_at& m) {
 
 /// Pauses when everything of the clocks before has been computed, sent and written, so that other actors may end.
 void solver::pause_if_drained() {
-  if (!fresh(plan_.clock()) || snapshots_.pending() ||
+  if (!fresh_.all(plan_.clock()) || snapshots_.pending() ||
       (reports_.has_outputs() && reports_.computed() < plan_.clock()))
     return;
   phase_ = phase::paused;

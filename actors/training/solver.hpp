@@ -35,6 +35,7 @@
 #pragma once
 #include "actors/core/actor.hpp"
 #include "actors/training/clock_plan.hpp"
+#include "actors/training/fresh_versions.hpp"
 #include "actors/training/snapshot_plan.hpp"
 #include "actors/training/solver_setup.hpp"
 #include "actors/training/test_phases.hpp"
@@ -42,7 +43,6 @@
 #include "messages/link.hpp"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -112,7 +112,6 @@ class solver : public actor<solver> {
   void pause_if_drained();
   void finish();
   [[nodiscard]] bool test_due() const;
-  [[nodiscard]] bool fresh(std::uint64_t version) const;
   [[nodiscard]] bool leads() const { return setup_.self == setup_.leader; }
   void report(frames::worker_report r);
 
@@ -124,9 +123,7 @@ class solver : public actor<solver> {
   std::size_t issued_ = 0;  // data layers and replicas that have issued the pass in work
   std::uint64_t images_ = 0;
 
-  std::map<std::uint64_t, std::size_t> fresh_layers_;  // by version: layers that have reached it
-  std::uint64_t fresh_version_ = 0;                    // every layer has reached it
-
+  fresh_versions fresh_;
   training_reports reports_;
   test_phases tests_;
   snapshot_plan snapshots_;

@@ -8,6 +8,16 @@
 
 namespace poseidon {
 
+training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParameter& solver) {
+  const auto clock = value(m.pass.clock);
+  return {"training diverged at clock " + std::to_string(clock) + ": layer \"" + m.layer +
+              "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
+              std::to_string(learning_rate(solver, clock)) +
+              ") is too high; try a tenth of it, or check the data for such values. "
+              "The last snapshot is untouched.",
+          4};
+}
+
 training_reports::training_reports(const solver_setup& setup)
     : setup_(setup),
       loss_(static_cast<std::size_t>(std::max(1, setup.spec.average_loss()))),

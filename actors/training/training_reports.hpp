@@ -13,6 +13,10 @@
 
 namespace poseidon {
 
+/// What ends a run whose training has produced a NaN or an infinity.
+[[nodiscard]] training_failed divergence(const nonfinite_found& m,
+                                         const ::caffe::SolverParameter& solver);
+
 class training_reports {
  public:
   /// `setup` is the solver's, and outlives this.
