@@ -26,8 +26,8 @@ class link_writer {
   [[nodiscard]] bool empty() const { return queue_.empty() && outbox_.empty(); }
 
   struct step {
-    std::optional<std::chrono::milliseconds> again =
-        {};  ///< something waits: to be called again after this time
+    /// Something waits: to be called again after this time.
+    std::optional<std::chrono::milliseconds> again = {};
     /// The connection is of no more use, and why. An empty text: the receiver finds out.
     std::optional<std::string> broken = {};
   };

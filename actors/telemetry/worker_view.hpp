@@ -25,8 +25,8 @@ struct worker_graph {
     std::uint64_t changed = 0;            ///< the revision of the last change
     /// Messages sent and not yet handled; the two are not read at the same moment.
     [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
-    bool ended =
-        false;  ///< before the run ended: it is not shown until another one of its name lives
+    /// Before the run ended: it is not shown until another one of its name lives.
+    bool ended = false;
   };
   struct edge {
     std::uint32_t from = 0, to = 0;
@@ -90,8 +90,7 @@ struct worker_contact {
 };
 
 struct worker_view {
-  std::vector<std::string>
-      names;  ///< of actors, messages, layers and phases, in the order of sending
+  std::vector<std::string> names;  ///< of actors, messages, layers and phases, as sent
   std::uint32_t replicas = 0;
   std::vector<node_report::link> links;
   worker_graph graph;
