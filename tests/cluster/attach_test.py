@@ -72,7 +72,7 @@ class Attach(small_run.Trained):
         node.kill()
         b.wait_for(f"{pill} === '{self.at} is away'", "it is said that the node is away")
         self.assertEqual(b.value("document.getElementById('state').className"), "pill bad")
-        b.wait_for("/cannot connect to .*refused.* was known before$/.test(document.getElementById('verdict').textContent)", "and why")
+        b.wait_for("/no page at .*refused.* was known before$/.test(document.getElementById('verdict').textContent)", "and why")
         self.assertGreater(b.value("poseidon.graph.elements.size"), 10, "what was known stays")
         before = b.value("poseidon.store.points.at(-1)[0]")
         # A browser that opens the page now gets it, with the same message.
@@ -103,7 +103,7 @@ class Attach(small_run.Trained):
         with cluster.reserved_address() as address:
             said = self.graph("attach", address)
             self.assertEqual(said.returncode, 1)
-            self.assertIn(f"cannot connect to {address}", said.stderr)
+            self.assertIn(f"no page at {address}", said.stderr)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             at = f"127.0.0.1:{silent.getsockname()[1]}"
             self.assertIn(f"{at} does not answer. Is it the address of a page", self.graph("attach", at, "-o", "-").stderr)

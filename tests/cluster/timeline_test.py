@@ -86,23 +86,29 @@ class Timeline(small_run.Trained):
         b.wait_for("poseidon.store.graph?.run.worker === 1", "worker 1 is shown")
         b.wait_for("poseidon.store.spans.clocks.size > 20", "20 of its clocks are shown")
         b.wait_for("poseidon.timeline.drawMs > 0", "its timeline is drawn")
-        b.value("poseidon.timeline.setFollow(false)")
-        b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
         # The text that the page shows for each backward pass of ip2 in sight, when the mouse points at it. A span keeps the place
         # that its node's clock was thought to have. A better guess later may put other spans over it: then it cannot be pointed at.
-        shown = []
-        middles = b.value("""(() => {
+        alone = """(() => {
             const t = poseidon.timeline, lane = t.rows[0];
             return lane.begin.flatMap((begin, i) => lane.name[i] === 'ip2' && lane.phase[i] === 'backward' && begin > t.window[0] &&
               lane.end[i] < t.window[1] ? [(begin + lane.end[i]) / 2] : [])
-              .filter(middle => lane.begin.filter((begin, i) => begin <= middle + 50 && lane.end[i] >= middle - 50).length === 1); })()""")
-        for middle in middles:
+              .filter(middle => lane.begin.filter((begin, i) => begin <= middle + 50 && lane.end[i] >= middle - 50).length === 1); })()"""
+
+        def frozen():
+            b.value("poseidon.timeline.setFollow(true)")
+            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+            b.value("poseidon.timeline.setFollow(false)")
+            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+            return b.value(f"{alone}.length > 0")
+        cluster.wait_until(frozen, "a backward pass of ip2 can be pointed at")
+        shown = []
+        for middle in b.value(alone):
             x, y = b.value(f"""(() => {{ const t = poseidon.timeline, box = t.canvas.getBoundingClientRect();
                 return [box.x + t.X({middle}), box.y + 38 + t.row / 2]; }})()""")
             b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="none")
             b.wait_for("!document.getElementById('tip').hidden", "the span is described")
             shown.append(b.value("document.getElementById('tip').textContent"))
-        read = [re.fullmatch(r"ip2  backward\nclock \d+, ([\d.]+) ms", text) for text in shown]
+        read = [re.fullmatch(r"ip2  backward\niteration \d+, ([\d.]+) ms", text) for text in shown]
         self.assertTrue(read and all(read), shown)
         exact = b.value("(() => { const lane = poseidon.timeline.rows[0]; return lane.begin.flatMap((t, i) => "
                         "lane.name[i] === 'ip2' && lane.phase[i] === 'backward' ? [(lane.end[i] - t) / 1e3] : []); })()")

@@ -48,7 +48,7 @@ export class Panels {
   #verdict() {
     const line = document.getElementById('verdict'), { away, doctor, phase } = this.store;
     const gone = away && !phase.startsWith('ended');
-    const text = gone ? [away + '. What follows was known before'] : doctor?.text ?? [];
+    const text = gone ? [`${away.replace(/\.$/, '')}. What follows was known before`] : doctor?.text ?? [];
     line.hidden = text.length === 0;
     line.textContent = line.title = text.join(' · ');
     line.className = gone || doctor?.stall ? 'bad' : '';
