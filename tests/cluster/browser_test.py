@@ -41,7 +41,10 @@ class Shown(ShownPage):
             b.wait_for("document.activeElement.id === 'find'", "/ finds")
             b.type("ip2")
             b.press("Enter")
-            b.wait_for("document.activeElement.getAttribute('aria-label')?.startsWith('layer ip2 [0]')", "found and focused")
+            focused = "document.activeElement.getAttribute('aria-label')?.startsWith('layer ip2 [0]')"
+            b.wait_for(focused, "found and focused")
+            b.value("poseidon.graph.draw()")  # as after each change of the routes
+            self.assertTrue(b.value(focused), "a new drawing keeps the focus")
             b.press("ArrowLeft")
             b.wait_for("!document.activeElement.getAttribute('aria-label')?.startsWith('layer ip2')", "arrows walk")
             b.press("Enter")

@@ -42,6 +42,7 @@ export class Graph {
     const { svg, store } = this, box = svg.getBoundingClientRect();
     if (!box.width || !box.height) return;
     const L = this.layout = layout(store.graph, box.width - 24, box.height - 20, this.testsOpen);
+    const hadFocus = this.#idOf(document.activeElement);  // its element is about to go
     svg.textContent = '';
     this.elements.clear();
     this.sums = [];
@@ -61,6 +62,7 @@ export class Graph {
     this.drawMs = performance.now() - started;
     this.paint();
     this.select(this.elements.has(this.selected) ? this.selected : null);
+    if (this.elements.has(hadFocus)) this.#giveFocus(this.elements.get(hadFocus));
   }
 
   #panel(p, parent) {
@@ -232,8 +234,12 @@ export class Graph {
     if (!this.elements.has(id) && this.tests.some(n => n.id === id)) this.onTests(true);
     const e = this.elements.get(id);
     if (!e) return;
-    for (const x of this.elements.values()) x.g.setAttribute('tabindex', x === e ? 0 : -1);
     this.view.reveal(e.place);
+    this.#giveFocus(e);
+  }
+
+  #giveFocus(e) {
+    for (const x of this.elements.values()) x.g.setAttribute('tabindex', x === e ? 0 : -1);
     e.g.focus({ preventScroll: true });
   }
 
