@@ -106,6 +106,22 @@ void check_values(const decoded_header& h, const frames::report&, const link_lim
                     "at most " + std::to_string(max_report_bytes));
 }
 
+/// The run's end says what is possible, once it is known.
+void check_values(const decoded_header&, const frames::stop_after& f, const link_limits& limits) {
+  const auto version = value(f.version);
+  if (limits.end_clock == 0 || (version >= limits.first_version && version <= limits.end_clock))
+    return;
+  throw bad_frame("stop_after", "version", std::to_string(version),
+                  std::to_string(limits.first_version) + " to " + std::to_string(limits.end_clock));
+}
+
+void check_values(const decoded_header&, const frames::worker_paused& f,
+                  const link_limits& limits) {
+  if (limits.end_clock > 0 && value(f.clock) > limits.end_clock)
+    throw bad_frame("worker_paused", "clock", std::to_string(value(f.clock)),
+                    "at most " + std::to_string(limits.end_clock));
+}
+
 void check_values(const decoded_header&, const frames::worker_report& f,
                   const link_limits& limits) {
   const auto refuse = [](const char* field, std::uint64_t got, std::uint64_t wanted) {

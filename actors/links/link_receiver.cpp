@@ -26,8 +26,8 @@ template <class F>
 concept control_frame =
     one_of<F, frames::view, frames::member_ready, frames::start_training, frames::gather_history,
            frames::worker_report, frames::stop_requested, frames::snapshot_requested,
-           frames::stop_after, frames::worker_done, frames::probe, frames::probe_heard,
-           frames::watch, frames::hold_training, frames::worker_paused, frames::change_routes,
+           frames::stop_after, frames::worker_done, frames::probe_heard, frames::watch,
+           frames::hold_training, frames::worker_paused, frames::change_routes,
            frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed>;
 
 }  // namespace
@@ -59,7 +59,8 @@ link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared>
       link_(std::move(link)),
       stream_(*shared_->options.socket, *shared_->options.counters,
               shared_->options.first_word_limit, shared_->options.silence_limit),
-      pool_(shared_->options.pool_bytes) {}
+      pool_(shared_->options.pool_bytes),
+      budget_(shared_->options.now()) {}
 
 void link_receiver::on(const begin_receiving&) {
   auto end = receive_all();
@@ -146,6 +147,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
                     "at most " + std::to_string(max_open_frames));
   f.binding = shared_->binding();
   check_frame(f.head, f.binding->peer, f.binding->limits);
+  budget_.admit(f.head.header, header_bytes + f.head.payload_bytes, shared_->options.now());
   if (f.binding->gate) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes > 0) find_place(f);
   return f;
@@ -221,6 +223,9 @@ void link_receiver::deliver(open_frame f) {
           },
           [&](const frames::report&) {
             tell(to.reports, report_arrived{from, std::move(values)}, bytes);
+          },
+          [&](const frames::probe& p) {  // the others of a round only fill the line
+            if (p.last) tell(to.control, control_arrived{from, p});
           },
           [&](const control_frame auto&) {
             tell(to.control, control_arrived{from, std::move(f.head.header)});

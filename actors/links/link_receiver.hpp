@@ -12,6 +12,7 @@
 // Fails    a bad frame, silence and the connection's end all become receiver_ended with a line for the user.
 //          The actor ends only when its socket is shut down, which network_link does.
 #pragma once
+#include "actors/links/control_budget.hpp"
 #include "actors/links/network_link.hpp"
 #include "messages/wire/buffer_pool.hpp"
 #include "messages/wire/codec.hpp"
@@ -99,6 +100,7 @@ class link_receiver : public actor<link_receiver> {
   port<receiver_ended> link_;
   stream_reader stream_;
   buffer_pool pool_;
+  control_budget budget_;
   std::vector<open_frame> open_;
   std::vector<std::byte> header_;
   bool between_frames_ = true;  // the stream may end here

@@ -8,7 +8,9 @@ namespace poseidon {
 
 frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();
-  if (const auto why = refusal_of(m.header, m.from, {view.self, view.leader, core_.phase})) {
+  auto why = refusal_of(m.header, m.from, {view.self, view.leader, core_.phase});
+  if (!why) why = turns_.refusal_of(m.header, m.from);
+  if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.
     const auto& links = core_.members.links();
     if (const auto link = links.find(m.from); link != links.end())
@@ -110,6 +112,7 @@ frame_desk::next frame_desk::on(const frames::change_routes& f, worker_id) {
 }
 
 frame_desk::next frame_desk::on(const frames::rebuild_graph&, worker_id) {
+  next_view();
   changing_.leave();
   return next::nothing;
 }

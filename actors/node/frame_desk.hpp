@@ -3,6 +3,7 @@
 // What a node does with a frame of another node: asks whether it may be said now, and gives it to the part or actor that it
 // is for. A part of `node`.
 #pragma once
+#include "actors/cluster/frame_turns.hpp"
 #include "actors/node/assembly.hpp"
 #include "actors/node/changing.hpp"
 #include "actors/node/joining.hpp"
@@ -30,6 +31,8 @@ class frame_desk {
   enum class next { nothing, build, begin, resume };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
+  /// What is said once for a view may be said again.
+  void next_view() { turns_.next_view(); }
 
  private:
   // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
@@ -60,6 +63,7 @@ class frame_desk {
   changing& changing_;
   rates& rates_;
   run_end& end_;
+  frame_turns turns_;
 };
 
 }  // namespace poseidon

@@ -66,7 +66,7 @@ link_routes routes_of(const binding_context& c) {
   out.reports = c.reports;
   out.bound = c.bound;
   out.lost = c.lost;
-  out.flow = c.flow;
+  if (c.run.routes_follow_links) out.flow = c.flow;  // nobody else asks how fast a link is
   return out;
 }
 

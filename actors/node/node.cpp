@@ -150,6 +150,7 @@ void node::on(const training_paused& m) {
 
 void node::on(const everyone_drained&) {
   core_.members.broadcast(frames::rebuild_graph{});
+  desk_.next_view();
   changing_.leave();
 }
 
@@ -175,6 +176,7 @@ void node::on(const training_done& m) {
                               std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
                               " images");
   if (!m.snapshot_error.empty()) end_.without_snapshot(m.version, m.snapshot_error);
+  core_.done = true;
   if (leader_.done(m.version)) close();
 }
 

@@ -26,6 +26,7 @@ struct node_core {
   local_run run;
   view_change change;
   bool watched = false;  ///< the leader shows the run
+  bool done = false;     ///< this node has trained its last clock, and has told the leader
 
   [[nodiscard]] const agreed_view& view() const { return members.view(); }
   [[nodiscard]] bool trains() const { return is_running(phase); }

@@ -115,6 +115,10 @@ bool run_end::lost(const link_lost& m) {
   if (!m.on_purpose) setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
   if (!m.on_purpose || m.reason) return fail(m.why, 3);
+  if (!core_.done)
+    return fail(
+        m.why + " before the end of the run, without a reason. Its own last lines may say more.",
+        3);
   // The leader says goodbye when all are done. Another node heard that before this one did: the leader's goodbye is on its
   // way.
   return m.peer == core_.view().leader;

@@ -48,6 +48,7 @@ void checkpointer::gather(work& w) {
     for (std::uint32_t slot = 0; slot < setup_.history_slots; ++slot)
       w.missing.emplace(chunk, slot);
   detail("waiting for " + std::to_string(w.missing.size()) + " pieces of solver state");
+  neighbours_->store->set_gathering(value(version));
   tell(neighbours_->own_shard, copy_history{version});
   for (const auto& broadcast : neighbours_->own_broadcasts) tell(broadcast, copy_history{version});
   for (const auto& link : neighbours_->links)
@@ -72,6 +73,8 @@ void checkpointer::on(const history_arrived& m) {
 
 void checkpointer::copied() {
   const auto w = std::exchange(*work_, nullptr);
+  // Of one that was given up pieces may still come.
+  if (!given_up_) neighbours_->store->set_gathering(std::nullopt);
   tell(w->order.copied, snapshot_copied{w->order.version});
   const auto path =
       weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w->order.version)),

@@ -57,6 +57,15 @@ std::uint64_t parameter_store::applied(chunk_id chunk) const {
   return applied_[chunk].load(std::memory_order_acquire);
 }
 
+void parameter_store::set_gathering(std::optional<std::uint64_t> version) {
+  gathering_.store(version.value_or(nothing), std::memory_order_release);
+}
+
+std::optional<std::uint64_t> parameter_store::gathering() const {
+  const auto version = gathering_.load(std::memory_order_acquire);
+  return version == nothing ? std::nullopt : std::optional(version);
+}
+
 void parameter_store::come_home() {
   if (!there_) return;
   for (const auto p : parameters())

@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,6 +64,11 @@ class parameter_store {
   void set_applied(chunk_id chunk, std::uint64_t version);
   [[nodiscard]] std::uint64_t applied(chunk_id chunk) const;
 
+  /// This node's checkpointer collects the solver state of `version`. Set before it asks the other shards, so a peer that
+  /// sends another state, or one that nobody asked for, is wrong.
+  void set_gathering(std::optional<std::uint64_t> version);
+  [[nodiscard]] std::optional<std::uint64_t> gathering() const;
+
   /// From now on `there` has the newest values of the parameters that it holds; the copies on the host are older.
   void leave_to(std::shared_ptr<device_updates> there) { there_ = std::move(there); }
   /// Copies the current versions to the host and releases the device.
@@ -79,6 +85,8 @@ class parameter_store {
   std::vector<by_id<parameter_id, host_values>> copies_;  // by version modulo their number
   by_id<parameter_id, std::unique_ptr<parameter_values>> views_;
   by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
+  static constexpr std::uint64_t nothing = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> gathering_{nothing};
   by_id<parameter_id, std::string> names_;
   by_id<parameter_id, bool> updated_;
   std::shared_ptr<device_updates> there_;

@@ -119,6 +119,18 @@ void peer_window::take(const frames::install_history& f) {
 
 void peer_window::take(const frames::history& f) {
   require_owner("history", f.chunk, setup_.peer);
+  const auto wanted = setup_.store->gathering();
+  if (!wanted) throw bad_frame("history", "time", "now", "while this node gathers a snapshot");
+  if (value(f.version) != *wanted)
+    throw bad_frame("history", of_chunk("version", f.chunk), std::to_string(value(f.version)),
+                    std::to_string(*wanted) + ", which this node has asked for");
+  if (gathered_.version != *wanted) {
+    gathered_.version = *wanted;
+    gathered_.arrived.clear();
+  }
+  if (!gathered_.arrived.emplace(f.chunk, f.slot).second)
+    throw bad_frame("history", of_chunk("slot", f.chunk), std::to_string(f.slot) + " again",
+                    "each slot once");
 }
 
 void peer_window::take(const frames::factors& f) {
@@ -144,6 +156,28 @@ void peer_window::take(const frames::factors& f) {
   next.rows = f.rows;
   next.first += factor_piece(shape, f.first);
   if (next.first == shape.values()) next = {clock};
+}
+
+/// Not every clock is reported, but each at most once, and in their order.
+void peer_window::take(const frames::worker_report& f) {
+  const auto clock = value(f.clock);
+  auto& next = next_report_[f.test_net];
+  if (clock < next)
+    throw bad_frame("worker_report", "clock", std::to_string(clock),
+                    std::to_string(next) + " or more: one report of each clock, in their order");
+  // The peer trains clock c with versions that include this node's gradients of clock c - 1 - staleness, for which this node
+  // had versions that were at most as stale again.
+  bool learns = false;
+  std::uint64_t reached = value(setup_.first_clock);
+  for (const auto p : setup_.learned.ids()) {
+    if (!setup_.learned[p]) continue;
+    learns = true;
+    reached = std::max(reached, setup_.store->version(p));
+  }
+  if (const auto most = reached + 2 * setup_.staleness + 1; learns && clock > most)
+    throw bad_frame("worker_report", "clock", std::to_string(clock),
+                    "at most " + std::to_string(most) + " so far");
+  next = clock + 1;
 }
 
 }  // namespace poseidon

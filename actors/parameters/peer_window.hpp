@@ -9,7 +9,11 @@
 #include "actors/parameters/parameter_store.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -43,6 +47,7 @@ class peer_window : public frame_gate {
   void take(const frames::install_history& f);
   void take(const frames::history& f);
   void take(const frames::factors& f);
+  void take(const frames::worker_report& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
   /// Whether the first values and the solver state come from this peer.
   [[nodiscard]] bool gives_first_values() const {
@@ -58,7 +63,14 @@ class peer_window : public frame_gate {
     std::uint64_t clock = 0, first = 0;
     std::uint32_t rows = 0;  // the clock's, once a frame of it has arrived
   };
+  struct pieces_of_state {
+    std::optional<std::uint64_t> version;
+    std::set<std::pair<chunk_id, std::uint32_t>> arrived;  // chunk and slot
+  };
+  pieces_of_state gathered_;
   std::map<layer_id, factor_turn> next_factors_;
+  // By test net, -1 for training: the least clock that has not been reported.
+  std::map<std::int32_t, std::uint64_t> next_report_;
 };
 
 }  // namespace poseidon

@@ -4,6 +4,7 @@
 // links, one in each node, or one fake link and the test, which then plays the peer frame by frame. A fake link does with
 // a frame what link_receiver does: it asks the gate, lands values and tells the actor that the binding names.
 #pragma once
+#include "actors/links/control_budget.hpp"
 #include "actors/links/network.hpp"
 #include "messages/wire/codec.hpp"
 #include "tests/sim.hpp"
@@ -44,8 +45,15 @@ struct line {
     std::vector<frame_in> waiting;
   };
   side sides[2];
+  /// What comes out of the line on side `to` for a frame that goes in on the other one. Empty: the same frame.
+  std::function<std::vector<frame_in>(int to, frame_in)> mischief;
 
   void carry(int to, frame_in f) {
+    if (!mischief) return put(to, std::move(f));
+    for (auto& out : mischief(to, std::move(f))) put(to, std::move(out));
+  }
+  /// Past the mischief.
+  void put(int to, frame_in f) {
     auto& s = sides[to];
     if (!s.opened) return s.waiting.push_back(std::move(f));
     if (const auto link = s.link.lock())
@@ -82,6 +90,12 @@ class fake_link : public actor<fake_link> {
   void on(const cut_line& m) { lose("the connection to " + peer() + " is lost: " + m.why, false); }
   void on(const frame_in& m) {
     try {
+      decoded_header head;
+      head.from = m.from;
+      head.header = m.header;
+      head.payload_bytes = m.data.bytes.size();
+      check_frame(head, binding_->peer, binding_->limits);
+      budget_.admit(m.header, m.data.bytes.size(), std::chrono::steady_clock::time_point{});
       if (binding_->gate) binding_->gate->admit(m.header);
       std::visit([&](const auto& f) { arrive(f, m.data); }, m.header);
     } catch (const bad_frame& e) {
@@ -128,6 +142,9 @@ class fake_link : public actor<fake_link> {
   void arrive(const frames::report&, const payload& data) {
     tell(routes().reports, report_arrived{from(), data});
   }
+  void arrive(const frames::probe& f, const payload&) {
+    if (f.last) tell(routes().control, control_arrived{from(), f});
+  }
   template <class F>
   void arrive(const F& f, const payload&) {
     tell(routes().control, control_arrived{from(), f});
@@ -142,6 +159,7 @@ class fake_link : public actor<fake_link> {
   int side_;
   std::string address_;
   std::shared_ptr<const link_binding> binding_;
+  control_budget budget_{std::chrono::steady_clock::time_point{}};  // no time passes
 };
 
 class fake_acceptor : public actor<fake_acceptor> {
@@ -163,6 +181,7 @@ class fake_wiring {
   };
   std::map<std::string, host> hosts;                                         // by address
   std::map<const tcp_socket*, std::pair<std::shared_ptr<line>, int>> sides;  // by socket
+  std::function<void(const std::shared_ptr<line>&)> on_line = [](const std::shared_ptr<line>&) {};
 
   /// A connection to `to`, as a node or the test dials it. Its socket is side 0.
   /// Errors   socket_error: no node listens there.
@@ -171,6 +190,7 @@ class fake_wiring {
     const auto there = hosts.find(to);
     if (there == hosts.end()) throw socket_error("no node listens at " + to, ECONNREFUSED);
     const auto made = std::make_shared<line>();
+    on_line(made);
     socket = unconnected(to);
     const auto far = unconnected(self.listen_address);
     sides[socket.get()] = {made, 0};
@@ -220,7 +240,7 @@ class fake_network : public node_network {
     auto& mine = on->sides[side];
     mine.link = caf::actor_cast<caf::weak_actor_ptr>(link.untyped());
     mine.opened = true;
-    for (auto& f : std::exchange(mine.waiting, {})) on->carry(side, std::move(f));
+    for (auto& f : std::exchange(mine.waiting, {})) on->put(side, std::move(f));
     links[peer] = link;
     return handle<network_link>(link.untyped());
   }

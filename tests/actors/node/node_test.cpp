@@ -216,3 +216,54 @@ TEST_CASE("node: a frame in another phase than an honest peer says it ends that 
         std::string::npos);
   CHECK(t.nodes[0]->exit_code() == 3);
 }
+
+TEST_CASE("node: a peer that says goodbye while all train, without a reason, has failed") {
+  node_rig t;
+  t.clocks = 1000000;
+  t.cluster(3);
+  REQUIRE(t.until_clock(2));
+  for (const std::size_t hears : {0, 1})
+    t.sim.tell(t.nodes[hears]->network->links.at(2),
+               test::frame_in{worker_id{2}, frames::goodbye{}, {}});
+  t.sim.settle();
+  for (const std::size_t hears : {0, 1}) {
+    CHECK(t.nodes[hears]->exit_code() == 3);
+    CHECK(t.nodes[hears]->error().find(
+              "worker 2 (c:7600) said goodbye before the end of the run, without a reason") == 0);
+  }
+  CHECK(t.folder.snapshot_files() == 1);  // what the lowest survivor has
+}
+
+TEST_CASE("node: what a peer says once too often, or of an impossible clock, ends that link") {
+  struct lie {
+    std::size_t hears;
+    frame_header said;
+    std::string answer;
+  };
+  constexpr std::uint64_t far = ~std::uint64_t{0};
+  const std::vector<lie> lies{
+      {0, frames::worker_done{worker_id{1}, version_id{1}}, ""},
+      {0, frames::worker_done{worker_id{1}, version_id{1}},
+       "worker_done: times in a run is 2 times, expected once at most"},
+      {0, frames::worker_paused{worker_id{1}, clock_id{far}, false}, "worker_paused: clock is "},
+      {0, frames::worker_report{clock_id{900000}, -1, 1, {1, 1}, 0, 0, 0},
+       "worker_report: clock is 900000, expected at most "},
+      {1, frames::stop_after{version_id{far}, ""}, "stop_after: version is "},
+      {0, frames::history{chunk_id{0}, 0, version_id{2}}, "history: "},
+  };
+  for (std::size_t l = 1; l < lies.size(); ++l) {
+    CAPTURE(lies[l].answer);
+    node_rig t;
+    t.clocks = 1000000;
+    t.more_solver = "display: 1";
+    t.cluster(2);
+    REQUIRE(t.until_clock(2));
+    const auto& link = t.nodes[lies[l].hears]->network->links.at(1 - lies[l].hears);
+    const worker_id from{static_cast<std::uint32_t>(1 - lies[l].hears)};
+    if (l == 1) t.sim.tell(link, test::frame_in{from, lies[0].said, {}});
+    t.sim.tell(link, test::frame_in{from, lies[l].said, {}});
+    t.sim.settle();
+    CHECK(t.nodes[lies[l].hears]->exit_code() == 3);
+    CHECK(t.nodes[lies[l].hears]->error().find(lies[l].answer) != std::string::npos);
+  }
+}

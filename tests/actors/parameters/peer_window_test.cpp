@@ -121,9 +121,39 @@ TEST_CASE(
   first.store->set_applied(chunk_id{1}, 6);
   CHECK(first.refused(frames::install_history{chunk_id{1}, 0}) ==
         "install_history: time of chunk 1 is version 6, expected before the first update");
-  CHECK(other.refused(frames::history{chunk_id{2}, 0, version_id{6}}).empty());
-  CHECK(other.refused(frames::history{chunk_id{1}, 0, version_id{6}}) ==
-        "history: owner of chunk 1 is worker 1, expected worker 2");
+}
+
+TEST_CASE(
+    "peer_window: solver state is sent once, by its owner, of the version that a snapshot asks "
+    "for") {
+  window_on t(2);
+  const auto sends = [&](unsigned chunk, std::uint64_t version) {
+    return t.refused(frames::history{chunk_id{chunk}, 0, version_id{version}});
+  };
+  CHECK(sends(2, 6) == "history: time is now, expected while this node gathers a snapshot");
+  t.store->set_gathering(6);
+  CHECK(sends(1, 6) == "history: owner of chunk 1 is worker 1, expected worker 2");
+  CHECK(sends(2, 7) ==
+        "history: version of chunk 2 is 7, expected 6, which this node has asked for");
+  CHECK(sends(2, 6).empty());
+  CHECK(sends(2, 6) == "history: slot of chunk 2 is 0 again, expected each slot once");
+  t.store->set_gathering(9);
+  CHECK(sends(2, 9).empty());
+}
+
+TEST_CASE(
+    "peer_window: each clock is reported at most once, and none that the peer cannot have "
+    "trained") {
+  window_on t(2);
+  const auto reports = [&](std::uint64_t clock, std::int32_t test_net) {
+    return t.refused(frames::worker_report{clock_id{clock}, test_net, 1, {}, 0, 0, 0});
+  };
+  CHECK(reports(5, -1).empty());
+  CHECK(reports(5, 0).empty());  // of a test before that clock
+  CHECK(reports(5, -1) ==
+        "worker_report: clock is 5, expected 6 or more: one report of each clock, in their order");
+  CHECK(reports(6, -1).empty());
+  CHECK(reports(7, -1) == "worker_report: clock is 7, expected at most 6 so far");
 }
 
 TEST_CASE(

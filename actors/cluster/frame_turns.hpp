@@ -1,0 +1,26 @@
+// actors/cluster/frame_turns.hpp - how often each worker may say a frame: what is said once for a view is not said twice.
+#pragma once
+#include "messages/frames.hpp"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace poseidon {
+
+/// Of the node that hears them. frame_rules says who may say a frame, and in which phase.
+class frame_turns {
+ public:
+  /// Counts the frame. Returns  why it may not be said any more, with how often it may; empty: it may.
+  [[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, worker_id from);
+  /// The graphs are built anew: what is said once for a view may be said again.
+  void next_view() { of_view_.clear(); }
+
+ private:
+  using said = std::map<std::pair<worker_id, std::size_t>, std::size_t>;  // by worker and kind
+  said of_view_, of_run_;
+};
+
+}  // namespace poseidon

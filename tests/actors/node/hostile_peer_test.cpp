@@ -1,0 +1,216 @@
+// A peer that knows the token and says what it likes: the frames of an honest node, of which some are lost, doubled, repeated
+// later, exchanged or joined by others. Whatever it says, the other nodes end in order: none hangs, none dies of it.
+// POSEIDON_HOSTILE_FRAMES: how many frames are said at least.
+#include "tests/actors/node/node_rig.hpp"
+
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+using namespace poseidon;
+using test::frame_in;
+using test::node_rig;
+
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t default_frames = 100'000;  // it takes ten times as long
+#else
+constexpr std::size_t default_frames = 1'000'000;
+#endif
+
+/// A liar on one side of a line.
+class liar {
+ public:
+  explicit liar(std::uint32_t seed) : random_(seed) {}
+
+  std::size_t said = 0;
+
+  std::vector<frame_in> instead_of(frame_in honest) {
+    std::vector<frame_in> out;
+    const auto pass = [&](frame_in f) { out.push_back(std::move(f)); };
+    switch (below(quiet_ ? 1 : 40)) {
+      case 1:  // lost
+        break;
+      case 2:
+        pass(honest);
+        pass(honest);
+        break;
+      case 3:
+        pass(heard_.empty() ? honest : heard_[below(heard_.size())]);
+        pass(honest);
+        break;
+      case 4:
+        pass(anything(honest.from));
+        break;
+      case 5:
+      case 6:
+      case 7:
+        pass(anything(honest.from));
+        pass(honest);
+        break;
+      case 8:
+        for (std::size_t n = below(5) == 0 ? 3000 : 3; n > 0; --n) pass(honest);
+        break;
+      case 9: {
+        const auto f = anything(honest.from);
+        for (std::size_t n = below(5) == 0 ? 3000 : 3; n > 0; --n) pass(f);
+        break;
+      }
+      default:
+        pass(honest);
+    }
+    if (heard_.size() < 64) heard_.push_back(std::move(honest));
+    said += out.size();
+    return out;
+  }
+  /// Honest for a while, so that lies come in every phase.
+  void be_quiet(bool so) { quiet_ = so; }
+  std::size_t below(std::size_t n) { return random_() % n; }
+  std::mt19937& random() { return random_; }
+
+ private:
+  std::uint64_t number() {
+    constexpr std::uint64_t some[] = {0, 1, 2, 3, 4, 5, 8, 30, 31, 1000};
+    if (below(8) == 0) return std::numeric_limits<std::uint64_t>::max() - below(3);
+    return some[below(std::size(some))];
+  }
+  std::uint32_t small() { return static_cast<std::uint32_t>(number()); }
+  std::string words() { return below(2) == 0 ? "" : "because"; }
+  payload values() {
+    constexpr std::size_t of_chunks[] = {30, 5, 15, 3};  // of the test's net
+    const auto count = below(4) == 0 ? below(70) : of_chunks[below(std::size(of_chunks))];
+    auto bytes = std::make_shared<std::vector<std::byte>>(4 * count);
+    return {bytes, *bytes};
+  }
+  frame_in anything(worker_id from) {
+    if (below(6) == 0 && !heard_.empty()) return heard_[below(heard_.size())];
+    frames::view view;
+    view.you = worker_id{1};
+    view.members = {"a:7600", "b:7600"};
+    view.solver = words();
+    view.first_clock = clock_id{number()};
+    const frame_header all[] = {
+        frames::heartbeat{},
+        frames::goodbye{words()},
+        frames::member_ready{worker_id{small()}, small()},
+        frames::member_ready{from, 1},
+        frames::start_training{},
+        frames::push_gradient{chunk_id{small()}, clock_id{number()}},
+        frames::gradient_squares{clock_id{number()}},
+        frames::factors{layer_id{small()}, clock_id{number()}, small(), number()},
+        frames::fresh_parameters{chunk_id{small()}, version_id{number()}},
+        frames::install_history{chunk_id{small()}, small(), number()},
+        frames::history{chunk_id{small()}, small(), version_id{number()}},
+        frames::gather_history{version_id{number()}},
+        frames::worker_report{clock_id{number()}, -1, 1, {1, 1}, number(), number(), number()},
+        frames::worker_report{clock_id{number()}, 0, 1, {1}, number(), number(), number()},
+        frames::stop_requested{words()},
+        frames::snapshot_requested{},
+        frames::stop_after{version_id{number()}, words()},
+        frames::worker_done{from, version_id{number()}},
+        frames::probe{small(), below(2) == 0},
+        frames::probe_heard{small()},
+        frames::watch{static_cast<std::int64_t>(number()), 1000},
+        frames::report{},
+        frames::hold_training{},
+        frames::worker_paused{from, clock_id{number()}, below(2) == 0},
+        frames::change_routes{clock_id{number()}, {1, 1, 0, 0}, words()},
+        frames::change_routes{clock_id{number()}, {}, words()},
+        frames::rebuild_graph{},
+        frames::send_rate{static_cast<double>(number()), below(2) == 0},
+        frames::time_net{words(), number(), below(2) == 0},
+        frames::net_timed{1, static_cast<double>(number())},
+        view,
+    };
+    frame_in out{from, all[below(std::size(all))], {}};
+    if (has_payload(out.header)) out.data = values();
+    return out;
+  }
+
+  std::mt19937 random_;
+  std::vector<frame_in> heard_;
+  bool quiet_ = false;
+};
+
+constexpr const char* tests_too = R"(
+  test_iter: 2 test_interval: 3 test_net_param {
+    layer { name: "data" type: "DummyData" top: "x" top: "y"
+      dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 dim: 3 } } }
+    layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1" inner_product_param { num_output: 5 } }
+    layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param { num_output: 3 } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "y" top: "loss" } })";
+
+/// One run with a liar. Returns  how many frames it said.
+std::size_t run_with_a_liar(std::uint32_t seed) {
+  liar l(seed);
+  const std::size_t workers = 2 + l.below(2);
+  const std::size_t lying = l.below(workers);
+  CAPTURE(seed);
+  CAPTURE(workers);
+  CAPTURE(lying);
+  node_rig t;
+  t.clocks = 30;
+  t.more_solver = "display: 1 ";
+  if (l.below(2) == 0) t.more_solver += tests_too;
+  if (l.below(2) == 0) t.more_solver += " poseidon { staleness: 2 }";
+  if (l.below(3) == 0)
+    t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 5, 1}}};
+  // Every line has a lower worker, which was dialed, and a higher one, which has dialed (side 0).
+  std::vector<std::shared_ptr<test::line>> lines;
+  t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) { lines.push_back(made); };
+  l.be_quiet(true);
+  t.first(workers);
+  t.sim.settle();
+  std::size_t equipped = 0;
+  const auto equip = [&] {
+    // By the order in which nodes come: 1-0, then 2-0, then 2-1.
+    constexpr std::size_t dialed_by[] = {1, 2, 2}, dialed[] = {0, 0, 1};
+    for (; equipped < lines.size(); ++equipped) {
+      const auto at = std::min<std::size_t>(equipped, 2);
+      const int to = dialed_by[at] == lying ? 1 : dialed[at] == lying ? 0 : -1;
+      lines[equipped]->mischief = [&l, to](int side, frame_in f) {
+        if (side == to) return l.instead_of(std::move(f));
+        return std::vector<frame_in>{std::move(f)};
+      };
+    }
+  };
+  for (std::size_t w = 1; w < workers; ++w) {
+    t.joiner(std::string(1, static_cast<char>('a' + w)));
+    while (!t.nodes[0]->display->said("worker " + std::to_string(w) + " joined") && t.sim.step())
+      equip();
+  }
+  const auto honest_until = l.below(3000);
+  for (std::size_t steps = 0; steps < 200000; ++steps) {
+    if (steps == honest_until) l.be_quiet(false);
+    if (!t.sim.step_any(l.random())) break;
+    equip();
+  }
+  // What is left waits for something that the liar does not say: the user ends it.
+  for (std::size_t n = 0; n < workers; ++n)
+    if (n != lying && !t.nodes[n]->result) t.sim.tell(t.nodes[n]->it, interrupted{15});
+  t.sim.settle();
+  for (const auto& on : lines)
+    for (const auto& s : on->sides)
+      if (const auto link = s.link.lock())
+        caf::anon_send(caf::actor_cast<caf::actor>(link), test::cut_line{"the user gives it up"});
+  t.sim.settle();
+  for (std::size_t n = 0; n < workers; ++n) {
+    if (n == lying) continue;
+    CAPTURE(n);
+    CAPTURE(t.nodes[n]->error());
+    CHECK(t.nodes[n]->result);
+    const int code = t.nodes[n]->exit_code();
+    CHECK((code == 0 || code == 2 || code == 3 || code == 143));
+  }
+  return l.said;
+}
+
+}  // namespace
+
+TEST_CASE("hostile_peer: whatever a peer says that knows the token, the other nodes end in order") {
+  const char* asked = std::getenv("POSEIDON_HOSTILE_FRAMES");
+  const auto frames = asked != nullptr ? std::strtoul(asked, nullptr, 10) : default_frames;
+  std::size_t said = 0;
+  for (std::uint32_t seed = 1; said < frames; ++seed) said += run_with_a_liar(seed);
+}
