@@ -1,12 +1,31 @@
 #include "actors/cluster/member.hpp"
 
 #include "actors/core/actor_names.hpp"
+#include "actors/links/farewell.hpp"
 #include "actors/links/link_counters.hpp"
 #include "models/words.hpp"
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
 namespace poseidon {
+
+namespace {
+
+constexpr std::size_t most_early = max_members, most_turned_away = 16;
+
+/// A function that is true at most once in each `interval`, the first time at once.
+auto said_every(std::chrono::steady_clock::duration interval) {
+  return [interval, last = std::optional<std::chrono::steady_clock::time_point>{}](
+             std::chrono::steady_clock::time_point now) mutable {
+    if (last && now - *last < interval) return false;
+    last = now;
+    return true;
+  };
+}
+
+}  // namespace
 
 handshake_options member::shaking(link_identity self) const {
   handshake_options o;
@@ -31,14 +50,23 @@ std::string member::lead(const host_port& at, const member_context& c) {
   return address_;
 }
 
-void member::join(const host_port& to, const member_context& c) {
-  // It listens before it dials, because its address is part of what it says about itself.
-  address_ = to_string(setup_.network->listen({"", 0}));
+void member::join(const host_port& to, std::uint32_t replicas, const member_context& c) {
   setup_.display->note("joining " + to_string(to));
-  const auto leader = setup_.network->dial(to, shaking({address_, no_worker, 0}));
-  accept(c, {address_, no_worker, 0});
+  auto options = shaking({"", no_worker, 0, replicas});
+  // It listens before it shakes hands, because its address is part of what it says about itself.
+  options.introduce = [this](const host_port& here, link_identity& self) {
+    address_ = to_string(setup_.network->listen({here.host, 0}));
+    self.listen_address = address_;
+  };
+  options.unheard = [this, to, every = said_every(std::chrono::seconds{10})](auto left) mutable {
+    if (every(std::chrono::steady_clock::now()))
+      setup_.display->note("nobody listens at " + to_string(to) + " yet; trying for " +
+                           std::to_string(left.count() / 1000) + " s more");
+  };
+  const auto leader = setup_.network->dial(to, options);
+  accept(c, {address_, no_worker, 0, replicas});
   open(view_.leader, leader, c);
-  setup_.display->note("joined; waiting for the other nodes");
+  setup_.display->note("reached the first node; waiting until all are there");
 }
 
 void member::dial_members(const member_context& c) {
@@ -71,7 +99,7 @@ member::admission member::admit(const link_connection& c, std::size_t room,
     open(worker, c, context);
     return admission::joined;
   }
-  if (!view_.leads() && view_.members.empty()) {
+  if (!view_.leads() && view_.members.empty() && early_.size() < most_early) {
     early_.push_back(c);
     return admission::kept;
   }
@@ -80,11 +108,18 @@ member::admission member::admit(const link_connection& c, std::size_t room,
     open(peer.worker, c, context);
     return admission::linked;
   }
-  // Joining a run that trains is a later matter: the stranger sees the connection close.
-  setup_.display->note("refused " + c.socket->peer() + ": training runs already with " +
-                       plural(view_.members.size(), "node"));
-  c.socket->shutdown();
+  // Joining a run that trains is a later matter.
+  turn_away(c, view_.members.empty()
+                   ? "too many connections wait until all nodes are there"
+                   : "training runs already with " + plural(view_.members.size(), "node"));
   return admission::stranger;
+}
+
+void member::turn_away(const link_connection& c, const std::string& why) {
+  setup_.display->note("refused " + c.socket->peer() + ": " + why);
+  say_farewell(*c.socket, view_.self, why);
+  turned_away_.push_back(c.socket);
+  if (turned_away_.size() > most_turned_away) turned_away_.pop_front();
 }
 
 std::vector<port<send_frame>> member::ports(std::size_t workers) const {
@@ -110,6 +145,7 @@ void member::describe_traffic() const {
 void member::drop() {
   links_.clear();
   early_.clear();
+  turned_away_.clear();
   acceptor_ = {};
 }
 

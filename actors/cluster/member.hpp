@@ -12,6 +12,8 @@
 #include "actors/core/progress.hpp"
 #include "actors/links/network.hpp"
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -49,8 +51,9 @@ class member {
 
   /// Listens and waits for nodes. Returns  the address.  Errors   socket_error.
   std::string lead(const host_port& at, const member_context& c);
-  /// Listens, and links the leader at `to`. Blocks.  Errors   socket_error, handshake_error.
-  void join(const host_port& to, const member_context& c);
+  /// Links the leader at `to`, and listens where the leader has been reached from: whoever cannot reach that address needs no
+  /// link to this node. `replicas`: as in link_identity. Blocks.  Errors   socket_error, handshake_error.
+  void join(const host_port& to, std::uint32_t replicas, const member_context& c);
   /// Links the members that this node dials in its view. Blocks.  Errors   as join.
   void dial_members(const member_context& c);
 
@@ -58,11 +61,13 @@ class member {
     joined,    ///< the leader's newest member
     kept,      ///< until this node has its view: take_early()
     linked,    ///< a member of the view
-    stranger,  ///< its connection is closed
+    stranger,  ///< it was told why there is no room for it
   };
   /// `room`: how many nodes the leader still waits for.
   [[nodiscard]] admission admit(const link_connection& c, std::size_t room,
                                 const member_context& context);
+  /// Refuses a node that knows the token, and tells both users why. Nobody else notices.
+  void turn_away(const link_connection& c, const std::string& why);
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }
 
   [[nodiscard]] const std::map<worker_id, handle<network_link>>& links() const { return links_; }
@@ -91,6 +96,7 @@ class member {
   agreed_view view_;
   std::string address_;                 // where this node listens
   std::vector<link_connection> early_;  // joiners that dialed before this node had its view
+  std::deque<std::shared_ptr<tcp_socket>> turned_away_;  // they still read why
   std::map<worker_id, handle<network_link>> links_;
   std::map<worker_id, std::shared_ptr<const link_counters>> counters_;
   handle<link_acceptor> acceptor_;

@@ -9,7 +9,9 @@ namespace poseidon {
 
 void joining::join() {
   core_.phase = run_phase::gathering;
-  core_.members.join(*core_.setup.cluster.join, core_.here());
+  const auto& node = core_.setup.node;
+  core_.members.join(*core_.setup.cluster.join,
+                     node.replicas != 0 ? node.replicas : node.compute->replicas(), core_.here());
 }
 
 /// This node has no view yet.
@@ -35,7 +37,7 @@ void joining::on(const frames::view& f, worker_id from) {
   take_number_of_replicas(f);
   core_.watched = f.watched;
   if (core_.watched) setup.records.trace->watch();
-  setup.display->note("worker " + std::to_string(value(view.self)) + " of " +
+  setup.display->note("joined: worker " + std::to_string(value(view.self)) + " of " +
                       std::to_string(view.members.size()));
   members.dial_members(core_.here());
   for (const auto& c : members.take_early()) (void)members.admit(c, 0, core_.here());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unistd.h>
 #include <utility>
 
 namespace poseidon {
@@ -18,6 +19,16 @@ std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
   std::vector<std::uint8_t> out;
   for (const auto r : routes) out.push_back(static_cast<std::uint8_t>(r));
   return out;
+}
+
+/// Where other machines reach a node that listens at `address`.
+std::string address_for_others(const std::string& address) {
+  auto at = parse_host_port(address);
+  if (!is_any_address(at)) return address;
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return "THIS-MACHINE:" + std::to_string(at.port);
+  at.host = name;
+  return to_string(at);
 }
 
 }  // namespace
@@ -55,8 +66,7 @@ bool leading::on(const routes_chosen& m) {
   }
   if (first) gather();
   if (first || core_.phase != run_phase::gathering) return false;
-  m.needs_rate ? measure_links_of_all() : tell_view();
-  return !m.needs_rate;
+  return tell_view_if_known();
 }
 
 void leading::gather() {
@@ -70,11 +80,25 @@ void leading::gather() {
   core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self});
   setup.display->note("listening on " + address + "; waiting for " +
                       plural(setup.run->workers - 1, "node"));
+  setup.display->note("others join with: poseidon-node --join " + address_for_others(address) +
+                      (setup.cluster.token.empty() ? "" : " --token-file FILE"));
 }
 
 std::size_t leading::room() const {
   if (core_.phase != run_phase::gathering) return 0;
   return core_.setup.run->workers - 1 - core_.members.links().size();
+}
+
+/// With equal shares a gradient is the mean over all replicas only if every node has the same number.
+std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
+  const auto own = replicas_of(core_.setup.node, batch_);
+  if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
+      joiner.replicas == own)
+    return std::nullopt;
+  return "it would split its batch over " + plural(joiner.replicas, "replica") +
+         ", the first node splits its own over " + std::to_string(own) +
+         ". Start it with as many in --devices, or the first node with --batch-share auto, with "
+         "which a gradient counts by its samples";
 }
 
 void leading::joined(const std::string& address) {
@@ -89,11 +113,15 @@ void leading::joined(const std::string& address) {
 bool leading::on(const view_agreed& m) {
   core_.members.enter(formed(core_.view(), m.members));
   const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
-  if (!equal)
-    ask_speeds();
-  else
-    routes_need_rate_ ? measure_links_of_all() : tell_view();
-  return equal && !routes_need_rate_;
+  if (equal) return tell_view_if_known();
+  ask_speeds();
+  return false;
+}
+
+/// Routes may need the rate of the links, which are timed first. Returns  whether the view has been told.
+bool leading::tell_view_if_known() {
+  routes_need_rate_ ? measure_links_of_all() : tell_view();
+  return !routes_need_rate_;
 }
 
 void leading::measure_links_of_all() {

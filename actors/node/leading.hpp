@@ -35,6 +35,8 @@ class leading {
   void on(const routes_proposed& m);
   /// How many nodes may still join.
   [[nodiscard]] std::size_t room() const;
+  /// Why this node may not join; empty: it may.
+  [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;
   void joined(const std::string& address);
 
   void on(const frames::net_timed& f, worker_id from);
@@ -65,6 +67,7 @@ class leading {
   void ask_speeds();
   void take_speed(worker_id from, const frames::net_timed& speed);
   void split_batch();
+  [[nodiscard]] bool tell_view_if_known();
   void tell_view();
 
   node_core& core_;

@@ -40,8 +40,12 @@ void node::on(const routes_chosen& m) {
 
 void node::on(const link_accepted& m) {
   if (core_.has_ended()) return;
-  switch (core_.members.admit(m.connection, leader_.here() != nullptr ? leader_.here()->room() : 0,
-                              core_.here())) {
+  auto* const leads = leader_.here();
+  const auto room = leads != nullptr ? leads->room() : 0;
+  if (room > 0)
+    if (const auto why = leads->objection_to(m.connection.peer))
+      return core_.members.turn_away(m.connection, *why);
+  switch (core_.members.admit(m.connection, room, core_.here())) {
     case member::admission::joined:
       return leader_.here()->joined(m.connection.peer.listen_address);
     case member::admission::linked:

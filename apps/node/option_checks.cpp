@@ -91,6 +91,11 @@ void check(const node_options& o) {
         " can be reached from other machines, and no "
         "token is set, so anybody could take part. Give --token-file FILE (the same file on "
         "every node), or listen on 127.0.0.1.");
+  if (o.join && !is_loopback(*o.join) && o.token.empty())
+    throw spec_error("--join " + to_string(*o.join) +
+                     " leads to another machine, and this node will listen where other machines "
+                     "reach it, but no token is set, so anybody could take part. Give "
+                     "--token-file FILE, the first node's.");
   check_web(o);
   check_files(o);
   if (!o.weights.empty() && !o.snapshot.empty())

@@ -21,9 +21,10 @@ constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t build_bytes = 32;
 constexpr std::size_t mac_bytes = 32;
 constexpr std::size_t max_address_bytes = 255;
-// worker 4, epoch 8, address length 1, address 255 (zeros behind it): always whole, so that no
-// length is read
-constexpr std::size_t identity_bytes = 4 + 8 + 1 + max_address_bytes;
+// worker 4, epoch 8, replicas 4, address length 1, address 255 (zeros behind it): always whole, so
+// that no length is read
+constexpr std::size_t at_epoch = 4, at_replicas = 12, at_size = 16, at_address = 17;
+constexpr std::size_t identity_bytes = at_address + max_address_bytes;
 constexpr std::string_view magic = "POSEIDON";
 
 using hello = std::array<std::byte, hello_bytes>;
@@ -200,9 +201,10 @@ void handshake::send_proof() {
   }
   identity id{};
   put(std::span(id), value(self.worker));
-  put(std::span(id).subspan(4), self.epoch);
-  id[12] = static_cast<std::byte>(self.listen_address.size());
-  std::memcpy(&id[13], self.listen_address.data(), self.listen_address.size());
+  put(std::span(id).subspan(at_epoch), self.epoch);
+  put(std::span(id).subspan(at_replicas), self.replicas);
+  id[at_size] = static_cast<std::byte>(self.listen_address.size());
+  std::memcpy(&id[at_address], self.listen_address.data(), self.listen_address.size());
   const auto proof = proof_of(role_, id);
   std::array<std::byte, 1 + identity_bytes + mac_bytes> out;
   out[0] = static_cast<std::byte>(part::proof);
@@ -225,9 +227,11 @@ link_identity handshake::receive_proof() {
   }
   link_identity who;
   who.worker = worker_id{get<std::uint32_t>(id)};
-  who.epoch = get<std::uint64_t>(std::span(id).subspan(4));
-  const auto size = std::to_integer<std::size_t>(id[12]);
-  who.listen_address = printable(std::span(id).subspan(13, size));
+  if (options_.progress) options_.progress->proved = true;
+  who.epoch = get<std::uint64_t>(std::span(id).subspan(at_epoch));
+  who.replicas = get<std::uint32_t>(std::span(id).subspan(at_replicas));
+  const auto size = std::to_integer<std::size_t>(id[at_size]);
+  who.listen_address = printable(std::span(id).subspan(at_address, size));
   try {
     auto at = parse_host_port(who.listen_address);
     if (is_any_address(at)) at.host = parse_host_port(peer()).host;
@@ -309,6 +313,9 @@ void handshake::read(std::span<std::byte> into) {
                       " ms during the handshake. It may be frozen, or no poseidon-node.";
     refuse(refusal::silent, text);
   }
+  if (*n < into.size() && options_.progress && options_.progress->give_way &&
+      !options_.progress->proved)
+    refuse(refusal::busy, "had to give way: too many connections have not said who they are.");
   if (*n < into.size()) {
     fail(refusal::closed,
          "closed the connection during the handshake. It may be an older build, or no "
@@ -353,17 +360,20 @@ link_connection dial(const host_port& to, const handshake_options& options, mill
     if (options.detail) options.detail("dial " + to_string(to) + ": " + text);
   };
   const auto stop = options.stop ? options.stop : std::make_shared<const wake_up>();
+  auto told = options;
   for (auto pause = milliseconds{20};; pause = std::min(pause * 2, milliseconds{500})) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now());
     const bool last = left <= pause;
     try {
       auto s = connect_to(to, std::max(left, milliseconds{1}), stop.get());
       detail("connected to " + s->peer());
-      auto who = shake_hands(*s, handshake_role::dialer, options);
+      if (told.introduce) told.introduce(s->local(), told.self);
+      auto who = shake_hands(*s, handshake_role::dialer, told);
       return {std::move(s), std::move(who)};
     } catch (const socket_error& e) {
       if (last || e.error != ECONNREFUSED) throw;
       detail("no program listens there yet, " + std::to_string(left.count()) + " ms left");
+      if (options.unheard) options.unheard(left);
     } catch (const handshake_error& e) {
       if (last || e.why != refusal::busy) throw;
       detail("it is busy, " + std::to_string(left.count()) + " ms left");

@@ -20,6 +20,7 @@
 #include "messages/wire/codec.hpp"
 #include "messages/wire/socket.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,14 @@ struct link_identity {
   std::string listen_address;
   worker_id worker = no_worker;  ///< no_worker: joins now, has none yet
   std::uint64_t epoch = 0;       ///< of the view that it is in; 0: none yet
+  std::uint32_t replicas = 0;    ///< that a joiner was told to have; 0: as many as the leader
+};
+
+/// Of one handshake of an acceptor; its atomics belong to any thread.
+struct handshake_progress {
+  std::atomic<bool> proved{false};  ///< the peer knows the token
+  /// Asks a handshake whose peer has proved nothing to refuse it as busy. Its socket's reads have to be ended, too.
+  std::atomic<bool> give_way{false};
 };
 
 struct handshake_options {
@@ -47,6 +56,12 @@ struct handshake_options {
   std::uint32_t version = wire_version;            ///< tests set another
   std::shared_ptr<const wake_up> stop;             ///< ends waits of the dialing side; may be empty
   std::function<void(const std::string&)> detail;  ///< told each step, by any thread; may be empty
+  /// dial(): completes `self` when the connection is there. `here`: this end's address.  May throw; may be empty.
+  std::function<void(const host_port& here, link_identity& self)> introduce;
+  /// dial(): nobody listens yet; it tries again for so long. May be empty.
+  std::function<void(std::chrono::milliseconds left)> unheard;
+  /// An acceptor's: shared with who may ask it to give way to another connection.
+  std::shared_ptr<handshake_progress> progress;
 };
 
 enum class refusal : std::uint8_t {

@@ -307,6 +307,17 @@ std::optional<std::size_t> tcp_socket::read_exactly(std::span<std::byte> bytes,
   return have;
 }
 
+host_port tcp_socket::local() const {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  require(::getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &size),
+          "find this end's address of the connection to", peer_);
+  return parse_host_port(numeric(reinterpret_cast<sockaddr*>(&name), size));
+}
+
+void tcp_socket::shutdown_reading() noexcept {
+  ::shutdown(fd_, SHUT_RD);
+}
 void tcp_socket::shutdown_writing() noexcept {
   ::shutdown(fd_, SHUT_WR);
 }

@@ -53,6 +53,8 @@ class tcp_socket {
 
   /// The other end as a number: "10.0.0.7:53412".
   [[nodiscard]] const std::string& peer() const { return peer_; }
+  /// This end as a number.  Errors   socket_error.
+  [[nodiscard]] host_port local() const;
 
   /// Writes all of it in order, blocking. `parts` is used up.
   /// Errors   socket_error; how much was written is unknown then.
@@ -78,6 +80,8 @@ class tcp_socket {
       std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
       const wake_up* stop = nullptr);
 
+  void
+  shutdown_reading() noexcept;  ///< ends the read in progress and all later ones, as if the peer had closed
   void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
   void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
 

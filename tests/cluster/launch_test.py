@@ -271,7 +271,7 @@ class Runs(unittest.TestCase):
     def test_nodes_that_know_each_other_may_finish_by_themselves_when_one_is_lost(self):
         # A SIGTERM in the midst of the last snapshot would end it, so none comes.
         run = self.fake("trap 'echo cut short; exit 143' TERM; listen; until_gamma; sleep 1; echo written; touch written; exit 3",
-                        "echo worker 1 of 3; until_gamma; exit 7",
+                        "echo joined: worker 1 of 3; until_gamma; exit 7",
                         "touch up; until [[ -e written ]]; do sleep 0.1; done; exit 3")
         self.assert_ended(run, 7, "^launch: beta: poseidon-node ended with code 7$")
         self.assertIn("127.0.0.1: written", run.lines)

@@ -179,8 +179,8 @@ class Kubernetes(Starts):
         first, other = self.pods(4)
         first.wait_for("^the run has ended")
         self.assertTrue((self.folder / "snapshots/run_iter_4.caffemodel").exists())
-        other.wait_for("^worker 1 of 2")
-        other.wait_for("^joining", since=1 + max(i for i, line in enumerate(other.lines) if line.startswith("worker 1 of 2")))
+        other.wait_for("^joined: worker 1 of 2")
+        other.wait_for("^joining", since=1 + max(i for i, line in enumerate(other.lines) if line.startswith("joined: worker 1 of 2")))
         for pod in (first, other):
             pod.signal(signal.SIGTERM)
             self.assertEqual(pod.wait(), 143, pod.output)

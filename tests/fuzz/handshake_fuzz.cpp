@@ -26,7 +26,7 @@ extern "C" int RAND_bytes(unsigned char* to, int count) {
 namespace {
 
 // The layout that messages/wire/handshake.hpp keeps: hello, then a part with identity and proof.
-constexpr std::size_t hello_bytes = 80, identity_bytes = 268, proof_bytes = 32;
+constexpr std::size_t hello_bytes = 80, identity_bytes = 272, proof_bytes = 32;
 constexpr std::size_t identity_at = hello_bytes + 1, proof_at = identity_at + identity_bytes;
 
 struct heard {
@@ -43,7 +43,7 @@ heard hear(std::span<const std::uint8_t> bytes, handshake_role role, const std::
   handshake_options options;
   options.token = token;
   options.build = "fuzz";
-  options.version = 6;
+  options.version = wire_version;
   options.self = {":7600", worker_id{0}, 1};
   heard out;
   fuzz::accept_or_refuse([&] {

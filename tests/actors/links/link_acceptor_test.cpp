@@ -1,8 +1,13 @@
 #include "actors/links/link_acceptor.hpp"
 
+#include "actors/links/farewell.hpp"
 #include "tests/actors/links/link_rig.hpp"
 
+#include <arpa/inet.h>
 #include <cerrno>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace poseidon {
 namespace {
@@ -49,18 +54,61 @@ TEST_CASE("link_acceptor: silent strangers do not hold up a node that knows the 
   CHECK(t.refused->size() == 0);
 }
 
-TEST_CASE(
-    "link_acceptor: the seventeenth silent stranger is sent away, and there is room again when one "
-    "leaves") {
+/// A connection from an address of this machine that is not the usual one; silent.
+class stranger {
+ public:
+  explicit stranger(const host_port& to) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in from{}, there{};
+    from.sin_family = there.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(0x7f000002);  // 127.0.0.2
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    there.sin_port = htons(to.port);
+    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0);
+    REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&there), sizeof there) == 0);
+  }
+  ~stranger() { ::close(fd_); }
+  stranger(const stranger&) = delete;
+  stranger& operator=(const stranger&) = delete;
+
+ private:
+  int fd_;
+};
+
+TEST_CASE("link_acceptor: silent strangers of one host keep no other one out, and leave a line") {
   acceptor_rig t;
-  std::vector<std::shared_ptr<tcp_socket>> strangers;
-  for (std::size_t i = 0; i < link_acceptor::max_guests + 1; ++i)
-    strangers.push_back(connect_to(t.at, test::patience));
+  // It has connected, and says nothing until the strangers are there.
+  const auto slow = connect_to(t.at, test::patience);
+  std::vector<std::unique_ptr<stranger>> strangers;
+  for (std::size_t i = 0; i < 4 * link_acceptor::max_guests; ++i)
+    strangers.push_back(std::make_unique<stranger>(t.at));
   const auto r = t.refused->wait_for(1);
   REQUIRE(r.size() == 1);
-  CHECK(r[0].text.find("was sent away: 16 other connections") != std::string::npos);
-  strangers.clear();
-  const auto c = dial(t.at, t.options, test::patience);
+  CHECK(r[0].text.find("127.0.0.2:") == 0);
+  CHECK((r[0].text.find("had to give way") != std::string::npos ||
+         r[0].text.find("was sent away") != std::string::npos));
+  auto o = t.options;
+  o.self.listen_address = ":7601";
+  CHECK(shake_hands(*slow, handshake_role::dialer, o).listen_address == "head:7600");
+  (void)dial(t.at, o, test::patience);
+  CHECK(t.accepted->wait_for(2).size() == 2);
+  CHECK(t.refused->size() <= 2);  // the rest is told in one line, ten seconds later
+}
+
+TEST_CASE("link_acceptor: who has to give way is told that the node is busy, and dials again") {
+  acceptor_rig t;
+  const auto first = connect_to(t.at, test::patience);
+  std::vector<std::shared_ptr<tcp_socket>> others;
+  // All of one host, so the oldest gives way.
+  for (std::size_t i = 0; i < link_acceptor::max_guests; ++i)
+    others.push_back(connect_to(t.at, test::patience));
+  REQUIRE(t.refused->wait_for(1).size() == 1);
+  try {
+    (void)shake_hands(*first, handshake_role::dialer, t.options);
+    FAIL("it was let in");
+  } catch (const handshake_error& e) {
+    CHECK(e.why == refusal::busy);
+  }
+  (void)dial(t.at, t.options, test::patience);
   CHECK(t.accepted->wait_for(1).size() == 1);
 }
 
@@ -98,6 +146,22 @@ TEST_CASE("link_acceptor: stop_accepting frees the port though a stranger is sti
       std::this_thread::yield();
     }
   }
+}
+
+TEST_CASE("farewell: a peer that gets no link hears why, as from any link") {
+  acceptor_rig t;
+  auto dialled = dial(t.at, t.options, test::patience);
+  const auto accepted = t.accepted->wait_for(1);
+  REQUIRE(accepted.size() == 1);
+  say_farewell(*accepted[0].connection.socket, worker_id{0}, "there is no room");
+  test::end_options o;
+  o.self = no_worker;
+  o.peer = worker_id{0};
+  auto end = test::make_end(t.rig, dialled.socket, o);
+  const auto lost = end.lost->wait_for(1);
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].on_purpose);
+  CHECK(lost[0].reason == "there is no room");
 }
 
 TEST_CASE("link_acceptor: accepted and dialled connections carry a link") {

@@ -226,7 +226,9 @@ class fake_network : public node_network {
   }
   link_connection dial(const host_port& to, const handshake_options& options) override {
     link_connection c;
-    wiring_->dial(to_string(to), options.self, c.socket);
+    auto self = options.self;
+    if (options.introduce) options.introduce(address_, self);
+    wiring_->dial(to_string(to), self, c.socket);
     c.peer = wiring_->hosts.at(to_string(to)).self;
     return c;
   }

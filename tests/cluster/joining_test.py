@@ -1,0 +1,95 @@
+# tests/cluster/joining_test.py - what a node hears and says while it joins, and who is kept out without harm to the others.
+import os
+import re
+import socket
+import time
+import unittest
+
+import cluster
+import small_run
+
+
+def listening_addresses(pid):
+    """The local addresses, as the kernel writes them, at which a process listens for TCP."""
+    inodes = set()
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{entry}")
+        except FileNotFoundError:
+            continue
+        if found := re.fullmatch(r"socket:\[(\d+)\]", target):
+            inodes.add(found[1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}") as lines:
+            for words in map(str.split, list(lines)[1:]):
+                if words[3] == "0A" and words[9] in inodes:
+                    found.append(words[1].split(":")[0])
+    return found
+
+
+class Joining(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+
+    def first(self, *options, nodes=2, **of_solver):
+        of_solver.setdefault("iterations", cluster.ENDLESS)
+        solver = small_run.solver(self.cluster.folder, "s", **of_solver)
+        node = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", nodes, *options)
+        return node, node.wait_for(cluster.LISTENING)[1]
+
+    def test_a_node_that_comes_too_late_is_refused_alone_and_hears_why(self):
+        first, address = self.first("--devices", "cpu:1")
+        self.cluster.node("--join", address, "--devices", "cpu:1")
+        first.wait_for("loss")
+        late = self.cluster.node("--join", address)
+        self.assertEqual(late.wait(), 3, late)
+        self.assertIn("training runs already with 2 nodes", late.errors[-1])
+        first.wait_for("refused .*: training runs already with 2 nodes")
+        first.stop()
+
+    def test_a_node_with_other_replicas_is_refused_alone_and_another_takes_its_place(self):
+        first, address = self.first("--devices", "cpu:1", iterations=4)
+        other = self.cluster.node("--join", address, "--devices", "cpu:2")
+        self.assertEqual(other.wait(), 3, other)
+        self.assertIn("it would split its batch over 2 replicas, the first node splits its own over 1", other.errors[-1])
+        right = self.cluster.node("--join", address, "--devices", "cpu:1")
+        right.wait_for("^joined: worker 1 of 2")
+        self.assertEqual(first.wait(), 0, first)
+        self.assertEqual(right.wait(), 0, right)
+
+    def test_the_first_node_prints_the_command_and_a_joiner_that_is_early_says_so(self):
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            port = reserved.getsockname()[1]
+        early = self.cluster.node("--join", f"127.0.0.1:{port}", "--devices", "cpu:1")
+        early.wait_for(rf"^nobody listens at 127.0.0.1:{port} yet; trying for \d+ s more$")
+        solver = small_run.solver(self.cluster.folder, "s", iterations=2)
+        first = self.cluster.node("--solver", solver, "--listen", f"127.0.0.1:{port}", "--nodes", 3, "--devices", "cpu:1")
+        command = first.wait_for(r"^others join with: poseidon-node (.*)$")[1]
+        self.cluster.node(*command.split(), "--devices", "cpu:1")
+        self.assertEqual(self.cluster.wait_all(), [0, 0, 0], early)
+
+    def test_a_joiner_listens_where_it_was_reached_from_and_strangers_do_not_keep_it_out(self):
+        first, address = self.first(nodes=3)
+        host, port = address.split(":")
+        strangers = [socket.create_connection((host, int(port))) for _ in range(100)]
+        try:
+            began = time.monotonic()
+            joiner = self.cluster.node("--join", address)
+            joiner.wait_for("^reached the first node")
+            self.assertEqual(set(listening_addresses(joiner.pid)), {"0100007F"})  # 127.0.0.1 alone
+            self.assertLess(sum("refused" in line for line in first.lines), 2 + (time.monotonic() - began) / 5)
+        finally:
+            for stranger in strangers:
+                stranger.close()
+
+    def test_a_joiner_of_another_machine_needs_a_token(self):
+        node = self.cluster.node("--join", "10.255.255.1:7600")
+        self.assertEqual(node.wait(), 2, node)
+        self.assertIn("--token-file", node.output)
+
+
+if __name__ == "__main__":
+    cluster.main()
