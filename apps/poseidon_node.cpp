@@ -124,6 +124,10 @@ int explain_routes(const node_options& o) {
   return 0;
 }
 
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
+
 node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   node_setup s;
   s.run = std::move(run);
@@ -139,6 +143,8 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.cluster.listen = o.listen;
   s.cluster.join = o.join;
   s.cluster.token = o.token;
+  s.cluster.silence_limit = milliseconds_of(o.silence_limit_s);
+  s.cluster.progress_limit = milliseconds_of(o.progress_limit_s);
   s.cluster.link_mbit_s = o.link_mbit_s;
   s.cluster.budget_mbit_s = o.budget_mbit_s;
   s.choices.routes = parse_routes(o.routes);

@@ -82,6 +82,7 @@ void member::open(worker_id worker, const link_connection& c, const member_conte
   link_options o;
   o.socket = c.socket;
   o.address = c.peer.listen_address;
+  o.keys = c.peer.keys;
   o.binding.self = view_.self;
   o.binding.peer = worker;
   counters_[worker] = o.counters;
@@ -117,7 +118,7 @@ member::admission member::admit(const link_connection& c, std::size_t room,
 
 void member::turn_away(const link_connection& c, const std::string& why) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  say_farewell(*c.socket, view_.self, why);
+  say_farewell(c, view_.self, why);
   turned_away_.push_back(c.socket);
   if (turned_away_.size() > most_turned_away) turned_away_.pop_front();
 }
@@ -140,6 +141,19 @@ void member::broadcast(const send_frame& m) const {
 void member::describe_traffic() const {
   for (const auto& [worker, counters] : counters_)
     setup_.display->detail(poseidon::describe_traffic(view_.name_of(worker), *counters));
+}
+
+std::vector<std::string> member::quiet_since(std::chrono::steady_clock::time_point now) const {
+  using clock = std::chrono::steady_clock;
+  std::vector<std::string> out;
+  for (const auto& [worker, link] : links_) {
+    const auto at = counters_.at(worker)->values_in_at.load();
+    out.push_back(view_.name_of(worker) +
+                  (at == 0 ? " has sent no values yet"
+                           : " has sent none for " +
+                                 seconds_text(now - clock::time_point(clock::duration(at)))));
+  }
+  return out;
 }
 
 void member::drop() {

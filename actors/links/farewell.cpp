@@ -1,20 +1,21 @@
 #include "actors/links/farewell.hpp"
 
-#include "messages/wire/checksum.hpp"
-#include "messages/wire/codec.hpp"
-
-#include <vector>
+#include "actors/links/outbox.hpp"
 
 namespace poseidon {
 
-void say_farewell(tcp_socket& s, worker_id self, const std::string& reason) noexcept {
+void say_farewell(const link_connection& c, worker_id self, const std::string& reason) noexcept {
   try {
-    std::vector<std::byte> header;
-    encode_header(frames::goodbye{reason}, {self, 0, crc32c({})}, header);
-    auto start = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header)});
-    iovec parts[] = {{start.data(), start.size()}, {header.data(), header.size()}};
-    (void)s.write_some(parts);  // it fits the buffer of a fresh connection
-    s.shutdown_writing();
+    outbox out(c.peer.keys ? std::optional(c.peer.keys->out) : std::nullopt);
+    out.add({std::make_shared<frame_queue::entry>(
+                 frame_queue::entry{{frames::goodbye{reason}, {}, 0}, 0, 0}),
+             {},
+             true,
+             true},
+            self);
+    out.begin_write(0);
+    (void)c.socket->write_some(out.unwritten());  // it fits the buffer of a fresh connection
+    c.socket->shutdown_writing();
   } catch (const std::exception&) {
     // The peer is gone, and needs no reason.
   }

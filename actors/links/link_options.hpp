@@ -4,11 +4,13 @@
 #include "actors/links/link_counters.hpp"
 #include "actors/links/link_event.hpp"
 #include "messages/wire/buffer_pool.hpp"
+#include "messages/wire/frame_seal.hpp"
 #include "messages/wire/socket.hpp"
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace poseidon {
@@ -16,6 +18,7 @@ namespace poseidon {
 struct link_options {
   std::shared_ptr<tcp_socket> socket;  ///< after the handshake
   std::string address;                 ///< the peer's, as users know it: "10.0.0.7:7600"
+  std::optional<link_keys> keys;       ///< of the handshake; none: frames are not sealed
   link_binding binding;
   /// The peer opens its half when it has the run's view and has built its nets; from its first word on
   /// the silence limit holds.

@@ -60,7 +60,9 @@ link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared>
       stream_(*shared_->options.socket, *shared_->options.counters,
               shared_->options.first_word_limit, shared_->options.silence_limit),
       pool_(shared_->options.pool_bytes),
-      budget_(shared_->options.now()) {}
+      budget_(shared_->options.now()) {
+  if (const auto& keys = shared_->options.keys) seal_.emplace(keys->in);
+}
 
 void link_receiver::on(const begin_receiving&) {
   auto end = receive_all();
@@ -124,6 +126,10 @@ void link_receiver::receive_piece() {
   const auto rest = f.place.size() - f.filled - piece.size();
   stream_.read(piece, open_.size() == 1 ? rest : 0);
   f.filled += piece.size();
+  check_seal(
+      start,
+      p.header_words > 0 ? std::span<const std::byte>(header_) : std::span<const std::byte>{},
+      piece);
   if (const auto sum = crc32c(piece); sum != expected)
     throw bad_frame(kind_name(f.head.header), "payload checksum", hex(sum), hex(expected));
   if (f.filled < f.place.size()) return;
@@ -151,6 +157,18 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   if (f.binding->gate) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes > 0) find_place(f);
   return f;
+}
+
+/// What was read before its tag is used by nobody yet: without a right one the link ends.
+void link_receiver::check_seal(std::span<const std::byte> preamble,
+                               std::span<const std::byte> header,
+                               std::span<const std::byte> payload) {
+  if (!seal_) return;
+  seal_tag sent;
+  stream_.read(sent);
+  const std::array<std::span<const std::byte>, 3> parts{preamble, header, payload};
+  if (!same_tag(sent, seal_->next(parts)))
+    throw bad_frame("frame", "seal", "wrong", "one made with this connection's key");
 }
 
 /// Parameters and factors are read to where they are used, all other values to the pool.
@@ -237,6 +255,9 @@ void link_receiver::deliver(open_frame f) {
 void link_receiver::count_and_trace(const open_frame& f) const {
   auto& o = shared_->options;
   o.counters->frames_in.fetch_add(1, std::memory_order_relaxed);
+  if (!f.place.empty())
+    o.counters->values_in_at.store(clock::now().time_since_epoch().count(),
+                                   std::memory_order_relaxed);
   if (!o.trace) return;
   auto e = describe(f.head.header);
   e.peer = f.binding->peer;

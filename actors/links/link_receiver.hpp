@@ -92,6 +92,8 @@ class link_receiver : public actor<link_receiver> {
   receiver_ended receive_all();
   void receive_piece();
   open_frame begin_frame(std::size_t header_bytes, std::uint32_t checksum);
+  void check_seal(std::span<const std::byte> preamble, std::span<const std::byte> header,
+                  std::span<const std::byte> payload);
   void find_place(open_frame& f);
   void deliver(open_frame f);
   void count_and_trace(const open_frame& f) const;
@@ -101,6 +103,7 @@ class link_receiver : public actor<link_receiver> {
   stream_reader stream_;
   buffer_pool pool_;
   control_budget budget_;
+  std::optional<frame_seal> seal_;
   std::vector<open_frame> open_;
   std::vector<std::byte> header_;
   bool between_frames_ = true;  // the stream may end here

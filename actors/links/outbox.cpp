@@ -6,6 +6,10 @@
 
 namespace poseidon {
 
+outbox::outbox(const std::optional<seal_key>& key) {
+  if (key) seal_.emplace(*key);
+}
+
 void outbox::add(frame_queue::piece p, worker_id from) {
   auto& s = slots_[pieces_];
   const auto sum = crc32c(p.bytes);
@@ -19,6 +23,12 @@ void outbox::add(frame_queue::piece p, worker_id from) {
   put(p.bytes);
   payload_bytes_ += p.bytes.size();
   s.bytes = s.preamble.size() + s.header.size() + p.bytes.size();
+  if (seal_) {
+    const std::array<std::span<const std::byte>, 3> parts{s.preamble, s.header, p.bytes};
+    s.tag = seal_->next(parts);
+    put(s.tag);
+    s.bytes += s.tag.size();
+  }
   s.piece = std::move(p);
   ++pieces_;
 }

@@ -2,10 +2,12 @@
 #pragma once
 #include "actors/links/frame_queue.hpp"
 #include "messages/wire/codec.hpp"
+#include "messages/wire/frame_seal.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <sys/uio.h>
 #include <vector>
@@ -20,10 +22,12 @@ class outbox {
     std::array<std::byte, preamble_bytes> preamble;
     std::vector<std::byte> header;
     frame_queue::piece piece;
-    std::size_t bytes = 0;  ///< preamble, header and payload
+    seal_tag tag;
+    std::size_t bytes = 0;  ///< preamble, header, payload and tag
   };
 
-  outbox() = default;
+  /// `key`: seals each piece; none: the link has no token.
+  explicit outbox(const std::optional<seal_key>& key = {});
   outbox(const outbox&) = delete;  // parts_ point into it
   outbox& operator=(const outbox&) = delete;
 
@@ -50,7 +54,8 @@ class outbox {
   void put(std::span<const std::byte> b);
 
   std::array<slot, most_pieces> slots_;
-  std::array<iovec, 3 * most_pieces> parts_;
+  std::array<iovec, 4 * most_pieces> parts_;
+  std::optional<frame_seal> seal_;
   std::size_t pieces_ = 0, used_parts_ = 0, bytes_ = 0, payload_bytes_ = 0;
   std::span<iovec> unwritten_;  // of parts_
   std::int64_t begin_ns_ = 0;

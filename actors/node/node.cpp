@@ -20,6 +20,7 @@ void node::started() {
 // -- until training begins -------------------------------------------------------------------------------
 
 void node::on(const start_node&) {
+  if (const auto later = progress_.interval()) tell_self(look_at_progress{}, *later);
   guarded([this] {
     if (core_.setup.cluster.join) {
       joining_.join();
@@ -189,10 +190,17 @@ void node::on(const everyone_done&) {
 }
 
 void node::on(const interrupted& m) {
-  if (m.snapshot)
-    end_.keep_snapshot();
-  else if (end_.interrupted(m.signal))
-    close();
+  if (m.snapshot) return end_.keep_snapshot();
+  if (end_.interrupted(m.signal)) return close();
+  const bool looks = progress_.interval().has_value();
+  progress_.hurry();
+  if (!looks) on(look_at_progress{});
+}
+
+void node::on(const look_at_progress&) {
+  if (core_.phase == run_phase::ended) return;
+  if (auto why = progress_.look(std::chrono::steady_clock::now())) fail(std::move(*why), 3);
+  if (const auto later = progress_.interval()) tell_self(look_at_progress{}, *later);
 }
 
 // -- ends ------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
+//          look_at_progress   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, member_paused   to coordinator
 //          choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
@@ -53,6 +54,7 @@
 #include "actors/node/joining.hpp"
 #include "actors/node/leader_line.hpp"
 #include "actors/node/node_core.hpp"
+#include "actors/node/progress_watch.hpp"
 #include "actors/node/rates.hpp"
 #include "actors/node/route_file.hpp"
 #include "actors/node/run_end.hpp"
@@ -63,14 +65,18 @@
 
 namespace poseidon {
 
+/// To itself, now and then: does training get on?
+struct look_at_progress {};
+
 class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
-  using accepts = messages<start_node, routes_chosen, routes_proposed, link_accepted, peer_refused,
-                           view_agreed, everyone_ready, everyone_done, hold_everyone, change_agreed,
-                           everyone_drained, control_arrived, link_bound, link_flow, link_lost,
-                           stop_decided, training_done, training_failed, clocks_held,
-                           training_paused, history_released, snapshot_written, interrupted>;
+  using accepts =
+      messages<start_node, routes_chosen, routes_proposed, link_accepted, peer_refused, view_agreed,
+               everyone_ready, everyone_done, hold_everyone, change_agreed, everyone_drained,
+               control_arrived, link_bound, link_flow, link_lost, stop_decided, training_done,
+               training_failed, clocks_held, look_at_progress, training_paused, history_released,
+               snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed,
                connect_coordinator, connect_telemetry, member_joined, member_is_ready,
@@ -109,6 +115,7 @@ class node : public actor<node> {
   void on(const link_lost& m);
   void on(const training_failed& m);
   void on(const snapshot_written& m);
+  void on(const look_at_progress&);
 
  private:
   /// Runs a step; what it throws is the user's to read, not a crash.
@@ -136,9 +143,12 @@ class node : public actor<node> {
   changing changing_{core_, assembly_, values_};
   rates rates_{core_};
   route_file route_file_{core_};
+  progress_watch progress_{core_};
   run_end end_{core_};
   leader_line leader_{core_};
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
 };
 
 }  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_progress)

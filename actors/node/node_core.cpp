@@ -4,6 +4,7 @@
 #include "actors/links/link_spans.hpp"
 #include "actors/node/node.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -26,6 +27,8 @@ member_setup node_core::membership() {
     o.binding.routes.lost = as_node.self();
     o.rate_mbit_s = setup.cluster.link_mbit_s;
     o.budget_mbit_s = setup.cluster.budget_mbit_s;
+    o.silence_limit = setup.cluster.silence_limit;
+    o.stall_limit = std::max(o.stall_limit, o.silence_limit);
     setup.records.view->own().opened(value(worker), o.counters);
     // A joiner opens its first link before it knows whether the run is watched.
     if (setup.records.trace->enabled() || setup.cluster.join)

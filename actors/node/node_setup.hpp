@@ -9,6 +9,7 @@
 #include "models/plan/routes.hpp"
 #include "models/plan/wire_choice.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -30,6 +31,10 @@ struct cluster_setup {
   std::optional<host_port> listen;  ///< the leader of several nodes
   std::optional<host_port> join;
   std::string token;
+  /// A peer that is silent for this long is lost.
+  std::chrono::milliseconds silence_limit{2000};
+  /// A run in which nothing is computed for this long, and no values come, ends. 0: no limit.
+  std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   double link_mbit_s = 0;    ///< limit of each link; 0: unlimited
   double budget_mbit_s = 0;  ///< limit of each link for gradients and parameters; 0: unlimited
   std::shared_ptr<node_network> network = std::make_shared<node_network>();

@@ -47,6 +47,7 @@ void prepare(node_setup& setup) {
     const auto nodes = setup.run ? setup.run->workers : 2;  // a joiner is never alone
     const auto history = std::make_shared<run_history>(setup.display, nodes);
     setup.records.view = std::make_shared<cluster_view>(setup.edges, setup.records.trace, history);
+    setup.records.view->set_silence_limit(setup.cluster.silence_limit);
     setup.display = history;
   }
 }

@@ -12,7 +12,9 @@
 #include "messages/ids.hpp"
 #include "messages/node_report.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -75,11 +77,23 @@ class cluster_view {
     std::uint64_t revision = 0;  ///< rises with every report
     std::string phase = "waiting for the other nodes";
     bool ended = false;
+    std::int64_t silence_limit_ns = 2'000'000'000;  ///< after which a link ends
+
+    /// After which a worker is shown as silent. Reports come once a second at least.
+    [[nodiscard]] std::int64_t silent_after_ns() const {
+      return std::max<std::int64_t>(1'300'000'000, silence_limit_ns / 2);
+    }
   };
   template <class F>
   auto read(F&& f) const {
     const std::lock_guard lock(mutex_);
     return f(static_cast<const state&>(state_));
+  }
+
+  /// Before anybody reads.
+  void set_silence_limit(std::chrono::nanoseconds limit) {
+    const std::lock_guard lock(mutex_);
+    state_.silence_limit_ns = limit.count();
   }
 
   /// How many readers look at the view now. With any, telemetry asks for reports more often.

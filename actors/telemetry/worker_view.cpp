@@ -10,8 +10,6 @@ namespace poseidon {
 
 namespace {
 
-// A member without a report for this long is shown as silent; reports come once a second at least.
-constexpr std::int64_t silent_ns = 3'500'000'000;
 constexpr std::size_t kept_clocks = 1024;  // those of the last seconds
 // A worker without a report for this long is taken not to have moved since its last report.
 constexpr std::int64_t late_ns = 2'000'000'000;
@@ -63,10 +61,10 @@ clock_estimate compare_clocks(std::int64_t asked_ns, std::int64_t heard_ns, std:
   return {theirs - ours, std::max<std::int64_t>(0, on_the_way / 2)};
 }
 
-const char* condition_of(const worker_view& w, std::int64_t now) {
+const char* condition_of(const worker_view& w, std::int64_t now, std::int64_t silent_after_ns) {
   if (w.contact.lost) return "lost";
   if (w.contact.heard_ns == 0) return "unheard";
-  return now - std::max(w.contact.heard_ns, w.contact.alive_ns) > silent_ns ? "silent" : "up";
+  return now - std::max(w.contact.heard_ns, w.contact.alive_ns) > silent_after_ns ? "silent" : "up";
 }
 
 std::uint64_t lag_of(const std::map<std::uint32_t, worker_view>& workers, std::uint32_t worker,

@@ -111,7 +111,8 @@ struct worker_view {
                                    std::uint32_t worker, std::int64_t now);
 
 /// "up", "unheard" (no report yet), "silent" (no report for seconds), "lost" (its link has ended).
-[[nodiscard]] const char* condition_of(const worker_view& w, std::int64_t now);
+[[nodiscard]] const char* condition_of(const worker_view& w, std::int64_t now,
+                                       std::int64_t silent_after_ns);
 
 /// From one exchange: asked (our clock), heard and sent (theirs), now (ours). The offset is their clock minus ours.
 struct clock_estimate {

@@ -122,7 +122,7 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
   std::vector<std::string> idle;
   for (const std::string option :
        {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",
-        "--link-rate", "--bandwidth-budget", "--token-file"})
+        "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit", "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
   if (idle.empty()) return {};
   return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +

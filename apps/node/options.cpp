@@ -98,6 +98,16 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--join", words.join,
                  "HOST:PORT of the first node; everything else comes from there");
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
+  app.add_option("--silence-limit", o.silence_limit_s,
+                 "seconds after which another node that cannot be heard is lost; on a busy or "
+                 "distant machine more")
+      ->check(CLI::Range(0.5, 3600.0))
+      ->capture_default_str();
+  app.add_option("--progress-limit", o.progress_limit_s,
+                 "seconds without any progress, though all nodes can be heard, after which the "
+                 "run ends; 0: none")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
 }
 
 void add_model_options(CLI::App& app, node_options& o) {

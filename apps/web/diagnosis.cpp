@@ -10,8 +10,8 @@ namespace poseidon {
 
 namespace {
 
-// Reports come once a second at least, and a link ends after two seconds of silence: the verdict comes before that.
-constexpr std::int64_t silent_after_ns = 1'300'000'000;
+// Reports come once a second at least.
+constexpr std::int64_t late_after_ns = 1'300'000'000;
 constexpr std::int64_t said_again_ns = 60'000'000'000;
 // Kernels are compared over this time, because a machine may be busy with other work for a moment.
 constexpr std::int64_t compared_ns = 5'000'000'000, compared_at_least_ns = 3'000'000'000;
@@ -40,11 +40,11 @@ std::int64_t usual_clock_ns(const worker_view& w) {
 /// Whether the worker's last report is old: it is silent, or its reports wait behind frames of the training.
 bool is_late(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
   return s.facts && id != s.facts->self && w.contact.heard_ns != 0 &&
-         now - w.contact.heard_ns > silent_after_ns;
+         now - w.contact.heard_ns > late_after_ns;
 }
 
 bool is_silent(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
-  return is_late(s, id, w, now) && now - w.contact.alive_ns > silent_after_ns;
+  return is_late(s, id, w, now) && now - w.contact.alive_ns > s.silent_after_ns();
 }
 
 /// A worker whose reports are late is not known to be stalled.

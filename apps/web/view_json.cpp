@@ -82,7 +82,7 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
   json_object out;
   out.put("id", id);
   out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
-  out.put("state", condition_of(w, now));
+  out.put("state", condition_of(w, now, s.silent_after_ns()));
   if (w.contact.lost) out.put("why", w.contact.why_lost);
   if (s.facts && id < s.facts->shares.size())
     out.put("share", describe_share(s.facts->shares[id], s.facts->images_per_clock));

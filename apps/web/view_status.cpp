@@ -35,8 +35,9 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
   const bool named = s.facts && id < s.facts->members.size() && !s.facts->members[id].empty();
   std::uint64_t out_bytes = 0, in_bytes = 0;
   for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
-  auto line = printed("worker %-3u %-24s %-8s", id,
-                      named ? s.facts->members[id].c_str() : "this node", condition_of(w, now));
+  auto line =
+      printed("worker %-3u %-24s %-8s", id, named ? s.facts->members[id].c_str() : "this node",
+              condition_of(w, now, s.silent_after_ns()));
   if (w.contact.heard_ns != 0)
     line += printed(" clock %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
                     static_cast<unsigned long long>(w.pace.clock),
@@ -58,7 +59,8 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
   json_object out;
   out.put("worker", id);
   out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
-  out.put("condition", condition_of(w, now)).put("clock", if_heard(w.pace.clock));
+  out.put("condition", condition_of(w, now, s.silent_after_ns()))
+      .put("clock", if_heard(w.pace.clock));
   out.put("lag", if_heard(lag_of(s.workers, id, now)));
   out.put("heard_s_ago", if_heard(static_cast<double>(now - w.contact.heard_ns) / 1e9));
   out.put("bytes_out", if_heard(out_bytes)).put("bytes_in", if_heard(in_bytes));

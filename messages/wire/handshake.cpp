@@ -82,9 +82,10 @@ class handshake {
   handshake(tcp_socket& s, handshake_role role, const handshake_options& o)
       : socket_(s), role_(role), options_(o), deadline_(clock::now() + o.limit) {}
 
-  link_identity run();
+  proved_peer run();
 
  private:
+  link_identity prove();
   void exchange_hellos();
   void send_proof();
   link_identity receive_proof();
@@ -111,7 +112,16 @@ class handshake {
   hello theirs_{};
 };
 
-link_identity handshake::run() {
+proved_peer handshake::run() {
+  proved_peer out{prove(), std::nullopt};
+  const bool dialing = role_ == handshake_role::dialer;
+  if (!options_.token.empty())
+    out.keys =
+        keys_of_link(options_.token, dialing ? ours_ : theirs_, dialing ? theirs_ : ours_, dialing);
+  return out;
+}
+
+link_identity handshake::prove() {
   exchange_hellos();
   if (role_ == handshake_role::dialer) {
     send_proof();
@@ -334,7 +344,7 @@ void handshake::write(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-link_identity shake_hands(tcp_socket& s, handshake_role role, const handshake_options& options) {
+proved_peer shake_hands(tcp_socket& s, handshake_role role, const handshake_options& options) {
   return handshake(s, role, options).run();
 }
 

@@ -13,11 +13,13 @@
 // The hellos hold the random bytes of both sides and both versions, so an old proof is worth
 // nothing, and the role in it keeps a stranger from handing a side its own. The dialer proves
 // first, so a stranger who merely connects gets nothing that a token could be guessed from. An
-// attacker whom we dial does, so a token should be long and random. Frames are not encrypted.
+// attacker whom we dial does, so a token should be long and random. With a token all frames that follow are
+// sealed (frame_seal.hpp); none are encrypted.
 //
 // The first 12 bytes of a hello keep their meaning in all versions, so that any two can name each other's.
 #pragma once
 #include "messages/wire/codec.hpp"
+#include "messages/wire/frame_seal.hpp"
 #include "messages/wire/socket.hpp"
 
 #include <atomic>
@@ -84,11 +86,16 @@ struct handshake_error : std::runtime_error {
 
 enum class handshake_role { dialer, acceptor };
 
+/// Who the peer is, and the keys with which frames are sealed from now on; none without a token.
+struct proved_peer : link_identity {
+  std::optional<link_keys> keys;
+};
+
 /// Runs the handshake on a fresh connection, blocking up to options.limit. On return both sides
 /// have proved themselves and the stream stands at its first frame. Errors   handshake_error. The
 /// peer has been told (refused) where it could understand it; the caller closes.
-[[nodiscard]] link_identity shake_hands(tcp_socket& s, handshake_role role,
-                                        const handshake_options& options);
+[[nodiscard]] proved_peer shake_hands(tcp_socket& s, handshake_role role,
+                                      const handshake_options& options);
 
 /// Tells a peer that this node checks too many connections (refusal::busy). Never throws, never blocks for long.
 void refuse_busy(tcp_socket& s) noexcept;
@@ -96,7 +103,7 @@ void refuse_busy(tcp_socket& s) noexcept;
 /// An authenticated connection.
 struct link_connection {
   std::shared_ptr<tcp_socket> socket;
-  link_identity peer;
+  proved_peer peer;
 };
 
 /// Connects and shakes hands, blocking. While the other side does not listen yet, or is busy, it

@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -163,29 +162,6 @@ std::string listen_advice(int error, const host_port& at) {
 }
 
 }  // namespace
-
-// ---- ending waits
-
-wake_up::wake_up() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (fd_ < 0) throw socket_error("cannot make an event descriptor: " + cause(errno), errno);
-}
-
-wake_up::~wake_up() {
-  ::close(fd_);
-}
-
-void wake_up::set() noexcept {
-  ::eventfd_write(fd_, 1);
-}
-
-void wake_up::clear() noexcept {
-  eventfd_t ignored = 0;
-  ::eventfd_read(fd_, &ignored);
-}
-
-bool wake_up::wait(milliseconds limit) const noexcept {
-  return wait_for(fd_, POLLIN, clock::now() + limit, nullptr) == 0;
-}
 
 // ---- a connection
 

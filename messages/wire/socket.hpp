@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 #include "messages/wire/host_port.hpp"
+#include "messages/wire/wake_up.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -15,30 +16,6 @@
 #include <sys/uio.h>
 
 namespace poseidon {
-
-/// What went wrong with a socket, as a line for the user.
-struct socket_error : std::runtime_error {
-  socket_error(const std::string& text, int error) : std::runtime_error(text), error(error) {}
-  int error;  ///< errno
-};
-
-/// Ends waits on the network: while it is set, a wait that was given it returns. Any thread.
-class wake_up {
- public:
-  wake_up();  ///< Errors   socket_error: no descriptors left
-  ~wake_up();
-  wake_up(const wake_up&) = delete;
-  wake_up& operator=(const wake_up&) = delete;
-
-  void set() noexcept;
-  void clear() noexcept;
-  /// Waits until it is set, at most `limit`. Returns  whether it is set.
-  [[nodiscard]] bool wait(std::chrono::milliseconds limit) const noexcept;
-  [[nodiscard]] int descriptor() const { return fd_; }
-
- private:
-  int fd_;  // an eventfd
-};
 
 /// A TCP connection. One thread may read while another writes; any thread may shut it down, which
 /// wakes both.
@@ -80,8 +57,8 @@ class tcp_socket {
       std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
       const wake_up* stop = nullptr);
 
-  void
-  shutdown_reading() noexcept;  ///< ends the read in progress and all later ones, as if the peer had closed
+  /// Ends the read in progress and all later ones, as if the peer had closed.
+  void shutdown_reading() noexcept;
   void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
   void shutdown() noexcept;  ///< wakes every thread in read or write; the descriptor stays ours
 

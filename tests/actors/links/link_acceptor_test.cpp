@@ -153,10 +153,11 @@ TEST_CASE("farewell: a peer that gets no link hears why, as from any link") {
   auto dialled = dial(t.at, t.options, test::patience);
   const auto accepted = t.accepted->wait_for(1);
   REQUIRE(accepted.size() == 1);
-  say_farewell(*accepted[0].connection.socket, worker_id{0}, "there is no room");
+  say_farewell(accepted[0].connection, worker_id{0}, "there is no room");
   test::end_options o;
   o.self = no_worker;
   o.peer = worker_id{0};
+  o.keys = dialled.peer.keys;
   auto end = test::make_end(t.rig, dialled.socket, o);
   const auto lost = end.lost->wait_for(1);
   REQUIRE(lost.size() == 1);

@@ -184,6 +184,7 @@ struct end_options {
   by_id<chunk_id, wire_format> formats;
   std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
+  std::optional<link_keys> keys;
 };
 
 inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
@@ -210,6 +211,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   e.counters = l.counters;
   e.socket = socket;
   l.socket = std::move(socket);
+  l.keys = o.keys;
   l.address = "10.0.0." + std::to_string(7 + value(o.peer)) + ":7600";
   l.binding.self = o.self;
   l.binding.peer = o.peer;

@@ -196,7 +196,7 @@ class fake_wiring {
     sides[socket.get()] = {made, 0};
     sides[far.get()] = {made, 1};
     caf::anon_send(caf::actor_cast<caf::actor>(there->second.accepted.target()),
-                   link_accepted{{far, self}});
+                   link_accepted{{far, {self, {}}}});
     return made;
   }
 
@@ -229,7 +229,7 @@ class fake_network : public node_network {
     auto self = options.self;
     if (options.introduce) options.introduce(address_, self);
     wiring_->dial(to_string(to), self, c.socket);
-    c.peer = wiring_->hosts.at(to_string(to)).self;
+    c.peer = {wiring_->hosts.at(to_string(to)).self, {}};
     return c;
   }
   handle<network_link> open(caf::actor_system& system, edge_book& book, const std::string& name,

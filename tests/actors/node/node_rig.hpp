@@ -101,6 +101,7 @@ class node_rig {
   std::vector<std::unique_ptr<one_node>> nodes;
   std::string more_solver;  // added to the solver's text
   std::uint64_t clocks = 4;
+  std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
 
   node_rig() = default;
@@ -150,6 +151,20 @@ class node_rig {
       if (!sim.step()) return reached();
     return true;
   }
+  /// Lets the nodes look whether they get on, until all but `except` have ended; false: one still runs after a minute.
+  bool until_ended(std::size_t except = ~std::size_t{0}) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+    const auto ended = [&] {
+      for (std::size_t n = 0; n < nodes.size(); ++n)
+        if (n != except && !nodes[n]->result) return false;
+      return true;
+    };
+    while (!ended()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      sim.advance(std::chrono::seconds{5});
+    }
+    return true;
+  }
   bool until_clock(std::uint64_t clock) {
     return until([&] { return nodes.front()->display->done >= clock; });
   }
@@ -162,6 +177,7 @@ class node_rig {
     s.node.replicas = 1;
     s.node.readers = 1;
     s.cluster.network = n.network;
+    s.cluster.progress_limit = progress_limit;
     s.display = n.display;
     s.ended = [&n](node_result r) { n.result = std::move(r); };
     prepare(s);

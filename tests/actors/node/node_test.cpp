@@ -267,3 +267,35 @@ TEST_CASE("node: what a peer says once too often, or of an impossible clock, end
     CHECK(t.nodes[lies[l].hears]->error().find(lies[l].answer) != std::string::npos);
   }
 }
+
+TEST_CASE(
+    "node: a run whose peer is alive and sends no values ends, and names who has been quiet") {
+  for (const bool told_to_end : {false, true}) {
+    CAPTURE(told_to_end);
+    node_rig t;
+    t.clocks = 1000000;
+    t.progress_limit = std::chrono::milliseconds{1};
+    std::shared_ptr<test::line> between;
+    t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) { between = made; };
+    t.cluster(2);
+    REQUIRE(t.until_clock(3));
+    between->mischief = [](int, test::frame_in f) {
+      return has_payload(f.header) ? std::vector<test::frame_in>{} : std::vector{std::move(f)};
+    };
+    if (told_to_end) t.sim.tell(t.nodes[0]->it, interrupted{15});
+    CHECK(t.until_ended());
+    const auto& error = t.nodes[0]->error() + t.nodes[1]->error();
+    CHECK(error.find("training has stood still for ") != std::string::npos);
+    CHECK(error.find(told_to_end ? "as the run has been told to end" : "--progress-limit") !=
+          std::string::npos);
+    CHECK(error.find("has sent no") != std::string::npos);
+  }
+}
+
+TEST_CASE("node: whoever waits for other nodes to come waits as long as they take") {
+  node_rig t;
+  t.progress_limit = std::chrono::milliseconds{1};
+  t.first(2);
+  for (int i = 0; i < 100; ++i) t.sim.advance(std::chrono::seconds{5});
+  CHECK(!t.nodes[0]->result);
+}

@@ -1,0 +1,60 @@
+#include "actors/node/progress_watch.hpp"
+
+#include "actors/links/link_options.hpp"
+#include "actors/node/node.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+/// These have something to do only while training gets on. Others also handle ticks, reports and requests.
+constexpr std::string_view that_train[] = {"layer",         "stream",       "copy_out",
+                                           "gradient_push", "server_shard", "factor_broadcast"};
+
+std::uint64_t handled_by_training(const edge_book& book) {
+  std::uint64_t sum = 0;
+  for (const auto& table : book.tables())
+    if (std::find(std::begin(that_train), std::end(that_train), table->type()) !=
+        std::end(that_train))
+      sum += table->handled();
+  return sum;
+}
+
+}  // namespace
+
+std::chrono::milliseconds progress_watch::limit() const {
+  const auto asked = core_.setup.cluster.progress_limit;
+  if (!hurried_) return asked;
+  return asked.count() == 0 ? at_the_end : std::min<std::chrono::milliseconds>(asked, at_the_end);
+}
+
+std::optional<std::chrono::milliseconds> progress_watch::interval() const {
+  const bool alone = !core_.setup.cluster.join && core_.setup.run->workers == 1;
+  if (alone || limit().count() == 0) return std::nullopt;
+  return std::min<std::chrono::milliseconds>(limit() / 8 + std::chrono::milliseconds{1},
+                                             std::chrono::seconds{5});
+}
+
+std::optional<std::string> progress_watch::look(clock::time_point now) {
+  // While nodes gather, the others may come as late as they like.
+  const bool waits_for_users =
+      core_.phase == run_phase::starting || core_.phase == run_phase::gathering;
+  const auto done = handled_by_training(*core_.setup.edges);
+  if (waits_for_users || core_.has_ended() || core_.done || !since_ || done != done_) {
+    done_ = done;
+    since_ = now;
+    return std::nullopt;
+  }
+  if (now - *since_ < limit()) return std::nullopt;
+  std::string out =
+      "training has stood still for " + seconds_text(now - *since_) + " (limit " +
+      seconds_text(limit()) +
+      (hurried_ ? ", as the run has been told to end" : ", --progress-limit") +
+      "): nothing was computed here, and no values came, though all nodes can be heard";
+  for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
+  return out + ". The node that has been quiet longest is probably the one that is stuck";
+}
+
+}  // namespace poseidon
