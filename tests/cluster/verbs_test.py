@@ -1,6 +1,6 @@
 # tests/cluster/verbs_test.py - poseidon-node's verbs besides training: test, time, device-query.
+import functools
 import re
-import subprocess
 import unittest
 
 import cluster
@@ -17,8 +17,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" to
 SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 1\nsnapshot_prefix: "{0}/small"\n'
 
 
-def node(*words):
-    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
+node = functools.partial(cluster.run, "poseidon-node")
 
 
 class Verbs(unittest.TestCase):
