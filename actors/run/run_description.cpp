@@ -82,9 +82,8 @@ std::string describe_promise(const compiled_run& run, const run_definition& spec
            (broadcast.size() > 1 ? " broadcast" : " broadcasts") +
            " factors; --routes ps keeps the bits";
   if (uneven(spec.shares))
-    return "results: equal to one node with the same samples up to rounding: nodes have "
-           "different " +
-           std::string("shares of the batch");
+    return "results: equal to one node with the same samples up to rounding: nodes have different "
+           "shares of the batch";
   return "results: bit-equal to " + one_node +
          (spec.routes_follow_links
               ? ", until a link's rate changes so much that layers move; --routes ps keeps them"

@@ -174,8 +174,8 @@ std::optional<double> kernels_ms(const worker_view& w) {
       std::lower_bound(w.pace.clocks.begin(), w.pace.clocks.end(), newest - compared_ns,
                        [](const auto& c, std::int64_t time) { return c.first < time; });
   std::vector<std::int64_t> took;
-  for (auto b = std::next(w.pace.busy.rbegin()); b != w.pace.busy.rend();
-       ++b) {  // the newest may still run
+  // The newest may still run.
+  for (auto b = std::next(w.pace.busy.rbegin()); b != w.pace.busy.rend(); ++b) {
     if (took.size() >= clocks_to_compare && b->first < first->second) break;
     took.push_back(b->second);
   }
