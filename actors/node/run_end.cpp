@@ -65,15 +65,16 @@ void run_end::threw(const std::exception_ptr& thrown) {
 /// The others have trained as planned: this is no reason for them to fail.
 void run_end::without_snapshot(version_id of, const std::string& error) {
   result_.exit_code = 1;
-  result_.error = "the run ends without its last snapshot, of clock " + std::to_string(value(of)) +
-                  ": " + error + " What was trained since the snapshot before it is lost.";
+  result_.error = "the run ends without its last snapshot, of iteration " +
+                  std::to_string(value(of)) + ": " + error +
+                  " What was trained since the snapshot before it is lost.";
 }
 
 void run_end::note_stop(version_id version, const std::string& reason) const {
   const auto end = value(version);
   core_.setup.display->note((end <= core_.setup.run->first_clock
                                  ? "ending before the first iteration"
-                                 : "ending after clock " + std::to_string(end - 1)) +
+                                 : "ending after iteration " + std::to_string(end - 1)) +
                             ": " + reason);
 }
 
@@ -100,7 +101,7 @@ void run_end::keep_snapshot() const {
   if (!core_.trains()) {
     display.note("no snapshot: training has not begun");
   } else if (core_.view().leads()) {
-    display.note("a snapshot after this clock: SIGHUP");
+    display.note("a snapshot after this iteration: SIGHUP");
     core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
   } else {
     display.note("asked " + core_.view().name_of(core_.view().leader) + " for a snapshot: SIGHUP");

@@ -10,7 +10,7 @@ namespace poseidon {
 
 training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParameter& solver) {
   const auto clock = value(m.pass.clock);
-  return {"training diverged at clock " + std::to_string(clock) + ": layer \"" + m.layer +
+  return {"training diverged at iteration " + std::to_string(clock) + ": layer \"" + m.layer +
               "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
               std::to_string(learning_rate(solver, clock)) +
               ") is too high; try a tenth of it, or check the data for such values. "

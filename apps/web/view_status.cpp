@@ -21,12 +21,15 @@ std::string progress_of(const cluster_view::state& s, const run_history& history
   std::string out = s.facts ? s.facts->model + ", " : std::string();
   out += s.phase;
   if (const auto p = history.newest()) {
-    out += printed(": clock %llu", static_cast<unsigned long long>(p->clock));
+    out += printed(": iteration %llu", static_cast<unsigned long long>(p->clock));
     if (s.facts) out += printed(" of %llu", static_cast<unsigned long long>(s.facts->last_clock));
     out += printed(", loss %.6g, ", p->loss) +
            printed(p->images_s >= 1000 ? "%.0f images/s" : "%.3g images/s", p->images_s);
     if (p->hidden >= 0) out += printed(", %.0f %% of the communication hidden", 100 * p->hidden);
   }
+  if (const auto pause = history.paused_for())
+    out += (history.newest() ? ", " : ": ") + pause->what + " " + std::to_string(pause->done) +
+           "/" + std::to_string(pause->total);
   return out + "\n";
 }
 
@@ -38,7 +41,7 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
   auto line = printed("worker %-3u %-24s %-8s", id,
                       named ? s.facts->members[id].c_str() : "this node", condition_of(w, now));
   if (w.contact.heard_ns != 0)
-    line += printed(" clock %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
+    line += printed(" iteration %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
                     static_cast<unsigned long long>(w.pace.clock),
                     static_cast<unsigned long long>(lag_of(s.workers, id, now)),
                     static_cast<double>(now - w.contact.heard_ns) / 1e9,
@@ -86,6 +89,9 @@ std::string status_json(const cluster_view& view) {
     out.put("loss", of_point(&run_history::point::loss));
     out.put("images_per_s", of_point(&run_history::point::images_s));
     out.put("hidden", p && p->hidden >= 0 ? std::optional(p->hidden) : std::nullopt);
+    const auto pause = view.history().paused_for();
+    out.put("testing", pause ? std::optional(pause->done) : std::nullopt);
+    out.put("testing_total", pause ? std::optional(pause->total) : std::nullopt);
     json_array workers;
     for (const auto& [id, w] : s.workers) workers.put(member_status(s, id, w, now));
     out.put("workers", workers);

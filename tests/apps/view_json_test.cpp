@@ -94,3 +94,27 @@ TEST_CASE("prometheus_text: every line is a comment or a sample with a number") 
   CHECK(text.find("poseidon_payload_bytes_total{worker=\"0\",from=\"layer\",to=\"solver\","
                   "message=\"bottom_ready\"} 10\n") != std::string::npos);
 }
+
+TEST_CASE("status_text, status_json: a test phase under way says how far it is") {
+  view_rig r;
+  auto facts = two_workers(0);
+  facts.model = "small";
+  facts.last_clock = 10000;
+  r.view.begin(std::move(facts));
+  CHECK(status_json(r.view).find("\"testing\":null,\"testing_total\":null") != std::string::npos);
+  long_task task{"testing", 1000, [] { return std::uint64_t{312}; }};
+  task.training_pauses = true;
+  auto testing = r.history->working(task);
+  CHECK(status_text(r.view).starts_with("small, running: testing 312/1000\n"));
+  progress::iteration i;
+  i.clock = 393;
+  i.last_clock = 10000;
+  i.loss = 0.5;
+  r.history->trained(i, {});
+  CHECK(status_text(r.view).starts_with(
+      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s, testing 312/1000\n"));
+  CHECK(status_json(r.view).find("\"testing\":312,\"testing_total\":1000") != std::string::npos);
+  testing.reset();
+  CHECK(status_text(r.view).starts_with(
+      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s\n"));
+}

@@ -92,7 +92,7 @@ class CaffeWords(unittest.TestCase):
         logs.mkdir()
         done = node("train", f"-solver={self.solver}", "-log_dir", logs, "-alsologtostderr=1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("test clock 2: accuracy", done.stdout)
+        self.assertIn("test iteration 2: accuracy", done.stdout)
         names = sorted(path.name for path in logs.iterdir())
         self.assertEqual(names[0], "poseidon-node.INFO")
         self.assertRegex(names[1], r"^poseidon-node\..+\.log\.INFO\.\d{8}-\d{6}\.\d+$")

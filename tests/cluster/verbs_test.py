@@ -54,8 +54,8 @@ class Verbs(unittest.TestCase):
                           f'test_iter: 1000000 test_interval: 2 snapshot: 2 display: 1 snapshot_prefix: "{self.cluster.folder}/s"\n')
         done = node("--solver", solver, "--synthetic", "1x28x28")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("clock 3/4", done.stdout)
-        self.assertNotIn("test clock", done.stdout)
+        self.assertIn("iteration 3/4", done.stdout)
+        self.assertNotIn("test iteration", done.stdout)
         self.assertEqual(list(self.cluster.folder.glob("s*_iter_*")), [])
 
     def test_time_writes_a_profile_measured_or_from_a_throughput(self):

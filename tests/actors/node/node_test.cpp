@@ -39,7 +39,7 @@ TEST_CASE("node: routes change while two nodes train, and both train to the end"
   for (const auto& n : t.nodes) {
     CHECK(n->error() == "");
     CHECK(n->exit_code() == 0);
-    CHECK(n->display->said("routes: from clock 3 on: ip1 to factor_broadcast"));
+    CHECK(n->display->said("routes: from iteration 3 on: ip1 to factor_broadcast"));
     CHECK(n->display->said("is done, at version 6"));
   }
 }

@@ -177,8 +177,8 @@ TEST_CASE(
   std::vector<run_facts::layer_route> now{{"ip1", "factor_broadcast", "", "other"},
                                           {"ip2", "parameter_server", "", "other"}};
   keep_reasons({{"ip1", "parameter_server", "", "old"}, {"ip2", "parameter_server", "", "kept"}},
-               "changed at clock 7", now);
-  CHECK(now[0].why == "changed at clock 7");
+               "changed at iteration 7", now);
+  CHECK(now[0].why == "changed at iteration 7");
   CHECK(now[1].why == "kept");
 }
 

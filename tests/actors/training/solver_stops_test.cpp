@@ -141,7 +141,7 @@ TEST_CASE("solver: a NaN ends training once, with clock, layer, cause and exit c
   REQUIRE(t.failed.got->size() == 1);
   CHECK(t.failed.got->front().exit_code == 4);
   CHECK(t.failed.got->front().text.find(
-            "training diverged at clock 1: layer \"fc7\" produced the first NaN or infinity. "
+            "training diverged at iteration 1: layer \"fc7\" produced the first NaN or infinity. "
             "Likely cause: the learning rate (1.000000)") == 0);
   t.computed();
   CHECK(t.started() == 2);  // nothing begins after it
