@@ -1,6 +1,7 @@
 # tests/cluster/verbs_test.py - poseidon-node's verbs besides training: test, time, device-query.
 import functools
 import re
+import subprocess
 import unittest
 
 import cluster
@@ -27,6 +28,30 @@ class Verbs(unittest.TestCase):
         self.net.write_text(NET)
         self.addCleanup(self.cluster.__exit__, None, None, None)
         self.cluster.__enter__()
+
+    def test_output_that_cannot_be_written_ends_every_program_and_verb_with_2(self):
+        folder = self.cluster.folder
+        (folder / "solver").write_text(SOLVER.format(folder))
+        (folder / "list").write_text(f"{folder}/p.pgm 0\n")
+        (folder / "p.pgm").write_bytes(b"P5 2 2 255\n" + bytes(4))
+        self.assertEqual(node("--solver", folder / "solver").returncode, 0)
+        weights = folder / "small_iter_1.caffemodel"
+        cases = folder / "cases"
+        cases.mkdir()
+        (cases / "MANIFEST.json").write_text("{}")
+        lines = [["poseidon-node", "--solver", folder / "solver"], ["poseidon-node", "--solver", folder / "solver", "--json"],
+                 ["poseidon-node", "--solver", folder / "solver", "--explain-routes", "--nodes", 2],
+                 ["poseidon-node", "device-query"], ["poseidon-node", "test", "--model", self.net, "--weights", weights, "--iterations", 1],
+                 ["poseidon-node", "time", "--model", self.net, "--iterations", 1], ["poseidon-data", "convert", "list", folder / "list", "--out",
+                 folder / "database"], ["poseidon-data", "info", self.net], ["poseidon-graph", self.net],
+                 ["poseidon-graph", "--types"], ["poseidon-oracle", cases]]
+        lines += [[program, word] for program in ("poseidon-node", "poseidon-data", "poseidon-graph", "poseidon-oracle") for word in ("--help", "--version")]
+        for words in lines:
+            with self.subTest(" ".join(map(str, words))), open("/dev/full", "w") as full:
+                done = subprocess.run([cluster.BIN / words[0], *map(str, words[1:])], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=cluster.DEADLINE_S)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("standard output: cannot write to it", done.stderr)
 
     def test_time_names_every_layer_with_its_speed_and_the_peak_of_memory(self):
         for phase, backward in ("TRAIN", True), ("TEST", False):
