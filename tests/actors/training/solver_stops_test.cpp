@@ -187,7 +187,7 @@ TEST_CASE(
   REQUIRE(t.checkpointer.got->size() == 1);
   t.tell(snapshot_copied{version_id{1}});
   CHECK(t.paused.got->empty());
-  t.tell(snapshot_written{version_id{1}, "there", ""});
+  t.tell(snapshot_written{version_id{1}, "there", "", {}});
   CHECK(t.paused.got->empty());
   t.tell(outputs_ready{replica_id{0}, -1, pass, 0, {1}});
   CHECK(t.paused.got->size() == 1);
