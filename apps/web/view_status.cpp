@@ -1,5 +1,6 @@
 // apps/web/view_status.cpp - a cluster_view as a screen of text.
 #include "apps/web/diagnosis.hpp"
+#include "apps/web/link_traffic.hpp"
 #include "apps/web/view_json.hpp"
 #include "data/batch_shares.hpp"
 
@@ -36,8 +37,7 @@ std::string progress_of(const cluster_view::state& s, const run_history& history
 std::string member_line(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                         std::int64_t now) {
   const bool named = s.facts && id < s.facts->members.size() && !s.facts->members[id].empty();
-  std::uint64_t out_bytes = 0, in_bytes = 0;
-  for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
+  const auto traffic = traffic_of(s, id);
   auto line = printed("worker %-3u %-24s %-8s", id,
                       named ? s.facts->members[id].c_str() : "this node", condition_of(w, now));
   if (w.contact.heard_ns != 0)
@@ -45,7 +45,9 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
                     static_cast<unsigned long long>(w.pace.clock),
                     static_cast<unsigned long long>(lag_of(s.workers, id, now)),
                     static_cast<double>(now - w.contact.heard_ns) / 1e9,
-                    static_cast<double>(out_bytes) / 1e6, static_cast<double>(in_bytes) / 1e6);
+                    static_cast<double>(traffic.out) / 1e6, static_cast<double>(traffic.in) / 1e6);
+  if (const auto probes = traffic.probes_out + traffic.probes_in; probes > 0)
+    line += printed(" (and %.1f MB of probes)", static_cast<double>(probes) / 1e6);
   if (s.facts && id < s.facts->shares.size())
     line += ", share " + describe_share(s.facts->shares[id], s.facts->images_per_clock);
   return line + (w.contact.lost ? ": " + w.contact.why_lost : std::string()) + "\n";
@@ -53,8 +55,7 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
 
 json_object member_status(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                           std::int64_t now) {
-  std::uint64_t out_bytes = 0, in_bytes = 0;
-  for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
+  const auto traffic = traffic_of(s, id);
   const auto if_heard = [&](auto v) {
     return w.contact.heard_ns != 0 ? std::optional(v) : std::nullopt;
   };
@@ -64,7 +65,10 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
   out.put("condition", condition_of(w, now)).put("clock", if_heard(w.pace.clock));
   out.put("lag", if_heard(lag_of(s.workers, id, now)));
   out.put("heard_s_ago", if_heard(static_cast<double>(now - w.contact.heard_ns) / 1e9));
-  out.put("bytes_out", if_heard(out_bytes)).put("bytes_in", if_heard(in_bytes));
+  out.put("bytes_out", if_heard(traffic.out + traffic.probes_out));
+  out.put("bytes_in", if_heard(traffic.in + traffic.probes_in));
+  out.put("probe_bytes_out", if_heard(traffic.probes_out));
+  out.put("probe_bytes_in", if_heard(traffic.probes_in));
   const bool has_share = s.facts && id < s.facts->shares.size();
   out.put("share", has_share ? std::optional(s.facts->shares[id]) : std::nullopt);
   return out.put("why_lost", w.contact.lost ? std::optional(w.contact.why_lost) : std::nullopt);

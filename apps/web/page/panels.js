@@ -62,7 +62,7 @@ export class Panels {
     if (last && last[5] >= 0) all.push(['hidden', (100 * last[5]).toFixed(0), '% of updates']);
     if (members.length > 1) {
       all.push(['lag', count(Math.max(...members.map(m => m.lag ?? 0))), `/ ${graph?.run.staleness ?? 0} allowed`]);
-      all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out, 0)), 'by all']);
+      all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out - (m.probe_bytes_out ?? 0), 0)), 'by all']);
     }
     if (moving && leftS !== null) all.push(['left', duration(leftS), '']);
     this.figures.replaceChildren(...all.map(([name, value, unit]) => h('div', {}, h('dt', {}, name), h('dd', { 'data-figure': name }, value, ' ', h('small', {}, unit)))));
