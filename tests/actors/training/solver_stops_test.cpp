@@ -68,6 +68,7 @@ TEST_CASE("solver: the clock with which it is told to end has a last line, and o
     t.tell(stop_soon{"Ctrl-C, again"});
     CHECK(shown() == std::vector<std::uint64_t>{0, 1});
     CHECK(t.display->trained_.back().outputs == std::vector<double>{4});
+    CHECK(t.display->steps_.back().done == t.display->steps_.back().total);
     CHECK(t.display->trained_.back().last_clock == 2);
   }
   SUBCASE("the clock is being computed") {
