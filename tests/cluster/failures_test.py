@@ -1,4 +1,5 @@
 # tests/cluster/failures_test.py - wrong use, bad files, bad peers and dying nodes: the message, the exit code, no half files.
+import re
 import signal
 import socket
 import struct
@@ -171,6 +172,11 @@ class Failures(unittest.TestCase):
         written = list(self.folder.glob("s_iter_*"))
         self.assertEqual(len(written), 1, written)
         self.assertTrue(cluster.weights(written[0]))
+        kept = re.search(r"Kept: weights of iteration (\d+) \((\S+)\); solver state is gone: .* Go on with: poseidon-node (.*) --weights (\S+)$", nodes[0].errors[-1])
+        self.assertTrue(kept, nodes[0].errors)
+        self.assertEqual((kept[2], kept[4], kept[1]), (str(written[0]), str(written[0]), written[0].stem.split("_iter_")[1]))
+        self.assertIn(f"--solver {solver} --listen", kept[3])
+        self.assertRegex(nodes[1].errors[-1], r"worker 0 \(127\.0\.0\.1:\d+\) keeps what was trained, and says how to go on\.$")
 
     def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS, hidden=8192)
