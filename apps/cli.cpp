@@ -19,8 +19,12 @@ std::string full_name(const verb_chain& chain) {
   return name;
 }
 
+std::string see_help(const std::string& program) {
+  return " " + program + " --help lists the options.";
+}
+
 std::string see_help(const verb_chain& chain) {
-  return " " + full_name(chain) + " --help lists the options.";
+  return see_help(full_name(chain));
 }
 
 const CLI::Option* find_option(const verb_chain& chain, const std::string& name) {
@@ -93,8 +97,7 @@ void take_word(verb_chain& chain, const std::string& word) {
   const auto verbs = verbs_of(app);
   if (verbs.empty()) return;
   if (std::find(verbs.begin(), verbs.end(), word) == verbs.end())
-    throw spec_error(full_name(chain) + " " + word + ": there is no such verb. There are " +
-                     comma_list(verbs) + "." + did_you_mean(word, verbs) + see_help(chain));
+    refuse_verb(full_name(chain), word, verbs);
   chain.push_back(app.get_subcommand(word));
 }
 
@@ -182,6 +185,12 @@ std::vector<std::string> usual_words(const CLI::App& app, int argc, const char* 
     words.emplace_back(argv[++i]);
   }
   return words;
+}
+
+void refuse_verb(const std::string& program, const std::string& word,
+                 const std::vector<std::string>& verbs) {
+  throw spec_error(program + " " + word + ": there is no such verb. There are " +
+                   comma_list(verbs) + "." + did_you_mean(word, verbs) + see_help(program));
 }
 
 bool parsed(CLI::App& app, int argc, const char* const* argv) {

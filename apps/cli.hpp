@@ -21,6 +21,10 @@ class command_line : public CLI::App {
 [[nodiscard]] std::vector<std::string> usual_words(const CLI::App& app, int argc,
                                                    const char* const* argv);
 
+/// Throws   spec_error: `program` has no such verb, with the one that was probably meant.
+[[noreturn]] void refuse_verb(const std::string& program, const std::string& word,
+                              const std::vector<std::string>& verbs);
+
 /// Reads the arguments of a program or verb. False: --help or --version has been printed.
 /// Errors   spec_error with one line.
 [[nodiscard]] bool parsed(CLI::App& app, int argc, const char* const* argv);

@@ -1,16 +1,18 @@
 // poseidon-data - makes and inspects what nets train on and what they leave: databases, mean images, features, models.
 #include "apps/cli.hpp"
 #include "apps/data/verbs.hpp"
+#include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
 
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <stdexcept>
 
-int main(int argc, char** argv) {
-  using namespace poseidon::app;
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error like a full disk
+namespace poseidon::app {
+
+namespace {
+
+int run(int argc, char** argv) {
   command_line app{
       "Makes and inspects what nets train on and what they leave: databases, mean images, "
       "features, models.",
@@ -36,28 +38,27 @@ int main(int argc, char** argv) {
   auto verbs = add_convert(app);
   for (auto add : {add_mean, add_partition, add_merge, add_extract, add_info})
     verbs.push_back(add(app));
-  try {
-    if (!parsed(app, argc, argv)) return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
+  if (!parsed(app, argc, argv)) return 0;
   int code = 0;
+  reporter report(words);
   try {
-    reporter report(words);
-    try {
-      for (const auto& verb : verbs)
-        if (*verb.command) code = verb.run(report);
-      report.end(code, code == 0 ? "" : "images were left out");
-    } catch (const std::exception& e) {
-      report.end(2, e.what());
-      throw;
-    }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      throw std::runtime_error("standard output: cannot write to it.");
+    for (const auto& verb : verbs)
+      if (*verb.command) code = verb.run(report);
+    report.end(code, code == 0 ? "" : "images were left out");
   } catch (const std::exception& e) {
+    report.end(2, e.what());
     std::fprintf(stderr, "poseidon-data: %s\n", e.what());
     return 2;
   }
+  require_output();
   return code;
+}
+
+}  // namespace
+
+}  // namespace poseidon::app
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error like a full disk
+  return poseidon::app::run_app(argc, argv, poseidon::app::run);
 }

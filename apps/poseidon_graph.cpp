@@ -55,7 +55,7 @@ class until_interrupted {
   }
   void wait(const std::string& said) const {
     std::printf("%s; Ctrl-C ends it\n", said.c_str());
-    std::fflush(stdout);
+    require_output();
     int signal = 0;
     sigwait(&ends_, &signal);
   }

@@ -1,6 +1,7 @@
 // apps/poseidon_node.cpp - one node of a cluster: options, wiring, exit code. The work is done in actors/node/node.hpp.
 #include "actors/node/run_node.hpp"
 #include "actors/routes/route_plan.hpp"
+#include "apps/cli.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/start_checks.hpp"
@@ -14,10 +15,12 @@
 #include "cpu/cpu_device.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/solver/solver_file.hpp"
-#include "models/words.hpp"
 #include "replay/replay_device.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 namespace poseidon::app {
 
@@ -155,6 +158,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.records.recording = recording_json;
   s.records.graph_file = o.graph;
   s.records.shows = o.web.has_value();
+  if (!o.join) s.command = o.command;
   return s;
 }
 
@@ -245,23 +249,25 @@ int train_verb(int argc, char** argv) {
   return result.exit_code;
 }
 
+struct verb {
+  const char* name;
+  int (*run)(int argc, char** argv);
+};
+constexpr verb verbs[] = {{"train", train_verb},   {"test", test_verb},
+                          {"time", time_verb},     {"device-query", device_query_verb},
+                          {"status", status_verb}, {"classify", classify_verb}};
+
 /// The verb is the first argument, as with Caffe's tool; the default is train.
 int run(int argc, char** argv) {
-  const std::string verb = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
-  if (verb.empty()) return train_verb(argc, argv);
-  const int rest = argc - 1;
-  char** const arguments = argv + 1;
-  if (verb == "train") return train_verb(rest, arguments);
-  if (verb == "test") return test_verb(rest, arguments);
-  if (verb == "time") return time_verb(rest, arguments);
-  if (verb == "device-query" || verb == "device_query") return device_query_verb(rest, arguments);
-  if (verb == "status") return status_verb(rest, arguments);
-  if (verb == "classify") return classify_verb(rest, arguments);
-  const std::vector<std::string> verbs{"train",        "test",   "time",
-                                       "device-query", "status", "classify"};
-  throw spec_error("poseidon-node " + verb + ": there is no such verb. There are " +
-                   comma_list(verbs) + "." + did_you_mean(verb, verbs) +
-                   " poseidon-node --help lists the options.");
+  if (argc < 2 || argv[1][0] == '-') return train_verb(argc, argv);
+  std::string word = argv[1];
+  std::replace(word.begin(), word.end(), '_', '-');  // Caffe's device_query
+  std::vector<std::string> names;
+  for (const auto& one : verbs) {
+    if (word == one.name) return one.run(argc - 1, argv + 1);
+    names.emplace_back(one.name);
+  }
+  refuse_verb("poseidon-node", argv[1], names);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "apps/cli.hpp"
 #include "apps/oracle/cases.hpp"
 #include "apps/plugin/open_plugin.hpp"
+#include "apps/run_app.hpp"
 #include "cpu/cpu_device.hpp"
 
 #include <algorithm>
@@ -104,9 +105,7 @@ poseidon::oracle::device_maker maker_of(const options& o) {
   };
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   options o;
   using runner = std::function<std::vector<result>(const fs::path&)>;
   poseidon::oracle::device_maker make;
@@ -144,4 +143,10 @@ int main(int argc, char** argv) {
   std::cout << sum.passed << " passed, " << sum.failed << " failed, " << sum.skipped << " skipped"
             << std::endl;
   return sum.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return poseidon::app::run_app(argc, argv, run);
 }

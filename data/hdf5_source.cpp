@@ -3,6 +3,7 @@
 #include "data/dummy_source.hpp"
 #include "data/epoch_order.hpp"
 #include "data/source_path.hpp"
+#include "models/files/file_kind.hpp"
 #include "models/files/hdf5_file.hpp"
 
 #include <algorithm>
@@ -150,9 +151,12 @@ class hdf5_source final : public sample_source {
 
 /// Names are apart by white space, as Caffe reads them.
 std::vector<fs::path> files_of(const fs::path& list, const source_options& options) {
-  std::ifstream file(list);
-  if (!file || fs::is_directory(list))
-    throw std::runtime_error(list.string() + ": no such list of HDF5 files.");
+  const auto kind = kind_if_no_file(list);
+  std::ifstream file;
+  if (kind.empty()) file.open(list);
+  if (!file.is_open())
+    throw std::runtime_error(list.string() + ": no such list of HDF5 files" +
+                             (kind.empty() ? "." : " but " + kind + "."));
   if (is_hdf5(list))
     throw std::runtime_error(list.string() +
                              ": this is an HDF5 file. The source of HDF5Data is a text file that "

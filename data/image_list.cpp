@@ -1,6 +1,7 @@
 #include "data/image_list.hpp"
 
 #include "data/epoch_order.hpp"
+#include "models/files/file_kind.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,11 +22,11 @@ struct line {
 };
 
 std::vector<line> read_list(const fs::path& list) {
+  if (const auto kind = kind_if_no_file(list); !kind.empty())
+    throw std::runtime_error(list.string() + ": no such list of images but " + kind +
+                             ". A list is a text file of lines `path label`; convert images takes "
+                             "folders.");
   std::ifstream file(list);
-  if (fs::is_directory(list))
-    throw std::runtime_error(list.string() +
-                             ": no such list of images but a folder. A list is "
-                             "a text file of lines `path label`; convert images takes folders.");
   if (!file)
     throw std::runtime_error(list.string() +
                              ": no such list of images. Relative paths "
@@ -157,9 +158,10 @@ std::vector<std::string> pictures_in(const fs::path& folder, std::uint64_t& othe
 }  // namespace
 
 void read_whole(const fs::path& path, std::vector<std::uint8_t>& to) {
+  if (const auto kind = kind_if_no_file(path); !kind.empty())
+    throw std::runtime_error("is " + kind);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw std::runtime_error(std::string("cannot be opened: ") + std::strerror(errno));
-  if (fs::is_directory(path)) throw std::runtime_error("is a folder");
   const auto size = file.tellg();
   to.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   file.seekg(0);

@@ -2,6 +2,7 @@
 
 #include "data/fail.hpp"
 #include "data/image_store.hpp"
+#include "models/files/file_kind.hpp"
 #include "models/files/snapshot.hpp"
 
 #include <cerrno>
@@ -30,6 +31,8 @@ shape image_shape(const std::filesystem::path& path, const ::caffe::BlobProto& b
 }  // namespace
 
 mean_image read_mean(const std::filesystem::path& path) {
+  if (const auto kind = kind_if_no_file(path); !kind.empty())
+    fail(path, "is " + kind + ", not a mean image.");
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, std::string("cannot open the mean image: ") + std::strerror(errno) + ".");
   ::caffe::BlobProto blob;

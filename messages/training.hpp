@@ -149,6 +149,8 @@ struct snapshot_written {
   version_id version{};
   std::string path;   ///< of the .caffemodel
   std::string error;  ///< empty: written
+  /// The newest .solverstate that the writer has written in this run; empty: none.
+  std::string newest_state;
 };
 
 /// solver (leader) -> checkpointer: write the parameters of `version`; none changes until it is copied.

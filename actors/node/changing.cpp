@@ -38,7 +38,7 @@ void changing::take_next() {
 void changing::take(const frames::change_routes& m) {
   if (!core_.change.agree(m, core_.phase == run_phase::training)) return;
   const auto what = describe_change(core_.run.train(), core_.setup.run->routes, m.routes);
-  core_.setup.display->note("routes: from clock " + std::to_string(value(m.clock)) +
+  core_.setup.display->note("routes: from iteration " + std::to_string(value(m.clock)) +
                             " on: " + what);
   core_.as_node.tell<pause_at>(core_.run.the_solver(), {m.clock});
 }

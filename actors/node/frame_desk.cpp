@@ -125,7 +125,7 @@ frame_desk::next frame_desk::on(const frames::stop_requested& f, worker_id) {
 }
 
 frame_desk::next frame_desk::on(const frames::snapshot_requested&, worker_id from) {
-  core_.setup.display->note("a snapshot after this clock: " + core_.view().name_of(from) +
+  core_.setup.display->note("a snapshot after this iteration: " + core_.view().name_of(from) +
                             " asks for it");
   core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
   return next::nothing;

@@ -75,7 +75,7 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   facts.first_clock = began_at_;
   if (change.under_way())
     keep_reasons(setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
-                 "changed at clock " + std::to_string(value(change.agreed().clock)) + ": " +
+                 "changed at iteration " + std::to_string(value(change.agreed().clock)) + ": " +
                      change.agreed().why,
                  facts.routes);
   setup_.records.view->begin(std::move(facts));

@@ -233,6 +233,7 @@ void node::an_actor_died(const caf::down_msg& m) {
 
 void node::on(const snapshot_written& m) {
   core_.setup.display->snapshot(value(m.version), m.path, m.error);
+  end_.kept(m);
   close();
 }
 

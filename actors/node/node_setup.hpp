@@ -75,6 +75,8 @@ struct node_setup {
   run_records records;
   std::shared_ptr<progress> display;
   std::shared_ptr<edge_book> edges;
+  /// What started this node, without its first_files, to tell the user how to go on; empty: a joiner.
+  std::string command;
   std::function<void(node_result)> ended;  ///< called once
 };
 

@@ -13,6 +13,10 @@ std::string signal_name(int signal) {
   return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : std::to_string(signal);
 }
 
+std::string next_sentence(const std::string& text) {
+  return text.ends_with('.') ? " " : ". ";
+}
+
 }  // namespace
 
 bool run_end::fail(std::string text, int exit_code) {
@@ -27,8 +31,12 @@ bool run_end::fail(std::string text, int exit_code) {
   const auto& links = core_.members.links();
   const bool lowest = links.empty() || core_.view().self < links.begin()->first;
   const auto version = core_.trains() ? core_.run.trained_version() : std::nullopt;
-  if (exit_code != 3 || !lowest || !version || setup.run->solver.spec.poseidon().has_replay())
+  if (exit_code != 3 || !version || setup.run->solver.spec.poseidon().has_replay()) return true;
+  if (!lowest) {
+    result_.error += next_sentence(result_.error) + core_.view().name_of(links.begin()->first) +
+                     " keeps what was trained, and says how to go on.";
     return true;
+  }
   core_.phase = run_phase::failing;
   core_.as_node.tell<write_snapshot>(core_.run.checkpoints(),
                                      {*version, 0, 0, false, {}, core_.as_node.self()});
@@ -65,15 +73,35 @@ void run_end::threw(const std::exception_ptr& thrown) {
 /// The others have trained as planned: this is no reason for them to fail.
 void run_end::without_snapshot(version_id of, const std::string& error) {
   result_.exit_code = 1;
-  result_.error = "the run ends without its last snapshot, of clock " + std::to_string(value(of)) +
-                  ": " + error + " What was trained since the snapshot before it is lost.";
+  result_.error = "the run ends without its last snapshot, of iteration " +
+                  std::to_string(value(of)) + ": " + error +
+                  " What was trained since the snapshot before it is lost.";
+}
+
+std::string run_end::command_with(const std::string& option) const {
+  const auto& command = core_.setup.command;
+  return (command.empty() ? "the first node's command and" : command) + " " + option;
+}
+
+void run_end::kept(const snapshot_written& m) {
+  if (m.error.empty())
+    result_.error += next_sentence(result_.error) + "Kept: weights of iteration " +
+                     std::to_string(value(m.version)) + " (" + m.path +
+                     "); solver state is gone: resume begins momentum and the count of iterations "
+                     "anew. Go on with: " +
+                     command_with("--weights " + m.path);
+  else
+    result_.error += next_sentence(result_.error) + "Nothing was kept: " + m.error;
+  if (!m.newest_state.empty())
+    result_.error += next_sentence(result_.error) +
+                     "The last whole snapshot: " + command_with("--snapshot " + m.newest_state);
 }
 
 void run_end::note_stop(version_id version, const std::string& reason) const {
   const auto end = value(version);
   core_.setup.display->note((end <= core_.setup.run->first_clock
                                  ? "ending before the first iteration"
-                                 : "ending after clock " + std::to_string(end - 1)) +
+                                 : "ending after iteration " + std::to_string(end - 1)) +
                             ": " + reason);
 }
 
@@ -100,7 +128,7 @@ void run_end::keep_snapshot() const {
   if (!core_.trains()) {
     display.note("no snapshot: training has not begun");
   } else if (core_.view().leads()) {
-    display.note("a snapshot after this clock: SIGHUP");
+    display.note("a snapshot after this iteration: SIGHUP");
     core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
   } else {
     display.note("asked " + core_.view().name_of(core_.view().leader) + " for a snapshot: SIGHUP");

@@ -5,6 +5,7 @@
 #pragma once
 #include "actors/node/node_core.hpp"
 #include "messages/link.hpp"
+#include "messages/training.hpp"
 
 #include <exception>
 #include <string>
@@ -34,6 +35,8 @@ class run_end {
 
   /// Training is done, but for a last snapshot that could not be written.
   void without_snapshot(version_id of, const std::string& error);
+  /// After a lost peer: what this node has kept, and how to go on with it.
+  void kept(const snapshot_written& m);
   /// Says that training ends at this version.
   void note_stop(version_id version, const std::string& reason) const;
 
@@ -51,6 +54,7 @@ class run_end {
   void complete();
 
  private:
+  [[nodiscard]] std::string command_with(const std::string& option) const;
   [[nodiscard]] bool fail_by(const std::exception_ptr& thrown);
 
   node_core& core_;

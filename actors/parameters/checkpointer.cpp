@@ -79,7 +79,8 @@ void checkpointer::copied() {
   const auto path =
       weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w->order.version)),
                    setup_.solver.snapshot_format());
-  tell(w->order.written, snapshot_written{w->order.version, path, write(*w)});
+  auto error = write(*w);
+  tell(w->order.written, snapshot_written{w->order.version, path, std::move(error), newest_state_});
 }
 
 std::string checkpointer::write(const work& w) {
@@ -89,18 +90,25 @@ std::string checkpointer::write(const work& w) {
   std::shared_ptr<void> shown;
   if (setup_.display)
     shown = setup_.display->working({"writing " + weights_path(stem, format), 0, {}});
+  const std::filesystem::path weights = weights_path(stem, format),
+                              state_file = state_path(stem, format);
+  std::error_code ignored;
+  const bool had_weights = std::filesystem::exists(weights, ignored);
   try {
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
     neighbours_->files.write_weights(stem, w.values);
-    wrote(weights_path(stem, format));
+    wrote(weights);
     if (!w.order.with_state) return {};
     auto state = w.state;
-    state.learned_net = weights_path(stem, format);
+    state.learned_net = weights;
     neighbours_->files.write_state(stem, state);
-    wrote(state_path(stem, format));
-    keep_newest({weights_path(stem, format), state_path(stem, format)});
+    wrote(state_file);
+    newest_state_ = state_file;
+    keep_newest({weights, state_file});
     return {};
   } catch (const std::exception& e) {
+    // Weights without their state resume nothing, and the disk may be full. Those of an earlier run have theirs.
+    if (w.order.with_state && !had_weights) std::filesystem::remove(weights, ignored);
     return e.what();
   }
 }

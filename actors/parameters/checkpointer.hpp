@@ -13,7 +13,8 @@
 //          snapshot_copied  to solver
 //          snapshot_written to solver, node
 // State    the one snapshot in work; the files of those that it has written and that stay.
-// Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole.
+// Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole, and no weights
+//          are left without their state.
 //          Solver state of another version, or a piece of it twice: logic error.
 // Detached: it writes files.
 #pragma once
@@ -94,6 +95,7 @@ class checkpointer : public actor<checkpointer> {
   until_end<std::unique_ptr<work>> work_{this};          // null: no snapshot is in work
   bool given_up_ = false;                                // a snapshot whose state was not complete
   std::deque<std::vector<std::filesystem::path>> kept_;  // oldest first
+  std::string newest_state_;                             // that was written whole
 };
 
 }  // namespace poseidon

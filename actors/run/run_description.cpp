@@ -40,10 +40,10 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_definit
   describe_net(run.train, "train", run, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)
     describe_net(run.tests[t], "test " + std::to_string(t), run, lines);
-  lines.push_back("solver: rule " + spec.solver.spec.type() + ", clocks " +
+  lines.push_back("solver: rule " + spec.solver.spec.type() + ", iterations " +
                   std::to_string(spec.first_clock) + " to " +
                   std::to_string(spec.solver.spec.max_iter()) + ", " +
-                  plural(run.micro_batches, "micro-batch") + " a clock, seed " +
+                  plural(run.micro_batches, "micro-batch") + " an iteration, seed " +
                   std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
   if (run.joined > 1)
     lines.push_back("devices: the first " + std::to_string(run.joined) + " of " +
@@ -82,9 +82,8 @@ std::string describe_promise(const compiled_run& run, const run_definition& spec
            (broadcast.size() > 1 ? " broadcast" : " broadcasts") +
            " factors; --routes ps keeps the bits";
   if (uneven(spec.shares))
-    return "results: equal to one node with the same samples up to rounding: nodes have "
-           "different " +
-           std::string("shares of the batch");
+    return "results: equal to one node with the same samples up to rounding: nodes have different "
+           "shares of the batch";
   return "results: bit-equal to " + one_node +
          (spec.routes_follow_links
               ? ", until a link's rate changes so much that layers move; --routes ps keeps them"

@@ -275,10 +275,11 @@ class dot_writer {
     }
     for (const auto& [ends, bytes] : pushed)
       line(ends.first, ends.second, std::string(push_colour) + ":" + pull_colour,
-           size_text(bytes) + " out and back per clock", bytes > 1000000 ? ", penwidth=1.7" : "");
+           size_text(bytes) + " out and back per iteration",
+           bytes > 1000000 ? ", penwidth=1.7" : "");
     for (const auto& [ends, bytes] : served)
       line(ends.first, ends.second, std::string(net_colour) + ":" + net_colour,
-           size_text(bytes) + " of the other workers' gradients in, parameters out, per clock",
+           size_text(bytes) + " of the other workers' gradients in, parameters out, per iteration",
            ", constraint=false");
   }
 

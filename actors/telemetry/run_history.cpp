@@ -1,10 +1,8 @@
 #include "actors/telemetry/run_history.hpp"
 
 #include "actors/core/trace.hpp"
-#include "models/json.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace poseidon {
 
@@ -12,6 +10,7 @@ namespace {
 
 constexpr std::size_t kept_lines = 500;
 constexpr std::size_t kept_points = 20000, kept_tests = 4000, kept_traffic = 4000;
+constexpr std::size_t kept_values = 1'000'000, least_points = 500;  // of nets with many outputs
 constexpr double shortest_rate_s = 0.25;  // reports of several nodes come in bursts
 
 }  // namespace
@@ -20,6 +19,7 @@ run_history::run_history(std::shared_ptr<progress> next, std::size_t nodes)
     : next_(std::move(next)),
       nodes_(nodes),
       began_ns_(now_ns()),
+      names_(std::make_shared<std::vector<std::string>>()),
       points_(kept_points),
       tests_(kept_tests) {}
 
@@ -31,13 +31,14 @@ void run_history::trained(const iteration& i, const std::vector<output_value>& o
   {
     const std::lock_guard lock(mutex_);
     last_clock_ = i.last_clock;
-    if (names_.empty())
-      for (const auto& o : outputs) names_.push_back(o.name);
+    if (!first_) name_outputs(outputs);
     point p{i.clock, seconds(), i.loss, i.learning_rate, 0, -1, i.outputs};
-    if (images_at_s_ < 0 || p.seconds - images_at_s_ >= shortest_rate_s) {
+    newest_ = {i.clock, p.seconds - pauses_.paused_s()};
+    if (!first_) first_ = newest_;
+    if (images_at_s_ < 0 || newest_.trained_s - images_at_s_ >= shortest_rate_s) {
       if (images_at_s_ >= 0)
-        images_s_ = static_cast<double>(i.images - images_) / (p.seconds - images_at_s_);
-      images_at_s_ = p.seconds;
+        images_s_ = static_cast<double>(i.images - images_) / (newest_.trained_s - images_at_s_);
+      images_at_s_ = newest_.trained_s;
       images_ = i.images;
     }
     p.images_s = images_s_;
@@ -50,6 +51,13 @@ void run_history::trained(const iteration& i, const std::vector<output_value>& o
     points_.push(points_.seen(), std::move(p));
   }
   if (next_) next_->trained(i, outputs);
+}
+
+void run_history::name_outputs(const std::vector<output_value>& outputs) {
+  std::vector<std::string> names;
+  for (const auto& o : outputs) names.push_back(o.name);
+  points_.at_most(std::clamp(kept_values / (names.size() + 1), least_points, kept_points));
+  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
 }
 
 void run_history::tested(std::size_t test_net, std::uint64_t clock,
@@ -67,7 +75,7 @@ void run_history::tested(std::size_t test_net, std::uint64_t clock,
 
 void run_history::snapshot(std::uint64_t clock, const std::string& path, const std::string& error) {
   add_line(error.empty() ? "snapshot " + path
-                         : "snapshot of clock " + std::to_string(clock) + " failed: " + error,
+                         : "snapshot of iteration " + std::to_string(clock) + " failed: " + error,
            !error.empty());
   if (next_) next_->snapshot(clock, path, error);
 }
@@ -83,11 +91,13 @@ void run_history::warning(const std::string& text) {
 }
 
 void run_history::stepped(const step& s) {
+  pauses_.computed();
   if (next_) next_->stepped(s);
 }
 
 std::shared_ptr<void> run_history::working(long_task task) {
-  return next_ ? next_->working(std::move(task)) : nullptr;
+  auto shown = next_ ? next_->working(task) : nullptr;
+  return task.training_pauses ? pauses_.begin(std::move(task), std::move(shown)) : shown;
 }
 
 void run_history::detail(const std::string& text) {
@@ -117,53 +127,30 @@ void run_history::ended(const std::string& error) {
 
 void run_history::add_line(std::string text, bool bad) {
   const std::lock_guard lock(mutex_);
-  lines_.push_back({lines_seen_++, seconds(), std::move(text), bad});
+  lines_.push_back(
+      std::make_shared<const line>(line{lines_seen_++, seconds(), std::move(text), bad}));
   if (lines_.size() > kept_lines) lines_.pop_front();
 }
 
-std::string run_history::json(place& from) const {
+run_history::copy run_history::now(const place& from) const {
   const std::lock_guard lock(mutex_);
-  const auto more_traffic = !traffic_.empty() && traffic_.back().seconds > from.traffic_s;
-  if (from.points == points_.seen() && from.tests == tests_.seen() && from.lines == lines_seen_ &&
-      !more_traffic)
-    return {};
-  json_array points, tests, lines, traffic;
-  points_.for_each_from(from.points, [&](const point& p) {
-    auto row = json_array::of(p.clock, p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden);
-    for (const double v : p.outputs) row.put(v);
-    points.put(row);
-  });
-  tests_.for_each_from(from.tests, [&](const test& t) {
-    json_object row;
-    row.put("net", t.net).put("clock", t.clock).put("seconds", t.seconds);
-    row.put("names", json_array::from(t.names)).put("means", json_array::from(t.means));
-    tests.put(row);
-  });
-  for (const auto& l : lines_)
-    if (l.number >= from.lines)
-      lines.put(json_array::of(l.number, l.seconds, l.text, l.bad ? 1 : 0));
-  for (const auto& t : traffic_)
-    if (t.seconds > from.traffic_s) traffic.put(json_array::of(t.seconds, t.out, t.in));
-  from = {points_.seen(), tests_.seen(), lines_seen_,
-          traffic_.empty() ? -1 : traffic_.back().seconds};
-  json_object out;
-  out.put("last_clock", last_clock_).put("outputs", json_array::from(names_));
-  out.put("points", points).put("tests", tests).put("lines", lines).put("traffic", traffic);
-  return out.text();
-}
-
-std::string run_history::csv() const {
-  const std::lock_guard lock(mutex_);
-  const auto number = [](double v) { return std::isfinite(v) ? json_number(v) : "nan"; };
-  std::string out = "NumIters,Seconds,LearningRate";
-  for (const auto& n : names_) out += "," + n;
-  out += ",smoothed_loss,images_per_second\n";
-  points_.for_each_from(0, [&](const point& p) {
-    out += std::to_string(p.clock) + "," + number(p.seconds) + "," + number(p.learning_rate);
-    for (const double v : p.outputs) out += "," + number(v);
-    out += "," + number(p.loss) + "," + number(p.images_s) + "\n";
-  });
-  return out;
+  copy c;
+  c.last_clock = last_clock_;
+  c.names = names_;
+  c.points = points_.now();
+  c.tests = tests_.now();
+  const auto new_lines = std::min<std::uint64_t>(lines_seen_ - from.lines, lines_.size());
+  c.lines.assign(lines_.end() - static_cast<std::ptrdiff_t>(new_lines), lines_.end());
+  const auto is_read = [&](const traffic& t) { return t.seconds <= from.traffic_s; };
+  c.traffics.assign(std::partition_point(traffic_.begin(), traffic_.end(), is_read),
+                    traffic_.end());
+  if (first_ && newest_.clock > first_->clock && last_clock_ > newest_.clock)
+    c.left_s = static_cast<double>(last_clock_ - newest_.clock - 1) *
+               (newest_.trained_s - first_->trained_s) /
+               static_cast<double>(newest_.clock - first_->clock);
+  c.end = {points_.seen(), tests_.seen(), lines_seen_,
+           traffic_.empty() ? -1 : traffic_.back().seconds};
+  return c;
 }
 
 }  // namespace poseidon

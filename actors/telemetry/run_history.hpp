@@ -2,9 +2,11 @@
 //
 // The curves of a run: the values of display intervals and test phases, from the first on, and the newest lines of the
 // log. Stands between the solver and the display and hands everything on. A page that is opened in the middle of a run
-// shows its beginning. Of a long run every second, fourth, ... interval and test phase is kept.
+// shows its beginning. Of a long run every second, fourth, ... interval and test phase is kept. A reader makes its text
+// from a copy that shares what is kept, so training never waits for a text.
 #pragma once
 #include "actors/core/progress.hpp"
+#include "actors/telemetry/pauses.hpp"
 #include "actors/telemetry/thinned_list.hpp"
 
 #include <cstdint>
@@ -23,7 +25,8 @@ class run_history : public progress {
     std::uint64_t clock = 0;
     double seconds = 0;  ///< since the first point
     double loss = 0, learning_rate = 0;
-    double images_s = 0;  ///< over a quarter of a second at least; 0 for the first
+    /// Over a quarter of a second at least, without test phases; 0 for the first.
+    double images_s = 0;
     /// Share of the communication since the point before for which no stream waited; -1: there was none.
     double hidden = -1;
     std::vector<double> outputs;
@@ -61,12 +64,32 @@ class run_history : public progress {
   /// A last line of the log: how the run ended.
   void ended(const std::string& error);
 
+  /// What training pauses for now.
+  [[nodiscard]] std::optional<pauses::work> paused_for() const { return pauses_.under_way(); }
+
+  struct traffic {
+    double seconds = 0;
+    std::uint64_t out = 0, in = 0;
+  };
   /// How much a reader has read; the next read begins there.
   struct place {
     std::uint64_t points = 0, tests = 0, lines = 0;
     double traffic_s = -1;
   };
-  /// {"last_clock":..,"outputs":[names],"points":[[clock,s,loss,lr,images_s,hidden,outputs...]],
+  /// What is kept at one moment. It stays as it is while the run goes on.
+  struct copy {
+    std::uint64_t last_clock = 0;
+    std::shared_ptr<const std::vector<std::string>> names;  ///< of the outputs
+    thinned_list<point>::copy points;
+    thinned_list<test>::copy tests;
+    std::vector<std::shared_ptr<const line>> lines;  ///< since `from`
+    std::vector<traffic> traffics;                   ///< since `from`
+    std::optional<double> left_s;  ///< at the run's mean rate, without test phases
+    place end;
+  };
+  [[nodiscard]] copy now(const place& from) const;
+
+  /// {"last_clock":..,"left_s":..,"outputs":[names],"points":[[clock,s,loss,lr,images_s,hidden,outputs...]],
   ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]]} since `from`, which is moved to the
   /// end. Empty if nothing has come since.
   [[nodiscard]] std::string json(place& from) const;
@@ -75,10 +98,7 @@ class run_history : public progress {
   [[nodiscard]] std::string csv() const;
 
  private:
-  struct traffic {
-    double seconds = 0;
-    std::uint64_t out = 0, in = 0;
-  };
+  void name_outputs(const std::vector<output_value>& outputs);
   void add_line(std::string text, bool bad);
   [[nodiscard]] double seconds() const;
 
@@ -87,15 +107,23 @@ class run_history : public progress {
   mutable std::mutex mutex_;
   std::int64_t began_ns_;
   std::uint64_t last_clock_ = 0;
-  std::vector<std::string> names_;  // of the outputs
+  std::shared_ptr<const std::vector<std::string>> names_;  // of the outputs
   thinned_list<point> points_;
   thinned_list<test> tests_;
   std::uint64_t test_phases_ = 0;
-  std::deque<line> lines_;
+  std::deque<std::shared_ptr<const line>> lines_;
   std::vector<traffic> traffic_;
   double traffic_step_s_ = 0.9;
   std::uint64_t lines_seen_ = 0;
-  double images_at_s_ = -1, images_s_ = 0;  // the newest rate, and when it was taken
+  pauses pauses_;
+  // The newest rate, and when it was taken, in seconds of training.
+  double images_at_s_ = -1, images_s_ = 0;
+  struct moment {
+    std::uint64_t clock = 0;
+    double trained_s = 0;
+  };
+  std::optional<moment> first_;
+  moment newest_;
   std::uint64_t images_ = 0, communication_ns_ = 0, exposed_ns_ = 0;
 };
 

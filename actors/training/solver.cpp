@@ -206,6 +206,10 @@ void solver::on(const stop_soon& m) {
 
 void solver::on(const finish_after& m) {
   plan_.end_at(value(m.version));
+  if (auto r = reports_.last_report(plan_.end())) {
+    reports_.show_step(plan_.end(), plan_.end());
+    report(std::move(*r));
+  }
   const auto clock = plan_.clock(), end = plan_.end();
   const bool testing = phase_ == phase::testing;
   if (testing) tests_.give_up();

@@ -10,7 +10,7 @@ namespace poseidon {
 
 training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParameter& solver) {
   const auto clock = value(m.pass.clock);
-  return {"training diverged at clock " + std::to_string(clock) + ": layer \"" + m.layer +
+  return {"training diverged at iteration " + std::to_string(clock) + ": layer \"" + m.layer +
               "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
               std::to_string(learning_rate(solver, clock)) +
               ") is too high; try a tenth of it, or check the data for such values. "
@@ -56,12 +56,22 @@ std::optional<frames::worker_report> training_reports::report(std::uint64_t end)
   for (auto& sum : last_) sum /= passes;
   last_.insert(last_.begin(), loss_.add(weighted_loss(last_, outputs_)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
-  if (display == 0 || (clock % display != 0 && computed_ != end)) return std::nullopt;
+  reported_ = display == 0 || clock % display == 0 || computed_ == end;
+  return reported_ && display > 0 ? std::optional(report_now()) : std::nullopt;
+}
+
+std::optional<frames::worker_report> training_reports::last_report(std::uint64_t end) {
+  if (computed_ != end || computed_ == first_clock_ || std::exchange(reported_, true))
+    return std::nullopt;
+  return report_now();
+}
+
+frames::worker_report training_reports::report_now() {
   const auto overlap = setup_.overlap->read(now_ns());
   // Outputs may overtake the pass_issued of their pass, so the solver's own count may lag here.
   const std::uint64_t images = (computed_ - first_clock_) * setup_.images_per_clock;
-  return frames::worker_report{clock_id{clock},   -1, 1, last_, images, overlap.communication_ns,
-                               overlap.exposed_ns};
+  return {clock_id{computed_ - 1}, -1, 1, last_, images, overlap.communication_ns,
+          overlap.exposed_ns};
 }
 
 void training_reports::take(worker_id from, const frames::worker_report& r, std::uint64_t end,

@@ -35,11 +35,16 @@ class training_reports {
   /// What the leader is to show of the clock that add() has completed; empty: not due.
   [[nodiscard]] std::optional<frames::worker_report> report(std::uint64_t end);
 
+  /// The same when training is told to end with the last clock that add() has completed, if report() was not due then.
+  [[nodiscard]] std::optional<frames::worker_report> last_report(std::uint64_t end);
+
   /// The leader's: a node's report. Shows the clock when all nodes have reported it. `tests`: the outputs of the test nets.
   void take(worker_id from, const frames::worker_report& r, std::uint64_t end,
             const std::vector<solver_net>& tests);
 
  private:
+  [[nodiscard]] frames::worker_report report_now();
+
   const solver_setup& setup_;
   std::vector<output_value> outputs_;
   output_sums sums_;
@@ -47,6 +52,7 @@ class training_reports {
   smoothed_loss loss_;
   report_board board_;
   std::uint64_t first_clock_ = 0, computed_ = 0;
+  bool reported_ = false;  // the last complete clock
 };
 
 }  // namespace poseidon

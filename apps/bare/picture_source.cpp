@@ -4,7 +4,6 @@
 #include "models/spec/spec_file.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <stdexcept>
 
 namespace poseidon::app {
@@ -16,22 +15,14 @@ namespace fs = std::filesystem;
 /// Crops of one picture follow each other, on several threads.
 constexpr std::size_t kept_pictures = 16;
 
-bool is_named_as_picture(const fs::path& path) {
-  auto end = path.extension().string();
-  std::transform(end.begin(), end.end(), end.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const std::vector<std::string> known{".jpg", ".jpeg", ".png", ".ppm", ".pgm"};
-  return std::find(known.begin(), known.end(), end) != known.end();
-}
-
 std::vector<fs::path> pictures_below(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && is_named_as_picture(entry.path())) found.push_back(entry.path());
+    if (entry.is_regular_file() && is_picture_ending(entry.path().extension().string()))
+      found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   if (found.empty())
-    throw spec_error(folder.string() +
-                     ": no pictures in this folder (.jpg, .jpeg, .png, .ppm, .pgm).");
+    throw spec_error(folder.string() + ": no pictures in this folder (" + picture_endings + ").");
   return found;
 }
 

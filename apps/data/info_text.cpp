@@ -154,7 +154,7 @@ facts routes_facts(const fs::path& path) {
   for (const auto& e : option.entries)
     rows.push_back({e.layer, std::string(to_string(e.where)), e.clock});
   found.add("layers", rows.size());
-  found.add_table("routes", {"layer", "route", "from clock"}, std::move(rows));
+  found.add_table("routes", {"layer", "route", "from iteration"}, std::move(rows));
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include "data/idx_file.hpp"
 #include "data/picture.hpp"
 #include "data/synthetic_source.hpp"
+#include "models/files/file_kind.hpp"
 #include "models/files/hdf5_file.hpp"
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,8 @@ struct info_words {
 std::string first_bytes(const fs::path& path) {
   constexpr std::size_t enough = 1 << 16;
   std::string bytes(enough, '\0');
+  if (const auto kind = kind_if_no_file(path); !kind.empty() && !fs::is_directory(path))
+    throw std::runtime_error(path.string() + ": is " + kind + ", not a file.");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(path.string() + ": cannot be opened.");
   file.read(bytes.data(), static_cast<std::streamsize>(enough));

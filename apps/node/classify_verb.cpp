@@ -186,7 +186,8 @@ int classify_verb(int argc, char** argv) {
   app.add_option("--threads", w.threads, "batches at a time")
       ->check(CLI::Range(1, 1024))
       ->default_str("the number of cores");
-  app.add_option("pictures", w.pictures, "JPEG, PNG, PPM or PGM files, and folders of them")
+  app.add_option("pictures", w.pictures,
+                 std::string("pictures (") + picture_endings + "), and folders of them")
       ->required();
   output_words words;
   add_output_options(app, words);

@@ -1,6 +1,7 @@
 #include "apps/node/options.hpp"
 
 #include "apps/cli.hpp"
+#include "apps/node/command_again.hpp"
 #include "apps/node/devices.hpp"
 #include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
@@ -253,6 +254,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
   check(o);
+  o.command = command_again(app, argc, argv);
   const auto idle = without_effect(o, app);
   o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());
   return o;

@@ -46,6 +46,7 @@ struct node_options {
   std::vector<std::string> stages;  ///< of the train net, beside the solver's
   std::string log_format = "text";
   std::filesystem::path log_dir;
+  std::string command;                ///< that gave these options; as command_again()
   std::vector<std::string> warnings;  ///< about these options, for the display
 };
 

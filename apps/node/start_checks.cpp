@@ -1,6 +1,7 @@
 #include "apps/node/start_checks.hpp"
 
 #include "apps/plugin/open_plugin.hpp"
+#include "models/files/atomic_file.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ void try_snapshot_prefix(const solver_file& solver) {
   std::error_code failed;
   if (prefix.has_parent_path()) std::filesystem::create_directories(prefix.parent_path(), failed);
   if (failed) refuse(failed.message());
+  for (const char* file : {"_iter_", "_from_", ".routes"}) remove_leftovers(prefix.string() + file);
   const auto probe = prefix.string() + ".probe." + std::to_string(getpid());
   errno = 0;
   if (!std::ofstream(probe)) refuse(std::strerror(errno));

@@ -12,14 +12,15 @@ console::console(verbosity level, std::size_t nodes)
 
 std::string interval_line(const progress::iteration& i, const std::vector<output_value>& outputs,
                           const run_meter::interval& rates) {
-  auto text = "clock " + std::to_string(i.clock) + "/" + std::to_string(i.last_clock) + ": loss " +
-              number(i.loss) + " lr " + number(i.learning_rate);
+  auto text = "iteration " + std::to_string(i.clock) + "/" + std::to_string(i.last_clock) +
+              ": loss " + number(i.loss) + " lr " + number(i.learning_rate);
   for (std::size_t o = 0; o < outputs.size() && o < i.outputs.size(); ++o)
     if (outputs[o].loss_weight == 0) text += " " + outputs[o].name + " " + number(i.outputs[o]);
   text += " images/s " + rate(rates.images_s);
   if (rates.hidden) text += " hidden " + number(100 * *rates.hidden, "%.0f") + "%";
   if (rates.net) text += " net " + byte_rates(rates.net->out_per_s, rates.net->in_per_s);
   if (rates.left_s) text += " left " + duration(*rates.left_s);
+  if (rates.left_s && rates.tests_left_s) text += ", tests " + duration(*rates.tests_left_s);
   return text;
 }
 
@@ -34,9 +35,9 @@ void console::interval(const iteration& i, const std::vector<output_value>& outp
 
 void console::tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
                      const std::vector<output_value>& outputs) {
-  auto text = "test clock " + std::to_string(clock) + ":";
+  auto text = "test iteration " + std::to_string(clock) + ":";
   if (test_net > 0)
-    text = "test net " + std::to_string(test_net) + " clock " + std::to_string(clock) + ":";
+    text = "test net " + std::to_string(test_net) + " iteration " + std::to_string(clock) + ":";
   for (std::size_t o = 0; o < outputs.size() && o < means.size(); ++o)
     text += " " + outputs[o].name + " " + number(means[o], "%.6g");
   lines().out(text);
@@ -46,7 +47,7 @@ void console::snapshot(std::uint64_t clock, const std::string& path, const std::
   if (error.empty())
     lines().out("snapshot " + path);
   else
-    lines().err("snapshot of clock " + std::to_string(clock) + " failed: " + error +
+    lines().err("snapshot of iteration " + std::to_string(clock) + " failed: " + error +
                 " The one before it is untouched.");
 }
 

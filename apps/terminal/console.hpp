@@ -28,7 +28,7 @@ class console : public run_display {
   std::string last_interval_;  // the last interval's line, if it has not been written
 };
 
-/// "clock 120/2300: loss 0.51 lr 0.01 images/s 4813 hidden 97% net 24.8/24.4 MB/s left 40s"
+/// "iteration 120/2300: loss 0.51 lr 0.01 images/s 4813 hidden 97% net 24.8/24.4 MB/s left 40s"
 [[nodiscard]] std::string interval_line(const progress::iteration& i,
                                         const std::vector<output_value>& outputs,
                                         const run_meter::interval& rates);

@@ -37,6 +37,7 @@ void json_console::interval(const iteration& i, const std::vector<output_value>&
   put(e, "bytes_out_per_s", rates.net ? std::optional(rates.net->out_per_s) : std::nullopt);
   put(e, "bytes_in_per_s", rates.net ? std::optional(rates.net->in_per_s) : std::nullopt);
   put(e, "left_s", rates.left_s);
+  put(e, "tests_left_s", rates.tests_left_s);
   lines().out(e.line());
 }
 

@@ -42,12 +42,15 @@ void run_display::stepped(const step& s) {
 }
 
 std::shared_ptr<void> run_display::working(long_task task) {
-  std::function<void(task_list::time_point)> ended;
-  if (task.training_pauses)
-    ended = [run = run_](task_list::time_point since) {
+  std::function<void()> ended;
+  if (task.training_pauses) {
+    const std::lock_guard lock(run_->mutex);
+    run_->meter.pause_begins(now());
+    ended = [run = run_] {
       const std::lock_guard lock(run->mutex);
-      run->meter.stood_aside(since, now());
+      run->meter.pause_ends(now());
     };
+  }
   return tasks_.begin(std::move(task), now(), std::move(ended));
 }
 
@@ -62,6 +65,7 @@ std::vector<styled_line> run_display::painted(std::size_t columns) {
       state.done = meter.newest().done;
       state.total = meter.newest().total;
       state.left_s = meter.left_s(now());
+      state.tests_left_s = meter.tests_left_s(now());
       state.waiting_s = busy ? std::nullopt : meter.waiting_s(now());
       state.images_s = meter.images_s();
       state.net = meter.net();

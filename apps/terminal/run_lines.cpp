@@ -9,6 +9,7 @@ namespace poseidon::app {
 namespace {
 
 constexpr std::size_t least_bar = 8, widest_bar = 60, widest_name = 24;
+constexpr std::size_t widest_left = 11, widest_tests = 14, least_for_tests = 64;
 
 styled_line first_line(const run_state& s, std::size_t columns) {
   const auto share = s.total == 0 ? 0 : static_cast<double>(s.done) / static_cast<double>(s.total);
@@ -27,9 +28,14 @@ styled_line first_line(const run_state& s, std::size_t columns) {
   else if (s.left_s)
     end = {"left " + duration(*s.left_s), style::plain};
   if (columns >= columns_of(begin) + 7 + 2 + columns_of(end.text)) begin += padded(percent, 7);
+  // Room for long times left, so that the bar keeps its width.
+  auto room = std::max<std::size_t>(columns_of(end.text), widest_left);
+  if (!s.waiting_s && s.left_s && s.tests_left_s && columns >= least_for_tests) {
+    end.text += ", tests " + duration(*s.tests_left_s);
+    room = std::max<std::size_t>(columns_of(end.text), widest_left + widest_tests);
+  }
   styled_line line = {{begin + "  ", style::plain}};
-  // Room for a long time left, so that the bar keeps its width.
-  const auto used = columns_of(begin) + 4 + std::max<std::size_t>(columns_of(end.text), 11);
+  const auto used = columns_of(begin) + 4 + room;
   if (columns >= used + least_bar) {
     for (auto& part : bar(share, std::min(columns - used, widest_bar)))
       line.push_back(std::move(part));

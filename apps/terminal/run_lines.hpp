@@ -16,9 +16,10 @@
 namespace poseidon::app {
 
 struct run_state {
-  std::uint64_t done = 0, total = 0;  ///< iterations
-  std::optional<double> left_s;
-  std::optional<double> waiting_s;  ///< shown instead of the time left
+  std::uint64_t done = 0, total = 0;   ///< iterations
+  std::optional<double> left_s;        ///< without tests
+  std::optional<double> tests_left_s;  ///< shown where there is room
+  std::optional<double> waiting_s;     ///< shown instead of the time left
   std::optional<double> loss;
   std::vector<std::pair<std::string, double>> outputs;
   std::optional<double> images_s;

@@ -15,8 +15,11 @@ double seconds(std::chrono::steady_clock::duration d) {
 }  // namespace
 
 void run_meter::stepped(const progress::step& s, time_point now) {
-  if (!shown_) shown_ = now;
-  if (begun() && s.done > newest_.done && !first_iteration_) first_iteration_ = now;
+  if (!shown_) shown_ = moment_at(now);
+  if (begun() && s.done > newest_.done) {
+    pauses_.computed(now);
+    if (!first_iteration_) first_iteration_ = moment_at(now);
+  }
   iterations_.at(static_cast<double>(s.done), now);
   images_.at(static_cast<double>(s.images), now);
   out_.at(static_cast<double>(s.bytes_out), now);
@@ -24,15 +27,16 @@ void run_meter::stepped(const progress::step& s, time_point now) {
   newest_ = s;
 }
 
-void run_meter::stood_aside(time_point since, time_point until) {
-  for (auto* p : {&iterations_, &images_, &out_, &in_}) p->stood_aside(since, until);
-  if (first_iteration_ && until > *first_iteration_)
-    aside_ += until - std::max(since, *first_iteration_);
+void run_meter::pause_ends(time_point now) {
+  if (!pauses_.end(now)) return;
+  for (auto* p : {&iterations_, &images_, &out_, &in_}) p->stood_aside(pauses_.since(), now);
 }
 
 run_meter::interval run_meter::trained(const progress::iteration& i, time_point now) {
   interval out;
-  const auto took = seconds(now - shown_.value_or(now));
+  const auto since = shown_.value_or(moment_at(now));
+  shown_ = moment_at(now);
+  const auto took = seconds((now - since.when) - (shown_->paused - since.paused));
   if (took > 0) out.images_s = static_cast<double>(i.images - images_shown_) / took;
   if (nodes_ > 1) {
     const auto communication = static_cast<double>(i.communication_ns - communication_shown_);
@@ -43,7 +47,7 @@ run_meter::interval run_meter::trained(const progress::iteration& i, time_point 
                         static_cast<double>(newest_.bytes_in - in_shown_) / took};
   }
   out.left_s = left_s(now);
-  shown_ = now;
+  out.tests_left_s = tests_left_s(now);
   images_shown_ = i.images;
   communication_shown_ = i.communication_ns;
   exposed_shown_ = i.exposed_ns;
@@ -52,13 +56,18 @@ run_meter::interval run_meter::trained(const progress::iteration& i, time_point 
   return out;
 }
 
-/// Assumes that test phases keep their share of the time.
 std::optional<double> run_meter::left_s(time_point now) const {
   if (newest_.done >= newest_.total) return std::nullopt;
-  const auto left = iterations_.left_s(static_cast<double>(newest_.total), now);
-  if (!left || !first_iteration_) return left;
-  const auto all = seconds(now - *first_iteration_), aside = seconds(aside_);
-  return all > aside && aside > 0 ? *left * all / (all - aside) : *left;
+  return iterations_.left_s(static_cast<double>(newest_.total), now);
+}
+
+std::optional<double> run_meter::tests_left_s(time_point now) const {
+  const auto left = left_s(now);
+  if (!left || !first_iteration_) return std::nullopt;
+  const auto all = seconds(now - first_iteration_->when);
+  const auto aside = seconds(pauses_.paused(now) - first_iteration_->paused);
+  if (aside <= 0 || aside >= all) return std::nullopt;
+  return *left * aside / (all - aside);
 }
 
 std::optional<run_meter::traffic> run_meter::net() const {

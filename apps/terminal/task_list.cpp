@@ -8,7 +8,7 @@
 namespace poseidon::app {
 
 std::shared_ptr<void> task_list::begin(long_task task, time_point now,
-                                       std::function<void(time_point since)> ended) {
+                                       std::function<void()> ended) {
   auto e = std::make_shared<entry>(entry{std::move(task), now, pace{}});
   if (e->task.total > 0 && e->task.done) e->done.at(static_cast<double>(e->task.done()), now);
   {
@@ -21,7 +21,7 @@ std::shared_ptr<void> task_list::begin(long_task task, time_point now,
               const std::lock_guard lock(list->mutex);
               std::erase(list->all, e);
             }
-            if (ended) ended(e->since);
+            if (ended) ended();
           }};
 }
 

@@ -19,10 +19,10 @@ class task_list {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds silent_for{2};
 
-  /// The task is shown until the result is destroyed, which may outlive the list. `ended` is then called with the task's
-  /// start; may be empty.
+  /// The task is shown until the result is destroyed, which may outlive the list. `ended` is then called; may be
+  /// empty.
   [[nodiscard]] std::shared_ptr<void> begin(long_task task, time_point now,
-                                            std::function<void(time_point since)> ended = {});
+                                            std::function<void()> ended = {});
 
   /// The newest `most` tasks that have lasted and are not complete, oldest first.
   [[nodiscard]] std::vector<styled_line> lines(std::size_t columns, time_point now,

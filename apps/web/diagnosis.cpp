@@ -174,8 +174,8 @@ std::optional<double> kernels_ms(const worker_view& w) {
       std::lower_bound(w.pace.clocks.begin(), w.pace.clocks.end(), newest - compared_ns,
                        [](const auto& c, std::int64_t time) { return c.first < time; });
   std::vector<std::int64_t> took;
-  for (auto b = std::next(w.pace.busy.rbegin()); b != w.pace.busy.rend();
-       ++b) {  // the newest may still run
+  // The newest may still run.
+  for (auto b = std::next(w.pace.busy.rbegin()); b != w.pace.busy.rend(); ++b) {
     if (took.size() >= clocks_to_compare && b->first < first->second) break;
     took.push_back(b->second);
   }
@@ -227,7 +227,7 @@ diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
 }
 
 std::string to_string(const stall_verdict& v, std::int64_t now) {
-  const auto clock = " of clock " + std::to_string(v.clock);
+  const auto clock = " of iteration " + std::to_string(v.clock);
   auto out = worker(v.worker) + " has been stalled for " + seconds(now - v.since_ns) + ": ";
   if (v.phase == "data") return out + "the source of data layer " + v.layer + " gives no batch";
   out += "the update of " + v.layer + clock + " (" + v.route + ") has not arrived";
@@ -244,7 +244,7 @@ std::string to_string(const stall_verdict& v, std::int64_t now) {
 
 std::string to_string(const straggler_verdict& v) {
   return worker(v.worker) + " is slow: its kernels take " + fixed(v.ms) +
-         " ms a clock, the median of all workers is " + fixed(v.median_ms) + " ms";
+         " ms an iteration, the median of all workers is " + fixed(v.median_ms) + " ms";
 }
 
 json_object diagnosis_json(const diagnosis& d, std::int64_t now) {

@@ -19,13 +19,15 @@ using clock = std::chrono::steady_clock;
 
 /// A stream's client with more unread bytes is skipped.
 constexpr std::size_t slow_bytes = 1;
+constexpr std::size_t longest_head = max_head_bytes - end_of_head.size();
 
 struct connection {
   connection(std::shared_ptr<tcp_socket> s, clock::time_point now)
       : socket(std::move(s)), since(now) {}
   std::shared_ptr<tcp_socket> socket;
   std::string in, out;
-  std::size_t written = 0;  // bytes of `out`
+  std::size_t written = 0;   // bytes of `out`
+  std::size_t unwanted = 0;  // bytes that came behind the request of a stream
   std::unique_ptr<feed> streams;
   std::future<response> later;
   bool keep_alive = false;  // after `later`
@@ -34,6 +36,18 @@ struct connection {
   bool over = false;
   [[nodiscard]] int descriptor() const { return socket->descriptor(); }
   [[nodiscard]] std::size_t waiting() const { return out.size() - written; }
+  /// Whether a request can be answered, or refused as too long.
+  [[nodiscard]] bool has_request() const {
+    return !over && !closing && !streams && !later.valid() && waiting() == 0 &&
+           (in.size() > longest_head || in.find(end_of_head) != std::string::npos);
+  }
+  /// Not while the requests that have come wait for their turn.
+  [[nodiscard]] bool wants_more() const {
+    return closing || streams || in.size() <= max_head_bytes;
+  }
+  [[nodiscard]] std::string address() const {
+    return socket->peer().substr(0, socket->peer().rfind(':'));
+  }
 };
 
 }  // namespace
@@ -61,7 +75,9 @@ class server::loop {
         // After a pause (a stopped process) there is nothing to catch up with.
         next_tick = std::max(next_tick + options_.tick, now);
       }
+      for (auto& c : connections_) take_request(c);
       for (auto& c : connections_) take_late_answer(c);
+      bound_memory();
       for (auto& c : connections_) expire(c, now);
       connections_.remove_if([](const connection& c) { return c.over; });
     }
@@ -74,10 +90,12 @@ class server::loop {
     polled_.push_back({listener_.to_poll(), POLLIN, 0});
     for (const auto& c : connections_) {
       if (c.later.valid()) limit = std::min(limit, look_for_late_answers);
-      polled_.push_back(
-          {c.descriptor(), static_cast<short>(POLLIN | (c.waiting() > 0 ? POLLOUT : 0)), 0});
+      if (c.has_request()) limit = std::chrono::milliseconds{0};
+      const auto to_read = c.wants_more() ? POLLIN : 0, to_write = c.waiting() > 0 ? POLLOUT : 0;
+      polled_.push_back({c.descriptor(), static_cast<short>(to_read | to_write), 0});
     }
-    if (poll(polled_.data(), polled_.size(), static_cast<int>(limit.count()) + 1) <= 0) return;
+    const auto until = limit.count() == 0 ? 0 : static_cast<int>(limit.count()) + 1;
+    if (poll(polled_.data(), polled_.size(), until) <= 0) return;
     std::size_t i = 2;
     for (auto& c : connections_) {  // only those that were polled: new ones are accepted afterwards
       const auto events = polled_[i++].revents;
@@ -96,64 +114,68 @@ class server::loop {
       return;  // out of descriptors, for example: the next turn tries again, the others are served meanwhile
     }
     if (!s) return;
+    // A flood of connections is not even told so.
+    if (connections_.size() >= 2 * options_.most_connections) return;
     auto& c = connections_.emplace_back(std::move(s), clock::now());
-    if (connections_.size() <= options_.most_connections) return;
-    answer(c, {503, "text/plain; charset=utf-8", "too many connections; close a tab\n", ""}, false);
+    const auto from = c.address();
+    const auto of_address = std::count_if(connections_.begin(), connections_.end(),
+                                          [&](const auto& x) { return x.address() == from; });
+    if (connections_.size() > options_.most_connections)
+      refuse(c, "too many connections; close a tab\n");
+    else if (static_cast<std::size_t>(of_address) > options_.most_per_address)
+      refuse(c, "too many connections from " + from + ", at most " +
+                    std::to_string(options_.most_per_address) + " are allowed; close a tab\n");
   }
 
+  void refuse(connection& c, const std::string& why) {
+    answer(c, {503, "text/plain; charset=utf-8", why, ""}, false);
+  }
+
+  /// Once: who sends without end keeps nobody else waiting.
   void receive(connection& c) {
-    char buffer[4096];
-    for (;;) {
-      const auto n = recv(c.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (n == 0) {
-        c.over = true;
-        return;
-      }
-      if (n < 0) {
-        if (errno != EAGAIN && errno != EINTR) c.over = true;
-        break;
-      }
-      // Further bytes of a client that is being closed, or that has a stream, are dropped.
-      if (c.closing || c.streams) continue;
-      if (c.in.empty()) c.since = clock::now();
-      c.in.append(buffer, static_cast<std::size_t>(n));
-      if (c.in.size() > max_head_bytes) break;
+    char buffer[16384];
+    const auto n = recv(c.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (n <= 0) {
+      c.over = c.over || n == 0 || (errno != EAGAIN && errno != EINTR);
+      return;
     }
-    take_requests(c);
+    const auto bytes = static_cast<std::size_t>(n);
+    if (c.streams) {
+      c.over = (c.unwanted += bytes) > max_head_bytes;
+    } else if (!c.closing) {  // else they are dropped
+      if (c.in.empty()) c.since = clock::now();
+      c.in.append(buffer, bytes);
+    }
   }
 
-  void take_requests(connection& c) {
-    while (!c.over && !c.closing && !c.streams && !c.later.valid() && c.waiting() == 0) {
-      const auto end = c.in.find(end_of_head);
-      if (std::min(end, c.in.size()) > max_head_bytes - end_of_head.size()) {
-        answer(c,
-               {431, "text/plain; charset=utf-8", "the request's head is longer than 8 KiB\n", ""},
-               false);
-        return;
-      }
-      if (end == std::string::npos) return;
-      const auto p = parse_head(std::string_view(c.in).substr(0, end), options_.hosts);
-      c.in.erase(0, end + end_of_head.size());
-      if (!p.ok) {
-        answer(c, {p.refused.status, "text/plain; charset=utf-8", p.refused.text + "\n", ""},
-               false);
-        return;
-      }
-      auto a = site_->get(*p.ok);
-      if (a.streams) {
-        c.streams = std::move(a.streams);
-        c.in.clear();
-        c.out = head_of(a.head, false, true);
-        c.written = 0;
-        c.since = clock::now();
-        c.out += c.streams->next();
-        write(c);
-      } else if (a.later.valid()) {
-        c.later = std::move(a.later);
-        c.keep_alive = p.ok->keep_alive;
-      } else {
-        answer(c, a.head, p.ok->keep_alive);
-      }
+  void take_request(connection& c) {
+    if (!c.has_request()) return;
+    const auto end = c.in.find(end_of_head);
+    if (std::min(end, c.in.size()) > longest_head) {
+      answer(c, {431, "text/plain; charset=utf-8", "the request's head is longer than 8 KiB\n", ""},
+             false);
+      return;
+    }
+    const auto p = parse_head(std::string_view(c.in).substr(0, end), options_.hosts);
+    c.in.erase(0, end + end_of_head.size());
+    if (!p.ok) {
+      answer(c, {p.refused.status, "text/plain; charset=utf-8", p.refused.text + "\n", ""}, false);
+      return;
+    }
+    auto a = site_->get(*p.ok);
+    if (a.streams) {
+      c.streams = std::move(a.streams);
+      c.in.clear();
+      c.out = head_of(a.head, false, true);
+      c.written = 0;
+      c.since = clock::now();
+      c.out += c.streams->next();
+      write(c);
+    } else if (a.later.valid()) {
+      c.later = std::move(a.later);
+      c.keep_alive = p.ok->keep_alive;
+    } else {
+      answer(c, a.head, p.ok->keep_alive);
     }
   }
 
@@ -184,15 +206,24 @@ class server::loop {
       c.written += static_cast<std::size_t>(n);
       c.since = clock::now();
     }
-    c.out.clear();
+    c.out = {};  // with its memory
     c.written = 0;
-    if (c.closing) {
-      // The server reads until the client closes or its time has passed: closing with unread bytes would
-      // reset the connection, and the client might not get the answer.
-      shutdown(c.descriptor(), SHUT_WR);
-      return;
+    // The server reads until the client closes or its time has passed: closing with unread bytes would
+    // reset the connection, and the client might not get the answer.
+    if (c.closing) shutdown(c.descriptor(), SHUT_WR);
+  }
+
+  void bound_memory() {
+    std::size_t unread = 0;
+    for (const auto& c : connections_) unread += c.over ? 0 : c.waiting();
+    while (unread > options_.most_unread_bytes) {
+      const auto most = std::max_element(
+          connections_.begin(), connections_.end(), [](const auto& a, const auto& b) {
+            return (a.over ? 0 : a.waiting()) < (b.over ? 0 : b.waiting());
+          });
+      unread -= most->waiting();
+      most->over = true;
     }
-    if (!c.in.empty()) take_requests(c);
   }
 
   void tick() {

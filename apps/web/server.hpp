@@ -3,10 +3,13 @@
 // Serves a site to a few browsers: one thread, one poll(2) loop, nothing shared with the actor system, so that it also
 // answers when the actor system is stuck. No client can keep another one from being answered:
 //
-//   connections  at most `most_connections`; one more is told 503 and closed
-//   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`
+//   connections  at most `most_connections`, and from one address `most_per_address`; one more is told 503 and closed
+//   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`. In each turn of
+//                the loop, each connection is read once, and has one request answered
 //   streams      server-sent events. A client that reads slowly is skipped, nothing is queued for it: the next event
-//                has what it has missed. A client that has read nothing for `stream_patience` is closed
+//                has what it has missed. A client that has read nothing for `stream_patience`, or that sends more than a
+//                head of its own, is closed
+//   memory       of answers that are not read at most `most_unread_bytes`; beyond, the client with the most is closed
 //
 // Why its own: docs/decisions/018-web-server.md.
 #pragma once
@@ -49,7 +52,8 @@ class site {
 struct server_options {
   host_port at;
   host_rule hosts;
-  std::size_t most_connections = 64;
+  std::size_t most_connections = 64, most_per_address = 32;
+  std::size_t most_unread_bytes = std::size_t{256} << 20;
   std::chrono::milliseconds patience{10000};
   std::chrono::milliseconds stream_patience{30000};
   std::chrono::milliseconds tick{200};

@@ -3,6 +3,7 @@
 #include "actors/core/trace_json.hpp"
 #include "actors/telemetry/living_graph.hpp"
 #include "apps/web/diagnosis.hpp"
+#include "apps/web/link_traffic.hpp"
 #include "data/batch_shares.hpp"
 #include "models/json.hpp"
 
@@ -97,15 +98,15 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
   out.put("actors", std::count_if(w.graph.actors.begin(), w.graph.actors.end(),
                                   [](const auto& a) { return !a.ended; }));
   out.put("replicas", w.replicas);
-  std::uint64_t out_bytes = 0, in_bytes = 0, edge_out = 0;
+  const auto traffic = traffic_of(s, id);
+  std::uint64_t edge_out = 0;
   json_array links;
-  for (const auto& l : w.links) {
-    out_bytes += l.bytes_out, in_bytes += l.bytes_in;
-    links.put(json_array::of(l.peer, l.bytes_out, l.bytes_in));
-  }
+  for (const auto& l : w.links) links.put(json_array::of(l.peer, l.bytes_out, l.bytes_in));
   for (const auto& e : w.graph.edges)
     if (e.message == "send_frame") edge_out += e.bytes;
-  out.put("bytes_out", out_bytes).put("bytes_in", in_bytes).put("edge_bytes_out", edge_out);
+  out.put("bytes_out", traffic.out + traffic.probes_out);
+  out.put("bytes_in", traffic.in + traffic.probes_in).put("edge_bytes_out", edge_out);
+  out.put("probe_bytes_out", traffic.probes_out);
   return out.put("links", links);
 }
 

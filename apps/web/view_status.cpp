@@ -1,5 +1,6 @@
 // apps/web/view_status.cpp - a cluster_view as a screen of text.
 #include "apps/web/diagnosis.hpp"
+#include "apps/web/link_traffic.hpp"
 #include "apps/web/view_json.hpp"
 #include "data/batch_shares.hpp"
 
@@ -21,29 +22,33 @@ std::string progress_of(const cluster_view::state& s, const run_history& history
   std::string out = s.facts ? s.facts->model + ", " : std::string();
   out += s.phase;
   if (const auto p = history.newest()) {
-    out += printed(": clock %llu", static_cast<unsigned long long>(p->clock));
+    out += printed(": iteration %llu", static_cast<unsigned long long>(p->clock));
     if (s.facts) out += printed(" of %llu", static_cast<unsigned long long>(s.facts->last_clock));
     out += printed(", loss %.6g, ", p->loss) +
            printed(p->images_s >= 1000 ? "%.0f images/s" : "%.3g images/s", p->images_s);
     if (p->hidden >= 0) out += printed(", %.0f %% of the communication hidden", 100 * p->hidden);
   }
+  if (const auto pause = history.paused_for())
+    out += (history.newest() ? ", " : ": ") + pause->what + " " + std::to_string(pause->done) +
+           "/" + std::to_string(pause->total);
   return out + "\n";
 }
 
 std::string member_line(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                         std::int64_t now) {
   const bool named = s.facts && id < s.facts->members.size() && !s.facts->members[id].empty();
-  std::uint64_t out_bytes = 0, in_bytes = 0;
-  for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
+  const auto traffic = traffic_of(s, id);
   auto line =
       printed("worker %-3u %-24s %-8s", id, named ? s.facts->members[id].c_str() : "this node",
               condition_of(w, now, s.silent_after_ns()));
   if (w.contact.heard_ns != 0)
-    line += printed(" clock %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
+    line += printed(" iteration %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
                     static_cast<unsigned long long>(w.pace.clock),
                     static_cast<unsigned long long>(lag_of(s.workers, id, now)),
                     static_cast<double>(now - w.contact.heard_ns) / 1e9,
-                    static_cast<double>(out_bytes) / 1e6, static_cast<double>(in_bytes) / 1e6);
+                    static_cast<double>(traffic.out) / 1e6, static_cast<double>(traffic.in) / 1e6);
+  if (const auto probes = traffic.probes_out + traffic.probes_in; probes > 0)
+    line += printed(" (and %.1f MB of probes)", static_cast<double>(probes) / 1e6);
   if (s.facts && id < s.facts->shares.size())
     line += ", share " + describe_share(s.facts->shares[id], s.facts->images_per_clock);
   return line + (w.contact.lost ? ": " + w.contact.why_lost : std::string()) + "\n";
@@ -51,8 +56,7 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
 
 json_object member_status(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                           std::int64_t now) {
-  std::uint64_t out_bytes = 0, in_bytes = 0;
-  for (const auto& l : w.links) out_bytes += l.bytes_out, in_bytes += l.bytes_in;
+  const auto traffic = traffic_of(s, id);
   const auto if_heard = [&](auto v) {
     return w.contact.heard_ns != 0 ? std::optional(v) : std::nullopt;
   };
@@ -63,7 +67,10 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
       .put("clock", if_heard(w.pace.clock));
   out.put("lag", if_heard(lag_of(s.workers, id, now)));
   out.put("heard_s_ago", if_heard(static_cast<double>(now - w.contact.heard_ns) / 1e9));
-  out.put("bytes_out", if_heard(out_bytes)).put("bytes_in", if_heard(in_bytes));
+  out.put("bytes_out", if_heard(traffic.out + traffic.probes_out));
+  out.put("bytes_in", if_heard(traffic.in + traffic.probes_in));
+  out.put("probe_bytes_out", if_heard(traffic.probes_out));
+  out.put("probe_bytes_in", if_heard(traffic.probes_in));
   const bool has_share = s.facts && id < s.facts->shares.size();
   out.put("share", has_share ? std::optional(s.facts->shares[id]) : std::nullopt);
   return out.put("why_lost", w.contact.lost ? std::optional(w.contact.why_lost) : std::nullopt);
@@ -88,6 +95,9 @@ std::string status_json(const cluster_view& view) {
     out.put("loss", of_point(&run_history::point::loss));
     out.put("images_per_s", of_point(&run_history::point::images_s));
     out.put("hidden", p && p->hidden >= 0 ? std::optional(p->hidden) : std::nullopt);
+    const auto pause = view.history().paused_for();
+    out.put("testing", pause ? std::optional(pause->done) : std::nullopt);
+    out.put("testing_total", pause ? std::optional(pause->total) : std::nullopt);
     json_array workers;
     for (const auto& [id, w] : s.workers) workers.put(member_status(s, id, w, now));
     out.put("workers", workers);

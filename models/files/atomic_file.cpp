@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -26,6 +29,27 @@ void check(const fs::path& path, const char* what, int error) {
   if (error != 0) fail_to_write(path, what, error);
 }
 
+/// For remove_leftovers(). Between open and lock another process may have taken the file for a leftover.
+bool locked_and_there(int fd) {
+  struct stat status {};
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  return locked && (::fstat(fd, &status) != 0 || status.st_nlink > 0);
+}
+
+/// ".target.PID.N.tmp" of a target whose name begins with `begin`.
+bool is_temporary(const std::string& name, const std::string& begin) {
+  constexpr std::string_view end = ".tmp";
+  if (!name.starts_with("." + begin) || !name.ends_with(end)) return false;
+  auto rest = name.substr(0, name.size() - end.size());
+  for (int number = 0; number < 2; ++number) {
+    const auto digits = rest.find_last_not_of("0123456789");
+    if (digits == std::string::npos || digits + 1 == rest.size() || rest[digits] != '.')
+      return false;
+    rest.resize(digits);
+  }
+  return rest.size() >= begin.size() + 1;
+}
+
 void sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -36,6 +60,7 @@ void sync_folder(const fs::path& folder) {
 }  // namespace
 
 temporary_file::temporary_file(fs::path target) : target_(std::move(target)) {
+  remove_leftovers(target_);
   constexpr int attempts = 100;
   for (int attempt = 0; attempt < attempts && fd_ < 0; ++attempt) {
     std::string name(1, '.');  // hidden, so that it is not taken for a snapshot
@@ -44,8 +69,11 @@ temporary_file::temporary_file(fs::path target) : target_(std::move(target)) {
     path_ = target_.parent_path() / name;
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     open_error_ = fd_ < 0 ? errno : 0;
-    if (open_error_ != EEXIST) return;
+    if (fd_ >= 0 && !locked_and_there(fd_)) ::close(std::exchange(fd_, -1));
+    if (fd_ >= 0 || (open_error_ != 0 && open_error_ != EEXIST)) break;
   }
+  if (fd_ >= 0)
+    lock_ = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);  // the lock lasts until the last of the two is closed
 }
 
 temporary_file::temporary_file(fs::path target, fs::path beside)
@@ -54,9 +82,25 @@ temporary_file::temporary_file(fs::path target, fs::path beside)
   open_error_ = fd_ < 0 ? errno : 0;
 }
 
+void remove_leftovers(const fs::path& stem) noexcept {
+  std::error_code ignored;
+  const auto folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
+  try {
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (!is_temporary(entry.path().filename().string(), stem.filename().string())) continue;
+      const int fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (fd < 0) continue;
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+      ::close(fd);
+    }
+  } catch (const std::exception&) {  // what cannot be read stays
+  }
+}
+
 temporary_file::~temporary_file() {
   (void)close();
   if (open_error_ == 0 && !renamed_) ::unlink(path_.c_str());
+  if (lock_ >= 0) ::close(lock_);
 }
 
 int temporary_file::write(std::string_view bytes) {

@@ -45,9 +45,14 @@ class temporary_file {
  private:
   std::filesystem::path target_, path_;
   int fd_ = -1, open_error_ = 0;
+  int lock_ = -1;  // says to remove_leftovers() until the end that the file is in use
   std::uint64_t written_ = 0;
   bool renamed_ = false;
 };
+
+/// Removes the hidden files that temporary_file leaves beside targets whose names begin with `stem`'s when its process is killed.
+/// Files that a living process still writes, on whichever machine, stay: they are locked.
+void remove_leftovers(const std::filesystem::path& stem) noexcept;
 
 /// Renames a file or folder and syncs the folder that holds it: only then the new name survives a power cut.
 /// Returns 0 or an errno.

@@ -1,5 +1,6 @@
 #include "models/files/hdf5_file.hpp"
 
+#include "models/files/file_kind.hpp"
 #include "models/files/hdf5_library.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -65,6 +66,7 @@ hdf5_handle::~hdf5_handle() {
 bool is_hdf5(const std::filesystem::path& path) {
   static constexpr std::array<char, 8> signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
   std::array<char, 8> start{};
+  if (!kind_if_no_file(path).empty()) return false;
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
   return start == signature;
 }
@@ -74,7 +76,8 @@ hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string(
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw spec_error({name_, 0}, errno == ENOENT ? "there is no such file." : std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw spec_error({name_, 0}, "this is a folder, not a file.");
+  if (const auto kind = kind_if_no_file(path); !kind.empty())
+    throw spec_error({name_, 0}, "this is " + kind + ", not a file.");
   if (!is_hdf5(path))
     throw spec_error({name_, 0}, "this is no HDF5 file: its " + std::to_string(status.st_size) +
                                      " bytes do not begin with HDF5's signature.");

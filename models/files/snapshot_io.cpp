@@ -1,6 +1,7 @@
 #include "models/files/snapshot_io.hpp"
 
 #include "models/files/atomic_file.hpp"
+#include "models/files/file_kind.hpp"
 #include "models/files/snapshot.hpp"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -89,8 +90,8 @@ void read_message(const fs::path& path, const std::string& what, pb::Message& me
   if (::stat(path.c_str(), &status) != 0)
     throw spec_error(where, errno == ENOENT ? "there is no such file of " + what + "."
                                             : std::string(std::strerror(errno)) + ".");
-  if (S_ISDIR(status.st_mode))
-    throw spec_error(where, "this is a folder, not a file of " + what + ".");
+  if (const auto kind = kind_if_no_file(path); !kind.empty())
+    throw spec_error(where, "this is " + kind + ", not a file of " + what + ".");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size == 0)
     throw spec_error(where, "the file is empty, it should hold " + what + ". Was its disk full?");

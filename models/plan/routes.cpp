@@ -93,7 +93,7 @@ std::uint64_t clock_of(const std::string& word, const spec_position& at) {
   const auto* end = word.data() + word.size();
   const auto [stopped, error] = std::from_chars(word.data() + 1, end, clock);
   if (error == std::errc{} && stopped == end) return clock;
-  throw spec_error(at, "expected the number of a clock after @, found \"" + word + "\".");
+  throw spec_error(at, "expected the number of an iteration after @, found \"" + word + "\".");
 }
 
 }  // namespace
@@ -124,16 +124,16 @@ route_option parse_routes(const std::string& option) {
     }
     if (!(words >> where) || words >> more || (where != "ps" && where != "sfb"))
       throw spec_error(at,
-                       "expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is "
-                       "to hold from that clock on; found \"" +
+                       "expected \"layer ps\" or \"layer sfb\", after \"@iteration\" where it is "
+                       "to hold from that iteration on; found \"" +
                            text + "\".");
     e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
     for (const auto& other : parsed.entries)
       if (other.layer == e.layer && other.clock == e.clock)
-        throw spec_error(at,
-                         "layer \"" + e.layer + "\" has a route " +
-                             (e.clock > 0 ? "from clock " + std::to_string(e.clock) + " on " : "") +
-                             "in line " + std::to_string(other.line) + " already.");
+        throw spec_error(
+            at, "layer \"" + e.layer + "\" has a route " +
+                    (e.clock > 0 ? "from iteration " + std::to_string(e.clock) + " on " : "") +
+                    "in line " + std::to_string(other.line) + " already.");
     parsed.entries.push_back(e);
   }
   std::stable_sort(parsed.entries.begin(), parsed.entries.end(),

@@ -80,11 +80,11 @@ void check_counts(const solver_source& s) {
     require(s.spec.test_iter(i) > 0, s.at("test_iter", i),
             "test_iter is " + std::to_string(s.spec.test_iter(i)) + ", it must be at least 1.");
   const auto staleness = s.spec.poseidon().staleness();
-  require(
-      staleness <= max_staleness, s.at("poseidon"),
-      "staleness is " + std::to_string(staleness) + ", it can be 0 to " +
-          std::to_string(max_staleness) +
-          ": every clock of it costs a node the memory of the parameters and gradients once more.");
+  require(staleness <= max_staleness, s.at("poseidon"),
+          "staleness is " + std::to_string(staleness) + ", it can be 0 to " +
+              std::to_string(max_staleness) +
+              ": every iteration of it costs a node the memory of the parameters and gradients "
+              "once more.");
   for (const auto& [field, value] : {std::pair{"max_iter", s.spec.max_iter()},
                                      {"snapshot", s.spec.snapshot()},
                                      {"display", s.spec.display()},

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sys/stat.h>
+#include <utility>
 
 using namespace poseidon;
 using namespace poseidon::test;
@@ -63,6 +65,16 @@ TEST_CASE("poseidon-data: wrong use and bad files end with one line and exit cod
   refused("mean --source " + (folder / "out").string() + " --out /nowhere/m",
           "/nowhere/m: cannot be written");
   refused("info " + (folder / "out").string() + " > /dev/full", "standard output");
+  for (const auto& [path, kind] : {std::pair<std::string, std::string>{"/dev/zero", "a device"},
+                                   {(folder / "fifo").string(), "a FIFO"}}) {
+    if (kind == "a FIFO") REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    const auto out = " --out " + (folder / "other").string();
+    refused("convert list " + path + out, path + ": no such list of images but " + kind);
+    write_file(folder / "list", path + " 0\n");
+    refused("convert list " + (folder / "list").string() + out, "is " + kind);
+    refused("partition " + path + " --parts 2" + out, kind);
+    refused("info " + path, kind);
+  }
   refused("", "--help");
   refused("convert mnist --images x", "--labels is required");
   CHECK(run_data("--help").code == 0);

@@ -73,9 +73,10 @@ TEST_CASE("diagnose: a peer that is not heard of is named, with layer, clock and
   CHECK(d.stall->phase == "update");
   CHECK(d.stall->peer == 1);
   CHECK(d.stall->since_ns == 100 * s);
-  CHECK(to_string(*d.stall, 103 * s) ==
-        "worker 0 has been stalled for 3.0 s: the update of conv1 of clock 41 (parameter_server) "
-        "has not arrived; it waits for worker 1, which has been silent for 3.0 s");
+  CHECK(
+      to_string(*d.stall, 103 * s) ==
+      "worker 0 has been stalled for 3.0 s: the update of conv1 of iteration 41 (parameter_server) "
+      "has not arrived; it waits for worker 1, which has been silent for 3.0 s");
   CHECK(diagnosis_json(d, 103 * s)
             .text()
             .find("\"layer\":\"conv1\",\"phase\":\"update\",\"route\":"
@@ -173,9 +174,9 @@ TEST_CASE("diagnose: the worker whose kernels take over 1.5 times the median is 
   for (auto& b : state.workers[2].pace.busy) b.second = s / 20 * 2;
   const auto d = diagnose(state, 100 * s);
   REQUIRE(d.stragglers.size() == 1);
-  CHECK(
-      to_string(d.stragglers[0]) ==
-      "worker 2 is slow: its kernels take 100.0 ms a clock, the median of all workers is 50.0 ms");
+  CHECK(to_string(d.stragglers[0]) ==
+        "worker 2 is slow: its kernels take 100.0 ms an iteration, the median of all workers is "
+        "50.0 ms");
   auto short_run = state;
   for (std::uint32_t id = 0; id < 3; ++id)
     short_run.workers[id].pace.clocks.erase(short_run.workers[id].pace.clocks.begin(),

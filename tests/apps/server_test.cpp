@@ -5,6 +5,7 @@
 #include <caf/actor_system_config.hpp>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -77,6 +78,24 @@ class small_site : public site {
 
  private:
   std::size_t padding_;
+};
+
+/// Counts its answers; the first waits for the test.
+class counting_site : public site {
+ public:
+  answer get(const request& r) override {
+    if (count_++ == 0) {
+      begun.set_value();
+      goes_on.get_future().wait();
+    }
+    if (r.path == "/one") number_of_one = count_;
+    return {{200, "text/plain", "answer " + std::to_string(count_), ""}, {}};
+  }
+  std::promise<void> begun, goes_on;
+  std::atomic<int> number_of_one = 0;
+
+ private:
+  int count_ = 0;
 };
 
 server_options quick() {
@@ -187,6 +206,65 @@ TEST_CASE("server: a connection too many is told so, and one that ends makes roo
   // That they are gone is seen when poll says so, which may be after the next connection.
   while (!answers(get(s, "/"), 200)) {
   }
+}
+
+TEST_CASE("server: one address cannot take all connections") {
+  auto o = quick();
+  o.most_per_address = 2;
+  server s(o, std::make_shared<small_site>());
+  std::vector<std::shared_ptr<tcp_socket>> idle;
+  for (int i = 0; i < 2; ++i) {
+    idle.push_back(ask(s, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    (void)read_until(*idle.back(), "at /x");
+  }
+  const auto got = read_until(*connect_to(s.address(), deadline));
+  CHECK(answers(got, 503));
+  CHECK(got.find("too many connections from 127.0.0.1, at most 2 are allowed") !=
+        std::string::npos);
+}
+
+TEST_CASE("server: who asks for much at once has one answer in each turn, and others theirs") {
+  const auto shown = std::make_shared<counting_site>();
+  server s(quick(), shown);
+  std::string many;
+  for (int i = 0; i < 50; ++i) many += "GET /many HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  auto greedy = ask(s, many);
+  shown->begun.get_future().wait();  // the first of them is being answered
+  auto modest = ask(s, "GET /one HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  shown->goes_on.set_value();
+  (void)read_until(*modest, "answer ");
+  (void)read_until(*greedy, "answer 51");
+  CHECK(shown->number_of_one <= 5);
+}
+
+TEST_CASE("server: a reader of events that keeps sending is sent away, and keeps nobody waiting") {
+  server s(quick(), std::make_shared<small_site>());
+  auto flood = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  (void)read_until(*flood, "data: 0");
+  const std::string bytes(100'000, 'x');
+  bool sent_away = false;
+  try {
+    while (true) flood->write(std::as_bytes(std::span(bytes)));
+  } catch (const socket_error&) {
+    sent_away = true;
+  }
+  CHECK(sent_away);
+  CHECK(answers(get(s, "/while"), 200));
+}
+
+TEST_CASE("server: who does not read is sent away when too much waits for it") {
+  auto o = quick();
+  o.most_unread_bytes = 1'000'000;
+  constexpr std::size_t one_event = 32'000'000;  // more than the system keeps of a connection
+  server s(o, std::make_shared<small_site>(one_event));
+  auto deaf = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(answers(get(s, "/while"), 200));
+  std::size_t got = 0;
+  try {
+    got = read_until(*deaf).size();
+  } catch (const socket_error&) {  // a reset is an end, too
+  }
+  CHECK(got < one_event);
 }
 
 TEST_CASE("server: who says nothing is sent away, who speaks slowly as well") {

@@ -94,3 +94,54 @@ TEST_CASE("prometheus_text: every line is a comment or a sample with a number") 
   CHECK(text.find("poseidon_payload_bytes_total{worker=\"0\",from=\"layer\",to=\"solver\","
                   "message=\"bottom_ready\"} 10\n") != std::string::npos);
 }
+
+TEST_CASE("status_text, status_json: a test phase under way says how far it is") {
+  view_rig r;
+  auto facts = two_workers(0);
+  facts.model = "small";
+  facts.last_clock = 10000;
+  r.view.begin(std::move(facts));
+  CHECK(status_json(r.view).find("\"testing\":null,\"testing_total\":null") != std::string::npos);
+  long_task task{"testing", 1000, [] { return std::uint64_t{312}; }};
+  task.training_pauses = true;
+  auto testing = r.history->working(task);
+  CHECK(status_text(r.view).starts_with("small, running: testing 312/1000\n"));
+  progress::iteration i;
+  i.clock = 393;
+  i.last_clock = 10000;
+  i.loss = 0.5;
+  r.history->trained(i, {});
+  CHECK(status_text(r.view).starts_with(
+      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s, testing 312/1000\n"));
+  CHECK(status_json(r.view).find("\"testing\":312,\"testing_total\":1000") != std::string::npos);
+  testing.reset();
+  CHECK(status_text(r.view).starts_with(
+      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s\n"));
+}
+
+TEST_CASE("status_text: what was sent does not count the probes of links") {
+  view_rig there, here;
+  here.view.begin(two_workers(0));
+  there.view.begin(two_workers(1));
+  const auto counters_of = [](view_rig& r, std::uint32_t peer) {
+    const auto counters = std::make_shared<link_counters>();
+    r.view.own().opened(peer, counters);
+    return counters;
+  };
+  const auto link = here.actor("network_link 1", 3);
+  const auto selector = here.actor("protocol_selector", 1), push = here.actor("gradient_push a", 2);
+  selector->count(3, "send_frame", 16'000'000);
+  push->count(3, "send_frame", 2'000'000);
+  counters_of(here, 1)->bytes_out = 18'000'000;
+  counters_of(there, 0)->bytes_in = 18'000'000;
+  here.view.sample();
+  there.view.sample();
+  report_place told;
+  here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  const auto said = status_text(here.view);
+  CHECK(said.find("sent 2.0 MB, received 0.0 MB (and 16.0 MB of probes)") != std::string::npos);
+  CHECK(said.find("sent 0.0 MB, received 2.0 MB (and 16.0 MB of probes)") != std::string::npos);
+  CHECK(status_json(here.view).find("\"bytes_out\":18000000,\"bytes_in\":0,"
+                                    "\"probe_bytes_out\":16000000,\"probe_bytes_in\":0") !=
+        std::string::npos);
+}

@@ -53,6 +53,23 @@ TEST_CASE("picture_source: ten crops are the corners and the centre, then their 
   CHECK(sample(source, 10) == sample(source, 0));  // the first picture follows the last
 }
 
+TEST_CASE("find_pictures: a folder's pictures are those whose endings the decoders know") {
+  temporary_folder folder;
+  for (const auto* name : {"a.bmp", "b.JPEG", "c.tif", "d.webp", "notes.txt", "e"})
+    write_file(folder / name, "");
+  std::vector<std::string> found;
+  for (const auto& path : find_pictures({(folder / ".").string()}))
+    found.push_back(path.filename().string());
+  CHECK(found == std::vector<std::string>{"a.bmp", "b.JPEG", "c.tif", "d.webp"});
+
+  std::filesystem::create_directory(folder / "none");
+  CHECK_THROWS_WITH_AS(
+      (void)find_pictures({(folder / "none").string()}),
+      ((folder / "none").string() + ": no pictures in this folder (" + picture_endings + ").")
+          .c_str(),
+      spec_error);
+}
+
 TEST_CASE("picture_source: without oversampling, or room for it, the centre is the only crop") {
   temporary_folder folder;
   auto request = request_of(make_picture(folder));

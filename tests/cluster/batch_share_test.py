@@ -36,7 +36,7 @@ class BatchShare(small_run.Trained):
         return small_run.snapshot_of(self.cluster.folder, name, of_solver["iterations"])
 
     def losses(self):
-        return [float(m[1]) for m in (re.search(r"^clock \d+/\d+: loss (\S+)", line) for line in self.last[0].lines) if m]
+        return [float(m[1]) for m in (re.search(r"^iteration \d+/\d+: loss (\S+)", line) for line in self.last[0].lines) if m]
 
     def assert_alike(self, one, other, most=1e-6):
         """All parameters together within `most` of their norm, and none further off than the sums over 13824 places that the
@@ -226,7 +226,7 @@ class Devices(unittest.TestCase):
         first, second = self.start("--batch-share", "auto", "--web", "127.0.0.1:0")
         page = first.wait_for(r"^page at http://(\S+)/")[1]
         self.assertEqual(second.wait_for(SHARE)[0], "batch: this node's share 16 of 64 (25 %)")
-        first.wait_for(r"^clock 1/")
+        first.wait_for(r"^iteration 1/")
         self.assertEqual(shares_of(first), [(48, 64), (16, 64)])
 
         def status(*words):

@@ -167,6 +167,10 @@ class Browser:
                 raise AssertionError(f"after {seconds} s still not: {what}; shown: {self.value(shown)}; {self.complaints()}")
             time.sleep(0.03)
 
+    def wait_until_drawn(self):
+        """Past the next frame: what is drawn in it was asked for before this call."""
+        self.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+
     def click(self, selector):
         """With a mouse, in the middle of the element."""
         x, y = self.value(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); "

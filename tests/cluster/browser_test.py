@@ -75,7 +75,7 @@ class Shown(ShownPage):
             self.keep(b, "light")
             b.look(dark=True)
             self.assertNotEqual(b.value("getComputedStyle(document.body).backgroundColor"), light)
-            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn again")
+            b.wait_until_drawn()
             self.keep(b, "dark")
             b.look(calm=True)
             self.assertEqual(b.value("getComputedStyle(document.querySelector('.actor rect')).transitionDuration"), "0s")
@@ -161,6 +161,37 @@ class Shown(ShownPage):
         self.assertEqual(got[1], {"compute": 300, "exposed": 10, "communication": 130})
         self.assertEqual(got[2], [[0, [0, 300]], [1, [400, 500]]])
 
+    def test_a_single_spike_among_thousands_of_points_is_drawn(self):
+        self.two_nodes(self.small())
+        b = self.look()
+        b.open(self.page)
+        kept = b.value("""(async () => {
+          const { byColumn } = await import('./curves.js');
+          const all = [...Array(10000).keys()].map(x => [x, x === 3333 ? 9 : x === 3334 ? -9 : x % 7 / 7]);
+          return [byColumn(all, x => x / 100), byColumn(all.slice(0, 5), x => 20 * x), byColumn([], x => x)]; })()""")
+        self.assertEqual(kept[0][0], [0, 0])
+        self.assertEqual(kept[0][-1], [9999, 9999 % 7 / 7])
+        self.assertTrue([3333, 9] in kept[0] and [3334, -9] in kept[0])
+        self.assertLessEqual(len(kept[0]), 4 * 100)
+        self.assertEqual([x for x, _ in kept[0]], sorted({x for x, _ in kept[0]}))
+        self.assertEqual([len(k) for k in kept[1:]], [5, 0])
+
+    def test_a_page_that_stays_open_for_a_million_iterations_keeps_some_thousand_points(self):
+        self.two_nodes(self.small())
+        b = self.look()
+        b.open(self.page)
+        length, first, last, widest, pairs = b.value("""(async () => {
+          const { thinned } = await import('./store.js');
+          let list = [], pairs = [];
+          for (let x = 0; x < 1000000; x += 10) list = thinned([...list, [x]], p => p[0], 500);
+          for (let x = 0; x < 1000; ++x) pairs = thinned([...pairs, [x], [x]], p => p[0], 500);
+          const gaps = list.slice(1).map((p, i) => p[0] - list[i][0]);
+          return [list.length, list[0][0], list.at(-1)[0], Math.max(...gaps), new Set(pairs.map(p => p[0])).size * 2 - pairs.length]; })()""")
+        self.assertLessEqual(length, 500)
+        self.assertGreater(length, 100)
+        self.assertEqual((first, last, pairs), (0, 999990, 0))
+        self.assertLess(widest, 8 * 1000000 / 500)
+
     def test_the_page_says_that_a_run_is_over_and_shows_the_next_one(self):
         solver = self.small()
         first, second = self.two_nodes(solver, web=self.enterContext(cluster.reserved_address()))
@@ -169,7 +200,7 @@ class Shown(ShownPage):
         b.wait_for(READY, "the graph is drawn")
         first.stop()
         b.wait_for("document.getElementById('state').textContent === 'ended'", "the page says that the run has ended")
-        self.assertIn("ending after clock", b.value("document.getElementById('log').textContent"))
+        self.assertIn("ending after iteration", b.value("document.getElementById('log').textContent"))
         again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
         b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
                    "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
@@ -205,7 +236,7 @@ class Shown(ShownPage):
         self.assertEqual(b.value("poseidon.store.points.at(-1)[0]"), 39)
         recorded = json.loads(trace.read_text())["poseidon"]["tick"]["e"]
         self.assertEqual(b.value("poseidon.store.edges.reduce((sum, e) => sum + e.messages, 0)"), sum(m for _, m, _ in recorded))
-        b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+        b.wait_until_drawn()
         self.keep(b, "recording")
         self.assertEqual(b.complaints(), [])
         viewer.signal(15)

@@ -1,7 +1,7 @@
 # tests/cluster/caffe_words_test.py - command lines and logs as Caffe's users and their scripts know them.
 import datetime
+import functools
 import re
-import subprocess
 import unittest
 
 import cluster
@@ -29,9 +29,7 @@ SIMULATED = cluster.BIN / "libposeidon_gpu_simulated.so"
 PREFIX = re.compile(r"^([IWE])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6}) +\d+ \w+\.cpp:\d+\] (.*)$")
 
 
-def node(*words):
-    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True,
-                          timeout=cluster.DEADLINE_S)
+node = functools.partial(cluster.run, "poseidon-node")
 
 
 def read_log(text):
@@ -94,7 +92,7 @@ class CaffeWords(unittest.TestCase):
         logs.mkdir()
         done = node("train", f"-solver={self.solver}", "-log_dir", logs, "-alsologtostderr=1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("test clock 2: accuracy", done.stdout)
+        self.assertIn("test iteration 2: accuracy", done.stdout)
         names = sorted(path.name for path in logs.iterdir())
         self.assertEqual(names[0], "poseidon-node.INFO")
         self.assertRegex(names[1], r"^poseidon-node\..+\.log\.INFO\.\d{8}-\d{6}\.\d+$")

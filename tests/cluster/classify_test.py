@@ -1,7 +1,6 @@
 # tests/cluster/classify_test.py - a net that was trained here says what is in pictures: poseidon-node classify, extract of a deploy net.
 import json
 import re
-import subprocess
 import unittest
 
 import cluster
@@ -46,16 +45,13 @@ class Classify(unittest.TestCase):
     def write(self, name, text):
         (self.folder / name).write_text(text)
 
-    def run_program(self, program, *words):
-        return subprocess.run([cluster.BIN / program, *map(str, words)], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
-
     def run_done(self, program, *words):
-        done = self.run_program(program, *words)
+        done = cluster.run(program, *words)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
 
     def classify(self, *words):
-        return self.run_program("poseidon-node", "classify", "--model", self.folder / "deploy.prototxt", "--weights", self.weights,
+        return cluster.run("poseidon-node", "classify", "--model", self.folder / "deploy.prototxt", "--weights", self.weights,
                                 *PREPARE, *words)
 
     def test_pictures_and_folders_are_classified_with_labels(self):
@@ -97,7 +93,7 @@ class Classify(unittest.TestCase):
         self.assertRegex(done.stderr, r'labels has 1 label, but the net\'s blob "prob" has 3 classes')
         done = self.classify(self.folder / "none")
         self.assertRegex(done.stderr, "none: there is no such picture or folder")
-        done = self.run_program("poseidon-node", "classify", "--model", self.folder / "train.prototxt", "--weights", self.weights, self.pictures)
+        done = cluster.run("poseidon-node", "classify", "--model", self.folder / "train.prototxt", "--weights", self.weights, self.pictures)
         self.assertRegex(done.stderr, "has no Input layer for pictures: it reads data of its own. Give the deploy net")
         self.write("deploy.prototxt", DEPLOY)
         self.assertIn('the values of blob "scores" add up to', self.classify(self.pictures).stderr)
@@ -105,7 +101,7 @@ class Classify(unittest.TestCase):
     def test_extract_writes_the_features_of_pictures_for_a_deploy_net(self):
         words = ("extract", "--model", self.folder / "deploy.prototxt", "--weights", self.weights, "--blobs", "prob,scores", "--format", "csv",
                  "--out", f"{self.folder}/prob.csv,{self.folder}/scores.csv")
-        done = self.run_program("poseidon-data", *words)
+        done = cluster.run("poseidon-data", *words)
         self.assertEqual(done.returncode, 2)
         self.assertIn("reads no data. Give pictures with --images", done.stderr)
         self.run_done("poseidon-data", *words, "--images", self.pictures, *PREPARE)

@@ -213,6 +213,11 @@ class Cluster:
         return path
 
 
+def run(program, *words, cwd=None):
+    """One of our programs, until its end: its exit code and its output."""
+    return subprocess.run([BIN / program, *map(str, words)], capture_output=True, text=True, timeout=DEADLINE_S, cwd=cwd)
+
+
 # -- what nodes leave ---------------------------------------------------------------------------------------
 
 class Trace:

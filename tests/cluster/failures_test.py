@@ -1,4 +1,5 @@
 # tests/cluster/failures_test.py - wrong use, bad files, bad peers and dying nodes: the message, the exit code, no half files.
+import re
 import signal
 import socket
 import struct
@@ -151,7 +152,7 @@ class Failures(unittest.TestCase):
 
     def test_a_diverging_run_names_the_layer_and_leaves_the_last_snapshot(self):
         solver = small_run.solver(self.folder, "s", iterations=200, lr=1e18, more="snapshot: 1000")
-        self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged at clock", 'layer "', "learning rate"])
+        self.ends(4, "--solver", solver, "--devices", "cpu:1", says=["diverged at iteration", 'layer "', "learning rate"])
         self.assertEqual(list(self.folder.glob("*_iter_*")), [])
 
     def test_a_run_that_diverges_in_its_last_clock_ends_so_in_the_test_phase(self):
@@ -162,7 +163,7 @@ class Failures(unittest.TestCase):
     def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
         nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1")
-        nodes[0].wait_for(r"^clock 20/")
+        nodes[0].wait_for(r"^iteration 20/")
         nodes[2].kill()
         for node in nodes[:2]:
             self.assertEqual(node.wait(), 3, node)
@@ -171,11 +172,16 @@ class Failures(unittest.TestCase):
         written = list(self.folder.glob("s_iter_*"))
         self.assertEqual(len(written), 1, written)
         self.assertTrue(cluster.weights(written[0]))
+        kept = re.search(r"Kept: weights of iteration (\d+) \((\S+)\); solver state is gone: .* Go on with: poseidon-node (.*) --weights (\S+)$", nodes[0].errors[-1])
+        self.assertTrue(kept, nodes[0].errors)
+        self.assertEqual((kept[2], kept[4], kept[1]), (str(written[0]), str(written[0]), written[0].stem.split("_iter_")[1]))
+        self.assertIn(f"--solver {solver} --listen", kept[3])
+        self.assertRegex(nodes[1].errors[-1], r"worker 0 \(127\.0\.0\.1:\d+\) keeps what was trained, and says how to go on\.$")
 
     def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS, hidden=8192)
         first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps", "--log-level", "debug"])
-        first.wait_for(r"^clock 3/")
+        first.wait_for(r"^iteration 3/")
         second.kill()
         first.wait_for("link lost")
         first.signal(signal.SIGTERM)
@@ -185,7 +191,7 @@ class Failures(unittest.TestCase):
     def test_a_frozen_node_is_noticed_by_its_silence(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
         first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
-        first.wait_for(r"^clock 20/")
+        first.wait_for(r"^iteration 20/")
         second.signal(signal.SIGSTOP)
         self.assertEqual(first.wait(), 3, first)
         self.assertIn("no word from worker 1", first.output)
@@ -196,7 +202,7 @@ class Failures(unittest.TestCase):
             with self.subTest(worker=victim):
                 solver = small_run.solver(self.folder, f"s{victim}", iterations=cluster.ENDLESS)
                 nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
-                nodes[0].wait_for(r"^clock 20/")
+                nodes[0].wait_for(r"^iteration 20/")
                 nodes[victim].signal(signal.SIGINT)
                 self.assertEqual(nodes[victim].wait(), 130, nodes[victim])
                 self.assertEqual(nodes[1 - victim].wait(), 0, nodes[1 - victim])

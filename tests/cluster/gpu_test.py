@@ -56,7 +56,7 @@ class Gpu(unittest.TestCase):
         return small_run.snapshot_of(self.cluster.folder, name, iterations)
 
     def losses(self):
-        return [float(x) for x in re.findall(r"^clock \d+/\d+: loss (\S+)", self.last.output, re.M)]
+        return [float(x) for x in re.findall(r"^iteration \d+/\d+: loss (\S+)", self.last.output, re.M)]
 
     def assert_close(self, one, other, most=1e-4):
         # Blobs below 1e-2 count as noise: a bias in front of a BatchNorm has no gradient but rounding.
@@ -308,7 +308,7 @@ class Gpu(unittest.TestCase):
         changes.write_text("ip1 sfb\n@3 ip1 ps\n@6 ip1 sfb\n")
         wanted = self.train("ps", gpu(), gpu())
         self.assert_close(wanted, self.train("changed", gpu(), gpu(), routes=changes))
-        self.assertIn("from clock 6 on: ip1 to factor_broadcast", self.last.output)
+        self.assertIn("from iteration 6 on: ip1 to factor_broadcast", self.last.output)
 
     @with_simulated_machine
     def test_a_node_that_loses_its_peer_writes_what_its_gpu_has(self):

@@ -40,7 +40,7 @@ class Events(unittest.TestCase):
         done = run("poseidon-node", "--solver", self.path, "--devices", "cpu:1", "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         events = self.events(done.stdout)
-        lines = re.findall(r"(?m)^clock (\d+)/(\d+): loss (\S+) lr (\S+) accuracy (\S+) images/s (\S+)", plain.stdout)
+        lines = re.findall(r"(?m)^iteration (\d+)/(\d+): loss (\S+) lr (\S+) accuracy (\S+) images/s (\S+)", plain.stdout)
         shown = self.of(events, "progress")
         self.assertEqual(len(lines), 8)
         self.assertEqual([(str(e["clock"]), str(e["last_clock"]), f"{e['loss']:.4g}", f"{e['learning_rate']:.4g}",
@@ -51,7 +51,7 @@ class Events(unittest.TestCase):
             self.assertEqual((e["hidden"], e["bytes_out_per_s"], e["bytes_in_per_s"]), (None, None, None))
             self.assertEqual(set(e["outputs"]), {"accuracy", "loss"})
         self.assertEqual([(str(e["clock"]), f"{e['outputs']['accuracy']:.6g}", f"{e['outputs']['loss']:.6g}") for e in self.of(events, "test")],
-                         re.findall(r"(?m)^test clock (\d+): accuracy (\S+) loss (\S+)", plain.stdout))
+                         re.findall(r"(?m)^test iteration (\d+): accuracy (\S+) loss (\S+)", plain.stdout))
         self.assertEqual([e["path"] for e in self.of(events, "snapshot")], re.findall(r"(?m)^snapshot (\S+)", plain.stdout))
         self.assertEqual((events[-1]["exit_code"], events[-1]["reason"]), (0, ""))
 
@@ -87,7 +87,7 @@ class Events(unittest.TestCase):
         done = run("poseidon-node", "--solver", silent, "--quiet")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         done = run("poseidon-node", "--solver", self.path, "--quiet")
-        self.assertRegex(done.stdout, r"^(test clock \d+: \S.*\n|snapshot \S+\n)+$")
+        self.assertRegex(done.stdout, r"^(test iteration \d+: \S.*\n|snapshot \S+\n)+$")
         both = run("poseidon-node", "--solver", self.path, "--quiet", "--json")
         self.assertEqual({e["event"] for e in self.events(both.stdout)}, {"test", "snapshot", "end"})
         failed = run("poseidon-node", "--solver", self.folder / "absent", "--quiet")
@@ -130,7 +130,7 @@ class Events(unittest.TestCase):
         path = small_run.solver(self.folder, "served", iterations=cluster.ENDLESS, lr=0.0001)
         node = self.cluster.node("--solver", path, "--devices", "cpu:1", "--web", "127.0.0.1:0")
         at = node.wait_for(r"page at http://(\S+)/")[1]
-        node.wait_for("^clock 3/")
+        node.wait_for("^iteration 3/")
         run_now = self.of(self.events(run("poseidon-node", "status", "--json", "--attach", at).stdout), "status")[0]["run"]
         self.assertEqual((run_now["model"], run_now["phase"], run_now["last_clock"]), ("small", "running", cluster.ENDLESS))
         self.assertGreaterEqual(run_now["clock"], 3)

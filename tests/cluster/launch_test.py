@@ -177,7 +177,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(run.wait(), 0, run.output)
         self.assertEqual(run.errors, [])
         cluster.assert_same_weights(small_run.snapshot_of(self.folder, "one", 6), small_run.snapshot_of(self.folder, "three", 6))
-        for name, text in ("127.0.0.1", "listening on"), ("beta/0", "joining"), ("beta/1", "joining"), ("127.0.0.1", "clock 5/6"):
+        for name, text in ("127.0.0.1", "listening on"), ("beta/0", "joining"), ("beta/1", "joining"), ("127.0.0.1", "iteration 5/6"):
             self.assertTrue(any(line.startswith(f"{name}: {text}") for line in run.lines), run.output)
         calls = (self.folder / "calls").read_text()
         self.assertEqual(calls.count("beta"), 2, calls)
@@ -186,7 +186,7 @@ class Runs(unittest.TestCase):
         secret = "a secret for tests only"
         run = self.launch("127.0.0.1\nbeta\n", "--solver", self.endless(),
                           options=("--token-file", self.cluster.token_file(secret)))
-        run.wait_for(r"127\.0\.0\.1: clock 2/")
+        run.wait_for(r"127\.0\.0\.1: iteration 2/")
         self.assertEqual(len(self.nodes("--join")), 1)
         for pid in cluster.processes_of(self.folder):
             self.assertNotIn(secret, words_of(pid))
@@ -209,7 +209,7 @@ class Runs(unittest.TestCase):
 
     def test_ctrl_c_ends_all_in_order_with_a_snapshot_of_the_first_node(self):
         run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless())
-        run.wait_for(r"127\.0\.0\.1: clock 5/")
+        run.wait_for(r"127\.0\.0\.1: iteration 5/")
         run.signal(signal.SIGINT)
         self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
         self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
@@ -248,7 +248,7 @@ class Runs(unittest.TestCase):
 
     def test_a_dead_node_is_named_and_the_others_end_with_a_snapshot(self):
         run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless())
-        run.wait_for(r"127\.0\.0\.1: clock 20/")
+        run.wait_for(r"127\.0\.0\.1: iteration 20/")
         os.kill(self.nodes("--join")[0], signal.SIGKILL)
         self.assert_ended(run, 137, "^launch: (beta|gamma): poseidon-node was ended by SIGKILL")
         self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
@@ -299,7 +299,7 @@ class Runs(unittest.TestCase):
 
     def test_nodes_end_when_the_launcher_is_killed_outright(self):
         run = self.launch("127.0.0.1\nbeta\n", "--solver", self.endless())
-        run.wait_for(r"127\.0\.0\.1: clock 5/")
+        run.wait_for(r"127\.0\.0\.1: iteration 5/")
         run.kill()
         run.wait()
         cluster.wait_until(lambda: cluster.processes_of(self.folder) == [], "all nodes have ended")

@@ -67,7 +67,7 @@ class Slurm(Starts):
 
     def test_the_token_is_this_users_alone(self):
         job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
-        job.wait_for("^clock 2/")
+        job.wait_for("^iteration 2/")
         token, = self.folder.glob(".poseidon-token*")
         self.assertEqual(token.stat().st_mode & 0o777, 0o600)
         self.assertRegex(token.read_text(), r"^[0-9a-f]{64}\n$")
@@ -79,7 +79,7 @@ class Slurm(Starts):
 
     def test_the_signal_before_the_time_is_over_leaves_one_snapshot(self):
         job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
-        job.wait_for("^clock 5/")
+        job.wait_for("^iteration 5/")
         srun, = (pid for pid in cluster.processes_of(self.folder / "bin/srun"))
         os.kill(srun, signal.SIGTERM)  # Slurm signals all tasks: #SBATCH --signal without B:
         self.assertEqual(job.wait(), 143, job.output)
@@ -187,7 +187,7 @@ class Kubernetes(Starts):
 
     def test_a_pod_that_is_moved_costs_nothing_but_time(self):
         first, other = self.pods(cluster.ENDLESS)
-        first.wait_for("^clock 5/")
+        first.wait_for("^iteration 5/")
         other.signal(signal.SIGTERM)  # as when its machine is drained
         self.assertEqual(other.wait(), 143, other.output)
         self.assertNotEqual(first.wait(), 0, first.output)  # so it starts again
@@ -196,8 +196,8 @@ class Kubernetes(Starts):
         self.solver.write_text(re.sub(r"max_iter: \d+", f"max_iter: {reached + 3}", self.solver.read_text()))
         again = [self.pod_number(0), self.pod_number(1)]
         again[0].wait_for("^the run has ended")
-        self.assertIn(f"clock {reached + 2}/{reached + 3}", again[0].output)
-        self.assertNotIn(f"clock {reached - 1}/", again[0].output)
+        self.assertIn(f"iteration {reached + 2}/{reached + 3}", again[0].output)
+        self.assertNotIn(f"iteration {reached - 1}/", again[0].output)
 
 
 class Systemd(Starts):

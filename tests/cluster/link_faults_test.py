@@ -26,7 +26,7 @@ class LinkFaults(small_run.Trained):
         self.addCleanup(wire.cut)
         fault(wire)
         second = self.cluster.node("--join", wire.address, "--devices", "cpu:1", *options)
-        first.wait_for(r"^clock 3/")
+        first.wait_for(r"^iteration 3/")
         return wire, first, second
 
     def assert_both_end_with_a_snapshot(self, first, second, *reasons):
@@ -89,8 +89,8 @@ class LinkFaults(small_run.Trained):
         before = [peak_mb(n) for n in (first, second)]
         parameters_mb = 8 * 12 * 12 * 1024 * 4 / 2**20
         wire.pace(20e6)
-        at = int(first.wait_for(r"^clock (\d+)/", since=len(first.lines) - 1)[1])
-        first.wait_for(rf"^clock {at + 20}/")
+        at = int(first.wait_for(r"^iteration (\d+)/", since=len(first.lines) - 1)[1])
+        first.wait_for(rf"^iteration {at + 20}/")
         for node, was in zip((first, second), before):
             self.assertLess(peak_mb(node) - was, 2 * parameters_mb, node)
         first.stop()

@@ -118,7 +118,7 @@ class Page(small_run.Trained):
             dot = fetch(self.page, f"/api/dot?node={worker}", as_json=False)
             self.assertNotIn("factor_broadcast", dot)
         self.assertEqual(self.routes["ip1"]["route"], "parameter_server")
-        self.assertEqual(self.routes["ip1"]["why"], f"changed at clock 300: as --routes {routes} asks")
+        self.assertEqual(self.routes["ip1"]["why"], f"changed at iteration 300: as --routes {routes} asks")
         self.assertNotIn("changed", self.routes["conv1"]["why"])
         others = fetch(second.wait_for(PAGE)[1], "/api/graph")["routes"]
         self.assertEqual({r["layer"]: r["why"] for r in others}, {name: r["why"] for name, r in self.routes.items()})
@@ -141,9 +141,9 @@ class Page(small_run.Trained):
         said = self.status()
         self.assertEqual((said.returncode, said.stderr), (0, ""))
         lines = said.stdout.splitlines()
-        self.assertRegex(lines[0], r"^small, running: clock \d+ of 1000000000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
+        self.assertRegex(lines[0], r"^small, running: iteration \d+ of 1000000000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
         for worker in (0, 1):
-            self.assertRegex(lines[1 + worker], rf"^worker {worker} +127\.0\.0\.1:\d+ +up +clock \d+ +lag \d+ +heard [\d.]+ s ago, sent [\d.]+ MB")
+            self.assertRegex(lines[1 + worker], rf"^worker {worker} +127\.0\.0\.1:\d+ +up +iteration \d+ +lag \d+ +heard [\d.]+ s ago, sent [\d.]+ MB")
         self.assertGreaterEqual(len(lines), 4, said.stdout)  # the verdict has a line, or several on a busy machine
 
     def test_status_where_no_page_is_and_without_the_token_says_what_to_do(self):
@@ -190,7 +190,7 @@ class Page(small_run.Trained):
             self.assertEqual(first.wait(), 3)  # it has given that peer up
         finally:
             second.signal(signal.SIGCONT)
-        line = r"stall: worker 0 .*: the update of (\w+) of clock (\d+) .*waits for worker 1"
+        line = r"stall: worker 0 .*: the update of (\w+) of iteration (\d+) .*waits for worker 1"
         said = re.findall("(?m)^" + line, first.output)
         self.assertTrue(said, first.output)
         told, noted = [], []  # by the page, until its last event
@@ -204,7 +204,7 @@ class Page(small_run.Trained):
         self.assertGreaterEqual(stall["since_ms"], 500)
         self.assertIn("the update of " + stall["layer"], doctor["text"][0])
         self.assertTrue(any(re.match(line, text) for text in noted), noted)
-        said = re.findall(r"(?m)^stall: worker 0 .* of clock (\d+) ", first.output)
+        said = re.findall(r"(?m)^stall: worker 0 .* of iteration (\d+) ", first.output)
         self.assertEqual(len(said), len(set(said)), first.output)  # once, not at each look
 
     def test_exports_are_what_their_readers_read(self):

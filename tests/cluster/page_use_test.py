@@ -28,7 +28,7 @@ class Used(ShownPage):
 
     def resize(self, b, width, height):
         b.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn again")
+        b.wait_until_drawn()
 
     def test_a_test_net_is_a_closed_panel_that_a_click_or_a_key_opens(self):
         self.two_nodes(self.small(more=TESTED))
@@ -136,7 +136,7 @@ class Used(ShownPage):
                                      "&& e.scrollHeight <= e.clientHeight + 1 && r.left >= 0 && r.right <= innerWidth; })()"), True)
         with self.subTest("no rates, no time left"):
             self.assertEqual([f for f in b.value(figures) if f in ("images/s", "left")], [])
-            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+            b.wait_until_drawn()
             for rates in ("members", "tests", "graph"):
                 self.assertNotRegex(b.value(f"document.getElementById('{rates}')?.textContent ?? ''"), r"[\d.] ?[kMG]?B?/s", rates)
             self.assertNotIn("up", b.value("[...document.querySelectorAll('#members .tag')].map(t => t.textContent)"))

@@ -34,15 +34,15 @@ else:
     assert len(open(sys.argv[sys.argv.index("--token-file") + 1]).readline().strip()) == 64
     print("listening on 127.0.0.1:4711; waiting for 1 node", flush=True)
     while not (here / "joined").exists(): time.sleep(0.01)
-    print("clock 100/2300: loss 0.51 lr 0.01 images/s 3000 left 40s", flush=True)
-    print("test clock 500: accuracy 0.85 loss 0.4", flush=True)
+    print("iteration 100/2300: loss 0.51 lr 0.01 images/s 3000 left 40s", flush=True)
+    print("test iteration 500: accuracy 0.85 loss 0.4", flush=True)
 while not (here / "go").exists(): time.sleep(0.01)
 if joins and (here / "fail").exists():
-    print("conv1: NaN at clock 7", file=sys.stderr, flush=True)
+    print("conv1: NaN at iteration 7", file=sys.stderr, flush=True)
     sys.exit(4)
 if joins: sys.exit(0)
 while (here / "fail").exists(): signal.pause()
-print("test clock 2300: accuracy 0.8973 loss 0.29", flush=True)
+print("test iteration 2300: accuracy 0.8973 loss 0.29", flush=True)
 snapshot()
 """
 
@@ -74,7 +74,7 @@ class Quickstart(unittest.TestCase):
         self.assertTrue(found, q.lines[-1])
         self.assertTrue(pathlib.Path(found[1]).is_file())
         self.assertTrue(pathlib.Path(found[2]).is_file())
-        self.assertTrue(any(line.startswith("  clock 100/2300: loss 0.51") for line in q.lines), q.output)
+        self.assertTrue(any(line.startswith("  iteration 100/2300: loss 0.51") for line in q.lines), q.output)
         self.assert_nothing_left()
 
     def test_a_second_run_converts_nothing(self):
@@ -89,13 +89,13 @@ class Quickstart(unittest.TestCase):
         q = self.quickstart()
         self.assertEqual(q.wait(), 4)
         self.assertEqual(len(q.errors), 1, q.errors)
-        self.assertIn("node 1 ended with code 4: conv1: NaN at clock 7", q.errors[0])
+        self.assertIn("node 1 ended with code 4: conv1: NaN at iteration 7", q.errors[0])
         self.assertTrue((self.bin / "stopped0").exists())
         self.assert_nothing_left()
 
     def test_ctrl_c_stops_the_nodes_in_order_and_says_so(self):
         q = self.quickstart()
-        q.wait_for("clock 100")
+        q.wait_for("iteration 100")
         q.signal(signal.SIGINT)
         self.assertEqual(q.wait(), 130)
         self.assertEqual(q.errors, [f"quickstart: stopped by SIGINT; the logs lie in {self.cluster.folder}/work"])
@@ -104,7 +104,7 @@ class Quickstart(unittest.TestCase):
 
     def test_nodes_do_not_outlive_a_quickstart_that_is_killed_outright(self):
         q = self.quickstart()
-        q.wait_for("clock 100")
+        q.wait_for("iteration 100")
         q.kill()
         cluster.wait_until(lambda: cluster.processes_of(self.bin) == [], "all nodes have ended")
 

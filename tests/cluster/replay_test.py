@@ -51,8 +51,8 @@ class Replay(unittest.TestCase):
         replay = ["--devices", f"replay:{self.profile}"]
         first, second = self.start([*replay, "--byte-scale", scale], replay, trace_file)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
-        self.assertIn(f"clock {ITERATIONS - 1}/{ITERATIONS}: loss 1", first.output)
-        self.assertNotIn("test clock", first.output)
+        self.assertIn(f"iteration {ITERATIONS - 1}/{ITERATIONS}: loss 1", first.output)
+        self.assertNotIn("test iteration", first.output)
         self.assertFalse(list(self.c.folder.glob("replay*model")))
 
         trace = cluster.Trace(trace_file)
@@ -95,7 +95,7 @@ class Replay(unittest.TestCase):
         self.profile.write_text(re.sub(r"_ms: (\d+)", lambda m: f"_ms: {5 * int(m[1])}", PROFILE))  # late wake-ups weigh little
         self.solver.write_text(self.solver.read_text().replace(f"max_iter: {ITERATIONS}", f"max_iter: {cluster.ENDLESS}"))
         first, second = self.start(["--devices", f"replay:{self.profile}", "--web", "127.0.0.1:0"], ["--devices", f"replay:{slow}"])
-        said = first.wait_for(r"^straggler: worker (\d) is slow: its kernels take ([\d.]+) ms a clock, the median of all workers is ([\d.]+) ms")
+        said = first.wait_for(r"^straggler: worker (\d) is slow: its kernels take ([\d.]+) ms an iteration, the median of all workers is ([\d.]+) ms")
         self.assertEqual(said[1], "1")
         self.assertGreater(float(said[2]), 1.5 * float(said[3]))
         first.stop()

@@ -7,7 +7,7 @@ import cluster
 import faulty_wire
 import small_run
 
-CHANGED = re.compile(r"routes: from clock (\d+) on: (.*)")
+CHANGED = re.compile(r"routes: from iteration (\d+) on: (.*)")
 ITERATIONS = 12
 # Two layers on nodes that compute as slowly as CPUs: factors are worth it on a slow wire only.
 PERCEPTRON = """
@@ -73,7 +73,7 @@ class RouteChanges(small_run.Trained):
         for routes in ("ps", "@3 ip2 sfb\n@4 ip2 ps\n@8 ip2 sfb\n"):
             self.train(2, routes, more=tests)
             shown.append([re.sub(r" *(\d+ ms|[\d.]+ images/s).*", "", line) for line in self.last[0].lines
-                          if re.match(r"(clock|test)", line)])
+                          if re.match(r"(iteration|test)", line)])
         self.assertEqual(len(shown[0]), len(shown[1]))
         for before, after in zip(*shown):
             numbers = [[float(x) for x in re.findall(r"\d+\.?\d*(?:e-?\d+)?", line)] for line in (before, after)]
@@ -92,7 +92,7 @@ class RouteChanges(small_run.Trained):
                 address = first.wait_for(cluster.LISTENING)[1]
                 other = self.cluster.node("--join", address, "--devices", "cpu:1")
                 for node in (first, other):  # a node that has not begun yet would leave without a snapshot
-                    node.wait_for(rf"^routes: from clock {at} on")
+                    node.wait_for(rf"^routes: from iteration {at} on")
                 (first if at == 4 else other).signal(signal.SIGINT)
                 self.assertEqual([first.wait() in (0, 130), other.wait() in (0, 130)], [True, True], first.output + other.output)
                 snapshots = list(self.cluster.folder.glob(f"stopped{at}_iter_*.solverstate"))
@@ -101,7 +101,7 @@ class RouteChanges(small_run.Trained):
     def test_survivors_of_a_node_that_is_lost_among_changes_keep_what_was_trained(self):
         routes = self.cluster.folder / "many"
         routes.write_text("".join(f"@{clock} ip1 {'sfb' if clock % 2 else 'ps'}\n" for clock in range(1, 5000)))
-        self.assert_survivors_keep_what_was_trained(routes, r"^routes: from clock 8 on")
+        self.assert_survivors_keep_what_was_trained(routes, r"^routes: from iteration 8 on")
 
     def test_stale_parameters_are_waited_for_before_a_change(self):
         trained = self.train(2, "@5 ip1 sfb\n@8 ip1 ps\n", options=["--log-level", "debug"], more="poseidon { staleness: 2 }")
@@ -121,7 +121,7 @@ class RouteChanges(small_run.Trained):
             wire.pace(SLOW_BYTES_S)
             second = self.cluster.node("--join", wire.address, *replay)
             first.wait_for(r"^routes: factor_broadcast for fc1, fc2")
-            first.wait_for(r"^clock 2/")
+            first.wait_for(r"^iteration 2/")
             wire.pace(None)
             first.wait_for(r"^routes: a node's links carry \d+ Mbit/s together now, and carried \d+ when routes were chosen: "
                            r"fc1 to parameter_server, fc2 to parameter_server is to save \d+ %")

@@ -259,7 +259,7 @@ class Routes(small_run.Trained):
             self.assertTrue(all(rate > 0 for rate in rates), rates)
 
     def test_survivors_of_a_lost_node_keep_what_was_trained(self):
-        self.assert_survivors_keep_what_was_trained("sfb", r"^clock 20/", more="snapshot: 0")
+        self.assert_survivors_keep_what_was_trained("sfb", r"^iteration 20/", more="snapshot: 0")
 
 
 if __name__ == "__main__":

@@ -41,22 +41,22 @@ class Signals(unittest.TestCase):
 
     def test_ctrl_c_in_a_test_phase_ends_the_run_with_a_snapshot(self):
         nodes = self.two_nodes("late", text=WITH_TESTS, more="test_initialization: false " + LONG_TEST.format(3))
-        nodes[0].wait_for(r"^clock 2/")  # the test phase comes next, and never ends
+        nodes[0].wait_for(r"^iteration 2/")  # the test phase comes next, and never ends
         nodes[0].signal(signal.SIGINT)
         for node in nodes:
-            node.wait_for(r"^ending after clock 2: worker 0 got SIGINT$")
+            node.wait_for(r"^ending after iteration 2: worker 0 got SIGINT$")
         self.assertEqual([node.wait() for node in nodes], [130, 0], nodes[0].output)
         self.assertEqual(self.snapshots("late"), ["late_iter_3.caffemodel", "late_iter_3.solverstate"])
 
     def test_sighup_on_any_node_writes_a_snapshot_and_training_goes_on(self):
         nodes = self.two_nodes("kept", more="snapshot_after_train: false")
-        nodes[0].wait_for(r"^clock 1/")
+        nodes[0].wait_for(r"^iteration 1/")
         for node in nodes:
             before = len(self.snapshots("kept"))
             node.signal(signal.SIGHUP)
             cluster.wait_until(lambda: len(self.snapshots("kept")) == before + 2, "a snapshot has been written")
             reached = max(int(name.split("_iter_")[1].split(".")[0]) for name in self.snapshots("kept"))
-            nodes[0].wait_for(rf"^clock ({reached + 5}|\d{{{len(str(reached)) + 1},}})/")
+            nodes[0].wait_for(rf"^iteration ({reached + 5}|\d{{{len(str(reached)) + 1},}})/")
         nodes[0].stop()
         self.assertEqual(nodes[1].wait(), 0, nodes[1].output)
 

@@ -38,7 +38,7 @@ class Staleness(unittest.TestCase):
         return small_run.snapshot_of(self.cluster.folder, name, solver["iterations"])
 
     def clocks_shown(self):
-        return [int(found[1]) for line in self.last[0].lines if (found := re.match(r"clock (\d+)/", line))]
+        return [int(found[1]) for line in self.last[0].lines if (found := re.match(r"iteration (\d+)/", line))]
 
     def test_stale_nodes_train_every_clock_and_agree(self):
         for routes in ("ps", "sfb"):
@@ -95,11 +95,11 @@ class Staleness(unittest.TestCase):
         path = self.train(2, "--staleness", 3, "--routes", "ps", more=test)
         for clock in (4, 8):
             self.assertTrue(pathlib.Path(str(path).replace(f"_iter_{ITERATIONS}", f"_iter_{clock}")).exists())
-        tested = [int(found[1]) for line in self.last[0].lines if (found := re.match(r"test clock (\d+):", line))]
+        tested = [int(found[1]) for line in self.last[0].lines if (found := re.match(r"test iteration (\d+):", line))]
         self.assertEqual(tested, [0, 4, 8, 12])
         # The values that are written are those that are tested: a resumed run's first test is the last one's.
         def accuracy(node, clock):
-            return re.search(rf"test clock {clock}: (.*)", node.output)[1]
+            return re.search(rf"test iteration {clock}: (.*)", node.output)[1]
         before = self.last[0]
         state = str(path).replace(f"_iter_{ITERATIONS}.caffemodel", "_iter_8.solverstate")
         again = self.train(2, "--snapshot", state, "--routes", "ps", more=test)
@@ -109,7 +109,7 @@ class Staleness(unittest.TestCase):
     def test_a_run_that_is_stopped_ends_at_one_clock_for_all(self):
         path = small_run.solver(self.cluster.folder, "stopped", iterations=cluster.ENDLESS, more="snapshot: 0", **CALM)
         nodes = self.cluster.first_and_others(path, 3, "--devices", "cpu:1", first=["--staleness", 3, "--routes", "ps"])
-        nodes[0].wait_for(r"^clock 20/")
+        nodes[0].wait_for(r"^iteration 20/")
         nodes[1].signal(15)
         self.assertEqual(nodes[0].wait(), 0, nodes[0].output)
         self.assertEqual(nodes[1].wait(), 143, nodes[1].output)
@@ -156,7 +156,7 @@ class Staleness(unittest.TestCase):
                           f'snapshot_after_train: false poseidon {{ staleness: 2 }}')
         nodes = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps"])
         self.assertEqual([n.wait(600) for n in nodes], [0, 0], nodes[0].output)
-        accuracy = {int(c): float(a) for c, a in re.findall(r"test clock (\d+): accuracy ([\d.]+)", nodes[0].output)}
+        accuracy = {int(c): float(a) for c, a in re.findall(r"test iteration (\d+): accuracy ([\d.]+)", nodes[0].output)}
         self.assertGreater(accuracy[300], 0.7, nodes[0].output)  # ten classes; without staleness about 0.79
 
 

@@ -95,7 +95,7 @@ class Stalls(small_run.Trained):
         self.assertEqual((verdict["phase"], verdict["route"]), ("update", "parameter_server"))
         self.assertEqual({verdict["worker"], verdict["peer"]}, {0, 1})
         self.assertIn(verdict["layer"], ("conv1", "ip1", "ip2"))
-        line = (r"worker (\d) has been stalled for [\d.]+ s: the update of (\w+) of clock (\d+) \(parameter_server\) has not arrived; "
+        line = (r"worker (\d) has been stalled for [\d.]+ s: the update of (\w+) of iteration (\d+) \(parameter_server\) has not arrived; "
                 r"it waits for worker (\d)(?:, which has not computed its part yet)?; [\d.]+ MB wait in the link between them$")
         self.assertRegex(text[0], "^" + line)
         self.assertEqual(re.search(line, text[0]).group(1, 2, 3, 4),

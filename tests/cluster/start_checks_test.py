@@ -1,5 +1,4 @@
 # tests/cluster/start_checks_test.py - what poseidon-node says, or refuses, before training begins.
-import subprocess
 import unittest
 
 import cluster
@@ -35,8 +34,7 @@ class StartChecks(unittest.TestCase):
                                + "\n".join(lines) + "\n")
 
     def node(self, *words, cwd=None):
-        return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True,
-                              timeout=cluster.DEADLINE_S, cwd=cwd)
+        return cluster.run("poseidon-node", *words, cwd=cwd)
 
     def train(self, *words):
         return self.node("--solver", self.solver, *words)
@@ -150,7 +148,7 @@ class StartChecks(unittest.TestCase):
         done = self.node("status", "--attach", "127.0.0.1:1")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^no page at 127\.0\.0\.1:1: .* A node serves its page if it is started with --web")
-        drawn = subprocess.run([cluster.BIN / "poseidon-graph", "--attach", "127.0.0.1:1"], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
+        drawn = cluster.run("poseidon-graph", "--attach", "127.0.0.1:1")
         self.assertIn("started with --web", drawn.stderr)
 
 

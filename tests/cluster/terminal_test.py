@@ -70,7 +70,7 @@ class Seen(unittest.TestCase):
             took = time.monotonic() - began
             self.check_frames(t)
             said = [line for line in t.screen.lines if line]
-            self.assertRegex("\n".join(said), r"^test clock 0: .*\n(.*\n)*.*got SIGINT.*\n(.*\n)*clock \d+/.*$")
+            self.assertRegex("\n".join(said), r"^test iteration 0: .*\n(.*\n)*.*got SIGINT.*\n(.*\n)*iteration \d+/.*$")
             # Calm: a line that has something new at most five times a second.
             drawn = [tuple(line for line in drawing.lines if " iter " in line) for drawing in t.screen.drawings]
             self.assertLessEqual(len(set(drawn)), 5 * took + 3)
@@ -83,10 +83,10 @@ class Seen(unittest.TestCase):
             lines = t.screen.lines
             # After the end: what was said, and the last interval, as a file would have it.
             self.assertEqual([line for line in lines if " iter " in line], [])
-            self.assertRegex(lines[-1], r"^clock 599/600: loss \S+ lr \S+ accuracy \S+ images/s \S+$")
+            self.assertRegex(lines[-1], r"^iteration 599/600: loss \S+ lr \S+ accuracy \S+ images/s \S+$")
             said = [line for line in lines[:-1] if line]
             self.assertEqual([line.split(":")[0] for line in said if line.startswith("test")],
-                             [f"test clock {c}" for c in (0, 200, 400, 600)])
+                             [f"test iteration {c}" for c in (0, 200, 400, 600)])
             self.assertEqual([line[-20:] for line in said if line.startswith("snapshot")],
                              [f"_iter_{c}.caffemodel" for c in (250, 500, 600)])
             self.assertEqual(len(said), 7, lines)
@@ -137,7 +137,7 @@ class Seen(unittest.TestCase):
         self.assertEqual(node.wait(), 0)
         self.assertNotRegex(node.output, r"[\x00-\x09\x0b-\x1f\x7f]")
         for lines in on_terminal, node.lines:
-            self.assertEqual([line.split(":")[0] for line in lines if line.startswith("clock")], [f"clock {i}/20" for i in range(20)])
+            self.assertEqual([line.split(":")[0] for line in lines if line.startswith("iteration")], [f"iteration {i}/20" for i in range(20)])
 
     def test_where_standard_output_is_a_file_the_lines_are_drawn_on_standard_error(self):
         log = self.folder / "log"
@@ -154,7 +154,7 @@ class Seen(unittest.TestCase):
             self.assertEqual([line for line in t.screen.lines if line], [])
         text = log.read_text()
         self.assertNotIn("\033", text)
-        self.assertEqual(len(re.findall(r"(?m)^clock \d+/600: ", text)), 600)
+        self.assertEqual(len(re.findall(r"(?m)^iteration \d+/600: ", text)), 600)
 
     def test_ctrl_c_leaves_the_terminal_as_it_was(self):
         with self.terminal() as t:
@@ -199,7 +199,7 @@ class Seen(unittest.TestCase):
             t.start("bash", "-c", 'set -m; "$@" & wait; :', "bash", NODE, "--solver", solver, "--devices", "cpu:1")
             began = time.monotonic()
             # It says something a second after it began to train, and in that time it would have drawn.
-            t.wait_for(lambda s: any(line.startswith("test clock 50:") for line in s.lines), "what it says")
+            t.wait_for(lambda s: any(line.startswith("test iteration 50:") for line in s.lines), "what it says")
             t.wait_for(lambda s: time.monotonic() > began + 1, "a second has passed")
             said = len(t.screen.lines)
             t.wait_for(lambda s: len(s.lines) > said + 1, "what it says later")

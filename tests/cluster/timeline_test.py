@@ -96,9 +96,9 @@ class Timeline(small_run.Trained):
 
         def frozen():
             b.value("poseidon.timeline.setFollow(true)")
-            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+            b.wait_until_drawn()
             b.value("poseidon.timeline.setFollow(false)")
-            b.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
+            b.wait_until_drawn()
             return b.value(f"{alone}.length > 0")
         cluster.wait_until(frozen, "a backward pass of ip2 can be pointed at")
         shown = []

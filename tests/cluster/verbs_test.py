@@ -1,4 +1,5 @@
 # tests/cluster/verbs_test.py - poseidon-node's verbs besides training: test, time, device-query.
+import functools
 import re
 import subprocess
 import unittest
@@ -17,8 +18,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" to
 SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 1\nsnapshot_prefix: "{0}/small"\n'
 
 
-def node(*words):
-    return subprocess.run([cluster.BIN / "poseidon-node", *map(str, words)], capture_output=True, text=True, timeout=cluster.DEADLINE_S)
+node = functools.partial(cluster.run, "poseidon-node")
 
 
 class Verbs(unittest.TestCase):
@@ -28,6 +28,30 @@ class Verbs(unittest.TestCase):
         self.net.write_text(NET)
         self.addCleanup(self.cluster.__exit__, None, None, None)
         self.cluster.__enter__()
+
+    def test_output_that_cannot_be_written_ends_every_program_and_verb_with_2(self):
+        folder = self.cluster.folder
+        (folder / "solver").write_text(SOLVER.format(folder))
+        (folder / "list").write_text(f"{folder}/p.pgm 0\n")
+        (folder / "p.pgm").write_bytes(b"P5 2 2 255\n" + bytes(4))
+        self.assertEqual(node("--solver", folder / "solver").returncode, 0)
+        weights = folder / "small_iter_1.caffemodel"
+        cases = folder / "cases"
+        cases.mkdir()
+        (cases / "MANIFEST.json").write_text("{}")
+        lines = [["poseidon-node", "--solver", folder / "solver"], ["poseidon-node", "--solver", folder / "solver", "--json"],
+                 ["poseidon-node", "--solver", folder / "solver", "--explain-routes", "--nodes", 2],
+                 ["poseidon-node", "device-query"], ["poseidon-node", "test", "--model", self.net, "--weights", weights, "--iterations", 1],
+                 ["poseidon-node", "time", "--model", self.net, "--iterations", 1], ["poseidon-data", "convert", "list", folder / "list", "--out",
+                 folder / "database"], ["poseidon-data", "info", self.net], ["poseidon-graph", self.net],
+                 ["poseidon-graph", "--types"], ["poseidon-oracle", cases]]
+        lines += [[program, word] for program in ("poseidon-node", "poseidon-data", "poseidon-graph", "poseidon-oracle") for word in ("--help", "--version")]
+        for words in lines:
+            with self.subTest(" ".join(map(str, words))), open("/dev/full", "w") as full:
+                done = subprocess.run([cluster.BIN / words[0], *map(str, words[1:])], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=cluster.DEADLINE_S)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("standard output: cannot write to it", done.stderr)
 
     def test_time_names_every_layer_with_its_speed_and_the_peak_of_memory(self):
         for phase, backward in ("TRAIN", True), ("TEST", False):
@@ -55,8 +79,8 @@ class Verbs(unittest.TestCase):
                           f'test_iter: 1000000 test_interval: 2 snapshot: 2 display: 1 snapshot_prefix: "{self.cluster.folder}/s"\n')
         done = node("--solver", solver, "--synthetic", "1x28x28")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("clock 3/4", done.stdout)
-        self.assertNotIn("test clock", done.stdout)
+        self.assertIn("iteration 3/4", done.stdout)
+        self.assertNotIn("test iteration", done.stdout)
         self.assertEqual(list(self.cluster.folder.glob("s*_iter_*")), [])
 
     def test_time_writes_a_profile_measured_or_from_a_throughput(self):

@@ -41,9 +41,9 @@ class Zoo(unittest.TestCase):
         with cluster.Cluster() as c:
             node = c.node("--solver", small_copy(c.folder, net))
             self.assertEqual(node.wait(600), 0, node.output)
-            loss = float(node.wait_for(r"^clock 0/1: loss (\S+) ")[1])
+            loss = float(node.wait_for(r"^iteration 0/1: loss (\S+) ")[1])
             self.assertTrue(math.isfinite(loss) and loss > 0, loss)
-            tested = node.wait_for(r"^test clock 1: (.*)")[1].split()
+            tested = node.wait_for(r"^test iteration 1: (.*)")[1].split()
             values = dict(zip(tested[::2], map(float, tested[1::2])))
             self.assertTrue(all(map(math.isfinite, values.values())), values)
             self.assertTrue(any("loss" in name for name in values), values)

@@ -1,6 +1,24 @@
 // curves.js - small line charts of the run: loss, accuracy, images/s, network. They are drawn again when new values arrive.
 import { bytes, css, figure, h, step } from './text.js';
 
+/**
+ * The points ([x, y], x rising) that a line needs when X(x) is a place in pixels: the first, the least, the greatest and the last
+ * of each column of pixels, in their order. So one spike among thousands of points stays visible.
+ */
+export function byColumn(points, X) {
+  const kept = [];
+  for (let i = 0; i < points.length;) {
+    const column = Math.floor(X(points[i][0])), begin = i;
+    let least = i, most = i;
+    for (; i < points.length && Math.floor(X(points[i][0])) === column; ++i) {
+      if (points[i][1] < points[least][1]) least = i;
+      if (points[i][1] > points[most][1]) most = i;
+    }
+    for (const at of new Set([begin, Math.min(least, most), Math.max(least, most), i - 1])) kept.push(points[at]);
+  }
+  return kept;
+}
+
 class Chart {
   constructor(parent, title, unit = '') {
     this.value = h('span');
@@ -42,9 +60,7 @@ class Chart {
       pen.strokeStyle = pen.fillStyle = css(colour);
       pen.lineWidth = 1.5;
       pen.beginPath();
-      // With more points than pixels, drawing every n-th point looks the same.
-      const skip = Math.max(1, Math.floor(points.length / (2 * W)));
-      for (let i = 0; i < points.length; i += skip) { const [x, y] = points[i]; if (Number.isFinite(y)) pen.lineTo(X(x), Y(y)); }
+      for (const [x, y] of byColumn(points.filter(p => Number.isFinite(p[1])), X)) pen.lineTo(X(x), Y(y));
       pen.stroke();
       if (dots || points.length === 1) for (const [x, y] of points) { pen.beginPath(); pen.arc(X(x), Y(y), 2.2, 0, 7); pen.fill(); }
     }

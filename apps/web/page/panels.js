@@ -55,16 +55,16 @@ export class Panels {
   }
 
   #figures() {
-    const { points, members, graph, lastClock, moving } = this.store, last = points.at(-1), me = members.find(m => m.id === graph?.run.worker);
+    const { points, members, graph, lastClock, leftS, moving } = this.store, last = points.at(-1), me = members.find(m => m.id === graph?.run.worker);
     const clock = me?.clock ?? last?.[0], total = lastClock || graph?.run.last_clock;
     const all = [['iteration', clock === undefined ? '–' : count(clock), total ? '/ ' + count(total) : ''], ['loss', figure(last?.[2]), '']];
     if (moving) all.push(['images/s', last?.[4] ? count(last[4]) : '–', '']);
     if (last && last[5] >= 0) all.push(['hidden', (100 * last[5]).toFixed(0), '% of updates']);
     if (members.length > 1) {
       all.push(['lag', count(Math.max(...members.map(m => m.lag ?? 0))), `/ ${graph?.run.staleness ?? 0} allowed`]);
-      all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out, 0)), 'by all']);
+      all.push(['sent', bytes(members.reduce((sum, m) => sum + m.bytes_out - (m.probe_bytes_out ?? 0), 0)), 'by all']);
     }
-    if (moving && points.length > 2 && total > last[0]) all.push(['left', duration((total - last[0]) * (last[1] - points[0][1]) / Math.max(1, last[0] - points[0][0])), '']);
+    if (moving && leftS !== null) all.push(['left', duration(leftS), '']);
     this.figures.replaceChildren(...all.map(([name, value, unit]) => h('div', {}, h('dt', {}, name), h('dd', { 'data-figure': name }, value, ' ', h('small', {}, unit)))));
   }
 

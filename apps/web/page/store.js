@@ -13,6 +13,26 @@ import { Spans } from './spans.js';
 
 const RATE_OVER_S = 1.5;  // a rate is a mean over about this time
 
+const KEPT = 20000, KEPT_LINES = 2000;
+
+/**
+ * `list`, whose `at` does not fall. Of a long one only those in the first place of each step, of which there are at most half as many
+ * as are allowed, and those in the newest place. So a page may stay open as long as the run lasts.
+ */
+export function thinned(list, at, most = KEPT) {
+  if (list.length <= most) return list;
+  const newest = at(list.at(-1));
+  // A power of two: steps lie within later ones, so that what is thinned again and again stays even.
+  const step = 2 ** Math.ceil(Math.log2(2 * (newest - at(list[0])) / most));
+  let kept = -Infinity;
+  return list.filter(x => {
+    const here = at(x);
+    if (here !== kept && here !== newest && Math.floor(here / step) === Math.floor(kept / step)) return false;
+    kept = here;
+    return true;
+  });
+}
+
 export class Store extends EventTarget {
   worker = null;         // the worker whose actors the page shows; null: the node that serves the page
   graph = null;          // the answer of /api/graph, with two maps added: byId and routeOf
@@ -21,7 +41,7 @@ export class Store extends EventTarget {
   members = [];
   doctor = null;         // says which worker waits for which and which worker is slow: {text, stall, stragglers}
   spans = new Spans();
-  points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0;
+  points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0; leftS = null;
   connection = 'connecting';
   node = '';             // host:port of the node, if another machine serves the page
   away = '';             // the reason why that node does not answer; empty if it answers
@@ -57,7 +77,7 @@ export class Store extends EventTarget {
   #forget() {
     this.actors = []; this.edges = []; this.spans = new Spans();
     this.points = []; this.tests = []; this.lines = []; this.traffic = [];
-    this.lastTick = this.began = null;
+    this.lastTick = this.began = this.leftS = null;
     this.#say('reset');
   }
 
@@ -166,10 +186,11 @@ export class Store extends EventTarget {
   #history(x) {
     this.outputs = x.outputs ?? this.outputs;
     this.lastClock = x.last_clock ?? this.lastClock;
-    this.points.push(...x.points);
-    this.tests.push(...x.tests);
-    this.lines.push(...x.lines);
-    this.traffic.push(...(x.traffic ?? []));
+    this.leftS = x.left_s ?? null;
+    this.points = thinned([...this.points, ...x.points], p => p[0]);
+    this.tests = thinned([...this.tests, ...x.tests], t => t.clock);
+    this.lines = [...this.lines, ...x.lines].slice(-KEPT_LINES);
+    this.traffic = thinned([...this.traffic, ...(x.traffic ?? [])], t => t[0]);
     this.#say('history');
   }
 

@@ -127,6 +127,7 @@ class node_rig {
     s.run->workers = workers;
     s.cluster.listen = host_port{"a", 7600};
     s.choices.routes = routes;
+    s.command = "poseidon-node --solver s --nodes " + std::to_string(workers);
     return begin(std::move(s), {"a", 7600});
   }
   one_node& joiner(const std::string& host) {

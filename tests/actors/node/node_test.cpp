@@ -39,7 +39,7 @@ TEST_CASE("node: routes change while two nodes train, and both train to the end"
   for (const auto& n : t.nodes) {
     CHECK(n->error() == "");
     CHECK(n->exit_code() == 0);
-    CHECK(n->display->said("routes: from clock 3 on: ip1 to factor_broadcast"));
+    CHECK(n->display->said("routes: from iteration 3 on: ip1 to factor_broadcast"));
     CHECK(n->display->said("is done, at version 6"));
   }
 }
@@ -56,8 +56,18 @@ TEST_CASE("node: the lowest survivor writes what it has when a peer is lost") {
   t.sim.settle();
   for (const std::size_t survivor : {0, 1}) {
     CHECK(t.nodes[survivor]->exit_code() == 3);
-    CHECK(t.nodes[survivor]->error() == "the connection to worker 2 (c:7600) is lost: reset");
+    CHECK(t.nodes[survivor]->error().starts_with(
+        "the connection to worker 2 (c:7600) is lost: reset. "));
   }
+  const auto path = t.nodes[0]->display->snapshots.front();
+  const auto stem = path.substr(0, path.find(".caffemodel"));
+  CHECK(t.nodes[0]->error().ends_with(
+      "reset. Kept: weights of iteration " + stem.substr(stem.rfind('_') + 1) + " (" + path +
+      "); solver state is gone: resume begins momentum and the count of iterations anew. Go on "
+      "with: poseidon-node --solver s --nodes 3 --weights " +
+      path));
+  CHECK(t.nodes[1]->error().ends_with(
+      "reset. worker 0 (a:7600) keeps what was trained, and says how to go on."));
   CHECK(t.nodes[0]->display->snapshots.size() == 1);
   CHECK(t.nodes[1]->display->snapshots.empty());
   CHECK(t.nodes[2]->exit_code() == 3);

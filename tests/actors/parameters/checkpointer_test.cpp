@@ -1,6 +1,7 @@
 #include "actors/parameters/checkpointer.hpp"
 
 #include "tests/actors/fakes.hpp"
+#include "tests/data/made_files.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
@@ -99,4 +100,50 @@ TEST_CASE("checkpointer: state of a snapshot that was given up for one without s
   CHECK(t.copied.got->size() == 1);
   t.piece(1);
   CHECK(t.failure.empty());
+}
+
+TEST_CASE("checkpointer: weights whose state cannot be written do not stay alone") {
+  test::temporary_folder folder;
+  test::sim sim;
+  const auto store = test::one_parameter_store(4, 2, 2);
+  const auto shard = sim.listen<copy_history>();
+  const auto copied = sim.listen<snapshot_copied>();
+  const auto written = sim.listen<snapshot_written>();
+  checkpointer_setup s;
+  s.solver.set_base_lr(1);
+  s.solver.set_lr_policy("fixed");
+  s.solver.set_snapshot_prefix((folder / "run").string());
+  const auto it = sim.spawn<checkpointer>("checkpointer", std::move(s));
+  bool disk_full = false;
+  snapshot_files files;
+  files.write_weights = [](const std::string& stem, const parameter_arrays&) {
+    test::write_file(stem + ".caffemodel", "weights");
+  };
+  files.write_state = [&](const std::string& stem, const solver_state&) {
+    if (disk_full) throw std::runtime_error("the disk is full.");
+    test::write_file(stem + ".solverstate", "state");
+  };
+  sim.tell(it, connect_checkpointer{std::move(files), store, {}, shard.in, {}});
+  const auto snapshot = [&](std::uint64_t version) {
+    store->publish(test::only_parameter, version);
+    sim.tell(it, write_snapshot{version_id{version}, 10, 0, true, copied.in, written.in});
+    sim.settle();
+    for (const std::uint32_t chunk : {0, 1})
+      sim.tell(it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{version},
+                                   test::payload_of({1, 2})});
+    sim.settle();
+    return written.got->back();
+  };
+  const auto state_1 = (folder / "run_iter_1.solverstate").string();
+  CHECK(snapshot(1).newest_state == state_1);
+  disk_full = true;
+  const auto failed = snapshot(2);
+  CHECK(failed.error == "the disk is full.");
+  CHECK(failed.newest_state == state_1);
+  CHECK(std::filesystem::exists(folder / "run_iter_1.caffemodel"));
+  CHECK_FALSE(std::filesystem::exists(folder / "run_iter_2.caffemodel"));
+
+  test::write_file(folder / "run_iter_3.caffemodel", "of an earlier run");
+  CHECK_FALSE(snapshot(3).error.empty());
+  CHECK(std::filesystem::exists(folder / "run_iter_3.caffemodel"));
 }

@@ -177,8 +177,8 @@ TEST_CASE(
   std::vector<run_facts::layer_route> now{{"ip1", "factor_broadcast", "", "other"},
                                           {"ip2", "parameter_server", "", "other"}};
   keep_reasons({{"ip1", "parameter_server", "", "old"}, {"ip2", "parameter_server", "", "kept"}},
-               "changed at clock 7", now);
-  CHECK(now[0].why == "changed at clock 7");
+               "changed at iteration 7", now);
+  CHECK(now[0].why == "changed at iteration 7");
   CHECK(now[1].why == "kept");
 }
 
@@ -233,6 +233,14 @@ struct rebuilt_node : view_rig {
     conv->end();
     loss->end();
   }
+  /// A first graph that has been seen, and its end too.
+  void train_once(run_facts facts) {
+    view.begin(std::move(facts));
+    build_and_train();
+    view.sample();
+    end_layers();
+    view.sample();
+  }
 };
 
 }  // namespace
@@ -280,11 +288,7 @@ TEST_CASE("cluster_view: a graph that is rebuilt 100 times has as many actors an
 
 TEST_CASE("cluster_view: an actor that has ended is not shown until another one has its name") {
   rebuilt_node r;
-  r.view.begin(two_workers(0));
-  r.build_and_train();
-  r.view.sample();
-  r.end_layers();
-  r.view.sample();
+  r.train_once(two_workers(0));
   const auto shown = [&] {
     return r.view.read([](const auto& s) {
       const auto& g = view_of(s, 0).graph;
@@ -303,11 +307,7 @@ TEST_CASE("cluster_view: an actor that has ended is not shown until another one 
 TEST_CASE(
     "cluster_view: a message counted after its receiver's end does not wait in its successor") {
   rebuilt_node r;
-  r.view.begin(two_workers(0));
-  r.build_and_train();
-  r.view.sample();
-  r.end_layers();
-  r.view.sample();
+  r.train_once(two_workers(0));
   r.solver->count(2, "start_pass", 0);  // conv1 was the second actor
   r.build_and_train();
   r.view.sample();

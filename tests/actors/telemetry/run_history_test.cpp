@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 
 using namespace poseidon;
 
@@ -78,7 +79,117 @@ TEST_CASE("thinned_list: drops whole ranks, and keeps the newest of the others")
   for (int i = 0; i < 100; ++i)
     for (int twin = 0; twin < 2; ++twin) list.push(static_cast<std::uint64_t>(i), 10 * i + twin);
   std::vector<int> kept;
-  list.for_each_from(0, [&](int v) { kept.push_back(v); });
+  list.now().for_each_from(0, [&](int v) { kept.push_back(v); });
   CHECK(kept == std::vector{0, 1, 640, 641, 990, 991});
-  CHECK(list.seen() == 200);
+  CHECK(list.now().seen() == 200);
+}
+
+namespace {
+
+/// Counts how often it is copied.
+struct counted {
+  int value = 0;
+  int* copies = nullptr;
+  counted() = default;
+  counted(int v, int* c) : value(v), copies(c) {}
+  counted(const counted& o) : value(o.value), copies(o.copies) { ++*copies; }
+  counted(counted&&) = default;
+  counted& operator=(const counted& o) {
+    value = o.value;
+    copies = o.copies;
+    ++*copies;
+    return *this;
+  }
+  counted& operator=(counted&&) = default;
+};
+
+}  // namespace
+
+TEST_CASE("thinned_list: a copy stays as it was, and no item is copied for it") {
+  int copies = 0;
+  thinned_list<counted> list(20'000);
+  int next = 0;
+  const auto push = [&](int n) {
+    for (; n > 0; --n, ++next) list.push(static_cast<std::uint64_t>(next), {next, &copies});
+  };
+  push(15'000);
+  const auto then = list.now();
+  push(30'000);  // thins the list, in which `then` has its items
+  const auto later = list.now();
+  std::vector<int> seen;
+  then.for_each_from(14'990, [&](const counted& c) { seen.push_back(c.value); });
+  CHECK(seen == std::vector{14990, 14991, 14992, 14993, 14994, 14995, 14996, 14997, 14998, 14999});
+  int all = 0, first = -1, last = -1;
+  then.for_each_from(0, [&](const counted& c) {
+    if (all++ == 0) first = c.value;
+    last = c.value;
+  });
+  CHECK(all == 15'000);
+  CHECK(first == 0);
+  CHECK(last == 14'999);
+  last = -1;
+  later.for_each_from(44'999, [&](const counted& c) { last = c.value; });
+  CHECK(last == 44'999);
+  CHECK(copies == 0);
+}
+
+TEST_CASE("run_history: who reads a copy, however slowly, keeps nobody from adding to the run") {
+  run_history h(nullptr, 1);
+  progress::iteration i;
+  i.last_clock = 1000;
+  i.outputs = {0.5};
+  const auto add = [&] {
+    h.trained(i, {{"loss", 1}});
+    ++i.clock;
+    h.note("a line");
+    h.carried(i.clock, 0);
+  };
+  for (int n = 0; n < 600; ++n) add();
+  const auto copy = h.now({});
+  std::uint64_t read = 0;
+  copy.points.for_each_from(0, [&](const run_history::point& p) {
+    CHECK(p.clock == read++);
+    if (read % 100 == 0)
+      add();  // in the middle of a read: with the lock held, this would never return
+  });
+  CHECK(read == 600);
+  CHECK(copy.lines.size() == 500);
+  CHECK(copy.lines.back()->number == 599);
+  CHECK(h.newest()->clock == 605);
+}
+
+TEST_CASE("run_history: of a net with thousands of outputs as many values are kept as of others") {
+  run_history h(nullptr, 1);
+  progress::iteration i;
+  i.outputs.assign(1999, 0.5);
+  const std::vector<output_value> outputs(1999, {"value", 0});
+  for (i.clock = 0; i.clock < 3000; ++i.clock) h.trained(i, outputs);
+  std::size_t kept = 0;
+  h.now({}).points.for_each_from(0, [&](const auto&) { ++kept; });
+  CHECK(kept > 200);
+  CHECK(kept <= 501);
+}
+
+TEST_CASE("run_history: says what training pauses for, until that is over") {
+  std::optional<run_history> h(std::in_place, nullptr, 1);
+  CHECK_FALSE(h->paused_for());
+  std::uint64_t done = 0;
+  long_task task{"testing", 1000, [&] { return done; }};
+  const auto other = h->working(task);  // for example a snapshot: training goes on
+  CHECK_FALSE(h->paused_for());
+  task.training_pauses = true;
+  auto paused = h->working(task);
+  done = 312;
+  REQUIRE(h->paused_for());
+  CHECK(h->paused_for()->what == "testing");
+  CHECK(h->paused_for()->done == 312);
+  CHECK(h->paused_for()->total == 1000);
+  SUBCASE("it ends before the history") {
+    paused.reset();
+    CHECK_FALSE(h->paused_for());
+  }
+  SUBCASE("the history ends before it") {
+    h.reset();
+    paused.reset();
+  }
 }

@@ -157,7 +157,7 @@ struct solver_rig {
     REQUIRE_FALSE(checkpointer.got->empty());
     const auto version = checkpointer.got->back().version;
     tell(snapshot_copied{version});
-    tell(snapshot_written{version, "s.caffemodel", ""});
+    tell(snapshot_written{version, "s.caffemodel", "", {}});
   }
 };
 

@@ -53,6 +53,36 @@ TEST_CASE("solver: told of an end behind it, it gives up the test of a version t
   CHECK(t.started() == 3);
 }
 
+TEST_CASE("solver: the clock with which it is told to end has a last line, and one line only") {
+  solver_rig t("max_iter: 100 display: 2 test_iter: 9 test_interval: 2 test_initialization: false");
+  const auto shown = [&] {
+    std::vector<std::uint64_t> clocks;
+    for (const auto& i : t.display->trained_) clocks.push_back(i.clock);
+    return clocks;
+  };
+  t.clock(8);
+  SUBCASE("the clock has been computed, and no line of it was due") {
+    t.clock(4);
+    CHECK(shown() == std::vector<std::uint64_t>{0});
+    t.tell(stop_soon{"Ctrl-C"});
+    t.tell(stop_soon{"Ctrl-C, again"});
+    CHECK(shown() == std::vector<std::uint64_t>{0, 1});
+    CHECK(t.display->trained_.back().outputs == std::vector<double>{4});
+    CHECK(t.display->steps_.back().done == t.display->steps_.back().total);
+    CHECK(t.display->trained_.back().last_clock == 2);
+  }
+  SUBCASE("the clock is being computed") {
+    t.tell(stop_soon{"Ctrl-C"});
+    t.clock(4);
+    CHECK(shown() == std::vector<std::uint64_t>{0, 1});
+    CHECK(t.display->trained_.back().last_clock == 2);
+  }
+  SUBCASE("its line has been shown") {
+    t.tell(finish_after{version_id{1}, "worker 1 got SIGINT"});
+    CHECK(shown() == std::vector<std::uint64_t>{0});
+  }
+}
+
 TEST_CASE("solver: asked to stop while it tests, it ends within the passes that have started") {
   solver_rig t("max_iter: 100 test_iter: 5000 test_interval: 1 test_initialization: false");
   t.clock();
@@ -141,7 +171,7 @@ TEST_CASE("solver: a NaN ends training once, with clock, layer, cause and exit c
   REQUIRE(t.failed.got->size() == 1);
   CHECK(t.failed.got->front().exit_code == 4);
   CHECK(t.failed.got->front().text.find(
-            "training diverged at clock 1: layer \"fc7\" produced the first NaN or infinity. "
+            "training diverged at iteration 1: layer \"fc7\" produced the first NaN or infinity. "
             "Likely cause: the learning rate (1.000000)") == 0);
   t.computed();
   CHECK(t.started() == 2);  // nothing begins after it
@@ -187,7 +217,7 @@ TEST_CASE(
   REQUIRE(t.checkpointer.got->size() == 1);
   t.tell(snapshot_copied{version_id{1}});
   CHECK(t.paused.got->empty());
-  t.tell(snapshot_written{version_id{1}, "there", ""});
+  t.tell(snapshot_written{version_id{1}, "there", "", {}});
   CHECK(t.paused.got->empty());
   t.tell(outputs_ready{replica_id{0}, -1, pass, 0, {1}});
   CHECK(t.paused.got->size() == 1);

@@ -46,7 +46,7 @@ TEST_CASE("solver: a snapshot waits for fresh parameters, and the next clock for
   CHECK(t.started() == 2);
   t.tell(snapshot_copied{version_id{2}});
   CHECK(t.started() == 3);
-  t.tell(snapshot_written{version_id{2}, "s", ""});
+  t.tell(snapshot_written{version_id{2}, "s", "", {}});
   CHECK(t.display->snapshots_ == std::vector<std::uint64_t>{2});
 
   // The last clock's snapshot was due anyway: there is no second one after training.
@@ -55,7 +55,7 @@ TEST_CASE("solver: a snapshot waits for fresh parameters, and the next clock for
   REQUIRE(t.checkpointer.got->size() == 2);
   t.tell(snapshot_copied{version_id{4}});
   CHECK(t.done.got->empty());
-  t.tell(snapshot_written{version_id{4}, "s", ""});
+  t.tell(snapshot_written{version_id{4}, "s", "", {}});
   CHECK(t.done.got->size() == 1);
 }
 
@@ -68,9 +68,9 @@ TEST_CASE(
   t.clock();
   t.clock();
   t.tell(snapshot_copied{version_id{4}});
-  t.tell(snapshot_written{version_id{2}, "s", ""});
+  t.tell(snapshot_written{version_id{2}, "s", "", {}});
   CHECK(t.done.got->empty());
-  t.tell(snapshot_written{version_id{4}, "s", "the disk is full"});
+  t.tell(snapshot_written{version_id{4}, "s", "the disk is full", {}});
   REQUIRE(t.done.got->size() == 1);
   CHECK(t.done.got->front().snapshot_error == "the disk is full");
   CHECK(t.display->snapshots_ == std::vector<std::uint64_t>{2, 4});

@@ -171,18 +171,18 @@ TEST_CASE("routes: mistakes in a file are named with their line") {
   CHECK(mistake_in("conv1 sfb\n") ==
         "routes:1: layer \"conv1\" (Convolution) cannot broadcast factors: it is no InnerProduct: "
         "only the gradient of one is a product of factors. Give it ps.");
-  CHECK(
-      mistake_in("ip1 both\n") ==
-      "routes:1: expected \"layer ps\" or \"layer sfb\", after \"@clock\" where it is to hold from "
-      "that clock on; found \"ip1 both\".");
+  CHECK(mistake_in("ip1 both\n") ==
+        "routes:1: expected \"layer ps\" or \"layer sfb\", after \"@iteration\" where it is to "
+        "hold from "
+        "that iteration on; found \"ip1 both\".");
   CHECK(mistake_in("ip1\n").find("routes:1: expected") == 0);
   CHECK(mistake_in("ip1 ps\nip1 sfb\n") ==
         "routes:2: layer \"ip1\" has a route in line 1 already.");
   CHECK(mistake_in("@7 ip1 ps\nip1 sfb\n@7 ip1 sfb\n") ==
-        "routes:3: layer \"ip1\" has a route from clock 7 on in line 1 already.");
+        "routes:3: layer \"ip1\" has a route from iteration 7 on in line 1 already.");
   CHECK(mistake_in("@7 conv1 sfb\n").find("routes:1: layer \"conv1\"") == 0);
   CHECK(mistake_in("@-7 ip1 sfb\n") ==
-        "routes:1: expected the number of a clock after @, found \"@-7\".");
+        "routes:1: expected the number of an iteration after @, found \"@-7\".");
   CHECK(mistake_in("@7\n").find("routes:1: expected") == 0);
   CHECK_THROWS_WITH_AS((void)parse_routes("nowhere"),
                        "--routes nowhere: it is none of auto, ps and sfb, and no file of that name "

@@ -68,10 +68,10 @@ TEST_CASE("solver_file: a mistake is named with its line, the word and the neare
         ":4: both type: \"Adam\" and the older solver_type: SGD are given. Keep type.");
   CHECK(mistake(good + "lr_policy: \"fixed\"\niter_size: 0\n") ==
         ":4: iter_size is 0, it must be at least 1.");
-  CHECK(
-      mistake(good + "lr_policy: \"fixed\"\nposeidon { staleness: 101 }\n") ==
-      ":4: staleness is 101, it can be 0 to 100: every clock of it costs a node the memory of the "
-      "parameters and gradients once more.");
+  CHECK(mistake(good + "lr_policy: \"fixed\"\nposeidon { staleness: 101 }\n") ==
+        ":4: staleness is 101, it can be 0 to 100: every iteration of it costs a node the memory "
+        "of the "
+        "parameters and gradients once more.");
 }
 
 TEST_CASE(

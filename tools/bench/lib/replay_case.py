@@ -155,7 +155,7 @@ class Case:
             others = [lab.start(h, NODE, "--join", f"{lab.address(0)}:7600", *common, *traced(h), output=self.folder / f"{h}.log")
                       for h in range(1, self.hosts)]
             # The first values travel over links without limit; all have them when all have a loss.
-            wait_for(first, r"^clock 0/", "the first iteration")
+            wait_for(first, r"^iteration 0/", "the first iteration")
             lab.shape(self.link, self.options.byte_scale)
             busy, begin = busy_seconds(), time.monotonic()
             wait_all([first, *others], "poseidon-node", self.seconds())

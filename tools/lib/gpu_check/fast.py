@@ -60,7 +60,7 @@ class Fast:
             rates, since = [], []  # and when they were said
 
             def watch(line):
-                found = re.match(r"clock .* images/s ([\d.e+]+)", line)
+                found = re.match(r"iteration .* images/s ([\d.e+]+)", line)
                 if found:
                     rates.append(float(found[1]))
                     since.append(time.monotonic())
