@@ -243,7 +243,7 @@ int train_verb(int argc, char** argv) {
     shown.open_log(*options);
     result = train(*options, shown, signals);
   } catch (const std::exception& e) {  // usually a bad file
-    result = {exit_code_of(e), e.what(), nullptr};
+    result = {exit_code_of(e), in_words(e.what()), nullptr};
   }
   shown.ended(result);
   return result.exit_code;

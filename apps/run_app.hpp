@@ -1,14 +1,34 @@
 // apps/run_app.hpp - how every program ends after an exception: one line and an exit code.
 #pragma once
+#include "models/words.hpp"
+
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace poseidon::app {
 
 /// 2 for wrong use and bad files, 1 for everything else.
 [[nodiscard]] inline int exit_code_of(const std::exception& e) {
   return dynamic_cast<const std::invalid_argument*>(&e) != nullptr ? 2 : 1;
+}
+
+/// For an exception that nobody can handle, say one in a thread that has just begun: mostly memory is missing there.
+[[noreturn]] inline void end_at_once() {
+  const char* words = "an error came while another one was handled; probably memory is missing";
+  if (const auto thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "error: %s\n", e.what());
+      _exit(1);
+    } catch (...) {
+      words = "an exception of an unknown kind";
+    }
+  }
+  std::fprintf(stderr, "error: %s\n", words);
+  _exit(1);
 }
 
 /// Errors   std::invalid_argument: something that was said on standard output has not arrived there.
@@ -23,12 +43,13 @@ inline void require_output() {
 /// exceptions 1; each prints one line on standard error.
 template <class Run>
 int run_app(int argc, char** argv, Run run) {
+  std::set_terminate(end_at_once);
   try {
     const int code = run(argc, argv);
     if (code == 0) require_output();
     return code;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    std::fprintf(stderr, "%s\n", in_words(e.what()).c_str());
     return exit_code_of(e);
   }
 }

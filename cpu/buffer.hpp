@@ -1,12 +1,27 @@
 // cpu/buffer.hpp - float memory that starts at a cache line and at zero.
 #pragma once
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
 namespace poseidon::cpu {
+
+/// There is no memory for the values of a blob, a gradient or a kernel's scratch space.
+class no_memory : public std::bad_alloc {
+ public:
+  explicit no_memory(std::size_t bytes) {
+    std::snprintf(text_, sizeof text_,
+                  "not enough memory: %.1f MB were wanted for the values of one blob or gradient",
+                  static_cast<double>(bytes) / 1e6);
+  }
+  [[nodiscard]] const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[128];
+};
 
 /// Owns `size` floats, all zero at first, with 64 readable bytes behind them: vector kernels may
 /// load (never store) past the end of a row.
@@ -16,7 +31,7 @@ class buffer {
   explicit buffer(std::size_t size) : size_(size) {
     const std::size_t bytes = (size * sizeof(float) + 127) / 64 * 64;
     memory_.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
-    if (!memory_) throw std::bad_alloc();
+    if (!memory_) throw no_memory(bytes);
     std::memset(memory_.get(), 0, bytes);
   }
   [[nodiscard]] float* data() { return memory_.get(); }

@@ -1,6 +1,7 @@
 #include "actors/node/run_end.hpp"
 
 #include "actors/node/node.hpp"
+#include "models/words.hpp"
 
 #include <csignal>
 #include <utility>
@@ -24,7 +25,7 @@ bool run_end::fail(std::string text, int exit_code) {
   if (core_.phase == run_phase::failing) setup.display->detail("while it ends: " + text);
   if (core_.has_ended()) return false;
   result_.exit_code = exit_code;
-  result_.error = std::move(text);
+  result_.error = in_words(std::move(text));
   goodbye_ = result_.error;
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.

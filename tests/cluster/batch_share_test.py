@@ -175,9 +175,10 @@ class BatchShare(small_run.Trained):
         path = small_run.solver(self.cluster.folder, "replicas")
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1")
         second = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", "cpu:2")
-        self.assertEqual(first.wait(), 2)
-        self.assertRegex(first.output, r"worker 1 .*splits its batch over 2 replicas, this node over 1. Give every node as many")
-        self.assertNotEqual(second.wait(), 0)
+        self.assertEqual(second.wait(), 3)
+        self.assertIn("it would split its batch over 2 replicas, the first node splits its own over 1", second.errors[-1])
+        first.wait_for("^refused .*2 replicas")  # and it waits on, for another
+        first.stop()
         # Without a number of replicas a joiner takes the first node's, however many cores it has.
         said = ["--log-level", "debug", "--devices", "cpu"]
         first = self.cluster.node("--solver", small_run.solver(self.cluster.folder, "as_the_first", batch=48, iterations=2),

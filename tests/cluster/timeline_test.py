@@ -94,20 +94,24 @@ class Timeline(small_run.Trained):
               lane.end[i] < t.window[1] ? [(begin + lane.end[i]) / 2] : [])
               .filter(middle => lane.begin.filter((begin, i) => begin <= middle + 50 && lane.end[i] >= middle - 50).length === 1); })()"""
 
-        def frozen():
+        shown = []
+
+        def pointed_at():
+            """Holds the picture, and points at one such span. The run goes on: soon the page forgets what it has in sight."""
             b.value("poseidon.timeline.setFollow(true)")
             b.wait_until_drawn()
             b.value("poseidon.timeline.setFollow(false)")
             b.wait_until_drawn()
-            return b.value(f"{alone}.length > 0")
-        cluster.wait_until(frozen, "a backward pass of ip2 can be pointed at")
-        shown = []
-        for middle in b.value(alone):
-            x, y = b.value(f"""(() => {{ const t = poseidon.timeline, box = t.canvas.getBoundingClientRect();
-                return [box.x + t.X({middle}), box.y + 38 + t.row / 2]; }})()""")
-            b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="none")
-            b.wait_for("!document.getElementById('tip').hidden", "the span is described")
-            shown.append(b.value("document.getElementById('tip').textContent"))
+            at = b.value(f"""(() => {{ const t = poseidon.timeline, box = t.canvas.getBoundingClientRect(), all = {alone};
+                return all.length ? [box.x + t.X(all[0]), box.y + 38 + t.row / 2] : null; }})()""")
+            if at is None:
+                return False
+            b.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1], button="none")
+            b.wait_until_drawn()
+            if text := b.value("(tip => tip.hidden ? '' : tip.textContent)(document.getElementById('tip'))"):
+                shown.append(text)
+            return len(shown) == 3
+        cluster.wait_until(pointed_at, "three backward passes of ip2 have been pointed at")
         read = [re.fullmatch(r"ip2  backward\niteration \d+, ([\d.]+) ms", text) for text in shown]
         self.assertTrue(read and all(read), shown)
         exact = b.value("(() => { const lane = poseidon.timeline.rows[0]; return lane.begin.flatMap((t, i) => "
