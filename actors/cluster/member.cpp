@@ -13,6 +13,7 @@ namespace poseidon {
 
 namespace {
 
+constexpr std::chrono::seconds first_word{5};
 constexpr std::size_t most_early = max_members, most_turned_away = 16;
 
 /// A function that is true at most once in each `interval`, the first time at once.
@@ -87,6 +88,8 @@ void member::open(worker_id worker, const link_connection& c, const member_conte
   o.binding.peer = worker;
   counters_[worker] = o.counters;
   setup_.equip(worker, o);
+  // A joiner and the leader both open their halves when they have shaken hands; two other members as each gets its view.
+  if (view_.leads() || worker == view_.leader) o.first_word_limit = first_word + o.silence_limit;
   links_[worker] =
       setup_.network->open(context.system, context.edges, link_name(value(worker)), std::move(o));
 }

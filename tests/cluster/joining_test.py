@@ -1,6 +1,7 @@
 # tests/cluster/joining_test.py - what a node hears and says while it joins, and who is kept out without harm to the others.
 import os
 import re
+import signal
 import socket
 import time
 import unittest
@@ -84,6 +85,16 @@ class Joining(unittest.TestCase):
         finally:
             for stranger in strangers:
                 stranger.close()
+
+    def test_a_joiner_that_freezes_before_its_first_word_is_noticed(self):
+        first, address = self.first(nodes=3)
+        joiner = self.cluster.node("--join", address)
+        first.wait_for("joined from")
+        joiner.signal(signal.SIGSTOP)
+        self.assertEqual(first.wait(), 3, first)
+        limit = re.search(r"no word from .* \(limit ([\d.]+) s\)", first.errors[-1])
+        self.assertTrue(limit, first.output)
+        self.assertLessEqual(float(limit[1]), 7)
 
     def test_a_joiner_of_another_machine_needs_a_token(self):
         node = self.cluster.node("--join", "10.255.255.1:7600")
