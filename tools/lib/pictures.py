@@ -48,12 +48,12 @@ def one_iteration():
         parts.append(box(x, 44, width, 36, "compute", words))
     for x, width, words in ((266, 150, "gradient of ip"), (420, 80, "conv2"), (534, 50, "conv1")):
         parts.append(box(x, 114, width, 36, "travel", words))
-    for x, width, words in ((600, 14, ""), (620, 80, "conv2"), (704, 118, "ip")):
+    for x, width, words in ((430, 150, "parameters of ip"), (600, 14, ""), (618, 76, "conv2"), (698, 76, "rest of ip")):
         parts.append(box(x, 174, width, 36, "travel", words))
-    parts += [arrow("M264,80 L268,112"), arrow("M398,80 L421,112"), arrow("M532,80 L538,112"), arrow("M607,174 L615,82"),
-              arrow("M700,174 L722,82"), arrow("M822,174 L828,82"), text(607, 228, "conv1", "m"),
+    parts += [arrow("M264,80 L268,112"), arrow("M398,80 L421,112"), arrow("M532,80 L538,112"), arrow("M607,174 L618,82"),
+              arrow("M694,174 L722,82"), arrow("M774,174 L826,82"), text(634, 228, "conv1 overtakes ip"),
               '<path d="M594,30 L594,236" class="dash"/>', text(330, 26, "iteration 7", "m b"),
-              text(755, 26, "iteration 8", "m b"), text(100, 258, "Time runs to the right. Each layer of iteration 8 waits only for its own parameters.")]
+              text(755, 26, "iteration 8", "m b"), text(100, 258, "Time runs to the right. Each layer of iteration 8 waits only for its own parameters, which arrive in the order of need.")]
     return picture(910, 274, "One iteration: gradients travel while the layers below still compute", parts)
 
 
@@ -61,15 +61,15 @@ def two_nodes():
     parts = []
     for x, number in ((20, 0), (500, 1)):
         parts += [box(x, 20, 300, 260, "node"), text(x + 150, 46, f"node {number}", "m b"),
-                  box(x + 30, 64, 240, 40, "compute", "layer conv2: gradient of its batch"),
+                  box(x + 30, 64, 240, 40, "compute", "conv2: gradient of its batch"),
                   box(x + 30, 150, 116, 40, "own" if number == 0 else "travel", "piece A"),
                   box(x + 154, 150, 116, 40, "own" if number == 1 else "travel", "piece B"),
                   text(x + 150, 142, "parameters of conv2", "m"),
-                  box(x + 30, 226, 240, 40, "own", f"owner of piece {'AB'[number]}: sum, solver's rule")]
+                  box(x + 30, 226, 240, 40, "own", f"owns {'AB'[number]}: sum, solver's rule")]
     parts += [arrow("M290,84 C400,84 400,236 526,240"), arrow("M530,84 C420,84 420,236 294,240"),
               text(410, 70, "gradients of the", "m"), text(410, 88, "other node's piece", "m"),
               arrow("M290,256 C400,300 440,300 560,192", "dash"), arrow("M530,256 C430,320 370,310 250,192", "dash"),
-              text(410, 318, "fresh values of the own piece (dashed)", "m")]
+              text(410, 318, "fresh values of the piece that a node owns (dashed)", "m")]
     return picture(820, 334, "Two nodes: each owns one piece of every large parameter", parts)
 
 
