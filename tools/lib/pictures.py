@@ -53,7 +53,7 @@ def one_iteration():
     parts += [arrow("M264,80 L268,112"), arrow("M398,80 L421,112"), arrow("M532,80 L538,112"), arrow("M607,174 L618,82"),
               arrow("M694,174 L722,82"), arrow("M774,174 L826,82"), text(634, 228, "conv1 overtakes ip"),
               '<path d="M594,30 L594,236" class="dash"/>', text(330, 26, "iteration 7", "m b"),
-              text(755, 26, "iteration 8", "m b"), text(100, 258, "Time runs to the right. Each layer of iteration 8 waits only for its own parameters, which arrive in the order of need.")]
+              text(755, 26, "iteration 8", "m b"), text(100, 258, "Time runs to the right. Each layer of iteration 8 waits only for its own parameters.")]
     return picture(910, 274, "One iteration: gradients travel while the layers below still compute", parts)
 
 
