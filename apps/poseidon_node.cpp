@@ -13,6 +13,7 @@
 #include "apps/web/live_site.hpp"
 #include "apps/web/view_json.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/files/newest_state.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/solver/solver_file.hpp"
 #include "replay/replay_device.hpp"
@@ -69,15 +70,6 @@ run_definition read_run(const node_options& o) {
   else if (run.solver.spec.random_seed() >= 0)
     run.seed = static_cast<std::uint64_t>(run.solver.spec.random_seed());
   return run;
-}
-
-/// The path that the state names, as in Caffe; or the same name in the state's folder, if both files have been moved.
-std::filesystem::path weights_beside(const std::filesystem::path& state,
-                                     const std::filesystem::path& named) {
-  std::error_code ignored;
-  const auto beside = state.parent_path() / named.filename();
-  const bool moved = !std::filesystem::exists(named, ignored);
-  return moved && std::filesystem::exists(beside, ignored) ? beside : named;
 }
 
 /// The known rate of all links of a node together.
@@ -194,6 +186,18 @@ struct shown_run {
   }
 };
 
+/// For --resume auto puts the newest state in its place. Returns  a line for the user; empty: another option.
+std::string take_newest_state(const std::optional<run_definition>& run, node_options& o) {
+  if (o.snapshot != "auto" || !run) return "";
+  const auto& prefix = run->solver.spec.snapshot_prefix();
+  const auto found = newest_state(prefix);
+  o.warnings.insert(o.warnings.end(), found.passed_over.begin(), found.passed_over.end());
+  o.snapshot = found.path.value_or("");
+  return found.path
+             ? "resuming from " + found.path->string()
+             : "no state to resume from begins with " + prefix + "_iter_: training begins anew";
+}
+
 /// Everything that is known about the run before it begins, to the user and to the node.
 node_setup started(node_options o, const shown_run& shown) {
   std::optional<run_definition> run;
@@ -204,8 +208,10 @@ node_setup started(node_options o, const shown_run& shown) {
                               warn_of_staleness(run->solver, o)})
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
+  const auto resumed = take_newest_state(run, o);
   auto setup = setup_of(o, std::move(run));
   setup.display = shown.all();
+  if (!resumed.empty()) setup.display->note(resumed);
   for (const auto& line : o.warnings) setup.display->warning(line);
   return setup;
 }

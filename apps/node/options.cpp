@@ -114,7 +114,9 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
 void add_model_options(CLI::App& app, node_options& o) {
   app.add_option("--weights", o.weights,
                  ".caffemodel to start from, copied by layer name; several with commas");
-  app.add_option("--snapshot", o.snapshot, ".solverstate to resume from");
+  app.add_option("--snapshot,--resume", o.snapshot,
+                 ".solverstate to resume from; auto: the newest one with the solver's "
+                 "snapshot_prefix, or none");
   app.add_option("--keep-snapshots", o.keep_snapshots,
                  "number of this run's snapshots to keep, the newest ones; 0: all")
       ->check(CLI::Range(0, 1000000))

@@ -122,6 +122,23 @@ class Verbs(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(text, done.stderr)
 
+    def test_resume_auto_begins_anew_and_then_goes_on_from_the_newest_state(self):
+        solver = self.cluster.folder / "solver.prototxt"
+        text = SOLVER.format(self.cluster.folder).replace("max_iter: 1", "max_iter: {} snapshot: 2 display: 1")
+        solver.write_text(text.format(4))
+        words = ("--solver", solver, "--devices", "cpu:1", "--resume", "auto")
+        begun = node(*words)
+        self.assertEqual(begun.returncode, 0, begun.stderr)
+        self.assertIn("small_iter_: training begins anew", begun.stdout)
+        (self.cluster.folder / "small_iter_4.solverstate").write_bytes(b"\x08\xff")
+        solver.write_text(text.format(6))
+        resumed = node(*words)
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertRegex(resumed.stderr, r"--resume auto passes over .*small_iter_4\.solverstate: ")
+        self.assertRegex(resumed.stdout, r"resuming from .*small_iter_2\.solverstate")
+        self.assertNotRegex(resumed.stdout, r"iteration 1/")
+        self.assertTrue((self.cluster.folder / "small_iter_6.solverstate").exists())
+
     def test_device_query_says_what_there_is(self):
         done = node("device-query")
         self.assertEqual(done.returncode, 0, done.stderr)

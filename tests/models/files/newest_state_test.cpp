@@ -1,0 +1,72 @@
+#include "models/files/newest_state.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <unistd.h>
+
+#include "caffe.pb.h"
+
+using namespace poseidon;
+
+namespace {
+
+struct snapshots {
+  std::filesystem::path folder;
+  snapshots() {
+    auto name = (std::filesystem::temp_directory_path() / "newest_state.XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+  }
+  ~snapshots() { std::filesystem::remove_all(folder); }
+  snapshots(const snapshots&) = delete;
+  snapshots& operator=(const snapshots&) = delete;
+
+  void write(std::uint64_t iteration, bool weights = true) const {
+    const auto stem = (folder / ("run_iter_" + std::to_string(iteration))).string();
+    ::caffe::SolverState state;
+    state.set_iter(static_cast<int>(iteration));
+    state.set_learned_net(stem + ".caffemodel");
+    std::ofstream(stem + ".solverstate", std::ios::binary) << state.SerializeAsString();
+    if (weights) std::ofstream(stem + ".caffemodel") << "weights";
+  }
+  [[nodiscard]] found_state newest() const { return newest_state(folder / "run"); }
+  [[nodiscard]] std::string newest_name() const {
+    const auto found = newest();
+    return found.path ? found.path->filename().string() : "";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("newest_state: the largest iteration, not the last name") {
+  snapshots s;
+  CHECK(!s.newest().path);
+  s.write(9000);
+  s.write(10000);
+  std::ofstream(s.folder / "run_iter_20000.caffemodel") << "weights without a state";
+  std::ofstream(s.folder / "other_iter_30000.solverstate") << "another run";
+  std::ofstream(s.folder / "run_iter_x.solverstate") << "no number";
+  CHECK(s.newest_name() == "run_iter_10000.solverstate");
+  CHECK(s.newest().passed_over.empty());
+}
+
+TEST_CASE("newest_state: a damaged state, and one without weights, are named and passed over") {
+  snapshots s;
+  s.write(100);
+  s.write(200, false);
+  std::ofstream(s.folder / "run_iter_300.solverstate", std::ios::binary) << "\x08\xff";
+  const auto found = s.newest();
+  REQUIRE(found.path);
+  CHECK(found.path->filename() == "run_iter_100.solverstate");
+  REQUIRE(found.passed_over.size() == 2);
+  CHECK(found.passed_over[0].find("run_iter_300.solverstate: ") != std::string::npos);
+  CHECK(found.passed_over[1].find("run_iter_200.caffemodel, are not there") != std::string::npos);
+}
+
+TEST_CASE("newest_state: files that were moved together still belong together") {
+  snapshots s, elsewhere;
+  s.write(100);
+  for (const auto& file : std::filesystem::directory_iterator(s.folder))
+    std::filesystem::rename(file.path(), elsewhere.folder / file.path().filename());
+  CHECK(elsewhere.newest_name() == "run_iter_100.solverstate");
+}
