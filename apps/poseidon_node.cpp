@@ -9,6 +9,7 @@
 #include "apps/run_app.hpp"
 #include "apps/terminal/caffe_log.hpp"
 #include "apps/terminal/console.hpp"
+#include "apps/terminal/csv_file.hpp"
 #include "apps/terminal/json_console.hpp"
 #include "apps/web/live_site.hpp"
 #include "apps/web/view_json.hpp"
@@ -166,12 +167,17 @@ std::shared_ptr<run_display> display_of(const node_options& o) {
 struct shown_run {
   std::shared_ptr<run_display> display;
   std::shared_ptr<log_file> log;
+  std::shared_ptr<csv_file> table;
 
   void open_log(const node_options& o) {
     if (!o.log_dir.empty())
       log = std::make_shared<log_file>(o.log_dir, verbosity_of(o.log_level), display);
   }
+  void open_table(const node_options& o) {
+    if (!o.csv.empty()) table = std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), all());
+  }
   [[nodiscard]] std::shared_ptr<progress> all() const {
+    if (table) return table;
     if (log) return log;
     return display;
   }
@@ -199,7 +205,7 @@ std::string take_newest_state(const std::optional<run_definition>& run, node_opt
 }
 
 /// Everything that is known about the run before it begins, to the user and to the node.
-node_setup started(node_options o, const shown_run& shown) {
+node_setup started(node_options o, shown_run& shown) {
   std::optional<run_definition> run;
   if (!o.join) {
     run = read_run(o);
@@ -209,6 +215,7 @@ node_setup started(node_options o, const shown_run& shown) {
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
   const auto resumed = take_newest_state(run, o);
+  shown.open_table(o);
   auto setup = setup_of(o, std::move(run));
   setup.display = shown.all();
   if (!resumed.empty()) setup.display->note(resumed);
@@ -216,7 +223,7 @@ node_setup started(node_options o, const shown_run& shown) {
   return setup;
 }
 
-node_result train(const node_options& o, const shown_run& shown, signal_thread& signals) {
+node_result train(const node_options& o, shown_run& shown, signal_thread& signals) {
   auto setup = started(o, shown);
   if (setup.run) shown.began(setup.run->solver);
   prepare(setup);
@@ -243,7 +250,7 @@ int train_verb(int argc, char** argv) {
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
-  shown_run shown{display_of(*options), nullptr};
+  shown_run shown{display_of(*options), nullptr, nullptr};
   node_result result;
   try {
     shown.open_log(*options);

@@ -152,6 +152,9 @@ void add_view_options(CLI::App& app, node_options& o, option_words& words) {
                  "file whose first line a reader of --web has to know; needed when other machines "
                  "can reach the page");
   app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
+  app.add_option("--csv", o.csv,
+                 "writes outputs as a table, a row for each display interval; tests go to "
+                 "FILE.test0.csv (the first node)");
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));

@@ -1,0 +1,84 @@
+#include "apps/terminal/csv_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+using namespace poseidon;
+
+namespace {
+
+struct warnings : progress {
+  std::vector<std::string> lines;
+  std::size_t trained_times = 0;
+  void trained(const iteration&, const std::vector<output_value>&) override { ++trained_times; }
+  void tested(std::size_t, std::uint64_t, const std::vector<double>&,
+              const std::vector<output_value>&) override {}
+  void snapshot(std::uint64_t, const std::string&, const std::string&) override {}
+  void note(const std::string&) override {}
+  void warning(const std::string& line) override { lines.push_back(line); }
+};
+
+struct tables {
+  std::filesystem::path folder;
+  std::shared_ptr<warnings> next = std::make_shared<warnings>();
+  tables() {
+    auto name = (std::filesystem::temp_directory_path() / "csv_file.XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+  }
+  ~tables() { std::filesystem::remove_all(folder); }
+  tables(const tables&) = delete;
+  tables& operator=(const tables&) = delete;
+
+  void train(bool resumed, std::uint64_t clock) const {
+    app::csv_file t(folder / "run.csv", resumed, next);
+    t.trained({clock, 10, 0.5, {0.25, 0.75}, 0.01, 0, 0, 0}, {{"acc", 0}, {"loss", 1}});
+    t.tested(0, clock, {0.9}, {{"a,b", 0}});
+  }
+  [[nodiscard]] std::vector<std::string> lines(const char* name) const {
+    std::ifstream file(folder / name);
+    std::vector<std::string> out;
+    for (std::string line; std::getline(file, line);) out.push_back(line);
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("csv_file: a row for each interval and each test, and everything goes on to the next") {
+  tables t;
+  t.train(false, 3);
+  const auto rows = t.lines("run.csv");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == "NumIters,Seconds,LearningRate,acc,loss,smoothed_loss");
+  CHECK(rows[1].starts_with("3,"));
+  CHECK(rows[1].ends_with(",0.01,0.25,0.75,0.5"));
+  const auto tests = t.lines("run.test0.csv");
+  REQUIRE(tests.size() == 2);
+  CHECK(tests[0] == "NumIters,Seconds,\"a,b\"");
+  CHECK(tests[1].ends_with(",0.9"));
+  CHECK(t.next->trained_times == 1);
+}
+
+TEST_CASE("csv_file: a resumed run adds rows, another one begins the table anew") {
+  tables t;
+  t.train(false, 3);
+  t.train(true, 4);
+  CHECK(t.lines("run.csv").size() == 3);
+  CHECK(t.lines("run.test0.csv").size() == 3);
+  t.train(false, 0);
+  CHECK(t.lines("run.csv").size() == 2);
+}
+
+TEST_CASE("csv_file: a full disk is said once, and training goes on") {
+  const auto next = std::make_shared<warnings>();
+  app::csv_file t("/dev/full", false, next);
+  for (std::uint64_t clock = 0; clock < 3; ++clock)
+    t.trained({clock, 10, 0.5, {}, 0.01, 0, 0, 0}, {});
+  REQUIRE(next->lines.size() == 1);
+  CHECK(next->lines[0].find("--csv /dev/full gets no more rows") == 0);
+  CHECK(next->trained_times == 3);
+  CHECK_THROWS_AS(app::csv_file("/no/such/folder/x.csv", false, next), std::invalid_argument);
+}
