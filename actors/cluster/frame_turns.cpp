@@ -1,5 +1,6 @@
 #include "actors/cluster/frame_turns.hpp"
 
+#include "messages/overloaded.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <variant>
@@ -13,41 +14,15 @@ struct turn_limit {
   bool of_view = false;  // else of the run
 };
 
-constexpr turn_limit any_number{};
-constexpr turn_limit once_a_run{1, false};
-constexpr turn_limit once_a_view{1, true};
-
 template <class F>
 constexpr turn_limit limit_of(const F&) {
-  return any_number;
-}
-constexpr turn_limit limit_of(const frames::time_net&) {
-  return once_a_run;
-}
-constexpr turn_limit limit_of(const frames::net_timed&) {
-  return once_a_run;
-}
-constexpr turn_limit limit_of(const frames::view&) {
-  return once_a_run;
-}
-constexpr turn_limit limit_of(const frames::worker_done&) {
-  return once_a_run;
-}
-constexpr turn_limit limit_of(const frames::member_ready&) {
-  return once_a_view;
-}
-constexpr turn_limit limit_of(const frames::start_training&) {
-  return once_a_view;
-}
-constexpr turn_limit limit_of(const frames::hold_training&) {
-  return once_a_view;
-}
-constexpr turn_limit limit_of(const frames::rebuild_graph&) {
-  return once_a_view;
-}
-/// That it holds, and that it has drained.
-constexpr turn_limit limit_of(const frames::worker_paused&) {
-  return {2, true};
+  if (one_of<F, frames::time_net, frames::net_timed, frames::view, frames::worker_done>)
+    return {1, false};
+  if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
+             frames::rebuild_graph>)
+    return {1, true};
+  if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
+  return {};
 }
 
 }  // namespace

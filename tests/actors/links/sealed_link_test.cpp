@@ -1,15 +1,9 @@
-// What a link takes from its peer, and what it refuses, byte by byte.
-#include "actors/parameters/peer_window.hpp"
-#include "tests/actors/fakes.hpp"
+// Sealed links, and links that somebody floods.
 #include "tests/actors/links/puppet_link.hpp"
-
-#include <random>
 
 namespace poseidon {
 namespace {
 
-using namespace std::chrono_literals;
-using test::end_options;
 using test::link_and_puppet;
 using test::piece_with_header;
 
