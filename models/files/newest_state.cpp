@@ -29,10 +29,13 @@ std::string fault_of(const std::filesystem::path& state) {
     if (head.learned_net.empty()) return "";
     const auto weights = weights_beside(state, head.learned_net);
     std::error_code ignored;
-    if (std::filesystem::exists(weights, ignored)) return "";
-    return "its weights, " + weights.string() + ", are not there";
+    if (!std::filesystem::exists(weights, ignored))
+      return state.string() + ": its weights, " + weights.string() + ", are not there";
+    // A file that was cut short says so here, and not when the run has begun.
+    (void)read_caffemodel(weights);
+    return "";
   } catch (const std::exception& e) {
-    return e.what();
+    return e.what();  // begins with the file's name
   }
 }
 
@@ -62,7 +65,7 @@ found_state newest_state(const std::filesystem::path& prefix) {
       out.path = path;
       break;
     }
-    out.passed_over.push_back("--resume auto passes over " + path.string() + ": " + fault);
+    out.passed_over.push_back("--resume auto passes over " + fault);
   }
   return out;
 }

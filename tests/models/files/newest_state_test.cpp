@@ -27,7 +27,13 @@ struct snapshots {
     state.set_iter(static_cast<int>(iteration));
     state.set_learned_net(stem + ".caffemodel");
     std::ofstream(stem + ".solverstate", std::ios::binary) << state.SerializeAsString();
-    if (weights) std::ofstream(stem + ".caffemodel") << "weights";
+    ::caffe::NetParameter net;
+    net.set_name("net");
+    auto& layer = *net.add_layer();
+    layer.set_name("ip");
+    layer.set_type("InnerProduct");
+    layer.add_blobs()->add_data(1);
+    if (weights) std::ofstream(stem + ".caffemodel", std::ios::binary) << net.SerializeAsString();
   }
   [[nodiscard]] found_state newest() const { return newest_state(folder / "run"); }
   [[nodiscard]] std::string newest_name() const {
@@ -61,6 +67,18 @@ TEST_CASE("newest_state: a damaged state, and one without weights, are named and
   REQUIRE(found.passed_over.size() == 2);
   CHECK(found.passed_over[0].find("run_iter_300.solverstate: ") != std::string::npos);
   CHECK(found.passed_over[1].find("run_iter_200.caffemodel, are not there") != std::string::npos);
+}
+
+TEST_CASE("newest_state: a state whose weights are cut short is passed over") {
+  snapshots s;
+  s.write(100);
+  s.write(200);
+  std::filesystem::resize_file(s.folder / "run_iter_200.caffemodel", 3);
+  const auto found = s.newest();
+  REQUIRE(found.path);
+  CHECK(found.path->filename() == "run_iter_100.solverstate");
+  REQUIRE(found.passed_over.size() == 1);
+  CHECK(found.passed_over[0].find("run_iter_200.caffemodel") != std::string::npos);
 }
 
 TEST_CASE("newest_state: files that were moved together still belong together") {
