@@ -21,16 +21,23 @@ std::string for_a_shell(const std::string& word) {
   return quoted + "'";
 }
 
+/// Whether a word, "--weights" or "--weights=FILE", names a file that a run begins with, by any of its names.
+bool is_beginning(const CLI::App& app, const std::string& word) {
+  const auto name = word.substr(0, word.find('='));
+  return name.starts_with("--") && (app.get_option("--weights")->check_name(name) ||
+                                    app.get_option("--snapshot")->check_name(name));
+}
+
 }  // namespace
 
 std::string command_again(const CLI::App& app, int argc, const char* const* argv) {
   auto command = app.get_name();
   const auto words = usual_words(app, argc, argv);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--weights" || words[i] == "--snapshot")
-      ++i;  // its value, too
-    else if (!words[i].starts_with("--weights=") && !words[i].starts_with("--snapshot="))
+    if (!is_beginning(app, words[i]))
       command += " " + for_a_shell(words[i]);
+    else if (words[i].find('=') == std::string::npos)
+      ++i;  // its value is the next word
   }
   return command;
 }

@@ -162,7 +162,7 @@ class Failures(unittest.TestCase):
 
     def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
-        nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1")
+        nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1", first=["--resume", "auto"])
         nodes[0].wait_for(r"^iteration 20/")
         nodes[2].kill()
         for node in nodes[:2]:
@@ -176,6 +176,7 @@ class Failures(unittest.TestCase):
         self.assertTrue(kept, nodes[0].errors)
         self.assertEqual((kept[2], kept[4], kept[1]), (str(written[0]), str(written[0]), written[0].stem.split("_iter_")[1]))
         self.assertIn(f"--solver {solver} --listen", kept[3])
+        self.assertNotIn("--resume", kept[3])
         self.assertRegex(nodes[1].errors[-1], r"worker 0 \(127\.0\.0\.1:\d+\) keeps what was trained, and says how to go on\.$")
 
     def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
