@@ -1,4 +1,4 @@
-// apps/node/verbs.hpp - poseidon-node's verbs besides train: Caffe's other verbs.
+// apps/node/verbs.hpp - poseidon-node's verbs.
 #pragma once
 #include "apps/bare/bare_run.hpp"
 #include "apps/node/devices.hpp"
@@ -10,6 +10,7 @@ namespace poseidon::app {
 
 /// Each takes the arguments after the verb and returns the exit code.
 /// Errors   std::invalid_argument (wrong use, bad file), std::runtime_error.
+int train_verb(int argc, char** argv);
 int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);

@@ -1,0 +1,31 @@
+// apps/node/explain_routes.cpp - --explain-routes: part of run_setup.hpp.
+#include "actors/routes/route_plan.hpp"
+#include "apps/node/run_setup.hpp"
+
+#include <cstdio>
+
+namespace poseidon::app {
+
+int explain_routes(const node_options& o) {
+  route_request s;
+  s.run = read_run(o);
+  s.node = node_of(o);
+  s.option = parse_routes(o.routes);
+  s.wire = parse_wire(o.wire);
+  s.link_mbit_s = node_mbit_s(o);
+  s.explain = true;
+  device_probe probe(s.node.compute->arithmetic());
+  const auto plan = plan_routes(s, probe);
+  if (o.explain_routes == "json") {
+    std::fputs(routes_json(plan.decisions, plan.rates).c_str(), stdout);
+    return 0;
+  }
+  std::fputs(routes_table(plan.decisions, plan.rates).c_str(), stdout);
+  for (const auto& note : plan.notes) std::printf("%s\n", note.c_str());
+  if (s.link_mbit_s <= 0)
+    std::printf(
+        "The links' rate is assumed (--link-rate); a run measures it when all nodes are in.\n");
+  return 0;
+}
+
+}  // namespace poseidon::app

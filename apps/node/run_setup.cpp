@@ -1,0 +1,125 @@
+#include "apps/node/run_setup.hpp"
+
+#include "apps/web/view_json.hpp"
+#include "cpu/cpu_device.hpp"
+#include "models/files/newest_state.hpp"
+#include "models/files/snapshot.hpp"
+#include "models/solver/solver_file.hpp"
+#include "replay/replay_device.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace poseidon::app {
+
+namespace {
+
+/// Reduces a run to what sleeping kernels need: no data, no tests, no files.
+void make_replay(solver_file& solver, const node_options& o) {
+  auto& spec = solver.spec;
+  auto& scales = *spec.mutable_poseidon()->mutable_replay();
+  scales.set_time_scale(o.time_scale);
+  scales.set_byte_scale(o.byte_scale);
+  scales.set_fifo(o.fifo);
+  spec.set_debug_info(false);
+  solver.weights.clear();
+}
+
+/// Tests of noise and snapshots of what it has taught would only cost time.
+void train_only(solver_file& solver) {
+  auto& spec = solver.spec;
+  spec.clear_test_iter();
+  spec.clear_test_interval();
+  spec.set_snapshot(0);
+  spec.set_snapshot_after_train(false);
+  solver.test_nets.clear();
+  solver.test_states.clear();
+}
+
+std::shared_ptr<device> compute_of(const node_options& o) {
+  auto cpu = make_cpu_device();
+  if (o.gpus) return make_gpu_device(*o.gpus, std::move(cpu));
+  if (o.replay.empty()) return cpu;
+  return make_replay_device(read_profile(o.replay), std::move(cpu));
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
+
+}  // namespace
+
+run_definition read_run(const node_options& o) {
+  run_definition run;
+  run.solver = read_solver(o.solver);
+  run.workers = o.nodes;
+  if (!o.replay.empty()) make_replay(run.solver, o);
+  if (o.synthetic || !o.replay.empty()) {
+    train_only(run.solver);
+    run.solver.spec.mutable_poseidon()->set_synthetic(o.synthetic.value_or(""));
+    run.solver.spec.set_base_lr(0);  // training on noise could make the loss infinite
+  }
+  if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
+  if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
+  if (o.own_data) run.solver.spec.mutable_poseidon()->set_own_data(true);
+  if (o.level) run.solver.train_state.level = *o.level;
+  auto& stages = run.solver.train_state.stages;
+  stages.insert(stages.end(), o.stages.begin(), o.stages.end());  // added, as in Caffe
+  if (o.seed_given)
+    run.seed = o.seed;
+  else if (run.solver.spec.random_seed() >= 0)
+    run.seed = static_cast<std::uint64_t>(run.solver.spec.random_seed());
+  return run;
+}
+
+double node_mbit_s(const node_options& o) {
+  if (o.link_rate_mbit_s > 0) return o.link_rate_mbit_s;
+  const bool budget =
+      o.budget_mbit_s > 0 && (o.link_mbit_s == 0 || o.budget_mbit_s < o.link_mbit_s);
+  return (budget ? o.budget_mbit_s : o.link_mbit_s) * static_cast<double>(o.nodes - 1);
+}
+
+node_spec node_of(const node_options& o) {
+  node_spec n;
+  n.compute = compute_of(o);
+  n.replicas = o.replicas;
+  n.readers = o.readers;
+  n.data_root = o.data_root;
+  n.own_data = o.own_data;
+  return n;
+}
+
+node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
+  node_setup s;
+  s.run = std::move(run);
+  if (s.run) s.first.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
+  if (!o.snapshot.empty()) {
+    const auto head = read_resume_point(o.snapshot);
+    s.run->first_clock = head.iteration;
+    s.run->data = head.data;
+    if (!head.learned_net.empty()) s.first.weights = {weights_beside(o.snapshot, head.learned_net)};
+    s.first.resume = o.snapshot;
+  }
+  s.node = node_of(o);
+  s.cluster.listen = o.listen;
+  s.cluster.join = o.join;
+  s.cluster.token = o.token;
+  s.cluster.silence_limit = milliseconds_of(o.silence_limit_s);
+  s.cluster.progress_limit = milliseconds_of(o.progress_limit_s);
+  s.cluster.link_mbit_s = o.link_mbit_s;
+  s.cluster.budget_mbit_s = o.budget_mbit_s;
+  s.choices.routes = parse_routes(o.routes);
+  s.choices.wire = parse_wire(o.wire);
+  s.choices.shares = parse_shares(o.batch_share, o.nodes);
+  s.choices.node_mbit_s = node_mbit_s(o);
+  s.records.trace_file = o.trace;
+  s.records.recording = recording_json;
+  s.records.graph_file = o.graph;
+  s.records.shows = o.web.has_value();
+  if (!o.join) s.command = o.command;
+  return s;
+}
+
+}  // namespace poseidon::app

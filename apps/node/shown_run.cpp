@@ -1,0 +1,37 @@
+#include "apps/node/shown_run.hpp"
+
+#include "actors/node/run_node.hpp"
+#include "apps/terminal/console.hpp"
+#include "apps/terminal/json_console.hpp"
+
+namespace poseidon::app {
+
+std::shared_ptr<run_display> display_of(const node_options& o) {
+  const auto level = verbosity_of(o.log_level);
+  const auto nodes = o.join ? 2 : o.nodes;  // a joiner is never alone
+  if (o.json) return std::make_shared<json_console>(level, nodes);
+  if (o.log_format == "caffe") return std::make_shared<caffe_console>(level, nodes);
+  return std::make_shared<console>(level, nodes);
+}
+
+void shown_run::open_log(const node_options& o) {
+  if (!o.log_dir.empty())
+    log = std::make_shared<log_file>(o.log_dir, verbosity_of(o.log_level), display);
+}
+
+void shown_run::open_table(const node_options& o) {
+  if (!o.csv.empty()) table = std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), all());
+}
+
+void shown_run::began(const solver_file& solver) const {
+  const auto& net = solver.train_net.spec.name();
+  display->began(net, solver.spec.lr_policy());
+  if (log) log->began(net, solver.spec.lr_policy());
+}
+
+void shown_run::ended(const node_result& result) const {
+  if (log) log->ended(result.error);
+  display->ended(result.exit_code, result.error);
+}
+
+}  // namespace poseidon::app

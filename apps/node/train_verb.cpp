@@ -1,0 +1,92 @@
+// apps/node/train_verb.cpp - poseidon-node train: options, wiring, exit code. The work is done in actors/node/node.hpp.
+#include "apps/node/run_setup.hpp"
+#include "apps/node/shown_run.hpp"
+#include "apps/node/signals.hpp"
+#include "apps/node/start_checks.hpp"
+#include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
+#include "apps/web/live_site.hpp"
+#include "models/files/newest_state.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace poseidon::app {
+
+namespace {
+
+/// For --resume auto puts the newest state in its place. Returns  a line for the user; empty: another option.
+std::string take_newest_state(const std::optional<run_definition>& run, node_options& o) {
+  if (o.snapshot != "auto" || !run) return "";
+  const auto& prefix = run->solver.spec.snapshot_prefix();
+  const auto found = newest_state(prefix);
+  o.warnings.insert(o.warnings.end(), found.passed_over.begin(), found.passed_over.end());
+  o.snapshot = found.path.value_or("");
+  return found.path
+             ? "resuming from " + found.path->string()
+             : "no state to resume from begins with " + prefix + "_iter_: training begins anew";
+}
+
+/// Everything that is known about the run before it begins, to the user and to the node.
+node_setup started(node_options o, shown_run& shown) {
+  std::optional<run_definition> run;
+  if (!o.join) {
+    run = read_run(o);
+    check_solver(run->solver);
+    for (const auto& lines : {run->solver.warnings, take_solver_mode(run->solver, o),
+                              warn_of_staleness(run->solver, o)})
+      o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
+  }
+  const auto resumed = take_newest_state(run, o);
+  shown.open_table(o);
+  auto setup = setup_of(o, std::move(run));
+  setup.display = shown.all();
+  if (!resumed.empty()) setup.display->note(resumed);
+  for (const auto& line : o.warnings) setup.display->warning(line);
+  return setup;
+}
+
+node_result train(const node_options& o, shown_run& shown, signal_thread& signals) {
+  auto setup = started(o, shown);
+  if (setup.run) shown.began(setup.run->solver);
+  prepare(setup);
+  std::unique_ptr<web::server> page;
+  if (o.web) {
+    page = web::serve_live(*o.web, o.web_token, setup.records.view);
+    setup.display->note("page at http://" + to_string(page->address()) + "/");
+  }
+  return run_node(std::move(setup), [&](auto tell) {
+    signals.run(
+        [&o, tell = std::move(tell)](int signal) {
+          const auto effect = signal == SIGHUP   ? o.sighup
+                              : signal == SIGINT ? o.sigint
+                                                 : signal_effect::stop;
+          if (effect != signal_effect::none) tell({signal, effect == signal_effect::snapshot});
+          return effect == signal_effect::stop;
+        },
+        [display = shown.display] { display->lines().abandon(); });
+  });
+}
+
+}  // namespace
+
+int train_verb(int argc, char** argv) {
+  const auto options = parse_options(argc, argv);
+  if (!options) return 0;  // --help, --version
+  if (!options->explain_routes.empty()) return explain_routes(*options);
+  signal_thread signals;
+  shown_run shown{display_of(*options), nullptr, nullptr};
+  node_result result;
+  try {
+    shown.open_log(*options);
+    result = train(*options, shown, signals);
+  } catch (const std::exception& e) {  // usually a bad file
+    result = {exit_code_of(e), in_words(e.what()), nullptr};
+  }
+  shown.ended(result);
+  return result.exit_code;
+}
+
+}  // namespace poseidon::app
