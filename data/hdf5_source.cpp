@@ -2,13 +2,12 @@
 
 #include "data/dummy_source.hpp"
 #include "data/epoch_order.hpp"
+#include "data/list_file.hpp"
 #include "data/source_path.hpp"
-#include "models/files/file_kind.hpp"
 #include "models/files/hdf5_file.hpp"
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -151,12 +150,7 @@ class hdf5_source final : public sample_source {
 
 /// Names are apart by white space, as Caffe reads them.
 std::vector<fs::path> files_of(const fs::path& list, const source_options& options) {
-  const auto kind = kind_if_no_file(list);
-  std::ifstream file;
-  if (kind.empty()) file.open(list);
-  if (!file.is_open())
-    throw std::runtime_error(list.string() + ": no such list of HDF5 files" +
-                             (kind.empty() ? "." : " but " + kind + "."));
+  auto file = open_list(list, "HDF5 files");
   if (is_hdf5(list))
     throw std::runtime_error(list.string() +
                              ": this is an HDF5 file. The source of HDF5Data is a text file that "

@@ -1,6 +1,7 @@
 #include "data/image_list.hpp"
 
 #include "data/epoch_order.hpp"
+#include "data/list_file.hpp"
 #include "models/files/file_kind.hpp"
 
 #include <algorithm>
@@ -22,16 +23,8 @@ struct line {
 };
 
 std::vector<line> read_list(const fs::path& list) {
-  if (const auto kind = kind_if_no_file(list); !kind.empty())
-    throw std::runtime_error(list.string() + ": no such list of images but " + kind +
-                             ". A list is a text file of lines `path label`; convert images takes "
-                             "folders.");
-  std::ifstream file(list);
-  if (!file)
-    throw std::runtime_error(list.string() +
-                             ": no such list of images. Relative paths "
-                             "start at " +
-                             fs::current_path().string() + ".");
+  auto file = open_list(
+      list, "images", "A list is a text file of lines `path label`; convert images takes folders.");
   std::vector<line> lines;
   std::string text;
   for (std::size_t number = 1; std::getline(file, text); ++number) {

@@ -1,7 +1,7 @@
 #include "data/parts.hpp"
 
+#include "data/list_file.hpp"
 #include "data/new_file.hpp"
-#include "models/files/file_kind.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -53,12 +53,7 @@ void put(const record_reader& from, std::uint64_t n, std::vector<std::uint8_t>& 
 }
 
 std::vector<std::string> lines_of(const fs::path& list) {
-  const auto kind = kind_if_no_file(list);
-  std::ifstream file;
-  if (kind.empty()) file.open(list);
-  if (!file.is_open())
-    throw std::runtime_error(list.string() + ": no such list of files" +
-                             (kind.empty() ? "." : " but " + kind + "."));
+  auto file = open_list(list, "files");
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
     if (line.find('\0') != std::string::npos)

@@ -80,4 +80,21 @@ std::string megabytes(std::uint64_t bytes) {
   return text;
 }
 
+std::string in_words(std::string error) {
+  const auto replace = [&](std::string_view words, std::string_view sentence) {
+    if (const auto at = error.find(words); at != std::string::npos)
+      error.replace(at, words.size(), sentence);
+  };
+  replace(
+      "std::bad_alloc",
+      "there is not enough memory: the machine has none left, or a limit is reached (ulimit -v, "
+      "a container's)");
+  if (error == "Resource temporarily unavailable")
+    error =
+        "a thread cannot be started, because memory or threads are limited (ulimit -v, ulimit "
+        "-u): " +
+        error;
+  return error;
+}
+
 }  // namespace poseidon

@@ -33,21 +33,6 @@ namespace poseidon {
 [[nodiscard]] std::string megabytes(std::uint64_t bytes);
 
 /// The standard library's words for missing memory and missing threads as sentences; other texts stay as they are.
-[[nodiscard]] inline std::string in_words(std::string error) {
-  const auto replace = [&](std::string_view words, std::string_view sentence) {
-    if (const auto at = error.find(words); at != std::string::npos)
-      error.replace(at, words.size(), sentence);
-  };
-  replace(
-      "std::bad_alloc",
-      "there is not enough memory: the machine has none left, or a limit is reached (ulimit -v, "
-      "a container's)");
-  if (error == "Resource temporarily unavailable")
-    error =
-        "a thread cannot be started, because memory or threads are limited (ulimit -v, ulimit "
-        "-u): " +
-        error;
-  return error;
-}
+[[nodiscard]] std::string in_words(std::string error);
 
 }  // namespace poseidon

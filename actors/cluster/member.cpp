@@ -65,7 +65,7 @@ void member::join(const host_port& to, std::uint32_t replicas, const member_cont
                            std::to_string(left.count() / 1000) + " s more");
   };
   const auto leader = setup_.network->dial(to, options);
-  accept(c, {address_, no_worker, 0, replicas});
+  accept(c, {address_, no_worker});
   open(view_.leader, leader, c);
   setup_.display->note("reached the first node; waiting until all are there");
 }

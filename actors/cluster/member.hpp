@@ -85,7 +85,7 @@ class member {
   [[nodiscard]] const handle<link_acceptor>& acceptor() const { return acceptor_; }
   /// What each link has carried, also those that are lost.
   void describe_traffic() const;
-  /// "worker 1 (10.0.0.7:7600) has sent no values for 12.0 s", of each linked worker.
+  /// "worker 1 (10.0.0.7:7600) has sent none for 12.0 s", of each linked worker.
   [[nodiscard]] std::vector<std::string> quiet_since(
       std::chrono::steady_clock::time_point now) const;
   /// Handles are references: a circle of them would keep all actors.

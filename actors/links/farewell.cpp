@@ -6,7 +6,7 @@ namespace poseidon {
 
 void say_farewell(const link_connection& c, worker_id self, const std::string& reason) noexcept {
   try {
-    outbox out(c.peer.keys ? std::optional(c.peer.keys->out) : std::nullopt);
+    outbox out(c.peer.keys);
     out.add({std::make_shared<frame_queue::entry>(
                  frame_queue::entry{{frames::goodbye{reason}, {}, 0}, 0, 0}),
              {},

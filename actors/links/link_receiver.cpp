@@ -256,7 +256,7 @@ void link_receiver::count_and_trace(const open_frame& f) const {
   auto& o = shared_->options;
   o.counters->frames_in.fetch_add(1, std::memory_order_relaxed);
   if (!f.place.empty())
-    o.counters->values_in_at.store(clock::now().time_since_epoch().count(),
+    o.counters->values_in_at.store(stream_.heard().time_since_epoch().count(),
                                    std::memory_order_relaxed);
   if (!o.trace) return;
   auto e = describe(f.head.header);

@@ -12,7 +12,7 @@ link_writer::link_writer(const link_options& options)
     : options_(options),
       line_(options.rate_mbit_s, std::chrono::steady_clock::now()),
       budget_(options.budget_mbit_s, std::chrono::steady_clock::now()),
-      outbox_(options.keys ? std::optional(options.keys->out) : std::nullopt),
+      outbox_(options.keys),
       stall_(options.stall_limit),
       last_write_(options.now()) {}
 

@@ -6,8 +6,8 @@
 
 namespace poseidon {
 
-outbox::outbox(const std::optional<seal_key>& key) {
-  if (key) seal_.emplace(*key);
+outbox::outbox(const std::optional<link_keys>& keys) {
+  if (keys) seal_.emplace(keys->out);
 }
 
 void outbox::add(frame_queue::piece p, worker_id from) {

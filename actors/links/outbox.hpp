@@ -26,8 +26,8 @@ class outbox {
     std::size_t bytes = 0;  ///< preamble, header, payload and tag
   };
 
-  /// `key`: seals each piece; none: the link has no token.
-  explicit outbox(const std::optional<seal_key>& key = {});
+  /// `keys`: of the link, for its seals; none: it has no token.
+  explicit outbox(const std::optional<link_keys>& keys = {});
   outbox(const outbox&) = delete;  // parts_ point into it
   outbox& operator=(const outbox&) = delete;
 

@@ -25,6 +25,7 @@ class refusal_summary {
 
  private:
   static constexpr std::size_t most_hosts = 1000;  // that are counted by name
+  [[nodiscard]] std::string summary(time_point::duration since) const;
 
   std::optional<time_point> told_;
   std::map<std::string, std::size_t> untold_;  // by host

@@ -71,13 +71,18 @@ void peer_window::take(const frames::push_gradient& f) {
       setup_.staleness + std::max(value(setup_.first_clock), setup_.store->applied(f.chunk)));
 }
 
+/// Of any parameter on this node.
+std::uint64_t peer_window::newest_version() const {
+  std::uint64_t newest = value(setup_.first_clock);
+  for (const auto p : setup_.learned.ids()) newest = std::max(newest, setup_.store->version(p));
+  return newest;
+}
+
 void peer_window::take(const frames::gradient_squares& f) {
   // The peer has this node's gradients of that clock, so some of this node's parameters have been fresh enough for it.
   // Not all: of two branches of the net one may be a clock ahead.
-  std::uint64_t reached = value(setup_.first_clock);
-  for (const auto p : setup_.learned.ids()) reached = std::max(reached, setup_.store->version(p));
   require_turn("gradient_squares", "clock", value(f.clock), next_squares_,
-               reached + setup_.staleness);
+               newest_version() + setup_.staleness);
 }
 
 void peer_window::take(const frames::fresh_parameters& f) {
@@ -167,14 +172,11 @@ void peer_window::take(const frames::worker_report& f) {
                     std::to_string(next) + " or more: one report of each clock, in their order");
   // The peer trains clock c with versions that include this node's gradients of clock c - 1 - staleness, for which this node
   // had versions that were at most as stale again.
-  bool learns = false;
-  std::uint64_t reached = value(setup_.first_clock);
-  for (const auto p : setup_.learned.ids()) {
-    if (!setup_.learned[p]) continue;
-    learns = true;
-    reached = std::max(reached, setup_.store->version(p));
-  }
-  if (const auto most = reached + 2 * setup_.staleness + 1; learns && clock > most)
+  const auto& learned = setup_.learned;
+  const bool learns =
+      std::any_of(learned.begin(), learned.end(), [](const bool learns_one) { return learns_one; });
+  const auto most = newest_version() + 2 * setup_.staleness + 1;
+  if (learns && clock > most)
     throw bad_frame("worker_report", "clock", std::to_string(clock),
                     "at most " + std::to_string(most) + " so far");
   next = clock + 1;

@@ -53,6 +53,7 @@ class peer_window : public frame_gate {
   [[nodiscard]] bool gives_first_values() const {
     return setup_.peer == setup_.leader && setup_.before == nullptr;
   }
+  [[nodiscard]] std::uint64_t newest_version() const;
   [[nodiscard]] bool kept_before(const frames::install_history& f) const;
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 

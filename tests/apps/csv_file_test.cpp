@@ -1,10 +1,11 @@
 #include "apps/terminal/csv_file.hpp"
 
+#include "tests/folder.hpp"
+
 #include <doctest/doctest.h>
 
 #include <fstream>
 #include <iterator>
-#include <unistd.h>
 
 using namespace poseidon;
 
@@ -22,15 +23,8 @@ struct warnings : progress {
 };
 
 struct tables {
-  std::filesystem::path folder;
+  test::temporary_folder folder;
   std::shared_ptr<warnings> next = std::make_shared<warnings>();
-  tables() {
-    auto name = (std::filesystem::temp_directory_path() / "csv_file.XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-  }
-  ~tables() { std::filesystem::remove_all(folder); }
-  tables(const tables&) = delete;
-  tables& operator=(const tables&) = delete;
 
   void train(bool resumed, std::uint64_t clock) const {
     app::csv_file t(folder / "run.csv", resumed, next);

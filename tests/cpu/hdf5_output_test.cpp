@@ -2,7 +2,7 @@
 #include "cpu/cpu_device.hpp"
 #include "models/files/hdf5_file.hpp"
 #include "models/net/net_builder.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("hdf5 output: data and label of every pass, one behind the other, of four axes") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto path = folder.path() / "out.h5";
   const auto n =
       test::build(net_text("hdf5_output_param { file_name: \"" + path.string() + "\" }"));

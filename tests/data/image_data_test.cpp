@@ -166,7 +166,7 @@ TEST_CASE("image data: every mistake names layer, list, line and file") {
     write_file(folder / "list", list);
     return image_layer("list");
   };
-  CHECK(has(refused(image_layer("none")), "none: no such list of images. Relative paths start at"));
+  CHECK(has(refused(image_layer("none")), "none: no such list of images. Relative names start at"));
   CHECK(has(refused(image_layer("")), "no image_data_param.source"));
   CHECK(has(refused(with("\n\n")), "a list without images"));
   CHECK(has(refused(with("a.jpg 1\nb.jpg\n")),

@@ -3,6 +3,7 @@
 #include "data/datum.hpp"
 #include "data/lmdb_writer.hpp"
 #include "data/source.hpp"
+#include "tests/folder.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -11,35 +12,10 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace poseidon::test {
-
-/// An empty folder that goes with the test.
-class temporary_folder {
- public:
-  temporary_folder() {
-    auto name = (std::filesystem::temp_directory_path() / "poseidon-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
-    return path_ / name;
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -4,6 +4,7 @@
 #include "cpu/cpu_device.hpp"
 #include "models/solver/solver_file.hpp"
 #include "tests/actors/node/fake_network.hpp"
+#include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
 #include <google/protobuf/text_format.h>
@@ -13,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace poseidon::test {
@@ -49,22 +49,10 @@ struct node_display : progress {
   }
 };
 
-/// A folder that is removed with all that is in it.
-struct scratch_folder {
-  std::filesystem::path path;
-  scratch_folder() {
-    auto name = (std::filesystem::temp_directory_path() / "node_test.XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
+struct scratch_folder : temporary_folder {
   [[nodiscard]] std::size_t snapshot_files() const {
     std::size_t found = 0;
-    for (const auto& file : std::filesystem::directory_iterator(path))
+    for (const auto& file : std::filesystem::directory_iterator(path()))
       found += file.path().filename().string().find("_iter_") != std::string::npos;
     return found;
   }
@@ -117,7 +105,7 @@ class node_rig {
     ::caffe::SolverParameter solver;
     const auto text =
         "base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 max_iter: " + std::to_string(clocks) +
-        " snapshot_prefix: '" + (folder.path / "s").string() + "' " + more_solver;
+        " snapshot_prefix: '" + (folder / "s").string() + "' " + more_solver;
     REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &solver));
     REQUIRE(
         google::protobuf::TextFormat::ParseFromString(node_test_net, solver.mutable_net_param()));

@@ -2,7 +2,7 @@
 
 #include "messages/wire/codec.hpp"
 #include "tests/actors/telemetry/view_rig.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ class warning_list : public progress {
 
 struct telemetry_rig {
   test::sim sim;
-  test::folder folder;
+  test::temporary_folder folder;
   std::shared_ptr<edge_book> edges = std::make_shared<edge_book>();
   std::shared_ptr<trace_log> trace = std::make_shared<trace_log>(true);
   std::shared_ptr<warning_list> display = std::make_shared<warning_list>();

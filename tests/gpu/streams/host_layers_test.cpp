@@ -4,7 +4,7 @@
 #include "gpu/simulated/control.hpp"
 #include "models/files/hdf5_file.hpp"
 #include "tests/cpu/hand_net.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 using namespace poseidon;
@@ -167,7 +167,7 @@ TEST_CASE("host layers: an output that is fetched has as many values as the net 
 TEST_CASE("host layers: HDF5Output writes what the device has computed, pass after pass") {
   for (const lateness late : every_lateness) {
     CAPTURE(static_cast<int>(late));
-    const folder here;
+    const temporary_folder here;
     const auto path = here.path() / "out.h5";
     const net n =
         build(input("x", {2, 3}) + input("label", {2}) +

@@ -1,6 +1,6 @@
 #include "models/files/atomic_file.hpp"
 
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ pid_t killed_while_it_writes(const std::filesystem::path& target) {
 }  // namespace
 
 TEST_CASE("remove_leftovers: takes what killed writers have left, and nothing else") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto killed = killed_while_it_writes(folder.path() / "s_iter_500.caffemodel");
   const auto leftover = ".s_iter_500.caffemodel." + std::to_string(killed) + ".0.tmp";
   temporary_file living(folder.path() / "s_iter_600.caffemodel");
@@ -61,7 +61,7 @@ TEST_CASE("remove_leftovers: takes what killed writers have left, and nothing el
 }
 
 TEST_CASE("write_atomically: removes what a killed writer of the same file has left") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   (void)killed_while_it_writes(folder.path() / "trace.json");
   CHECK(files_in(folder.path()).size() == 1);
   write_atomically(folder.path() / "trace.json", std::string_view("whole"));

@@ -1,7 +1,7 @@
 // A disk without space: a tmpfs of 16 kB, which a child process mounts for itself, as root or in a user namespace of its own.
 // Skipped, visibly, where neither is allowed.
 #include "models/files/atomic_file.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -74,7 +74,7 @@ outcome on_a_small_disk(const fs::path& folder, const std::function<std::string(
 
 bool cannot_mount() {
   try {
-    const test::folder folder;
+    const test::temporary_folder folder;
     return on_a_small_disk(folder.path(), [] { return std::string(); }).exit_code == may_not_mount;
   } catch (const std::exception&) {
     return false;  // then the test fails, and says why
@@ -85,7 +85,7 @@ bool cannot_mount() {
 
 TEST_CASE("write_atomically: a full disk says that it is full, and nothing is left on it" *
           doctest::skip(cannot_mount())) {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto out = on_a_small_disk(folder.path(), [&] {
     std::string said;
     try {

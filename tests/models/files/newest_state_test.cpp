@@ -1,9 +1,10 @@
 #include "models/files/newest_state.hpp"
 
+#include "tests/folder.hpp"
+
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <unistd.h>
 
 #include "caffe.pb.h"
 
@@ -12,14 +13,7 @@ using namespace poseidon;
 namespace {
 
 struct snapshots {
-  std::filesystem::path folder;
-  snapshots() {
-    auto name = (std::filesystem::temp_directory_path() / "newest_state.XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-  }
-  ~snapshots() { std::filesystem::remove_all(folder); }
-  snapshots(const snapshots&) = delete;
-  snapshots& operator=(const snapshots&) = delete;
+  test::temporary_folder folder;
 
   void write(std::uint64_t iteration, bool weights = true) const {
     const auto stem = (folder / ("run_iter_" + std::to_string(iteration))).string();
@@ -84,7 +78,7 @@ TEST_CASE("newest_state: a state whose weights are cut short is passed over") {
 TEST_CASE("newest_state: files that were moved together still belong together") {
   snapshots s, elsewhere;
   s.write(100);
-  for (const auto& file : std::filesystem::directory_iterator(s.folder))
+  for (const auto& file : std::filesystem::directory_iterator(s.folder.path()))
     std::filesystem::rename(file.path(), elsewhere.folder / file.path().filename());
   CHECK(elsewhere.newest_name() == "run_iter_100.solverstate");
 }

@@ -4,7 +4,7 @@
 
 #include "models/files/atomic_file.hpp"
 #include "models/net/fillers.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string stem(const test::folder& folder) {
+std::string stem(const test::temporary_folder& folder) {
   return (folder.path() / "s").string();
 }
 
@@ -59,7 +59,7 @@ std::string text_of(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("hdf5 weights: written where Caffe reads them, and back as they were") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   const auto values = values_of(n);
   write_weights(stem(folder), hdf5, n, values);
@@ -76,7 +76,7 @@ TEST_CASE("hdf5 weights: written where Caffe reads them, and back as they were")
 }
 
 TEST_CASE("hdf5 weights: another shape is refused with both, as in a binary file") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   write_weights(stem(folder), hdf5, n, values_of(n));
   const auto stored = read_caffemodel(stem(folder) + ".caffemodel.h5");
@@ -87,7 +87,7 @@ TEST_CASE("hdf5 weights: another shape is refused with both, as in a binary file
 }
 
 TEST_CASE("hdf5 weights: a shared parameter is stored by its owner alone, and read for both") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto shares = [](const std::string& name, const std::string& bottom) {
     return test::layer(name, "InnerProduct", bottom, name,
                        "param { name: \"w\" } inner_product_param { num_output: 4 }");
@@ -110,7 +110,7 @@ TEST_CASE("hdf5 weights: a shared parameter is stored by its owner alone, and re
 }
 
 TEST_CASE("hdf5 state: iteration, step, name of the weights and history come back") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   solver_state state{42, 2, "snap/w.caffemodel.h5", {values_of(n), values_of(n)}, {1ull << 40, 7}};
   state.history[1][0][0] = 5;
@@ -130,7 +130,7 @@ TEST_CASE("hdf5 state: iteration, step, name of the weights and history come bac
 }
 
 TEST_CASE("hdf5: eleven histories are read by number, not in the order of their names") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   hdf5_writer file;
   file.write_integer("iter", 1);
   for (int i = 0; i < 11; ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("hdf5: eleven histories are read by number, not in the order of their 
 }
 
 TEST_CASE("hdf5: what cannot be read is named with its file and the reason") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   write_weights(stem(folder), hdf5, n, values_of(n));
   write_state(stem(folder), hdf5, n, {1, 0, "w", {values_of(n)}, {}});

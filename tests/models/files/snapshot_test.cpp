@@ -4,7 +4,7 @@
 
 #include "models/files/snapshot_io.hpp"
 #include "models/net/fillers.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -77,7 +77,7 @@ class file_limit {
 }  // namespace
 
 TEST_CASE("snapshot: weights come back as they were, by layer name") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   const auto values = values_of(n);
   write_atomically(folder.path() / "w.caffemodel", to_caffemodel(n, values));
@@ -166,7 +166,7 @@ TEST_CASE("snapshot: a layer that shares permissively has its own shape in the f
 }
 
 TEST_CASE("snapshot: a file cut anywhere is refused, with the bytes there and the bytes needed") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   const auto path = folder.path() / "w.caffemodel";
   write_atomically(path, to_caffemodel(n, values_of(n)));
@@ -191,7 +191,7 @@ TEST_CASE("snapshot: a file cut anywhere is refused, with the bytes there and th
 }
 
 TEST_CASE("snapshot: what is no snapshot is refused by name") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto read = [&](const fs::path& path) {
     return message_of([&] { (void)read_caffemodel(path); });
   };
@@ -210,7 +210,7 @@ TEST_CASE("snapshot: what is no snapshot is refused by name") {
 }
 
 TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net();
   solver_state state{42, 2, "w.caffemodel", {values_of(n), values_of(n)}, {1ull << 40, 7}};
   state.history[1][0][0] = 5;
@@ -239,7 +239,7 @@ TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
 TEST_CASE(
     "write_atomically: a write that fails halfway leaves the old file whole and nothing beside "
     "it") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto n = small_net(3000);
   const auto path = folder.path() / "w.caffemodel";
   folder.write("w.caffemodel", "the old one");
@@ -255,7 +255,7 @@ TEST_CASE(
 }
 
 TEST_CASE("write_atomically: a folder that is not there is named with the remedy") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto path = folder.path() / "none" / "w";
   CHECK(message_of([&] { write_atomically(path, ::caffe::NetParameter{}); }) ==
         path.string() +

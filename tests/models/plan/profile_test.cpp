@@ -1,7 +1,7 @@
 // Profiles: what is refused and how, that they fit their net, and that those of the zoo say what was published.
 #include "models/plan/profile.hpp"
 
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -94,7 +94,7 @@ TEST_CASE("profile: mistakes say where, what and both values") {
 TEST_CASE("profile: what is written is read back, whatever the words in it") {
   auto p = parse_profile(good, "a.profile");
   p.measured = "on \"my\" C:\\gpu\nat night";
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto back = read_profile(folder.write("p", text_of(p)));
   CHECK(back.measured == "on \"my\" C:\\gpu at night");
   CHECK(back.net == p.net);

@@ -1,7 +1,7 @@
 #include "models/plan/routes.hpp"
 
 #include "models/plan/partition.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ std::string why(const std::string& text, const std::string& layer,
 }
 
 struct listed {
-  test::folder folder;
+  test::temporary_folder folder;
   std::string path;
   explicit listed(const std::string& text) : path(folder.write("routes", text).string()) {}
 };

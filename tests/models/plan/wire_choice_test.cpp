@@ -1,6 +1,6 @@
 #include "models/plan/wire_choice.hpp"
 
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -27,12 +27,12 @@ const std::string chain =
     test::layer("loss", "SoftmaxWithLoss", "ip2", "loss", "bottom: \"label\"");
 
 parameter_formats formats(const std::string& text) {
-  const test::folder folder;
+  const test::temporary_folder folder;
   return formats_of(test::build(chain), parse_wire(folder.write("wire", text).string()));
 }
 
 std::string mistake_in(const std::string& text, const std::string& net = chain) {
-  const test::folder folder;
+  const test::temporary_folder folder;
   try {
     (void)formats_of(test::build(net), parse_wire(folder.write("wire", text).string()));
     return {};

@@ -1,7 +1,7 @@
 // Solver files: what is refused and how that is said, which nets a solver names, its rates.
 #include "models/solver/solver_file.hpp"
 
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ const std::string a_net =
 
 /// The error of reading a solver of this text, without "solver.prototxt" at its beginning.
 std::string mistake(const std::string& text) {
-  const test::folder folder;
+  const test::temporary_folder folder;
   folder.write("net.prototxt", a_net);
   const auto path = folder.write("solver.prototxt", text);
   try {
@@ -94,7 +94,7 @@ TEST_CASE(
 
 TEST_CASE(
     "solver_file: a net file beside the solver is found, and its own state joins the solver's") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   folder.write("net.prototxt", "state { level: 1 stage: \"a\" }\n" + a_net);
   const auto solver = read_solver(
       folder.write("s.prototxt", good + "lr_policy: \"fixed\" test_interval: 5 test_iter: 2 "
@@ -167,7 +167,7 @@ TEST_CASE("solver_file: weights may be several, in one word or more, and have to
   CHECK(split_paths("a") == std::vector<std::filesystem::path>{"a"});
   CHECK(split_paths(" a/b c , d,, ") == std::vector<std::filesystem::path>{"a/b c", "d"});
   CHECK(split_paths("").empty());
-  const test::folder folder;
+  const test::temporary_folder folder;
   folder.write("net.prototxt", a_net);
   for (const char* name : {"a", "b", "c"}) folder.write(name, "");
   const std::string fixed = "lr_policy: \"fixed\"\n";

@@ -1,6 +1,6 @@
 // Errors of the text format and the schema, and the line of every layer.
 #include "models/spec/net_file.hpp"
-#include "tests/models/folder.hpp"
+#include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -58,7 +58,7 @@ TEST_CASE("net_file: the other slips of the text format say where and what to do
 }
 
 TEST_CASE("net_file: a file that is not there, and a folder, are refused by name") {
-  const test::folder folder;
+  const test::temporary_folder folder;
   CHECK_THROWS_WITH_AS(
       (void)read_net(folder.path()),
       (folder.path().string() + ": this is a folder, not a specification. Name the file in it.")
@@ -83,7 +83,7 @@ TEST_CASE("net_file: what is too long, or no file to read, is refused by name") 
     }
     return "";
   };
-  const test::folder folder;
+  const test::temporary_folder folder;
   const auto long_one = folder.write("long", std::string((16 << 20) + 1, '#'));
   CHECK(says(long_one).find("long: it has more than 16 MiB, the most that is read of a "
                             "specification. Is it one?") != std::string::npos);
