@@ -2,9 +2,12 @@
 
 #include "actors/node/run_node.hpp"
 #include "apps/terminal/console.hpp"
+#include "apps/terminal/csv_file.hpp"
 #include "apps/terminal/json_console.hpp"
 
 namespace poseidon::app {
+
+namespace {
 
 std::shared_ptr<run_display> display_of(const node_options& o) {
   const auto level = verbosity_of(o.log_level);
@@ -14,24 +17,30 @@ std::shared_ptr<run_display> display_of(const node_options& o) {
   return std::make_shared<console>(level, nodes);
 }
 
+}  // namespace
+
+shown_run::shown_run(const node_options& o)
+    : display_(display_of(o)), all_(std::make_shared<progress_group>(display_)) {}
+
 void shown_run::open_log(const node_options& o) {
-  if (!o.log_dir.empty())
-    log = std::make_shared<log_file>(o.log_dir, verbosity_of(o.log_level), display);
+  if (o.log_dir.empty()) return;
+  log_ = std::make_shared<log_file>(o.log_dir, verbosity_of(o.log_level));
+  all_->add(log_);
 }
 
 void shown_run::open_table(const node_options& o) {
-  if (!o.csv.empty()) table = std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), all());
+  if (!o.csv.empty()) all_->add(std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), *all_));
 }
 
 void shown_run::began(const solver_file& solver) const {
   const auto& net = solver.train_net.spec.name();
-  display->began(net, solver.spec.lr_policy());
-  if (log) log->began(net, solver.spec.lr_policy());
+  display_->began(net, solver.spec.lr_policy());
+  if (log_) log_->began(net, solver.spec.lr_policy());
 }
 
 void shown_run::ended(const node_result& result) const {
-  if (log) log->ended(result.error);
-  display->ended(result.exit_code, result.error);
+  if (log_) log_->ended(result.error);
+  display_->ended(result.exit_code, result.error);
 }
 
 }  // namespace poseidon::app

@@ -2,7 +2,7 @@
 #pragma once
 #include "apps/node/options.hpp"
 #include "apps/terminal/caffe_log.hpp"
-#include "apps/terminal/csv_file.hpp"
+#include "apps/terminal/progress_group.hpp"
 #include "apps/terminal/run_display.hpp"
 #include "models/solver/solver_file.hpp"
 
@@ -14,23 +14,26 @@ struct node_result;
 
 namespace poseidon::app {
 
-[[nodiscard]] std::shared_ptr<run_display> display_of(const node_options& o);
+class shown_run {
+ public:
+  explicit shown_run(const node_options& o);
 
-/// What a run is shown on, and with --log-dir also the file that records it.
-struct shown_run {
-  std::shared_ptr<run_display> display;
-  std::shared_ptr<log_file> log;
-  std::shared_ptr<csv_file> table;
-
+  /// --log-dir, before anything is read, so that the file has every mistake.
+  /// Errors   spec_error: the file cannot be written.
   void open_log(const node_options& o);
+  /// --csv, when it is known whether the run is resumed.
+  /// Errors   spec_error: the file cannot be written.
   void open_table(const node_options& o);
-  [[nodiscard]] std::shared_ptr<progress> all() const {
-    if (table) return table;
-    if (log) return log;
-    return display;
-  }
+
+  [[nodiscard]] const std::shared_ptr<run_display>& display() const { return display_; }
+  [[nodiscard]] std::shared_ptr<progress> all() const { return all_; }
   void began(const solver_file& solver) const;
   void ended(const node_result& result) const;
+
+ private:
+  std::shared_ptr<run_display> display_;
+  std::shared_ptr<progress_group> all_;
+  std::shared_ptr<log_file> log_;  // one of them; null: none
 };
 
 }  // namespace poseidon::app

@@ -66,7 +66,7 @@ node_result train(const node_options& o, shown_run& shown, signal_thread& signal
           if (effect != signal_effect::none) tell({signal, effect == signal_effect::snapshot});
           return effect == signal_effect::stop;
         },
-        [display = shown.display] { display->lines().abandon(); });
+        [display = shown.display()] { display->lines().abandon(); });
   });
 }
 
@@ -77,7 +77,7 @@ int train_verb(int argc, char** argv) {
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);
   signal_thread signals;
-  shown_run shown{display_of(*options), nullptr, nullptr};
+  shown_run shown(*options);
   node_result result;
   try {
     shown.open_log(*options);

@@ -173,9 +173,8 @@ void caffe_console::ended(int, const std::string& reason) {
 
 // -- in a file ------------------------------------------------------------------------------------------
 
-log_file::log_file(const std::filesystem::path& folder, verbosity level,
-                   std::shared_ptr<progress> next)
-    : level_(level), next_(std::move(next)), log_([this](const std::string& line) {
+log_file::log_file(const std::filesystem::path& folder, verbosity level)
+    : level_(level), log_([this](const std::string& line) {
         file_ << line << std::endl;  // flushed: the log is read while training runs
       }) {
   const auto now = local_time(std::chrono::system_clock::now());
@@ -197,37 +196,27 @@ log_file::log_file(const std::filesystem::path& folder, verbosity level,
 
 void log_file::trained(const iteration& i, const std::vector<output_value>& outputs) {
   log_.trained(i, outputs);
-  next_->trained(i, outputs);
 }
 
 void log_file::tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
                       const std::vector<output_value>& outputs) {
   log_.tested(test_net, clock, means, outputs);
-  next_->tested(test_net, clock, means, outputs);
 }
 
-void log_file::snapshot(std::uint64_t clock, const std::string& path, const std::string& error) {
+void log_file::snapshot(std::uint64_t, const std::string& path, const std::string& error) {
   log_.snapshot(path, error);
-  next_->snapshot(clock, path, error);
 }
 
 void log_file::note(const std::string& line) {
   log_.note(line);
-  next_->note(line);
 }
 
 void log_file::warning(const std::string& line) {
   log_.warning(line);
-  next_->warning(line);
 }
 
 void log_file::detail(const std::string& line) {
   if (level_ == verbosity::debug) log_.note(line);
-  next_->detail(line);
-}
-
-std::shared_ptr<void> log_file::working(long_task task) {
-  return next_->working(std::move(task));
 }
 
 }  // namespace poseidon::app

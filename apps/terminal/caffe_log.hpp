@@ -4,6 +4,7 @@
 //   I0304 17:05:09.000123  4711 caffe_log.cpp:60] Iteration 100, loss = 0.2153
 //   I0304 17:05:09.000123  4711 caffe_log.cpp:65]     Train net output #0: loss = 0.2153 (* 1 = 0.2153 loss)
 #pragma once
+#include "apps/terminal/progress_group.hpp"
 #include "apps/terminal/run_display.hpp"
 
 #include <chrono>
@@ -69,28 +70,25 @@ class caffe_console : public run_display {
   caffe_log log_;
 };
 
-/// --log_dir: these lines in a file, and everything also to `next`.
-class log_file : public progress {
+/// --log_dir: these lines in a file.
+class log_file : public run_listener {
  public:
   /// Creates poseidon-node.HOST.USER.log.INFO.DATE-TIME.PID, and the link poseidon-node.INFO to it, as glog does.
   /// Errors   spec_error: the file cannot be written.
-  log_file(const std::filesystem::path& folder, verbosity level, std::shared_ptr<progress> next);
+  log_file(const std::filesystem::path& folder, verbosity level);
 
   void began(const std::string& net, const std::string& policy) { log_.began(net, policy); }
   void ended(const std::string& reason) { log_.ended(reason); }
   void trained(const iteration& i, const std::vector<output_value>& outputs) override;
-  void stepped(const step& s) override { next_->stepped(s); }
   void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
               const std::vector<output_value>& outputs) override;
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;
-  [[nodiscard]] std::shared_ptr<void> working(long_task task) override;
 
  private:
   verbosity level_;
-  std::shared_ptr<progress> next_;
   std::ofstream file_;
   caffe_log log_;
 };

@@ -25,8 +25,8 @@ std::string field(const std::string& name) {
 
 }  // namespace
 
-csv_file::csv_file(std::filesystem::path path, bool resumed, std::shared_ptr<progress> next)
-    : path_(std::move(path)), resumed_(resumed), next_(std::move(next)) {
+csv_file::csv_file(std::filesystem::path path, bool resumed, progress& display)
+    : path_(std::move(path)), resumed_(resumed), display_(display) {
   training_.path = path_;
   open(training_);
   if (training_.broken)
@@ -53,39 +53,33 @@ void csv_file::write(table& t, const std::string& header, const std::string& row
   t.has_rows = true;
   if (t.file) return;
   t.broken = true;
-  next_->warning("--csv " + t.path.string() +
-                 " gets no more rows, because one cannot be written: " + std::strerror(errno));
+  display_.warning("--csv " + t.path.string() +
+                   " gets no more rows, because one cannot be written: " + std::strerror(errno));
 }
 
 void csv_file::trained(const iteration& i, const std::vector<output_value>& outputs) {
-  {
-    const std::lock_guard lock(mutex_);
-    std::string header = "NumIters,Seconds,LearningRate", row = std::to_string(i.clock) + "," +
-                                                                digits(seconds()) + "," +
-                                                                digits(i.learning_rate);
-    for (const auto& o : outputs) header += "," + field(o.name);
-    for (const double v : i.outputs) row += "," + digits(v);
-    write(training_, header + ",smoothed_loss\n", row + "," + digits(i.loss) + "\n");
-  }
-  next_->trained(i, outputs);
+  const std::lock_guard lock(mutex_);
+  std::string header = "NumIters,Seconds,LearningRate",
+              row =
+                  std::to_string(i.clock) + "," + digits(seconds()) + "," + digits(i.learning_rate);
+  for (const auto& o : outputs) header += "," + field(o.name);
+  for (const double v : i.outputs) row += "," + digits(v);
+  write(training_, header + ",smoothed_loss\n", row + "," + digits(i.loss) + "\n");
 }
 
 void csv_file::tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
                       const std::vector<output_value>& outputs) {
-  {
-    const std::lock_guard lock(mutex_);
-    auto& t = tests_[test_net];
-    if (t.path.empty()) {
-      t.path = path_;
-      t.path.replace_extension(".test" + std::to_string(test_net) + path_.extension().string());
-      open(t);
-    }
-    std::string header = "NumIters,Seconds", row = std::to_string(clock) + "," + digits(seconds());
-    for (const auto& o : outputs) header += "," + field(o.name);
-    for (const double v : means) row += "," + digits(v);
-    write(t, header + "\n", row + "\n");
+  const std::lock_guard lock(mutex_);
+  auto& t = tests_[test_net];
+  if (t.path.empty()) {
+    t.path = path_;
+    t.path.replace_extension(".test" + std::to_string(test_net) + path_.extension().string());
+    open(t);
   }
-  next_->tested(test_net, clock, means, outputs);
+  std::string header = "NumIters,Seconds", row = std::to_string(clock) + "," + digits(seconds());
+  for (const auto& o : outputs) header += "," + field(o.name);
+  for (const double v : means) row += "," + digits(v);
+  write(t, header + "\n", row + "\n");
 }
 
 }  // namespace poseidon::app

@@ -1,41 +1,31 @@
 // apps/terminal/csv_file.hpp - --csv: the outputs of a run as tables, in the columns of Caffe's parse_log.
 #pragma once
-#include "actors/core/progress.hpp"
+#include "apps/terminal/progress_group.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace poseidon::app {
 
-/// Writes a row for each display interval to FILE, a row for each test of test net T to FILE with ".testT" before its suffix,
-/// and tells everything to `next`, too. Any thread. A row is written whole and at once. If one cannot be written, a warning says
-/// so, and that table gets no more rows; training goes on.
-class csv_file : public progress {
+/// Writes a row for each display interval to FILE, and a row for each test of test net T to FILE with ".testT" before its
+/// suffix. Any thread. A row is written whole and at once. If one cannot be written, a warning says so, and that table gets
+/// no more rows; training goes on.
+class csv_file : public run_listener {
  public:
-  /// `resumed`: rows are added to tables that are there already, else those are replaced.
+  /// `resumed`: rows are added to tables that are there already, else those are replaced. `display`: is told when a table
+  /// ends early, and outlives this object.
   /// Errors   spec_error: `path` cannot be written.
-  csv_file(std::filesystem::path path, bool resumed, std::shared_ptr<progress> next);
+  csv_file(std::filesystem::path path, bool resumed, progress& display);
 
   void trained(const iteration& i, const std::vector<output_value>& outputs) override;
   void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
               const std::vector<output_value>& outputs) override;
-  void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override {
-    next_->snapshot(clock, path, error);
-  }
-  void stepped(const step& s) override { next_->stepped(s); }
-  void note(const std::string& line) override { next_->note(line); }
-  void warning(const std::string& line) override { next_->warning(line); }
-  void detail(const std::string& line) override { next_->detail(line); }
-  [[nodiscard]] std::shared_ptr<void> working(long_task task) override {
-    return next_->working(std::move(task));
-  }
 
  private:
   struct table {
@@ -50,7 +40,7 @@ class csv_file : public progress {
 
   std::filesystem::path path_;
   bool resumed_;
-  std::shared_ptr<progress> next_;
+  progress& display_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   table training_;
