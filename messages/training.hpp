@@ -151,6 +151,8 @@ struct snapshot_written {
   std::string error;  ///< empty: written
   /// The newest .solverstate that the writer has written in this run; empty: none.
   std::string newest_state;
+  std::string best_path =
+      {};  ///< of the .caffemodel that is kept as the best; empty: this one is not
 };
 
 /// solver (leader) -> checkpointer: write the parameters of `version`; none changes until it is copied.
@@ -162,6 +164,8 @@ struct write_snapshot {
   bool with_state = true;
   port<snapshot_copied> copied;
   port<snapshot_written> written;
+  bool regular = true;  ///< under the name of its iteration
+  bool best = false;    ///< in place of the best one so far
 };
 
 /// checkpointer -> server_shard, factor_broadcast: send the solver state at `version` of all your chunks to me.

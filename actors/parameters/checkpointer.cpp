@@ -13,6 +13,10 @@ std::string snapshot_stem(const std::string& prefix, std::uint64_t iteration) {
   return prefix + "_iter_" + std::to_string(iteration);
 }
 
+std::string best_prefix(const std::string& prefix) {
+  return prefix + "_best";
+}
+
 checkpointer::checkpointer(actor_context context, checkpointer_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
@@ -76,16 +80,26 @@ void checkpointer::copied() {
   // Of one that was given up pieces may still come.
   if (!given_up_) neighbours_->store->set_gathering(std::nullopt);
   tell(w->order.copied, snapshot_copied{w->order.version});
-  const auto path =
-      weights_path(snapshot_stem(setup_.solver.snapshot_prefix(), value(w->order.version)),
-                   setup_.solver.snapshot_format());
-  auto error = write(*w);
-  tell(w->order.written, snapshot_written{w->order.version, path, std::move(error), newest_state_});
+  const auto& order = w->order;
+  const auto& prefix = setup_.solver.snapshot_prefix();
+  snapshot_written done{order.version, {}, {}, {}, {}};
+  const auto write_as = [&](const std::string& stem, files_kept& kept, std::size_t most) {
+    const auto error = write(*w, stem, kept, most);
+    if (!error.empty()) done.error = error;
+    return weights_path(stem, setup_.solver.snapshot_format());
+  };
+  if (order.regular)
+    done.path = write_as(snapshot_stem(prefix, value(order.version)), kept_,
+                         setup_.solver.poseidon().keep_snapshots());
+  if (order.best)
+    done.best_path =
+        write_as(snapshot_stem(best_prefix(prefix), value(order.version)), kept_best_, 1);
+  done.newest_state = newest_state_;
+  tell(order.written, std::move(done));
 }
 
-std::string checkpointer::write(const work& w) {
-  const std::filesystem::path stem =
-      snapshot_stem(setup_.solver.snapshot_prefix(), value(w.order.version));
+std::string checkpointer::write(const work& w, const std::filesystem::path& stem, files_kept& kept,
+                                std::size_t most) {
   const auto format = setup_.solver.snapshot_format();
   std::shared_ptr<void> shown;
   if (setup_.display)
@@ -104,7 +118,7 @@ std::string checkpointer::write(const work& w) {
     neighbours_->files.write_state(stem, state);
     wrote(state_file);
     newest_state_ = state_file;
-    keep_newest({weights, state_file});
+    keep_newest(kept, {weights, state_file}, most);
     return {};
   } catch (const std::exception& e) {
     // Weights without their state resume nothing, and the disk may be full. Those of an earlier run have theirs.
@@ -114,14 +128,14 @@ std::string checkpointer::write(const work& w) {
 }
 
 /// Only what this run has written is ever removed, and only once a newer snapshot is whole.
-void checkpointer::keep_newest(std::vector<std::filesystem::path> files) {
-  const auto keep = setup_.solver.poseidon().keep_snapshots();
-  if (keep == 0) return;
-  kept_.push_back(std::move(files));
-  while (kept_.size() > keep) {
+void checkpointer::keep_newest(files_kept& kept, std::vector<std::filesystem::path> files,
+                               std::size_t most) {
+  if (most == 0) return;
+  kept.push_back(std::move(files));
+  while (kept.size() > most) {
     std::error_code ignored;  // the user may have moved it away
-    for (const auto& file : kept_.front()) std::filesystem::remove(file, ignored);
-    kept_.pop_front();
+    for (const auto& file : kept.front()) std::filesystem::remove(file, ignored);
+    kept.pop_front();
   }
 }
 

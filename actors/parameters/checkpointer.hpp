@@ -64,6 +64,9 @@ struct connect_checkpointer {
 /// "<prefix>_iter_<n>", as Caffe names its snapshots; suffixes are added to it.
 [[nodiscard]] std::string snapshot_stem(const std::string& prefix, std::uint64_t iteration);
 
+/// The prefix of the model that is kept as the best: "<prefix>_best".
+[[nodiscard]] std::string best_prefix(const std::string& prefix);
+
 class checkpointer : public actor<checkpointer> {
  public:
   static constexpr const char* type_name = "checkpointer";
@@ -85,17 +88,21 @@ class checkpointer : public actor<checkpointer> {
   };
   void gather(work& w);
   void copied();
-  [[nodiscard]] std::string write(const work& w);
-  void keep_newest(std::vector<std::filesystem::path> files);
+  using files_kept = std::deque<std::vector<std::filesystem::path>>;  // oldest first
+  /// `most`: of the snapshots in `kept`, with the new one, so many stay; 0: all. Returns  an error, or nothing.
+  [[nodiscard]] std::string write(const work& w, const std::filesystem::path& stem,
+                                  files_kept& kept, std::size_t most);
+  static void keep_newest(files_kept& kept, std::vector<std::filesystem::path> files,
+                          std::size_t most);
   void wrote(const std::filesystem::path& path) const;
   void detail(const std::string& step) const;
 
   checkpointer_setup setup_;
   until_end<connect_checkpointer> neighbours_{this};
-  until_end<std::unique_ptr<work>> work_{this};          // null: no snapshot is in work
-  bool given_up_ = false;                                // a snapshot whose state was not complete
-  std::deque<std::vector<std::filesystem::path>> kept_;  // oldest first
-  std::string newest_state_;                             // that was written whole
+  until_end<std::unique_ptr<work>> work_{this};  // null: no snapshot is in work
+  bool given_up_ = false;                        // a snapshot whose state was not complete
+  files_kept kept_, kept_best_;
+  std::string newest_state_;  // that was written whole
 };
 
 }  // namespace poseidon

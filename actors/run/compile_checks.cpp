@@ -2,6 +2,8 @@
 
 #include "messages/wire/buffer_pool.hpp"
 #include "models/plan/routes.hpp"
+#include "models/solver/goals.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 #include <map>
@@ -121,6 +123,22 @@ void refuse_writers(const compiled_run& c, const run_definition& run) {
   };
   check(c.train.graph);
   for (const auto& test : c.tests) check(test.graph);
+}
+
+void check_goals(const compiled_run& c, const run_definition& run) {
+  const auto& solver = run.solver.spec;
+  std::vector<std::string> names;
+  for (const auto& test : c.tests)
+    for (const auto& output : test.outputs) names.push_back(output.name);
+  if (solver.test_compute_loss()) names.emplace_back("test_loss");
+  const auto check = [&](const char* goal, const std::optional<output_goal>& wants) {
+    if (!wants || std::find(names.begin(), names.end(), wants->output) != names.end()) return;
+    throw spec_error(std::string(goal) + ": no test net has an output \"" + wants->output +
+                     "\". There are " + comma_list(names) + "." +
+                     did_you_mean(wants->output, names));
+  };
+  check("keep_best", keep_best_of(solver));
+  check("stop_at", stop_at_of(solver));
 }
 
 std::vector<std::string> warn_of_host_layers(const compiled_run& c, const device& compute) {

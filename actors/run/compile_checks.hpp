@@ -40,6 +40,9 @@ void check_split(const compiled_net& train, std::uint32_t replicas);
 /// Errors   spec_error: an HDF5Output layer that would not be the only one to write its file.
 void refuse_writers(const compiled_run& c, const run_definition& run);
 
+/// Errors   spec_error: keep_best or stop_at names what no test net puts out.
+void check_goals(const compiled_run& c, const run_definition& run);
+
 /// A warning for each layer that the device leaves to the host, once for all nets and replicas.
 [[nodiscard]] std::vector<std::string> warn_of_host_layers(const compiled_run& c,
                                                            const device& compute);

@@ -249,6 +249,7 @@ std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_
   compile_train(run, node, *out);
   compile_tests(run, node, opened, *out);
   refuse_writers(*out, run);
+  check_goals(*out, run);
   out->warnings = warn_of_own_data(run, node);
   for (auto& line : warn_of_host_layers(*out, *node.compute))
     out->warnings.push_back(std::move(line));

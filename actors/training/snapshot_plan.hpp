@@ -15,13 +15,19 @@ class snapshot_plan {
 
   /// The user wants one before the next clock.
   void want() { wanted_ = true; }
-  [[nodiscard]] bool due(std::uint64_t clock) const {
-    return wanted_ || (interval_ > 0 && clock % interval_ == 0);
+  /// The model of this clock is the best so far.
+  void want_best() { best_ = true; }
+  struct files {
+    bool regular = false, best = false;
+    [[nodiscard]] bool any() const { return regular || best; }
+  };
+  [[nodiscard]] files due(std::uint64_t clock) const {
+    return {wanted_ || (interval_ > 0 && clock % interval_ == 0), best_};
   }
   [[nodiscard]] bool asked(std::uint64_t version) const { return version_ == version; }
   void ask(std::uint64_t version) {
     version_ = version;
-    wanted_ = false;
+    wanted_ = best_ = false;
     ++pending_;
   }
   void written(std::string error) {
@@ -35,7 +41,7 @@ class snapshot_plan {
 
  private:
   std::uint64_t interval_;
-  bool wanted_ = false;
+  bool wanted_ = false, best_ = false;
   std::optional<std::uint64_t> version_;  // the last one asked for
   std::size_t pending_ = 0;
   std::string error_;

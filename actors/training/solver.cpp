@@ -16,11 +16,13 @@ solver::solver(actor_context context, solver_setup setup)
 
 void solver::on(const connect_solver& m) {
   nets_ = m;
+  if (leads()) goals_ = run_goals(setup_.spec);
   reports_.connect(m.train.outputs);
 }
 
 void solver::on(const begin_training& m) {
   plan_.begin(value(m.first_clock));
+  goals_.begin(std::chrono::steady_clock::now());
   reports_.begin(plan_.first());
   reports_.show_step(plan_.first(), plan_.end());
   next();
@@ -46,6 +48,8 @@ void solver::next() {
   }
   if (test_due()) {
     start_test(0);
+  } else if (unjudged_) {
+    judge();
   } else if (setup_.barrier && !fresh_.all(plan_.clock())) {
     phase_ = phase::waiting;
   } else {
@@ -81,7 +85,15 @@ void solver::on(const pass_issued& m) {
   }
   plan_.advance();
   images_ += setup_.images_per_clock;
-  if (nets_->checkpointer && snapshots_.due(plan_.clock())) {
+  // What a test finds decides which files are written, so that each version is gathered once.
+  if (goals_.any() && test_due())
+    next();
+  else
+    snapshot_or_next();
+}
+
+void solver::snapshot_or_next() {
+  if (nets_->checkpointer && snapshots_.due(plan_.clock()).any()) {
     phase_ = phase::copying;
     copy_if_fresh();
   } else {
@@ -116,14 +128,20 @@ void solver::on(const outputs_ready& m) {
 
 void solver::report(frames::worker_report r) {
   if (leads())
-    reports_.take(setup_.self, r, plan_.end(), nets_->tests);
+    reported(setup_.self, r);
   else
     tell(nets_->to_leader, send_frame{std::move(r), {}, 0});
 }
 
 void solver::on(const control_arrived& m) {
   const auto* r = std::get_if<frames::worker_report>(&m.header);
-  if (r != nullptr && leads()) reports_.take(m.from, *r, plan_.end(), nets_->tests);
+  if (r != nullptr && leads()) reported(m.from, *r);
+}
+
+void solver::reported(worker_id from, const frames::worker_report& r) {
+  const auto test = reports_.take(from, r, plan_.end(), nets_->tests);
+  if (test) goals_.take(*test, std::chrono::steady_clock::now());
+  if (phase_ == phase::judging) judge();
 }
 
 void solver::on(const nonfinite_found& m) {
@@ -159,9 +177,23 @@ void solver::end_test_if_finished() {
     report(tests_.report(plan_.clock(), images_));
     if (tests_.net() + 1 < nets_->tests.size()) return start_test(tests_.net() + 1);
     tests_.complete(plan_.clock());
+    unjudged_ = goals_.any();
   }
   phase_ = phase::idle;
   next();
+}
+
+/// No clock begins before the other nodes' tests are in: the model that is kept is the one that was tested.
+void solver::judge() {
+  phase_ = phase::judging;
+  const auto answer = goals_.verdict(plan_.clock());
+  if (!answer) return;
+  unjudged_ = false;
+  phase_ = phase::idle;
+  if (setup_.display && !answer->note.empty()) setup_.display->note(answer->note);
+  if (answer->best) snapshots_.want_best();
+  if (!answer->enough.empty()) on(stop_soon{answer->enough});
+  snapshot_or_next();
 }
 
 // -- snapshots and the end ------------------------------------------------------------------------------
@@ -169,11 +201,20 @@ void solver::end_test_if_finished() {
 void solver::copy_if_fresh() {
   const auto clock = plan_.clock();
   if (!fresh_.all(clock) || snapshots_.asked(clock)) return;
+  auto files = snapshots_.due(clock);
+  files.regular = files.regular || last_snapshot_due();
   snapshots_.ask(clock);
   const handle<solver> self(this);
   const auto samples = setup_.first_sample(clock - plan_.first(), 0, 0);
   tell(nets_->checkpointer,
-       write_snapshot{version_id{clock}, samples, tests_.completed(), true, self, self});
+       write_snapshot{version_id{clock}, samples, tests_.completed_before(clock), true, self, self,
+                      files.regular, files.best});
+}
+
+/// The one after training.
+bool solver::last_snapshot_due() const {
+  return setup_.spec.snapshot_after_train() && plan_.clock() == plan_.end() &&
+         plan_.clock() > plan_.first();
 }
 
 void solver::on(const snapshot_copied&) {
@@ -183,7 +224,10 @@ void solver::on(const snapshot_copied&) {
 
 void solver::on(const snapshot_written& m) {
   snapshots_.written(m.error);
-  if (setup_.display) setup_.display->snapshot(value(m.version), m.path, m.error);
+  if (setup_.display) {
+    if (!m.path.empty()) setup_.display->snapshot(value(m.version), m.path, m.error);
+    if (!m.best_path.empty()) setup_.display->snapshot(value(m.version), m.best_path, m.error);
+  }
   if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();
 }
@@ -213,6 +257,11 @@ void solver::on(const finish_after& m) {
   const auto clock = plan_.clock(), end = plan_.end();
   const bool testing = phase_ == phase::testing;
   if (testing) tests_.give_up();
+  unjudged_ = false;  // the others give their tests up, so no verdict will come
+  if (phase_ == phase::judging) {
+    phase_ = phase::idle;
+    return snapshot_or_next();
+  }
   // A worker that was ahead has begun a clock, or a test of a version, that no other worker will: it is left incomplete.
   if ((testing && clock > end) || ((phase_ == phase::training || phase_ == phase::held ||
                                     phase_ == phase::draining || phase_ == phase::paused) &&
@@ -228,16 +277,16 @@ void solver::on(const finish_after& m) {
 /// Called at the end, and again whenever something that it waits for has happened.
 void solver::finish() {
   if (!fresh_.all(plan_.end())) return;
+  if (goals_.any() && test_due()) return start_test(0);
+  if (unjudged_) return judge();
+  const auto due = snapshots_.due(plan_.clock());
   if (nets_->checkpointer && !snapshots_.asked(plan_.clock()) &&
-      setup_.spec.snapshot_after_train() && plan_.clock() > plan_.first()) {
+      (last_snapshot_due() || due.best || (due.regular && plan_.clock() > plan_.first()))) {
     phase_ = phase::copying;
     copy_if_fresh();
     return;
   }
-  if (test_due()) {
-    start_test(0);
-    return;
-  }
+  if (test_due()) return start_test(0);
   if (snapshots_.pending()) return;
   phase_ = phase::done;
   tell(nets_->node_done, training_done{version_id{plan_.clock()}, images_, snapshots_.error()});
@@ -252,7 +301,8 @@ void solver::on(const hold_clocks&) {
 
 void solver::on(const pause_at& m) {
   plan_.pause_at(value(m.clock));
-  if (phase_ != phase::held) return;
+  // The others may pause before the test for which the leader waits.
+  if (phase_ != phase::held && phase_ != phase::judging) return;
   phase_ = phase::idle;
   next();
 }

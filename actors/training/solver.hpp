@@ -3,11 +3,13 @@
 // The iteration loop of one node: starts passes, test phases and snapshots at the clocks that the solver
 // file asks for, collects the values of outputs, decides the last clock. It never waits for parameters
 // (layers do, each for its own): clock c+1 starts when the passes of clock c have been issued. Its parts have no mailbox:
-// clock_plan (which clock is next), test_phases, training_reports (what the user sees).
+// clock_plan (which clock is next), test_phases, training_reports (what the user sees), run_goals.
 //
 //   begin -> [test phase due?] -> clock c: micro-batches 0..I-1, each on every replica -> [snapshot due:
 //   wait until every layer is at version c+1, copy] -> clock c+1 -> ... -> last clock -> all layers fresh
 //   -> final snapshot, final test -> training_done
+// Where goals are set (keep_best, stop_at), a snapshot that is due at a test's clock is written after the test, and the leader
+// begins no clock before all nodes have reported the test.
 // With a barrier, which only comparisons have, every layer has to be at version c+1 before clock c+1.
 //
 // Where routes change, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
@@ -36,6 +38,7 @@
 #include "actors/core/actor.hpp"
 #include "actors/training/clock_plan.hpp"
 #include "actors/training/fresh_versions.hpp"
+#include "actors/training/run_goals.hpp"
 #include "actors/training/snapshot_plan.hpp"
 #include "actors/training/solver_setup.hpp"
 #include "actors/training/test_phases.hpp"
@@ -95,6 +98,7 @@ class solver : public actor<solver> {
     waiting,  // at the barrier
     training,
     testing,
+    judging,  // the leader waits for what the other nodes' tests have found
     copying,
     held,
     draining,
@@ -108,12 +112,16 @@ class solver : public actor<solver> {
   void start_test(std::size_t net);
   void start_test_passes(std::uint64_t replica);
   void end_test_if_finished();
+  void judge();
+  void snapshot_or_next();
   void copy_if_fresh();
   void pause_if_drained();
   void finish();
   [[nodiscard]] bool test_due() const;
+  [[nodiscard]] bool last_snapshot_due() const;
   [[nodiscard]] bool leads() const { return setup_.self == setup_.leader; }
   void report(frames::worker_report r);
+  void reported(worker_id from, const frames::worker_report& r);
 
   solver_setup setup_;
   until_end<connect_solver> nets_{this};
@@ -125,8 +133,10 @@ class solver : public actor<solver> {
 
   fresh_versions fresh_;
   training_reports reports_;
+  run_goals goals_;  // leader only
   test_phases tests_;
   snapshot_plan snapshots_;
+  bool unjudged_ = false;    // a test is complete here, and the goals have not decided
   std::string stop_wanted_;  // while paused
 };
 

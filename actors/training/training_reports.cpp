@@ -74,30 +74,33 @@ frames::worker_report training_reports::report_now() {
           overlap.exposed_ns};
 }
 
-void training_reports::take(worker_id from, const frames::worker_report& r, std::uint64_t end,
-                            const std::vector<solver_net>& tests) {
+std::optional<test_found> training_reports::take(worker_id from, const frames::worker_report& r,
+                                                 std::uint64_t end,
+                                                 const std::vector<solver_net>& tests) {
   auto merged = board_.add(from, r);
-  if (!merged || setup_.display == nullptr) return;
+  if (!merged) return std::nullopt;
   const auto clock = value(r.clock);
   if (r.test_net < 0) {
-    setup_.display->trained({clock,
-                             end,
-                             merged->means.front(),
-                             {merged->means.begin() + 1, merged->means.end()},
-                             learning_rate(setup_.spec, clock),
-                             merged->images,
-                             merged->communication_ns,
-                             merged->exposed_ns},
-                            outputs_);
-    return;
+    if (setup_.display)
+      setup_.display->trained({clock,
+                               end,
+                               merged->means.front(),
+                               {merged->means.begin() + 1, merged->means.end()},
+                               learning_rate(setup_.spec, clock),
+                               merged->images,
+                               merged->communication_ns,
+                               merged->exposed_ns},
+                              outputs_);
+    return std::nullopt;
   }
   const auto net = static_cast<std::size_t>(r.test_net);
-  auto outputs = tests.at(net).outputs;
+  test_found found{net, clock, std::move(merged->means), tests.at(net).outputs};
   if (setup_.spec.test_compute_loss()) {
-    merged->means.push_back(weighted_loss(merged->means, outputs));
-    outputs.push_back({"test_loss", 0});
+    found.means.push_back(weighted_loss(found.means, found.outputs));
+    found.outputs.push_back({"test_loss", 0});
   }
-  setup_.display->tested(net, clock, merged->means, outputs);
+  if (setup_.display) setup_.display->tested(net, clock, found.means, found.outputs);
+  return found;
 }
 
 }  // namespace poseidon

@@ -4,6 +4,7 @@
 // part of `solver`, without a mailbox.
 #pragma once
 #include "actors/training/output_reports.hpp"
+#include "actors/training/run_goals.hpp"
 #include "actors/training/solver_setup.hpp"
 #include "messages/frames.hpp"
 
@@ -39,8 +40,9 @@ class training_reports {
   [[nodiscard]] std::optional<frames::worker_report> last_report(std::uint64_t end);
 
   /// The leader's: a node's report. Shows the clock when all nodes have reported it. `tests`: the outputs of the test nets.
-  void take(worker_id from, const frames::worker_report& r, std::uint64_t end,
-            const std::vector<solver_net>& tests);
+  /// Returns  what a test has found, when all nodes have reported it.
+  std::optional<test_found> take(worker_id from, const frames::worker_report& r, std::uint64_t end,
+                                 const std::vector<solver_net>& tests);
 
  private:
   [[nodiscard]] frames::worker_report report_now();

@@ -91,7 +91,7 @@ facts solver_facts(const fs::path& path) {
   found.add("iterations", s.max_iter());
   found.add("iter_size", s.iter_size());
   found.add("base_lr", static_cast<double>(s.base_lr()));
-  found.add("lr_policy", s.lr_policy());
+  found.add("lr_policy", policy_of(s));
   const auto last = static_cast<std::uint64_t>(std::max(1, s.max_iter()) - 1);
   found.add("last lr", static_cast<double>(learning_rate(s, last)));
   found.add("momentum", static_cast<double>(s.momentum()));

@@ -50,12 +50,14 @@ void check(const node_options& o) {
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join && (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() ||
-                 o.synthetic || o.routes != "auto" || o.wire != "float32" ||
-                 o.link_rate_mbit_s > 0 || o.staleness || o.batch_share != "equal"))
+  if (o.join &&
+      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
+       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
+       o.batch_share != "equal" || !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share: those belong to the first node.");
+        "--wire, --link-rate, --staleness, --batch-share, --keep-best, --stop-at: those belong to "
+        "the first node.");
   if (!o.join && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "

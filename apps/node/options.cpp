@@ -121,6 +121,13 @@ void add_model_options(CLI::App& app, node_options& o) {
                  "number of this run's snapshots to keep, the newest ones; 0: all")
       ->check(CLI::Range(0, 1000000))
       ->default_str("0");
+  app.add_option("--keep-best", o.keep_best,
+                 "OUTPUT of a test net: the model with its best value is kept, too, as "
+                 "PREFIX_best_iter_N; best is the least of a loss and the greatest of anything "
+                 "else, or OUTPUT=min, OUTPUT=max");
+  app.add_option("--stop-at", o.stop_at,
+                 "OUTPUT=VALUE: training ends when a test finds this value or a better one, as in "
+                 "accuracy=0.99; <= or >= says which values are better");
   app.add_option("--staleness", o.staleness,
                  "with --nodes: an iteration may compute with parameters that are at most this "
                  "number of iterations old; overrides the solver's poseidon { staleness }")

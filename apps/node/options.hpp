@@ -24,6 +24,7 @@ struct node_options {
   std::filesystem::path snapshot, data_root, token_file, trace, graph, csv;
   std::string token, web_token;
   std::optional<std::uint32_t> keep_snapshots, staleness;
+  std::string keep_best, stop_at;  ///< goals.hpp has their words; empty: the solver's
   std::string log_level = "info";  ///< --quiet is "quiet"
   bool json = false;
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute

@@ -4,6 +4,7 @@
 #include "cpu/cpu_device.hpp"
 #include "models/files/newest_state.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/solver/goals.hpp"
 #include "models/solver/solver_file.hpp"
 #include "replay/replay_device.hpp"
 
@@ -34,6 +35,8 @@ void train_only(solver_file& solver) {
   spec.clear_test_interval();
   spec.set_snapshot(0);
   spec.set_snapshot_after_train(false);
+  spec.mutable_poseidon()->clear_keep_best();
+  spec.mutable_poseidon()->clear_stop_at();
   solver.test_nets.clear();
   solver.test_states.clear();
 }
@@ -62,6 +65,9 @@ run_definition read_run(const node_options& o) {
     run.solver.spec.set_base_lr(0);  // training on noise could make the loss infinite
   }
   if (o.keep_snapshots) run.solver.spec.mutable_poseidon()->set_keep_snapshots(*o.keep_snapshots);
+  if (!o.keep_best.empty()) run.solver.spec.mutable_poseidon()->set_keep_best(o.keep_best);
+  if (!o.stop_at.empty()) run.solver.spec.mutable_poseidon()->set_stop_at(o.stop_at);
+  check_goals(run.solver.spec);
   if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
   if (o.own_data) run.solver.spec.mutable_poseidon()->set_own_data(true);
   if (o.level) run.solver.train_state.level = *o.level;

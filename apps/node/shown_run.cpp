@@ -34,8 +34,8 @@ void shown_run::open_table(const node_options& o) {
 
 void shown_run::began(const solver_file& solver) const {
   const auto& net = solver.train_net.spec.name();
-  display_->began(net, solver.spec.lr_policy());
-  if (log_) log_->began(net, solver.spec.lr_policy());
+  display_->began(net, policy_of(solver.spec));
+  if (log_) log_->began(net, policy_of(solver.spec));
 }
 
 void shown_run::ended(const node_result& result) const {

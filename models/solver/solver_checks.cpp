@@ -1,5 +1,6 @@
 #include "models/solver/solver_checks.hpp"
 
+#include "models/solver/goals.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -22,9 +23,45 @@ std::string unknown(const std::string& what, const std::string& word,
   return what + " \"" + word + "\" is none of Caffe's." + hint;
 }
 
+void check_cosine(const solver_source& s) {
+  const auto& ours = s.spec.poseidon();
+  const auto at = s.at("poseidon");
+  require(ours.lr_policy() == "cosine", at,
+          "poseidon { lr_policy: \"" + ours.lr_policy() +
+              "\" } can only be \"cosine\". Caffe's policies stand in the solver itself.");
+  require(s.spec.max_iter() > 0, at,
+          "poseidon { lr_policy: \"cosine\" } needs a max_iter above 0, here it is " +
+              std::to_string(s.spec.max_iter()) + ": the cosine ends there.");
+  require(ours.lr_min() >= 0 && ours.lr_min() <= std::max(0.0f, s.spec.base_lr()), at,
+          "lr_min is " + plain_number(ours.lr_min()) + ", it can be 0 to base_lr, which is " +
+              plain_number(s.spec.base_lr()) + ".");
+}
+
+void check_warmup(const solver_source& s) {
+  const auto& ours = s.spec.poseidon();
+  require(ours.warmup_from() >= 0 && ours.warmup_from() <= 1, s.at("poseidon"),
+          "warmup_from is " + plain_number(ours.warmup_from()) +
+              ", it can be 0 to 1: the part of the learning rate with which training begins.");
+  require(ours.warmup_iter() > 0 || !ours.has_warmup_from(), s.at("poseidon"),
+          "warmup_from is given without warmup_iter, the number of iterations of the warm-up.");
+}
+
+void check_goals_of(const solver_source& s) {
+  try {
+    check_goals(s.spec);
+  } catch (const spec_error& e) {
+    throw spec_error(s.at("poseidon"), e.what());
+  }
+}
+
 void check_policy(const solver_source& s) {
   const auto& spec = s.spec;
+  const auto& ours = spec.poseidon();
+  if (ours.has_lr_policy()) return check_cosine(s);
   const auto& policy = spec.lr_policy();
+  require(policy != "cosine", s.at("lr_policy"),
+          "lr_policy \"cosine\" is none of Caffe's but Poseidon's own: write "
+          "poseidon { lr_policy: \"cosine\" } instead.");
   if (policy.empty())
     throw spec_error(s.at("base_lr"),
                      "lr_policy is missing. It can be " + comma_list(lr_policies()) + ".");
@@ -102,6 +139,8 @@ void require(bool holds, const spec_position& where, const std::string& text) {
 void check_fields(const solver_source& s) {
   check_rule(s);
   check_policy(s);
+  check_warmup(s);
+  check_goals_of(s);
   check_counts(s);
 }
 
@@ -120,7 +159,16 @@ std::vector<std::string> warnings_of(const solver_source& s) {
   if (spec.momentum() >= 1)
     warn("momentum", "momentum is " + plain_number(spec.momentum()) +
                          ": at 1 or above the steps grow without end. It is usually 0.9.");
-  const auto& policy = spec.lr_policy();
+  const auto& policy = policy_of(spec);
+  if (spec.poseidon().has_lr_policy() && spec.has_lr_policy() && policy != spec.lr_policy())
+    warn("lr_policy", "lr_policy \"" + spec.lr_policy() +
+                          "\" is not used, because poseidon { lr_policy: \"" + policy +
+                          "\" } takes its place.");
+  if (spec.max_iter() > 0 &&
+      spec.poseidon().warmup_iter() >= static_cast<unsigned>(spec.max_iter()))
+    warn("poseidon", "warmup_iter is " + std::to_string(spec.poseidon().warmup_iter()) +
+                         " and max_iter " + std::to_string(spec.max_iter()) +
+                         ": training ends before the warm-up does.");
   if (!spec.has_gamma() && (policy == "step" || policy == "exp" || policy == "multistep"))
     warn("lr_policy", "lr_policy \"" + policy +
                           "\" without gamma: gamma is 0, and so is the learning rate after the "

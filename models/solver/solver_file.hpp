@@ -54,8 +54,12 @@ struct solver_file {
 
 [[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
 
-/// Caffe's learning rate of an iteration, for every lr_policy: fixed, step, exp, inv, multistep,
-/// poly, sigmoid.
+/// The name of the policy in force: that of `poseidon { lr_policy }`, else the solver's.
+[[nodiscard]] const std::string& policy_of(const ::caffe::SolverParameter& solver);
+
+/// The learning rate of an iteration: Caffe's for its policies (fixed, step, exp, inv, multistep, poly, sigmoid), half a
+/// cosine for `poseidon { lr_policy: "cosine" }`; during a warm-up a part of it. It depends on the iteration alone, so a
+/// resumed run has the same rates.
 [[nodiscard]] float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration);
 
 /// The number of steps of `step` or `multistep` taken before this iteration; 0 with other policies.

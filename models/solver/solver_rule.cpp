@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 namespace poseidon {
@@ -59,8 +60,15 @@ solver_rule rule_of(const ::caffe::SolverParameter& solver) {
   return rule;
 }
 
-float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
-  const auto& policy = solver.lr_policy();
+const std::string& policy_of(const ::caffe::SolverParameter& solver) {
+  const auto& ours = solver.poseidon();
+  return ours.has_lr_policy() ? ours.lr_policy() : solver.lr_policy();
+}
+
+namespace {
+
+float rate_of_policy(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
+  const auto& policy = policy_of(solver);
   // In single precision where Caffe's is: near the end of poly, 1 - i / max_iter has few digits
   // left.
   const float gamma = solver.gamma(), power = solver.power(), i = static_cast<float>(iteration);
@@ -82,6 +90,12 @@ float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iterat
   } else if (policy == "sigmoid") {
     const float past = i - static_cast<float>(solver.stepsize());
     factor = 1 / (1 + std::exp(-double{gamma} * past));
+  } else if (policy == "cosine") {
+    const double least = solver.poseidon().lr_min();
+    const auto end = static_cast<double>(std::max(1, solver.max_iter()));
+    const double done = std::min(1.0, static_cast<double>(iteration) / end);
+    return static_cast<float>(least + (double{solver.base_lr()} - least) *
+                                          (1 + std::cos(std::numbers::pi * done)) / 2);
   } else {
     throw spec_error("lr_policy \"" + policy + "\" is none of Caffe's." +
                      did_you_mean(policy, lr_policies()));
@@ -89,10 +103,21 @@ float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iterat
   return static_cast<float>(solver.base_lr() * factor);
 }
 
+}  // namespace
+
+float learning_rate(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
+  const auto rate = rate_of_policy(solver, iteration);
+  const auto& ours = solver.poseidon();
+  if (iteration >= ours.warmup_iter()) return rate;
+  const auto share = static_cast<double>(iteration + 1) / ours.warmup_iter();
+  return static_cast<float>(rate * (ours.warmup_from() + (1 - ours.warmup_from()) * share));
+}
+
 std::uint64_t current_step(const ::caffe::SolverParameter& solver, std::uint64_t iteration) {
-  if (solver.lr_policy() == "step")
+  const auto& policy = policy_of(solver);
+  if (policy == "step")
     return iteration / static_cast<std::uint64_t>(std::max(1, solver.stepsize()));
-  if (solver.lr_policy() == "multistep")
+  if (policy == "multistep")
     return static_cast<std::uint64_t>(steps_taken(solver, static_cast<std::int64_t>(iteration)));
   return 0;
 }

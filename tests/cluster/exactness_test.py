@@ -113,7 +113,8 @@ class Exactness(unittest.TestCase):
         # Clock 3 is in the middle of an epoch, and dropout is keyed by sample: both continue from there.
         fixed = 'lr_policy: "fixed" momentum: 0.9'
         steps = 'lr_policy: "multistep" stepvalue: 2 stepvalue: 6 gamma: 0.5 momentum: 0.9'
-        for name, rule in [("sgd", fixed), ("adam", fixed + ' type: "Adam"'), ("steps", steps)]:
+        ours = fixed + ' poseidon { lr_policy: "cosine" lr_min: 0.001 warmup_iter: 5 }'
+        for name, rule in [("sgd", fixed), ("adam", fixed + ' type: "Adam"'), ("steps", steps), ("cosine", ours)]:
             with self.subTest(name):
                 options = {"batch": 40, "rule": rule, "more": "snapshot: 3"}
                 whole = self.train(name, **options)

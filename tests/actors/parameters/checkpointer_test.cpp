@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,56 @@ struct snapshot_rig {
   }
 };
 
+/// A checkpointer that writes small files, alone.
+struct file_rig {
+  test::temporary_folder folder;
+  bool disk_full = false;
+  test::sim sim;
+  std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
+  test::probe<copy_history> shard = sim.listen<copy_history>();
+  test::probe<snapshot_copied> copied = sim.listen<snapshot_copied>();
+  test::probe<snapshot_written> written = sim.listen<snapshot_written>();
+  handle<checkpointer> it;
+
+  file_rig() {
+    checkpointer_setup s;
+    s.solver.set_base_lr(1);
+    s.solver.set_lr_policy("fixed");
+    s.solver.set_snapshot_prefix((folder / "run").string());
+    it = sim.spawn<checkpointer>("checkpointer", std::move(s));
+    snapshot_files files;
+    files.write_weights = [](const std::string& stem, const parameter_arrays&) {
+      test::write_file(stem + ".caffemodel", "weights");
+    };
+    files.write_state = [this](const std::string& stem, const solver_state&) {
+      if (disk_full) throw std::runtime_error("the disk is full.");
+      test::write_file(stem + ".solverstate", "state");
+    };
+    sim.tell(it, connect_checkpointer{std::move(files), store, {}, shard.in, {}});
+  }
+  snapshot_written snapshot(std::uint64_t version, bool regular = true, bool best = false) {
+    store->publish(test::only_parameter, version);
+    sim.tell(
+        it, write_snapshot{version_id{version}, 10, 0, true, copied.in, written.in, regular, best});
+    sim.settle();
+    for (const std::uint32_t chunk : {0, 1})
+      sim.tell(it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{version},
+                                   test::payload_of({1, 2})});
+    sim.settle();
+    return written.got->back();
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder / name).string(); }
+  /// The stems of what is there, by name.
+  [[nodiscard]] std::string models() const {
+    std::set<std::string> names;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+      names.insert(file.path().stem().string());
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : " ") + name;
+    return text;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("checkpointer: training goes on when every piece of solver state has arrived") {
@@ -103,47 +154,30 @@ TEST_CASE("checkpointer: state of a snapshot that was given up for one without s
 }
 
 TEST_CASE("checkpointer: weights whose state cannot be written do not stay alone") {
-  test::temporary_folder folder;
-  test::sim sim;
-  const auto store = test::one_parameter_store(4, 2, 2);
-  const auto shard = sim.listen<copy_history>();
-  const auto copied = sim.listen<snapshot_copied>();
-  const auto written = sim.listen<snapshot_written>();
-  checkpointer_setup s;
-  s.solver.set_base_lr(1);
-  s.solver.set_lr_policy("fixed");
-  s.solver.set_snapshot_prefix((folder / "run").string());
-  const auto it = sim.spawn<checkpointer>("checkpointer", std::move(s));
-  bool disk_full = false;
-  snapshot_files files;
-  files.write_weights = [](const std::string& stem, const parameter_arrays&) {
-    test::write_file(stem + ".caffemodel", "weights");
-  };
-  files.write_state = [&](const std::string& stem, const solver_state&) {
-    if (disk_full) throw std::runtime_error("the disk is full.");
-    test::write_file(stem + ".solverstate", "state");
-  };
-  sim.tell(it, connect_checkpointer{std::move(files), store, {}, shard.in, {}});
-  const auto snapshot = [&](std::uint64_t version) {
-    store->publish(test::only_parameter, version);
-    sim.tell(it, write_snapshot{version_id{version}, 10, 0, true, copied.in, written.in});
-    sim.settle();
-    for (const std::uint32_t chunk : {0, 1})
-      sim.tell(it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{version},
-                                   test::payload_of({1, 2})});
-    sim.settle();
-    return written.got->back();
-  };
-  const auto state_1 = (folder / "run_iter_1.solverstate").string();
-  CHECK(snapshot(1).newest_state == state_1);
-  disk_full = true;
-  const auto failed = snapshot(2);
+  file_rig t;
+  const auto state_1 = t.path("run_iter_1.solverstate");
+  CHECK(t.snapshot(1).newest_state == state_1);
+  t.disk_full = true;
+  const auto failed = t.snapshot(2);
   CHECK(failed.error == "the disk is full.");
   CHECK(failed.newest_state == state_1);
-  CHECK(std::filesystem::exists(folder / "run_iter_1.caffemodel"));
-  CHECK_FALSE(std::filesystem::exists(folder / "run_iter_2.caffemodel"));
+  CHECK(t.models() == "run_iter_1");
 
-  test::write_file(folder / "run_iter_3.caffemodel", "of an earlier run");
-  CHECK_FALSE(snapshot(3).error.empty());
-  CHECK(std::filesystem::exists(folder / "run_iter_3.caffemodel"));
+  test::write_file(t.path("run_iter_3.caffemodel"), "of an earlier run");
+  CHECK_FALSE(t.snapshot(3).error.empty());
+  CHECK(std::filesystem::exists(t.path("run_iter_3.caffemodel")));
+}
+
+TEST_CASE("checkpointer: one model is kept as the best, and only until a better one is whole") {
+  file_rig t;
+  const auto first = t.snapshot(1, false, true);
+  CHECK(first.path.empty());
+  CHECK(first.best_path == t.path("run_best_iter_1.caffemodel"));
+  CHECK(t.models() == "run_best_iter_1");
+  const auto both = t.snapshot(2, true, true);
+  CHECK(both.path == t.path("run_iter_2.caffemodel"));
+  CHECK(t.models() == "run_best_iter_2 run_iter_2");
+  t.disk_full = true;
+  CHECK_FALSE(t.snapshot(3, false, true).error.empty());
+  CHECK(t.models() == "run_best_iter_2 run_iter_2");
 }

@@ -139,6 +139,53 @@ TEST_CASE("learning_rate: each policy gives the value of its formula") {
   CHECK(learning_rate(policy("sigmoid"), 100) == doctest::Approx(0.25));
 }
 
+TEST_CASE("learning_rate: a cosine from base_lr to lr_min, in place of Caffe's policy") {
+  auto solver = policy("fixed");
+  auto& ours = *solver.mutable_poseidon();
+  ours.set_lr_policy("cosine");
+  ours.set_lr_min(0.1f);
+  CHECK(learning_rate(solver, 0) == 0.5f);
+  CHECK(learning_rate(solver, 500) == doctest::Approx(0.3));
+  CHECK(learning_rate(solver, 250) == doctest::Approx(0.1 + 0.4 * (1 + std::sqrt(0.5)) / 2));
+  CHECK(learning_rate(solver, 1000) == 0.1f);
+  CHECK(learning_rate(solver, 5000) == 0.1f);
+}
+
+TEST_CASE("learning_rate: a warm-up rises to the policy, which counts from iteration 0") {
+  auto solver = policy("step");
+  solver.mutable_poseidon()->set_warmup_iter(4);
+  CHECK(learning_rate(solver, 0) == 0.125f);
+  CHECK(learning_rate(solver, 1) == 0.25f);
+  CHECK(learning_rate(solver, 3) == 0.5f);
+  CHECK(learning_rate(solver, 4) == 0.5f);
+  CHECK(learning_rate(solver, 100) == doctest::Approx(0.05));
+  solver.mutable_poseidon()->set_warmup_from(0.6f);
+  CHECK(learning_rate(solver, 0) == doctest::Approx(0.5 * 0.7));
+  CHECK(learning_rate(solver, 3) == 0.5f);
+  solver.set_stepsize(2);
+  CHECK(learning_rate(solver, 2) == doctest::Approx(0.05 * 0.9));
+}
+
+TEST_CASE("solver_file: the learning rates of poseidon { } are checked, too") {
+  const auto ours = [](const std::string& fields) {
+    return mistake(good + "max_iter: 9\nposeidon { " + fields + " }\n");
+  };
+  CHECK(ours("lr_policy: 'cosine' lr_min: 0.1 warmup_iter: 2 warmup_from: 0.5").empty());
+  CHECK(ours("lr_policy: 'cosin'").find(":4: poseidon { lr_policy: \"cosin\" } can only be") == 0);
+  CHECK(ours("lr_policy: 'cosine' lr_min: 0.2").find(":4: lr_min is 0.2, it can be 0 to base_lr") ==
+        0);
+  CHECK(mistake(good + "poseidon { lr_policy: 'cosine' }").find("needs a max_iter above 0") !=
+        std::string::npos);
+  CHECK(mistake(good + "lr_policy: 'cosine'")
+            .find(":3: lr_policy \"cosine\" is none of Caffe's but") == 0);
+  CHECK(mistake(good + "lr_policy: 'fixed' poseidon { warmup_iter: 3 warmup_from: 1.5 }")
+            .find(":3: warmup_from is 1.5, it can be 0 to 1") == 0);
+  CHECK(mistake(good + "lr_policy: 'fixed' poseidon { warmup_from: 0.5 }")
+            .find(":3: warmup_from is given without warmup_iter") == 0);
+  CHECK(mistake(good + "lr_policy: 'fixed' poseidon { keep_best: 'acc' }")
+            .find(":3: keep_best \"acc\" needs tests") == 0);
+}
+
 TEST_CASE(
     "learning_rate: multistep changes at each stepvalue and takes one step per iteration, as "
     "Caffe") {
