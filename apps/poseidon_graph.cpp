@@ -27,7 +27,8 @@ constexpr const char* examples = R"(Examples
   poseidon-graph models/zoo/lenet/solver.prototxt --nodes 2 -o lenet.svg
   poseidon-graph train_val.prototxt --input 3x32x32 --nodes 8 --devices cpu:2 -o net.json
   poseidon-graph --types            who can send what to whom, as Mermaid text
-  poseidon-graph view trace.json    a finished run (poseidon-node --trace) in the browser
+  poseidon-graph view snapshots/    the curves and actors of a finished run in the browser, from beside its snapshots
+  poseidon-graph view trace.json    the same with its timeline (poseidon-node --trace)
   poseidon-graph --attach head:7680               the run behind that node's page (poseidon-node --web), in a browser here
   poseidon-graph --attach head:7680 -o now.svg    its actors at this moment
 
@@ -65,16 +66,18 @@ class until_interrupted {
 };
 
 int view(int argc, char** argv) {
-  std::filesystem::path trace;
+  std::filesystem::path recorded;
   std::string at = "127.0.0.1:7680";
   command_line app("Shows a finished run in the browser: timeline, actors, curves.",
                    "poseidon-graph view");
-  app.add_option("trace", trace, "what poseidon-node --trace has written")->required();
+  app.add_option("run", recorded,
+                 "folder with a run's snapshots, or what poseidon-node --trace has written")
+      ->required();
   app.add_option("--web", at, "HOST:PORT on this machine where the page is served");
   if (!parsed(app, argc, argv)) return 0;
   const auto address = loopback(at);
   const until_interrupted interrupted;
-  const auto page = web::serve_recording(address, trace);
+  const auto page = web::serve_recording(address, recorded);
   interrupted.wait("page at http://" + to_string(page->address()) + "/");
   return 0;
 }

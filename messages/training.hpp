@@ -151,8 +151,8 @@ struct snapshot_written {
   std::string error;  ///< empty: written
   /// The newest .solverstate that the writer has written in this run; empty: none.
   std::string newest_state;
-  std::string best_path =
-      {};  ///< of the .caffemodel that is kept as the best; empty: this one is not
+  /// Of the .caffemodel that is kept as the best one so far; empty: this one is not.
+  std::string best_path = {};
 };
 
 /// solver (leader) -> checkpointer: write the parameters of `version`; none changes until it is copied.

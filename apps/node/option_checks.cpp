@@ -93,8 +93,10 @@ void check(const node_options& o) {
         " can be reached from other machines, and no "
         "token is set, so anybody could take part. Give --token-file FILE (the same file on "
         "every node), or listen on 127.0.0.1.");
-  if (o.join && !o.csv.empty())
-    throw spec_error("--csv belongs to the first node: only it knows the outputs of all nodes.");
+  if (o.join && (!o.csv.empty() || !o.tensorboard.empty()))
+    throw spec_error(
+        "--csv and --tensorboard belong to the first node: only it knows the outputs of all "
+        "nodes.");
   if (o.join && !is_loopback(*o.join) && o.token.empty())
     throw spec_error("--join " + to_string(*o.join) +
                      " leads to another machine, and this node will listen where other machines "

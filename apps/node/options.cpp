@@ -162,6 +162,9 @@ void add_view_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--csv", o.csv,
                  "writes outputs as a table, a row for each display interval; tests go to "
                  "FILE.test0.csv (the first node)");
+  app.add_option("--tensorboard", o.tensorboard,
+                 "FOLDER for TensorBoard's event files: outputs, learning rate, tests (the first "
+                 "node)");
   app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
   app.add_option("--log-level", o.log_level, "quiet, info or debug")
       ->check(CLI::IsMember({"quiet", "info", "debug"}));

@@ -21,7 +21,7 @@ struct node_options {
   std::optional<gpu_request> gpus;
   std::string weights;  ///< one path or several, separated by commas
   double silence_limit_s = 2, progress_limit_s = 600;
-  std::filesystem::path snapshot, data_root, token_file, trace, graph, csv;
+  std::filesystem::path snapshot, data_root, token_file, trace, graph, csv, tensorboard;
   std::string token, web_token;
   std::optional<std::uint32_t> keep_snapshots, staleness;
   std::string keep_best, stop_at;  ///< goals.hpp has their words; empty: the solver's

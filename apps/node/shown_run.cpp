@@ -1,9 +1,12 @@
 #include "apps/node/shown_run.hpp"
 
 #include "actors/node/run_node.hpp"
+#include "apps/node/run_record.hpp"
 #include "apps/terminal/console.hpp"
 #include "apps/terminal/csv_file.hpp"
 #include "apps/terminal/json_console.hpp"
+#include "apps/terminal/tensorboard_file.hpp"
+#include "apps/web/run_files.hpp"
 
 namespace poseidon::app {
 
@@ -28,8 +31,16 @@ void shown_run::open_log(const node_options& o) {
   all_->add(log_);
 }
 
-void shown_run::open_table(const node_options& o) {
+void shown_run::open_tables(const node_options& o) {
   if (!o.csv.empty()) all_->add(std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), *all_));
+  if (!o.tensorboard.empty()) all_->add(std::make_shared<tensorboard_file>(o.tensorboard, *all_));
+}
+
+void shown_run::open_record(const node_setup& setup) {
+  if (!setup.run) return;
+  const auto& prefix = setup.run->solver.spec.snapshot_prefix();
+  all_->add(std::make_shared<run_record>(web::run_file(prefix, setup.run->first_clock),
+                                         setup.records.view, *all_));
 }
 
 void shown_run::began(const solver_file& solver) const {
@@ -38,7 +49,8 @@ void shown_run::began(const solver_file& solver) const {
   if (log_) log_->began(net, policy_of(solver.spec));
 }
 
-void shown_run::ended(const node_result& result) const {
+void shown_run::ended(const node_result& result) {
+  all_->close();
   if (log_) log_->ended(result.error);
   display_->ended(result.exit_code, result.error);
 }

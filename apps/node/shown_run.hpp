@@ -10,7 +10,8 @@
 
 namespace poseidon {
 struct node_result;
-}
+struct node_setup;
+}  // namespace poseidon
 
 namespace poseidon::app {
 
@@ -21,14 +22,17 @@ class shown_run {
   /// --log-dir, before anything is read, so that the file has every mistake.
   /// Errors   spec_error: the file cannot be written.
   void open_log(const node_options& o);
-  /// --csv, when it is known whether the run is resumed.
+  /// --csv and --tensorboard, when it is known whether the run is resumed.
   /// Errors   spec_error: the file cannot be written.
-  void open_table(const node_options& o);
+  void open_tables(const node_options& o);
+
+  /// The page's data beside the snapshots. `setup`: prepared; a joiner's has no run, and nothing is kept.
+  void open_record(const node_setup& setup);
 
   [[nodiscard]] const std::shared_ptr<run_display>& display() const { return display_; }
   [[nodiscard]] std::shared_ptr<progress> all() const { return all_; }
   void began(const solver_file& solver) const;
-  void ended(const node_result& result) const;
+  void ended(const node_result& result);
 
  private:
   std::shared_ptr<run_display> display_;

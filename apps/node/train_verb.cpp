@@ -40,7 +40,7 @@ node_setup started(node_options o, shown_run& shown) {
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
   const auto resumed = take_newest_state(run, o);
-  shown.open_table(o);
+  shown.open_tables(o);
   auto setup = setup_of(o, std::move(run));
   setup.display = shown.all();
   if (!resumed.empty()) setup.display->note(resumed);
@@ -52,6 +52,7 @@ node_result train(const node_options& o, shown_run& shown, signal_thread& signal
   auto setup = started(o, shown);
   if (setup.run) shown.began(setup.run->solver);
   prepare(setup);
+  shown.open_record(setup);
   std::unique_ptr<web::server> page;
   if (o.web) {
     page = web::serve_live(*o.web, o.web_token, setup.records.view);

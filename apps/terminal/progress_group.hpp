@@ -27,6 +27,9 @@ class progress_group : public progress {
   /// Before the run begins. What a listener does for a report lasts no longer than a call of progress may.
   void add(std::shared_ptr<run_listener> listener) { all_.push_back(std::move(listener)); }
 
+  /// After the run has ended: listeners finish what they write. What they have to say reaches the display.
+  void close() { all_.resize(1); }
+
   void trained(const iteration& i, const std::vector<output_value>& outputs) override {
     for (const auto& one : all_) one->trained(i, outputs);
   }

@@ -242,6 +242,25 @@ class Shown(ShownPage):
         viewer.signal(15)
         self.assertEqual(viewer.wait(), 0)
 
+    def test_a_folder_with_snapshots_shows_the_curves_of_a_run_and_of_the_one_that_it_was_resumed_from(self):
+        solver = self.small(iterations=6, more="snapshot: 4")
+        first = self.cluster.node("--solver", solver, "--devices", "cpu:1")
+        self.assertEqual(first.wait(), 0, first)
+        state = next(self.cluster.folder.glob("*_iter_4.solverstate"))
+        resumed = self.cluster.node("--solver", self.small(iterations=9, more="snapshot: 4"), "--devices", "cpu:1", "--snapshot", state)
+        self.assertEqual(resumed.wait(), 0, resumed)
+        viewer = self.cluster.start(cluster.BIN / "poseidon-graph", "view", self.cluster.folder, "--web", "127.0.0.1:0")
+        b = self.look()
+        b.open(viewer.wait_for(PAGE)[1] + "/")
+        b.wait_for("poseidon.store.replay && poseidon.graph.elements.size > 10", "the recording is shown")
+        # Iterations 4 and 5 were trained twice: those of the resumed run count.
+        self.assertEqual(b.value("poseidon.store.points.map(p => p[0])"), list(range(9)))
+        self.assertTrue(b.value("poseidon.store.points.every((p, i, all) => i === 0 || p[1] > all[i - 1][1])"))
+        b.wait_for("document.querySelector('[data-figure=iteration]').textContent.startsWith('9 ')", "how far it came")
+        b.wait_until_drawn()
+        self.keep(b, "folder")
+        self.assertEqual(b.complaints(), [])
+
 
 if __name__ == "__main__":
     cluster.need("poseidon-node", "poseidon-graph")

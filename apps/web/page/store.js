@@ -16,6 +16,26 @@ const RATE_OVER_S = 1.5;  // a rate is a mean over about this time
 const KEPT = 20000, KEPT_LINES = 2000;
 
 /**
+ * The histories of a run and of those that it was resumed from, the first one first, as one: each ends where the next begins, and the
+ * seconds go on. Bytes on the links are the last run's.
+ */
+export function joined(histories) {
+  return histories.filter(Boolean).reduce((before, next) => {
+    const first = Math.min(next.points[0]?.[0] ?? Infinity, next.tests[0]?.clock ?? Infinity);
+    const points = before.points.filter(p => p[0] < first), tests = before.tests.filter(t => t.clock < first);
+    const at = Math.max(0, points.at(-1)?.[1] ?? 0, tests.at(-1)?.seconds ?? 0);
+    const later = row => row.map((x, i) => i === 1 ? x + at : x);
+    return {
+      ...next,
+      points: [...points, ...next.points.map(later)],
+      tests: [...tests, ...next.tests.map(t => ({ ...t, seconds: t.seconds + at }))],
+      lines: [...before.lines, ...next.lines.map(later)],
+      traffic: (next.traffic ?? []).map(([s, ...bytes]) => [s + at, ...bytes]),
+    };
+  });
+}
+
+/**
  * `list`, whose `at` does not fall. Of a long one only those in the first place of each step, of which there are at most half as many
  * as are allowed, and those in the newest place. So a page may stay open as long as the run lasts.
  */
@@ -194,14 +214,18 @@ export class Store extends EventTarget {
     this.#say('history');
   }
 
-  /** Shows a trace file: its spans, and the last state of the run, which the file also holds. */
-  #show(file) {
+  /** Shows a trace file: its spans, and the last state of the run, which the file also holds. `earlier`: files of the runs that
+   *  this one was resumed from, the first one first. */
+  #show({ earlier = [], last, ...only }) {
     this.replay = true;
     this.connection = 'recording';
-    const extra = file.poseidon;
+    const file = last ?? only, extra = file.poseidon;
+    if (extra?.history) extra.history = joined([...earlier.map(f => f.poseidon?.history), extra.history]);
     if (extra?.graph) this.#graph(extra.graph);
     if (extra?.tick) this.#tick(extra.tick);
     if (extra?.history) this.#history(extra.history);
+    // Without --web and --trace a node does not follow its clocks; the curves know how far it came.
+    for (const m of this.members) m.clock ||= (this.points.at(-1)?.[0] ?? -1) + 1;
     this.spans.addTrace(file, extra?.graph?.run.node);
     this.began = this.spans.startOf(this.points);
     this.#say('spans');

@@ -82,7 +82,7 @@ export class Timeline {
     pen.textBaseline = 'middle';
     if (!spans.size) {
       pen.fillStyle = this.faint;
-      pen.fillText('There are no spans yet. They come with the first iteration.', 12, 24);
+      pen.fillText(this.store.replay ? 'This run has kept no spans: poseidon-node --trace FILE keeps them.' : 'There are no spans yet. They come with the first iteration.', 12, 24);
       return;
     }
     if (this.follow || !this.window) this.#follows();

@@ -1,0 +1,161 @@
+#include "apps/terminal/tensorboard_file.hpp"
+
+#include "messages/wire/checksum.hpp"
+#include "models/spec/spec_file.hpp"
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <unistd.h>
+
+namespace poseidon::app {
+
+namespace {
+
+template <class T>
+void append(std::string& out, T value) {
+  static_assert(std::endian::native == std::endian::little);
+  const auto bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
+  out.append(bytes.data(), bytes.size());
+}
+
+// -- the few words of protobuf that an Event needs ------------------------------------------------------
+
+enum wire_type : std::uint64_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
+
+void append_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+void append_key(std::string& out, std::uint64_t field, wire_type type) {
+  append_varint(out, field << 3 | type);
+}
+
+void append_bytes(std::string& out, std::uint64_t field, std::string_view bytes) {
+  append_key(out, field, length);
+  append_varint(out, bytes.size());
+  out += bytes;
+}
+
+/// Event.wall_time, with which each begins.
+std::string event_at(double wall_time) {
+  std::string event;
+  append_key(event, 1, fixed64);
+  append(event, wall_time);
+  return event;
+}
+
+// -- records --------------------------------------------------------------------------------------------
+
+/// A checksum of data that hold checksums would be weak; the format therefore changes it.
+std::uint32_t masked_sum(std::string_view bytes) {
+  const auto sum = crc32c(std::as_bytes(std::span(bytes)));
+  return std::rotr(sum, 15) + 0xa282ead8u;
+}
+
+std::string record(const std::string& message) {
+  std::string out;
+  append(out, std::uint64_t{message.size()});
+  append(out, masked_sum(out));
+  out += message;
+  append(out, masked_sum(message));
+  return out;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string event_record(double wall_time, std::uint64_t iteration,
+                         const std::vector<std::pair<std::string, float>>& values) {
+  std::string summary;
+  for (const auto& [name, number] : values) {
+    std::string value;
+    append_bytes(value, 1, name);  // tag
+    append_key(value, 2, fixed32);
+    append(value, number);  // simple_value
+    append_bytes(summary, 1, value);
+  }
+  auto event = event_at(wall_time);
+  append_key(event, 2, varint);  // step
+  append_varint(event, iteration);
+  append_bytes(event, 5, summary);
+  return record(event);
+}
+
+std::string version_record(double wall_time) {
+  auto event = event_at(wall_time);
+  append_bytes(event, 3, "brain.Event:2");  // file_version
+  return record(event);
+}
+
+tensorboard_file::tensorboard_file(std::filesystem::path folder, progress& display)
+    : folder_(std::move(folder)), display_(display) {
+  if (const auto why = open(training_, "train"); !why.empty())
+    throw spec_error("--tensorboard " + folder_.string() + ": " + training_.path.string() +
+                     " cannot be written: " + why + ". Name a folder where files can be made.");
+}
+
+std::string tensorboard_file::open(event_file& f, const std::string& run) const {
+  char host[256] = {};
+  (void)gethostname(host, sizeof host - 1);
+  const auto folder = folder_ / run;
+  const auto now = seconds_now();
+  const auto name = "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(now)) + "." +
+                    host + "." + std::to_string(getpid());
+  f.path = folder / name;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return error.message();
+  for (int n = 1; std::filesystem::exists(f.path, error); ++n)
+    f.path = folder / (name + "." + std::to_string(n));
+  errno = 0;
+  f.file.open(f.path, std::ios::binary);
+  f.file << version_record(now) << std::flush;
+  return f.file ? "" : std::strerror(errno);
+}
+
+void tensorboard_file::stop(event_file& f, const std::string& why) {
+  f.broken = true;
+  display_.warning("--tensorboard " + f.path.string() +
+                   " gets no more values, because they cannot be written: " + why);
+}
+
+void tensorboard_file::write(event_file& f, const std::string& record) {
+  if (f.broken) return;
+  errno = 0;
+  f.file << record << std::flush;
+  if (!f.file) stop(f, std::strerror(errno));
+}
+
+void tensorboard_file::trained(const iteration& i, const std::vector<output_value>& outputs) {
+  std::vector<std::pair<std::string, float>> values;
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    values.emplace_back(outputs[o].name, static_cast<float>(i.outputs.at(o)));
+  values.emplace_back("smoothed_loss", static_cast<float>(i.loss));
+  values.emplace_back("learning_rate", static_cast<float>(i.learning_rate));
+  const std::lock_guard lock(mutex_);
+  write(training_, event_record(seconds_now(), i.clock, values));
+}
+
+void tensorboard_file::tested(std::size_t test_net, std::uint64_t clock,
+                              const std::vector<double>& means,
+                              const std::vector<output_value>& outputs) {
+  std::vector<std::pair<std::string, float>> values;
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    values.emplace_back(outputs[o].name, static_cast<float>(means.at(o)));
+  const std::lock_guard lock(mutex_);
+  auto& f = tests_[test_net];
+  if (f.path.empty())
+    if (const auto why = open(f, "test" + std::to_string(test_net)); !why.empty()) stop(f, why);
+  write(f, event_record(seconds_now(), clock, values));
+}
+
+}  // namespace poseidon::app
