@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
   train         the default
+  check         all that training looks at before it begins; trains nothing
   test          a model's outputs, averaged over batches
   time          milliseconds and GFLOP/s of each layer, and the peak of memory
   classify      the most probable classes of pictures

@@ -11,6 +11,7 @@ namespace poseidon::app {
 /// Each takes the arguments after the verb and returns the exit code.
 /// Errors   std::invalid_argument (wrong use, bad file), std::runtime_error.
 int train_verb(int argc, char** argv);
+int check_verb(int argc, char** argv);
 int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);

@@ -1,0 +1,123 @@
+# tests/cluster/check_verb_test.py - poseidon-node check: what training would find, without training.
+import functools
+import json
+import subprocess
+import unittest
+
+import cluster
+
+NET = """
+name: "small"
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } } }
+layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
+"""
+PARAMETERS = 6 * 4 + 4
+node = functools.partial(cluster.run, "poseidon-node")
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.__enter__()
+        self.folder = self.cluster.folder
+        (self.folder / "net.prototxt").write_text(NET)
+        self.solver = self.folder / "solver.prototxt"
+        self.write()
+
+    def write(self, *lines, net="net.prototxt", prefix="small"):
+        self.solver.write_text(f'net: "{self.folder}/{net}"\nbase_lr: 0.1\nlr_policy: "step"\ngamma: 0.1\nstepsize: 3\nmax_iter: 5\n'
+                               f'snapshot: 2\niter_size: 3\nsnapshot_prefix: "{self.folder}/{prefix}"\n' + "\n".join(lines) + "\n")
+
+    def check(self, *words):
+        return node("check", self.solver, *words)
+
+    def test_a_good_solver_ends_with_0_and_its_figures(self):
+        for words in ([self.solver], ["--solver", self.solver]):
+            done = node("check", *words, "--devices", "cpu:2")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn(f'net "small": 3 layers, {PARAMETERS} parameters', done.stdout)
+            self.assertIn("iteration: 24 samples on 1 node with 2 replicas", done.stdout)  # 8 x iter_size 3
+            self.assertIn('policy "step", first 0.1, last 0.01', done.stdout)
+            self.assertNotIn("training data", done.stdout)  # DummyData has no end, so there are no epochs
+            self.assertEqual(done.stdout.splitlines()[-1], "check: 0 errors, 0 warnings")
+
+    def test_json_is_one_object_with_the_same_figures(self):
+        done = self.check("--json", "--nodes", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["errors"], found["warnings"]), ([], []))
+        self.assertEqual((found["parameters"], found["parameter_bytes"], found["samples_per_iteration"]), (PARAMETERS, 4 * PARAMETERS, 48))
+        self.assertEqual(found["snapshots"], 3)  # after 2 and 4 iterations, and at the end
+
+    def test_nothing_is_written(self):
+        self.write(prefix="new/deep/small")
+        before = sorted(self.folder.rglob("*"))
+        self.assertEqual(self.check().returncode, 0)
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_errors_of_several_steps_are_said_at_once(self):
+        (self.folder / "bad.prototxt").write_text(NET.replace('bottom: "data"', 'bottom: "date"'))
+        self.write(net="bad.prototxt", prefix="net.prototxt/small")
+        done = self.check("--weights", self.folder / "none.caffemodel")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn('"date"', done.stderr)
+        self.assertIn("no snapshot can be written", done.stderr)
+        self.assertIn("none.caffemodel", done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "check: 3 errors, 0 warnings")
+
+    def test_a_warning_of_training_is_a_warning_here_and_no_error(self):
+        self.write("momentum: 1")
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stderr.startswith(f"{self.solver}:10: momentum is 1: at 1 or above"), done.stderr)
+        self.assertIn("check: 0 errors, 1 warning\n", done.stdout)
+
+    def pictures(self, tests):
+        """Five pictures to train with, 2 per iteration; test phases of `tests` batches of 2."""
+        for n in range(5):
+            (self.folder / f"{n}.pgm").write_bytes(b"P5 2 3 255\n" + bytes(6))
+        (self.folder / "list").write_text("".join(f"{self.folder}/{n}.pgm 0\n" for n in range(5)))
+        start = NET.index("layer"), NET.index('layer { name: "scores"')
+        data = ('layer { name: "data" type: "ImageData" top: "data" top: "label" image_data_param '
+                f'{{ source: "{self.folder}/list" batch_size: 2 is_color: false }} }}\n')
+        (self.folder / "pictures.prototxt").write_text(NET[:start[0]] + data + NET[start[1]:])
+        self.write(f"test_iter: {tests}", "test_interval: 2", net="pictures.prototxt")
+
+    def test_a_test_phase_that_covers_less_or_more_than_its_data_gets_a_warning(self):
+        for tests, tested, text in ((2, 4, "leaves samples out"), (3, 6, "reads some samples more than once")):
+            self.pictures(tests)
+            done = self.check()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, rf"test net 0: test_iter {tests} x batch 2 = {tested} of 5 samples: .*{text}")
+            self.assertIn("check: 0 errors, 1 warning\n", done.stdout)
+            # 2 x iter_size 3 = 6 samples per iteration, 5 iterations
+            self.assertIn("training data: 5 samples, 0.8333 iterations per epoch, 6 epochs in max_iter 5", done.stdout)
+
+    def test_a_first_sample_that_cannot_be_decoded_is_an_error(self):
+        self.pictures(2)
+        (self.folder / "0.pgm").write_bytes(b"P5 2 3 255\n")
+        done = self.check()
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("0.pgm", done.stderr)
+
+    def test_a_file_that_is_no_solver_ends_with_2(self):
+        for path in (self.folder / "nothing", self.folder, self.folder / "net.prototxt"):
+            with self.subTest(path):
+                done = node("check", path)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(str(path), done.stderr)
+
+    def test_output_that_cannot_be_written_ends_with_2(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([cluster.BIN / "poseidon-node", "check", str(self.solver)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=cluster.DEADLINE_S)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
