@@ -38,20 +38,23 @@ std::string test_figures::text() const {
          std::to_string(tested()) + " of " + std::to_string(samples) + " samples";
 }
 
-run_figures figures_of(const run_definition& run, const compiled_run& c) {
+run_figures figures_of(const run_definition& run, const compiled_run& c,
+                       std::uint64_t memory_bytes) {
   const auto& s = run.solver.spec;
   run_figures f;
   f.net = c.train.graph.name;
   f.layers = c.train.graph.layers.size();
   for (const auto& p : c.train.graph.parameters)
     f.parameters += static_cast<std::uint64_t>(count(p.shape));
+  f.state_values = f.parameters * history_count(rule_of(s).kind);
+  f.memory_bytes = memory_bytes;
   f.replicas = c.replicas;
   f.nodes = run.workers;
   f.samples_per_iteration = samples_of_node(c) * run.workers;
   f.iterations = static_cast<std::uint64_t>(s.max_iter());
   f.snapshots = snapshots_of(s);
   f.train_samples = samples_of_data(c.train);
-  f.rate_policy = s.lr_policy();
+  f.rate_policy = policy_of(s);
   f.first_rate = static_cast<double>(learning_rate(s, 0));
   f.last_rate = static_cast<double>(learning_rate(s, f.iterations > 0 ? f.iterations - 1 : 0));
   for (std::size_t t = 0; t < c.tests.size(); ++t) {
@@ -82,6 +85,14 @@ std::vector<std::string> lines_of(const run_figures& f) {
   lines.push_back("iteration: " + plural(f.samples_per_iteration, "sample") + " on " +
                   plural(f.nodes, "node") + " with " + plural(f.replicas, "replica") +
                   (f.nodes > 1 ? " each" : ""));
+  lines.push_back("memory of a node: " + megabytes(f.node_bytes()) + " for " +
+                  plural(f.replicas, "replica") +
+                  ", the parameters and its part of the solver's state; libraries take more while "
+                  "they compute");
+  if (f.nodes > 1)
+    lines.push_back("each node sends " + megabytes(f.sent_bytes()) +
+                    " in an iteration if all layers use the parameter server; --explain-routes "
+                    "says what factors would save");
   if (f.train_samples && *f.train_samples > 0 && f.samples_per_iteration > 0)
     lines.push_back("training data: " + plural(*f.train_samples, "sample") + ", " +
                     number(share(*f.train_samples, f.samples_per_iteration)) +
@@ -93,7 +104,8 @@ std::vector<std::string> lines_of(const run_figures& f) {
   lines.push_back("learning rate: policy \"" + f.rate_policy + "\", first " + number(f.first_rate) +
                   ", last " + number(f.last_rate));
   lines.push_back("snapshots: " + std::to_string(f.snapshots) + ", with " +
-                  megabytes(4 * f.parameters * f.snapshots) + " of weights in all");
+                  megabytes(4 * f.parameters * f.snapshots) + " of weights and " +
+                  megabytes(4 * f.state_values * f.snapshots) + " of state in all");
   return lines;
 }
 
@@ -113,6 +125,8 @@ json_object json_of(const run_figures& f) {
       .put("parameter_bytes", 4 * f.parameters)
       .put("nodes", f.nodes)
       .put("replicas", f.replicas)
+      .put("memory_bytes", f.node_bytes())
+      .put("sent_bytes", f.sent_bytes())
       .put("samples_per_iteration", f.samples_per_iteration)
       .put("train_samples", f.train_samples)
       .put("max_iter", f.iterations)

@@ -25,12 +25,22 @@ struct run_figures {
   std::uint64_t layers = 0, parameters = 0, replicas = 0, nodes = 0;
   std::uint64_t samples_per_iteration = 0, iterations = 0, snapshots = 0;
   std::optional<std::uint64_t> train_samples;  ///< in one epoch; empty: without end, as DummyData
+  std::uint64_t state_values = 0;              ///< of the solver, over all nodes
+  std::uint64_t memory_bytes = 0;  ///< that this node has taken for its nets; 0: not known
   double first_rate = 0, last_rate = 0;
+
+  /// Of this node, with its part of the solver's state. What libraries take while they compute is not in it.
+  [[nodiscard]] std::uint64_t node_bytes() const { return memory_bytes + 4 * state_values / nodes; }
+  /// By each node in an iteration, if all layers use the parameter server: gradients to the other shards, and its own
+  /// shard's parameters to all others.
+  [[nodiscard]] std::uint64_t sent_bytes() const { return 8 * parameters * (nodes - 1) / nodes; }
   std::string rate_policy;
   std::vector<test_figures> tests;
 };
 
-[[nodiscard]] run_figures figures_of(const run_definition& run, const compiled_run& c);
+/// `memory_bytes`: what compiling has taken.
+[[nodiscard]] run_figures figures_of(const run_definition& run, const compiled_run& c,
+                                     std::uint64_t memory_bytes);
 
 /// A warning for each test phase that reads less or more than its data.
 [[nodiscard]] std::vector<std::string> warn_of_tests(const run_figures& f);

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <malloc.h>
 #include <sstream>
 
 namespace poseidon::app {
@@ -131,16 +132,24 @@ void start_check::look_at_each_net(const run_definition& run, const node_spec& n
     attempt([&] { (void)read_caffemodel(file); });
 }
 
+/// By this process: a compiled net takes all of its buffers at once.
+std::uint64_t allocated_bytes() {
+  const auto now = mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
 void start_check::look_at_nets(const run_definition& run) {
   std::optional<node_spec> node;
   if (!attempt([&] { node = node_of(o_); })) return;
   std::unique_ptr<compiled_run> c;
+  const auto before = allocated_bytes();
   if (!attempt([&] { c = compile_run(run, *node); })) return look_at_each_net(run, *node);
+  const auto taken = allocated_bytes() - before;
   warn(c->warnings);
   attempt([&] { read_first_samples(c->train); });
   for (const auto& test : c->tests) attempt([&] { read_first_samples(test); });
   look_at_weights(run, *c);
-  attempt([&] { figures = figures_of(run, *c); });
+  attempt([&] { figures = figures_of(run, *c, taken); });
   if (figures) warn(warn_of_tests(*figures));
 }
 

@@ -28,7 +28,8 @@ void try_snapshot_prefix(const solver_file& solver) {
   std::error_code failed;
   if (prefix.has_parent_path()) std::filesystem::create_directories(prefix.parent_path(), failed);
   if (failed) refuse(failed.message());
-  for (const char* file : {"_iter_", "_from_", ".routes"}) remove_leftovers(prefix.string() + file);
+  for (const char* file : {"_iter_", "_from_", "_best_iter_", "_run", ".routes"})
+    remove_leftovers(prefix.string() + file);
   const auto probe = prefix.string() + ".probe." + std::to_string(getpid());
   errno = 0;
   if (!std::ofstream(probe)) refuse(std::strerror(errno));

@@ -50,6 +50,8 @@ class Check(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
         self.assertEqual((found["errors"], found["warnings"]), ([], []))
+        self.assertEqual(found["sent_bytes"], 4 * PARAMETERS)  # half of the gradients, and half of the parameters
+        self.assertGreater(found["memory_bytes"], 2 * 4 * PARAMETERS)
         self.assertEqual((found["parameters"], found["parameter_bytes"], found["samples_per_iteration"]), (PARAMETERS, 4 * PARAMETERS, 48))
         self.assertEqual(found["snapshots"], 3)  # after 2 and 4 iterations, and at the end
 
