@@ -57,32 +57,22 @@ void server_shard::on(const history_arrived& m) {
 }
 
 void server_shard::on(const gradient_arrived& m) {
-  auto& o = at(m.chunk);
-  auto& by_worker = o.waiting[value(m.clock)];
-  by_worker.resize(setup_.workers);
-  auto& mine = by_worker.at(m.from);
-  if (mine.owner != nullptr)
-    throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
-  mine = m.values;
+  at(m.chunk).waiting.add(m, setup_.workers);
   apply_if_complete(m.chunk);
 }
 
 void server_shard::apply_if_complete(chunk_id id) {
   auto& o = at(id);
   while (o.installed) {
-    const auto it = o.waiting.find(o.version);
-    if (it == o.waiting.end()) return;
-    const bool complete = std::all_of(it->second.begin(), it->second.end(),
-                                      [](const payload& p) { return p.owner != nullptr; });
-    if (!complete) return;
-    const auto gradients = std::move(it->second);
-    o.waiting.erase(it);
+    const auto gradients = o.waiting.take(o.version);
+    if (!gradients) return;
     const auto& c = setup_.store->cut().chunks[id];
     if (history_.on_device(c.parameter)) {
       apply_on_device(id, o);
       continue;
     }
-    const auto summed = sum(c.format, c.count, gradients);
+    const auto summed = sum_of(*gradients, c.format, *setup_.arithmetic,
+                               std::span(scratch_).first(std::min(scratch_.size(), c.count)));
     if (clip_ && setup_.learned[c.parameter]) return hold(o, summed);
     apply(id, o, summed, 1);
   }
@@ -132,21 +122,6 @@ void server_shard::apply_held() {
 }
 
 // -- updates --------------------------------------------------------------------------------------------
-
-std::span<const float> server_shard::sum(wire_format format, std::size_t count,
-                                         const by_id<worker_id, payload>& gradients) {
-  const bool reduced = format != wire_format::float32;
-  if (gradients.size() == 1 && !reduced) return floats(gradients.front());
-  const auto total = std::span(scratch_).first(count);
-  decode(format, gradients.front().bytes, total);
-  for (const auto& of_worker : std::span(gradients.items()).subspan(1)) {
-    if (reduced)
-      add_decoded(format, of_worker.bytes, total, total);
-    else
-      setup_.arithmetic->add(total, floats(of_worker));
-  }
-  return total;
-}
 
 void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, float factor) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;

@@ -35,6 +35,7 @@
 #include "actors/parameters/gradient_clip.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
+#include "actors/parameters/worker_gradients.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "messages/wire/buffer_pool.hpp"
@@ -101,8 +102,8 @@ class server_shard : public actor<server_shard> {
     /// With a reduced format: the values that the rule updates. Those that all nodes compute with, this one included,
     /// follow them in rounded steps, and the rounding error of a step is part of the next one.
     std::vector<float> exact;
-    std::map<std::uint64_t, by_id<worker_id, payload>> waiting;  // by clock
-    std::optional<std::vector<float>> held;                      // the sum that waits for the norm
+    worker_gradients waiting;
+    std::optional<std::vector<float>> held;  // the sum that waits for the norm
   };
 
   owned& at(chunk_id id);
@@ -115,14 +116,12 @@ class server_shard : public actor<server_shard> {
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
   [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
-  [[nodiscard]] std::span<const float> sum(wire_format format, std::size_t count,
-                                           const by_id<worker_id, payload>& gradients);
 
   server_shard_setup setup_;
   until_end<connect_shard> neighbours_{this};
   std::map<chunk_id, owned> chunks_;
   solver_history history_;
-  std::vector<float> scratch_;
+  std::vector<float> scratch_;         // for sums of gradients
   buffer_pool pool_;                   // for chunks that are sent in a reduced format
   std::optional<gradient_clip> clip_;  // with clip_gradients
 };

@@ -67,6 +67,7 @@ void run_history::tested(std::size_t test_net, std::uint64_t clock,
     const std::lock_guard lock(mutex_);
     test t{test_net, clock, seconds(), means, {}};
     for (const auto& o : outputs) t.names.push_back(o.name);
+    newest_tests_[test_net] = t;
     const auto same_phase = tests_.newest() != nullptr && tests_.newest()->clock == clock;
     tests_.push(same_phase ? test_phases_ - 1 : test_phases_++, std::move(t));
   }
@@ -113,6 +114,12 @@ void run_history::carried(std::uint64_t bytes_out, std::uint64_t bytes_in) {
   for (std::size_t i = 0; 2 * i < traffic_.size(); ++i) traffic_[i] = traffic_[2 * i];
   traffic_.resize(traffic_.size() / 2);
   traffic_step_s_ *= 2;
+}
+
+run_history::values run_history::newest_values() const {
+  const std::lock_guard lock(mutex_);
+  const auto* p = points_.newest();
+  return {p == nullptr ? std::nullopt : std::optional(*p), names_, newest_tests_};
 }
 
 std::optional<run_history::point> run_history::newest() const {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -61,6 +62,12 @@ class run_history : public progress {
   void carried(std::uint64_t bytes_out, std::uint64_t bytes_in);
   /// None before the first display interval.
   [[nodiscard]] std::optional<point> newest() const;
+  struct values {
+    std::optional<point> training;                          ///< as newest()
+    std::shared_ptr<const std::vector<std::string>> names;  ///< of its outputs
+    std::map<std::size_t, test> tests;                      ///< the newest, by test net
+  };
+  [[nodiscard]] values newest_values() const;
   /// A last line of the log: how the run ended.
   void ended(const std::string& error);
 
@@ -110,6 +117,7 @@ class run_history : public progress {
   std::shared_ptr<const std::vector<std::string>> names_;  // of the outputs
   thinned_list<point> points_;
   thinned_list<test> tests_;
+  std::map<std::size_t, test> newest_tests_;  // by test net
   std::uint64_t test_phases_ = 0;
   std::deque<std::shared_ptr<const line>> lines_;
   std::vector<traffic> traffic_;

@@ -31,8 +31,10 @@ void shown_run::open_log(const node_options& o) {
   all_->add(log_);
 }
 
-void shown_run::open_tables(const node_options& o) {
-  if (!o.csv.empty()) all_->add(std::make_shared<csv_file>(o.csv, !o.snapshot.empty(), *all_));
+void shown_run::open_tables(const node_options& o, const node_setup& setup) {
+  std::optional<std::uint64_t> resumed_at;
+  if (!o.snapshot.empty()) resumed_at = setup.run->first_clock;
+  if (!o.csv.empty()) all_->add(std::make_shared<csv_file>(o.csv, resumed_at, *all_));
   if (!o.tensorboard.empty()) all_->add(std::make_shared<tensorboard_file>(o.tensorboard, *all_));
 }
 

@@ -22,9 +22,9 @@ class shown_run {
   /// --log-dir, before anything is read, so that the file has every mistake.
   /// Errors   spec_error: the file cannot be written.
   void open_log(const node_options& o);
-  /// --csv and --tensorboard, when it is known whether the run is resumed.
+  /// --csv and --tensorboard, when it is known whether the run is resumed, and where.
   /// Errors   spec_error: the file cannot be written.
-  void open_tables(const node_options& o);
+  void open_tables(const node_options& o, const node_setup& setup);
 
   /// The page's data beside the snapshots. `setup`: prepared; a joiner's has no run, and nothing is kept.
   void open_record(const node_setup& setup);

@@ -40,8 +40,8 @@ node_setup started(node_options o, shown_run& shown) {
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
   const auto resumed = take_newest_state(run, o);
-  shown.open_tables(o);
   auto setup = setup_of(o, std::move(run));
+  shown.open_tables(o, setup);
   setup.display = shown.all();
   if (!resumed.empty()) setup.display->note(resumed);
   for (const auto& line : o.warnings) setup.display->warning(line);

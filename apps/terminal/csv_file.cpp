@@ -1,9 +1,11 @@
 #include "apps/terminal/csv_file.hpp"
 
 #include "apps/terminal/figures.hpp"
+#include "models/files/atomic_file.hpp"
 #include "models/spec/spec_file.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -23,10 +25,15 @@ std::string field(const std::string& name) {
   return out + "\"";
 }
 
+std::string without_end(const std::string& line) {
+  return line.substr(0, line.size() - 1);
+}
+
 }  // namespace
 
-csv_file::csv_file(std::filesystem::path path, bool resumed, progress& display)
-    : path_(std::move(path)), resumed_(resumed), display_(display) {
+csv_file::csv_file(std::filesystem::path path, std::optional<std::uint64_t> resumed_at,
+                   progress& display)
+    : path_(std::move(path)), resumed_at_(resumed_at), display_(display) {
   training_.path = path_;
   open(training_);
   if (training_.broken)
@@ -35,26 +42,51 @@ csv_file::csv_file(std::filesystem::path path, bool resumed, progress& display)
 }
 
 void csv_file::open(table& t) const {
-  std::error_code none;
-  const auto size = std::filesystem::file_size(t.path, none);
-  t.has_rows = resumed_ && !none && size > 0;
-  t.file.open(t.path, t.has_rows ? std::ios::app : std::ios::trunc);
+  if (resumed_at_) keep_rows(t);
+  t.file.open(t.path, t.header.empty() ? std::ios::trunc : std::ios::app);
   t.broken = !t.file;
 }
 
+/// Drops the rows that the resumed run repeats, and one that a power cut has broken.
+void csv_file::keep_rows(table& t) const {
+  std::ifstream before(t.path);
+  std::string kept, line;
+  while (std::getline(before, line) && !before.eof()) {
+    line += '\n';
+    if (t.header.empty()) {
+      t.header = kept = line;
+      continue;
+    }
+    std::uint64_t clock = 0;
+    const auto* const end = line.data() + line.size();
+    const auto read = std::from_chars(line.data(), end, clock);
+    if (read.ec != std::errc{} || clock >= *resumed_at_) continue;
+    if (*read.ptr == ',') std::from_chars(read.ptr + 1, end, t.seconds);
+    kept += line;
+  }
+  before.close();
+  if (!t.header.empty()) write_atomically(t.path, kept);
+}
+
 double csv_file::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began_;
+  return training_.seconds + since.count();
+}
+
+void csv_file::stop(table& t, const std::string& why) {
+  t.broken = true;
+  display_.warning("--csv " + t.path.string() + " gets no more rows, because " + why);
 }
 
 void csv_file::write(table& t, const std::string& header, const std::string& row) {
   if (t.broken) return;
+  if (!t.header.empty() && t.header != header)
+    return stop(t, "its columns are " + without_end(t.header) + ", and those of this run are " +
+                       without_end(header) + ". Name another file.");
   errno = 0;
-  t.file << (t.has_rows ? row : header + row) << std::flush;
-  t.has_rows = true;
-  if (t.file) return;
-  t.broken = true;
-  display_.warning("--csv " + t.path.string() +
-                   " gets no more rows, because one cannot be written: " + std::strerror(errno));
+  t.file << (t.header.empty() ? header + row : row) << std::flush;
+  t.header = header;
+  if (!t.file) stop(t, std::string("one cannot be written: ") + std::strerror(errno));
 }
 
 void csv_file::trained(const iteration& i, const std::vector<output_value>& outputs) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,10 @@ namespace poseidon::app {
 /// no more rows; training goes on.
 class csv_file : public run_listener {
  public:
-  /// `resumed`: rows are added to tables that are there already, else those are replaced. `display`: is told when a table
-  /// ends early, and outlives this object.
+  /// `resumed_at`: the run goes on at this iteration. Tables that are there already keep their rows of earlier iterations, and
+  /// the seconds go on. Empty: tables are begun anew. `display`: is told when a table ends early, and outlives this object.
   /// Errors   spec_error: `path` cannot be written.
-  csv_file(std::filesystem::path path, bool resumed, progress& display);
+  csv_file(std::filesystem::path path, std::optional<std::uint64_t> resumed_at, progress& display);
 
   void trained(const iteration& i, const std::vector<output_value>& outputs) override;
   void tested(std::size_t test_net, std::uint64_t clock, const std::vector<double>& means,
@@ -31,15 +32,19 @@ class csv_file : public run_listener {
   struct table {
     std::filesystem::path path;
     std::ofstream file;
-    bool has_rows = false, broken = false;
+    std::string header;  // with its line end; empty: not yet written
+    double seconds = 0;  // of the last row that was kept
+    bool broken = false;
   };
   void open(table& t) const;
+  void keep_rows(table& t) const;
   /// Errors are told, not thrown.
   void write(table& t, const std::string& header, const std::string& row);
+  void stop(table& t, const std::string& why);
   [[nodiscard]] double seconds() const;
 
   std::filesystem::path path_;
-  bool resumed_;
+  std::optional<std::uint64_t> resumed_at_;
   progress& display_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fcntl.h>
 #include <span>
 #include <string_view>
 #include <unistd.h>
@@ -71,6 +72,11 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+/// Of what has just failed.
+std::string reason() {
+  return errno != 0 ? std::strerror(errno) : "the disk takes no more";
+}
+
 }  // namespace
 
 std::string event_record(double wall_time, std::uint64_t iteration,
@@ -114,12 +120,18 @@ std::string tensorboard_file::open(event_file& f, const std::string& run) const 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return error.message();
-  for (int n = 1; std::filesystem::exists(f.path, error); ++n)
+  // Another host of the same name, as containers may have, must not write to the same file.
+  int made = ::open(f.path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  for (int n = 1; made < 0 && errno == EEXIST; ++n) {
     f.path = folder / (name + "." + std::to_string(n));
+    made = ::open(f.path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  }
+  if (made < 0) return reason();
+  ::close(made);
   errno = 0;
-  f.file.open(f.path, std::ios::binary);
+  f.file.open(f.path, std::ios::binary | std::ios::app);
   f.file << version_record(now) << std::flush;
-  return f.file ? "" : std::strerror(errno);
+  return f.file ? "" : reason();
 }
 
 void tensorboard_file::stop(event_file& f, const std::string& why) {
@@ -132,7 +144,7 @@ void tensorboard_file::write(event_file& f, const std::string& record) {
   if (f.broken) return;
   errno = 0;
   f.file << record << std::flush;
-  if (!f.file) stop(f, std::strerror(errno));
+  if (!f.file) stop(f, reason());
 }
 
 void tensorboard_file::trained(const iteration& i, const std::vector<output_value>& outputs) {

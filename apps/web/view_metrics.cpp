@@ -1,6 +1,8 @@
 // apps/web/view_metrics.cpp - a cluster_view in Prometheus' text format.
 #include "apps/web/view_json.hpp"
 
+#include <cmath>
+#include <cstdio>
 #include <map>
 
 namespace poseidon {
@@ -28,7 +30,7 @@ class metric {
     out_ += "# HELP " + name_ + " " + help + "\n# TYPE " + name_ + " " + type + "\n";
   }
   void sample(const std::string& labels, const std::string& value) {
-    out_ += name_ + "{" + labels + "} " + value + "\n";
+    out_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + value + "\n";
   }
   void sample(const std::string& labels, std::uint64_t value) {
     sample(labels, std::to_string(value));
@@ -39,6 +41,39 @@ class metric {
   std::string name_;
 };
 
+/// As Prometheus writes numbers: NaN, +Inf and -Inf are values.
+std::string number_text(double v) {
+  if (std::isnan(v)) return "NaN";
+  if (std::isinf(v)) return v < 0 ? "-Inf" : "+Inf";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", v);
+  return text;
+}
+
+/// What the whole run has found: none of it before the first display interval, or test.
+void add_values(std::string& out, const run_history::values& v) {
+  if (const auto& p = v.training) {
+    const auto one = [&](const char* name, const char* help, double value) {
+      metric(out, name, "gauge", help).sample("", number_text(value));
+    };
+    one("poseidon_loss", "Smoothed over average_loss iterations.", p->loss);
+    one("poseidon_learning_rate", "Of the newest display interval.", p->learning_rate);
+    one("poseidon_images_per_second", "Of all workers, without test phases.", p->images_s);
+    if (p->hidden >= 0)
+      one("poseidon_hidden_ratio", "Share of the communication for which no stream waited.",
+          p->hidden);
+    metric outputs(out, "poseidon_output", "gauge", "Of the train net, mean over all workers.");
+    for (std::size_t o = 0; o < p->outputs.size(); ++o)
+      outputs.sample("output=" + label_value(v.names->at(o)), number_text(p->outputs[o]));
+  }
+  if (v.tests.empty()) return;
+  metric tests(out, "poseidon_test_output", "gauge", "Mean of the newest test phase.");
+  for (const auto& [net, test] : v.tests)
+    for (std::size_t o = 0; o < test.means.size(); ++o)
+      tests.sample("net=\"" + std::to_string(net) + "\",output=" + label_value(test.names.at(o)),
+                   number_text(test.means[o]));
+}
+
 std::string of_worker(std::uint32_t id) {
   return "worker=\"" + std::to_string(id) + "\"";
 }
@@ -47,8 +82,9 @@ std::string of_worker(std::uint32_t id) {
 
 // Samples are by class of actor and message, not by actor: a deep net has hundreds, and each sample is a series.
 std::string prometheus_text(const cluster_view& view) {
-  return view.read([](const cluster_view::state& s) {
-    std::string out;
+  std::string out;
+  add_values(out, view.history().newest_values());
+  return view.read([&](const cluster_view::state& s) {
     metric clock(out, "poseidon_clock", "gauge", "Clock of the newest forward kernel.");
     for (const auto& [id, w] : s.workers) clock.sample(of_worker(id), w.pace.clock);
     metric up(out, "poseidon_up", "gauge", "1 while the worker is part of the run.");

@@ -166,7 +166,11 @@ TEST_CASE("tensorboard_file: a folder that cannot be made is refused; later it i
   test::temporary_folder folder;
   warnings said;
   folder.write("file", "");
-  CHECK_THROWS_AS(app::tensorboard_file(folder / "file", said), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      app::tensorboard_file(folder / "file", said),
+      doctest::Contains(
+          "cannot be written: Not a directory. Name a folder where files can be made."),
+      std::invalid_argument);
   app::tensorboard_file t(folder.path(), said);
   folder.write("test0", "stands where the folder of the tests would be");
   for (std::uint64_t clock = 0; clock < 3; ++clock) t.tested(0, clock, {0.5}, {{"loss", 1}});

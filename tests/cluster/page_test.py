@@ -213,6 +213,7 @@ class Page(small_run.Trained):
         self.until(lambda: len(fetch(self.page, "/api/history")["points"]) > 4 and self.clock_of(1) > 4, "some clocks")
         for line in fetch(self.page, "/metrics", as_json=False).splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) poseidon_\w+ .*|poseidon_\w+(\{(\w+="([^"\\]|\\.)*",?)*\})? -?[\d.e+-]+)$')
+        self.assertRegex(fetch(self.page, "/metrics", as_json=False), r'(?m)^poseidon_output\{output="loss"\} [\d.]+$')
         trace = self.cluster.folder / "trace.json"
 
         def of_both_nodes():
@@ -230,6 +231,19 @@ class Page(small_run.Trained):
             self.assertIn("digraph", dot)
             if shutil.which("dot"):
                 subprocess.run(["dot", "-Tsvg"], input=dot.encode(), stdout=subprocess.DEVNULL, check=True)
+
+    def test_the_dashboard_asks_for_metrics_that_there_are(self):
+        """tools/launch/grafana.json: Grafana would show an empty panel, and no error."""
+        board = json.loads((cluster.ROOT / "tools/launch/grafana.json").read_text())
+        queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+        queries += [variable["definition"] for variable in board["templating"]["list"]]
+        asked = {name for query in queries for name in re.findall(r"poseidon_\w+", query)}
+        self.two_nodes(more="test_iter: 1 test_interval: 5")
+
+        def missing():
+            there = set(re.findall(r"(?m)^(poseidon_\w+)[ {]", fetch(self.page, "/metrics", as_json=False)))
+            return asked - there
+        self.until(lambda: not missing(), f"all of {sorted(asked)}")
 
     def test_requests_that_are_not_allowed_are_refused(self):
         """Row 11."""

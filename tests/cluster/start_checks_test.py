@@ -78,7 +78,7 @@ class StartChecks(unittest.TestCase):
         self.assertEqual(self.train().returncode, 0)  # no snapshot is due
         self.write(f'snapshot_prefix: "{self.folder}/new/small"', without=("snapshot_prefix",))
         self.assertEqual(self.train().returncode, 0)
-        self.assertEqual(sorted(p.name for p in (self.folder / "new").iterdir()), ["small_iter_2.caffemodel", "small_iter_2.solverstate"])
+        self.assertEqual(sorted(p.name for p in (self.folder / "new").iterdir()), ["small_iter_2.caffemodel", "small_iter_2.solverstate", "small_run.json"])
 
     def test_solver_mode_gpu_without_a_gpu_is_said_and_the_cpu_trains(self):
         self.write("solver_mode: GPU", "device_id: 1")

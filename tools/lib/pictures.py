@@ -1,8 +1,8 @@
-# tools/lib/pictures.py - draws the two pictures of docs/how-it-works.md; tools/docs calls it.
+# tools/lib/pictures.py - draws the two pictures of docs/how-it-works.md and the README's chart; tools/docs calls it.
 """usage: python3 tools/lib/pictures.py [--check]
 
-Writes docs/one-iteration.svg (what computes and what travels when) and docs/two-nodes.svg (who owns which part of a
-parameter). With --check it writes nothing and exits with 1 if a file is not what this script draws.
+Writes docs/one-iteration.svg (what computes and what travels when), docs/two-nodes.svg (who owns which part of a
+parameter) and docs/against-ddp.svg (the table of docs/performance.md between its "ddp" markers). With --check it writes nothing and exits with 1 if a file is not what this script draws.
 """
 import html
 import pathlib
@@ -73,9 +73,28 @@ def two_nodes():
     return picture(820, 334, "Two nodes: each owns one piece of every large parameter", parts)
 
 
+def against_ddp():
+    """Seconds per iteration of each net: a bar for each program, and a line at the bound."""
+    table = (DOCS / "performance.md").read_text().split("<!-- begin ddp -->")[1].split("<!-- end ddp -->")[0]
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines() if line.startswith("|")][2:]
+    left, scale, height = 150, 85, 58
+    parts = [text(12, 28, "Seconds per iteration on 4 hosts with links of 1 Gbit/s: less is better", "b")]
+    for n, (net, bound, ours, ddp, *_) in enumerate(rows):
+        y = 46 + n * height
+        parts.append(text(12, y + 28, net))
+        for at, kind, name, seconds in ((y, "compute", "Poseidon", ours), (y + 24, "travel", "DDP, gloo", ddp)):
+            width = round(float(seconds) * scale, 1)
+            parts += [f'<rect x="{left}" y="{at}" width="{width}" height="20" class="{kind}"/>', text(left + width + 8, at + 15, f"{seconds}  {name}")]
+        line = round(left + float(bound) * scale, 1)
+        parts.append(f'<path d="M{line},{y - 4} L{line},{y + 48}" class="dash"/>')
+    foot = 46 + len(rows) * height + 16
+    parts.append(text(12, foot, "Dashed: the bound, the longer of computing and sending. Layers sleep for the times of a GPU; the bytes really travel."))
+    return picture(910, foot + 20, "Poseidon and PyTorch DDP with gloo: seconds per iteration", parts)
+
+
 def main():
     stale = False
-    for name, drawn in (("one-iteration.svg", one_iteration()), ("two-nodes.svg", two_nodes())):
+    for name, drawn in (("one-iteration.svg", one_iteration()), ("two-nodes.svg", two_nodes()), ("against-ddp.svg", against_ddp())):
         path = DOCS / name
         if "--check" not in sys.argv[1:]:
             path.write_text(drawn)

@@ -1,0 +1,39 @@
+// actors/parameters/worker_gradients.hpp
+//
+// The gradients of one chunk that wait for those of the other workers, and their sum. A part of `server_shard`, without a
+// mailbox. Gradients are added in the order of the workers, whatever the order in which they arrive: the reason why N nodes
+// equal one, bit for bit.
+#pragma once
+#include "messages/ids.hpp"
+#include "messages/training.hpp"
+#include "models/device/host_arithmetic.hpp"
+#include "models/device/wire_format.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+namespace poseidon {
+
+class worker_gradients {
+ public:
+  using of_clock = by_id<worker_id, payload>;
+
+  /// `workers`: of the run.
+  /// Errors   logic_bug: a second gradient of one worker for one clock.
+  void add(const gradient_arrived& m, std::size_t workers);
+  /// The gradients of that clock, once all workers' are there; they leave this object.
+  [[nodiscard]] std::optional<of_clock> take(std::uint64_t clock);
+
+ private:
+  std::map<std::uint64_t, of_clock> waiting_;
+};
+
+/// The sum of a clock's gradients, which have this format. The only one of a single worker is returned as it is; a sum
+/// is written to `scratch`, which has as many values as the chunk.
+[[nodiscard]] std::span<const float> sum_of(const worker_gradients::of_clock& gradients,
+                                            wire_format format, const host_arithmetic& arithmetic,
+                                            std::span<float> scratch);
+
+}  // namespace poseidon
