@@ -213,6 +213,16 @@ void node::on(const training_failed& m) {
   fail(m.text, m.exit_code);
 }
 
+namespace {
+
+/// An actor's exception in its own words; what CAF itself has to say as CAF says it.
+std::string text_of(caf::actor_system& system, const caf::error& reason) {
+  const auto& words = reason.context();
+  return words.match_elements<std::string>() ? words.get_as<std::string>(0) : system.render(reason);
+}
+
+}  // namespace
+
 void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) {
@@ -224,7 +234,7 @@ void node::an_actor_died(const caf::down_msg& m) {
       });
     return;
   }
-  fail(system().render(m.reason), 1);
+  fail(text_of(system(), m.reason), 1);
   // The snapshot that the node has waited for since a peer was lost will not come.
   if (core_.phase == run_phase::failing &&
       m.source == caf::actor_cast<caf::actor_addr>(core_.run.checkpoints().untyped()))

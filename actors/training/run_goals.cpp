@@ -48,7 +48,7 @@ void run_goals::take(const test_found& t, time_point now) {
     if (answer_.best) {
       best_value_ = value;
       answer_.note = "the best " + best_->wants.output + " so far, " + digits(value) +
-                     ", after iteration " + std::to_string(t.clock);
+                     ", in the test of iteration " + std::to_string(t.clock);
     }
   }
   if (stop_ && stop_->take(t)) {

@@ -35,7 +35,8 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 std::string test_figures::text() const {
   return "test_iter " + std::to_string(iterations) + " x batch " + std::to_string(batch) + " = " +
-         std::to_string(tested()) + " of " + std::to_string(samples) + " samples";
+         (samples > 0 ? std::to_string(tested()) + " of " + plural(samples, "sample")
+                      : plural(tested(), "sample"));
 }
 
 run_figures figures_of(const run_definition& run, const compiled_run& c,

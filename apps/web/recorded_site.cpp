@@ -2,6 +2,7 @@
 
 #include "apps/web/live_site.hpp"
 #include "apps/web/run_files.hpp"
+#include "models/files/file_kind.hpp"
 #include "models/json.hpp"
 
 #include <fstream>
@@ -26,6 +27,10 @@ class recorded_site : public site {
 };
 
 std::string read_recording(const std::filesystem::path& path) {
+  if (const auto kind = kind_if_no_file(path); !kind.empty())
+    throw std::invalid_argument(path.string() + " is " + kind +
+                                ". Give a folder with snapshots, or the file that poseidon-node "
+                                "--trace has written.");
   std::ifstream in(path, std::ios::binary);
   std::ostringstream all;
   if (!in || !(all << in.rdbuf()))

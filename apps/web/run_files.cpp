@@ -1,5 +1,7 @@
 #include "apps/web/run_files.hpp"
 
+#include "models/files/file_kind.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -46,7 +48,7 @@ std::vector<fs::path> newest_run_in(const fs::path& folder) {
   std::vector<found_file> files;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (auto found = read_name(entry.path())) {
+    if (auto found = read_name(entry.path()); found && kind_if_no_file(entry.path()).empty()) {
       found->written = fs::last_write_time(entry.path(), ignored);
       files.push_back(std::move(*found));
     }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <sys/stat.h>
 
 using namespace poseidon;
 
@@ -56,5 +57,7 @@ TEST_CASE("run_files: other files are none, and a folder without any is refused"
   for (const auto* name : {"lenet_run_from_x.json", "lenet_run_from_.json", "trace.json",
                            "lenet_run.json.bak", "lenet_run_from_5 .json"})
     f.write(name);
+  std::filesystem::create_directory(f / "folder_run.json");
+  REQUIRE(::mkfifo((f / "fifo_run.json").c_str(), 0600) == 0);
   CHECK_THROWS_AS((void)f.shown(), std::invalid_argument);
 }

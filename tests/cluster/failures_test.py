@@ -67,6 +67,12 @@ class Failures(unittest.TestCase):
         line = next(i for i, text in enumerate(net.read_text().splitlines(), 1) if "poll1" in text)
         self.ends(2, "--solver", solver, says=[f"{net}:{line}", "ip1", "poll1", "pool1"])
 
+    def test_a_label_that_the_net_has_no_class_for_is_said_in_words(self):
+        solver = small_run.solver(self.folder, "s", classes=3)
+        node = self.cluster.node("--solver", solver, "--devices", "cpu:1")
+        self.assertEqual(node.wait(), 1, node)
+        self.assertRegex(node.errors[-1], r'^stream compute \[0\]: layer "loss" .*: a label is [\d.]+, the prediction has 3 classes')
+
     def test_a_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
