@@ -1,7 +1,5 @@
 #include "actors/training/run_goals.hpp"
 
-#include "models/words.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <sstream>
+
 namespace poseidon::app {
 
 namespace {
@@ -65,6 +67,14 @@ std::vector<std::string> ignored_options(const CLI::App& app,
     if (app.count(name) > 0)
       lines.push_back(name + " has no effect here, as in Caffe: " + why_ignored(name));
   return lines;
+}
+
+std::vector<std::string> comma_separated(const std::string& text) {
+  std::vector<std::string> parts;
+  std::stringstream rest(text);
+  for (std::string part; std::getline(rest, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
 }
 
 }  // namespace poseidon::app

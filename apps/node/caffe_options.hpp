@@ -35,4 +35,7 @@ void add_ignored_options(CLI::App& app, const std::vector<std::string>& elsewher
 [[nodiscard]] std::vector<std::string> ignored_options(const CLI::App& app,
                                                        const std::vector<std::string>& elsewhere);
 
+/// The words of --stage: "A,B" as two.
+[[nodiscard]] std::vector<std::string> comma_separated(const std::string& text);
+
 }  // namespace poseidon::app

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <malloc.h>
-#include <sstream>
 
 namespace poseidon::app {
 
@@ -45,9 +44,7 @@ bool read(check_options& o, int argc, char** argv) {
   add_output_options(app, o.words);
   if (!parsed(app, argc, argv)) return false;
   if (app.count("--level") > 0) o.node.level = level;
-  std::stringstream rest(stages);
-  for (std::string one; std::getline(rest, one, ',');)
-    if (!one.empty()) o.node.stages.push_back(one);
+  o.node.stages = comma_separated(stages);
   o.node.devices_given = app.count("--devices") + app.count("--gpu") > 0;
   o.node.gpu_words = devices.gpus;
   o.node.gpu_option = gpu_option_of(app);

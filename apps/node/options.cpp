@@ -11,8 +11,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sstream>
-
 namespace poseidon::app {
 
 namespace {
@@ -44,14 +42,6 @@ Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training div
 
 /// What `caffe` has for another verb is accepted, as gflags does.
 const std::vector<std::string> of_other_verbs{"--iterations", "--phase", "--model"};
-
-std::vector<std::string> comma_separated(const std::string& text) {
-  std::vector<std::string> parts;
-  std::stringstream rest(text);
-  for (std::string part; std::getline(rest, part, ',');)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
 
 void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& words) {
   o.sigint = parse_signal_effect("--sigint-effect", words.sigint_effect);
