@@ -1,0 +1,127 @@
+/* poseidon.h - the C interface of libposeidon.so: one worker's part in a run whose model lives in another program.
+ *
+ * The program computes gradients. Poseidon exchanges them between all workers while the program goes on, and gives the means
+ * back. The library joins the cluster inside the program's process: it copies no gradient.
+ *
+ *   poseidon* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2");
+ *   poseidon_declare(p, list, count);            the parameters, the same list on all workers
+ *   poseidon_begin(p);                           blocks until all workers are there
+ *   for each clock c = 0, 1, ...:
+ *     for each parameter i, when it is needed:   poseidon_wait(p, i, c, timeout), then read poseidon_values(p, i, c)
+ *     for each parameter i, when it is there:    poseidon_push(p, i, c, gradient, bytes)
+ *   poseidon_leave(p, NULL);
+ *
+ * Clocks    A clock is one step of training. Clock c computes with version c of every parameter and makes version c + 1. The
+ *           first clock is 0. Version 0 is what worker 0 declared; version c + 1 is the mean of all workers' gradients of
+ *           clock c: their sum in the order of the workers, times 1/N. So all workers read the same bits, whatever arrives
+ *           first. With one worker a mean is the gradient itself.
+ * Memory    The values of version v lie at poseidon_values(p, i, v), for the whole run at two addresses in turn, and are never
+ *           written by the program. They may be read from poseidon_wait(p, i, v) on until parameter i is pushed for clock v + 1.
+ *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) has
+ *           returned, or poseidon_leave. A value is a float32; a parameter's values lie without gaps.
+ * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
+ *           order of its clocks, and nothing is called with a handle that poseidon_leave has taken. poseidon_begin,
+ *           poseidon_wait and poseidon_leave block. All others return in microseconds.
+ * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave returns. It installs no
+ *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
+ * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
+ *           went wrong. After a worker was lost, or has failed, every call but poseidon_leave fails with the same text.
+ * Version   A program compares poseidon_abi() with POSEIDON_ABI before it calls anything else.
+ */
+#ifndef POSEIDON_H
+#define POSEIDON_H
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define POSEIDON_API __attribute__((visibility("default")))
+#else
+#define POSEIDON_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define POSEIDON_ABI 1
+
+/* One worker of a run. */
+typedef struct poseidon poseidon;
+
+/* The library reads it during the call, and copies what it needs. */
+typedef struct {
+  const char* name;    /* unique; UTF-8 */
+  const int64_t* dims; /* none: one value */
+  uint32_t dims_count;
+  const float* values; /* the first values. Worker 0's count; of the other workers they may be null. They stay until
+                          poseidon_begin returns. */
+} poseidon_parameter;
+
+/* What poseidon_wait answers. */
+enum {
+  POSEIDON_HERE = 0,     /* the version is here: read it */
+  POSEIDON_NOT_YET = 1,  /* the time is over */
+  POSEIDON_NO_GRADIENT = 2 /* the version is here, and no worker had a gradient: nothing is to be read */
+};
+
+POSEIDON_API uint32_t poseidon_abi(void);
+/* As poseidon-node --version; the library owns it. */
+POSEIDON_API const char* poseidon_version(void);
+
+/* Reads the options: one "name=value" a line, the names of poseidon-node's options without dashes.
+ *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
+ *   join=HOST:PORT                   every other worker
+ *   token=TEXT or token-file=FILE    the cluster's secret
+ *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE
+ * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which, on the same thread. */
+POSEIDON_API poseidon* poseidon_join(const char* options);
+
+/* What went wrong last: the first error of a handle, or of the calling thread's poseidon_join for NULL. "" if nothing did. The
+ * library owns it; it is valid until poseidon_leave, for NULL until that thread's next poseidon_join. */
+POSEIDON_API const char* poseidon_error(const poseidon*);
+
+/* Says which parameters there are. Once, before poseidon_begin. In the order in which the program needs them, until
+ * poseidon_order says another one. */
+POSEIDON_API int poseidon_declare(poseidon*, const poseidon_parameter* list, size_t count);
+
+/* Joins the cluster. Blocks until all workers have joined, their lists are the same, and version 0 is here. */
+POSEIDON_API int poseidon_begin(poseidon*);
+
+/* After poseidon_begin: this worker's number, and how many there are. 0 before. */
+POSEIDON_API uint32_t poseidon_worker(const poseidon*);
+POSEIDON_API uint32_t poseidon_workers(const poseidon*);
+
+/* By parameter: its place in the order in which the program needs fresh values; what is needed first is sent first. Each
+ * place is less than the number of parameters. It holds for what is pushed from now on. */
+POSEIDON_API int poseidon_order(poseidon*, const uint32_t* places);
+
+/* Lends this worker's gradient of a parameter; `bytes` is 4 times the number of its values. */
+POSEIDON_API int poseidon_push(poseidon*, uint32_t parameter, uint64_t clock, const float* gradient, size_t bytes);
+/* This worker has no gradient of it in this clock: it counts as zeros where another worker has one. Every parameter is
+ * pushed, by one of the two, in every clock. */
+POSEIDON_API int poseidon_push_nothing(poseidon*, uint32_t parameter, uint64_t clock);
+
+/* Waits until a version of a parameter is here. Returns one of the three answers above, or a negative number.
+ * `timeout_s`: 0 does not block. */
+POSEIDON_API int poseidon_wait(poseidon*, uint32_t parameter, uint64_t version, double timeout_s);
+
+/* Where a version of a parameter lies; null before poseidon_begin and for an unknown parameter. */
+POSEIDON_API const float* poseidon_values(poseidon*, uint32_t parameter, uint64_t version);
+
+/* Tells what this worker's clock has come to: its loss, and how many samples it had. For the page and the log; optional. */
+POSEIDON_API int poseidon_report(poseidon*, uint64_t clock, double loss, uint64_t samples);
+
+/* What poseidon-node would show its user, one line each, without the newline; null when there is no more. The library keeps
+ * the newest 1000. Valid until the next call on the same handle. */
+POSEIDON_API const char* poseidon_next_line(poseidon*);
+
+/* Ends this worker's part and frees the handle, and with it what it owns. `reason`: null where training is done, in the same
+ * clock on all workers; else why this worker gives up, in one line that the other workers' users read. Blocks until all workers
+ * have trained as many clocks; returns a negative number where they have not, and copies the reason to `text` (of `size`
+ * bytes; may be null). Null handle: nothing. */
+POSEIDON_API int poseidon_leave(poseidon*, const char* reason, char* text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
