@@ -1,6 +1,7 @@
 // actors/every_actor.hpp - the list of all actor classes, from which the type graph is drawn.
 // A class that is missing here is missing in docs/architecture.md: tools/check looks for that.
 #pragma once
+#include "actors/client/caller.hpp"
 #include "actors/cluster/coordinator.hpp"
 #include "actors/links/link_acceptor.hpp"
 #include "actors/links/link_receiver.hpp"
@@ -21,8 +22,9 @@
 
 namespace poseidon {
 
-using every_actor = actor_list<checkpointer, coordinator, copy_out, data_source, factor_broadcast,
-                               gradient_push, layer, link_acceptor, link_receiver, network_link,
-                               node, protocol_selector, server_shard, solver, stream, telemetry>;
+using every_actor =
+    actor_list<caller, checkpointer, coordinator, copy_out, data_source, factor_broadcast,
+               gradient_push, layer, link_acceptor, link_receiver, network_link, node,
+               protocol_selector, server_shard, solver, stream, telemetry>;
 
 }  // namespace poseidon

@@ -38,6 +38,10 @@ class cpu_arithmetic final : public host_arithmetic {
 
   void add(std::span<float> into, std::span<const float> x) const override { cpu::add(into, x); }
 
+  void scale(float factor, std::span<const float> x, std::span<float> to) const override {
+    cpu::scale(factor, x, to);
+  }
+
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
               std::span<const std::span<float>> history) const override {

@@ -56,6 +56,17 @@ void add(std::span<float> into, std::span<const float> x) {
   for (std::size_t i = 0; i < into.size(); ++i) to[i] += from[i];
 }
 
+void scale(float factor, std::span<const float> x, std::span<float> to) {
+  if (to.size() != x.size()) {
+    throw std::invalid_argument("scale: " + std::to_string(x.size()) + " values into " +
+                                std::to_string(to.size()));
+  }
+  const float* from = x.data();
+  float* into = to.data();
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < to.size(); ++i) into[i] = factor * from[i];
+}
+
 bool all_finite(std::span<const float> x) {
   // An infinity or a NaN has all bits of its exponent set; integers vectorise without -ffast-math.
   std::uint32_t found = 0;

@@ -9,6 +9,9 @@ namespace poseidon::cpu {
 /// into[i] += x[i].   Errors   std::invalid_argument for different sizes; nothing is written.
 void add(std::span<float> into, std::span<const float> x);
 
+/// to[i] = factor * x[i].   Errors   as add.
+void scale(float factor, std::span<const float> x, std::span<float> to);
+
 [[nodiscard]] bool all_finite(std::span<const float> x);
 
 /// One update of one chunk as models/solver/solver_rule.hpp says it, in one pass over memory.

@@ -33,6 +33,14 @@ struct share {
   std::uint32_t replicas = 1;
 };
 
+/// A parameter of a program that computes its gradients itself (actors/client).
+struct declared_parameter {
+  std::string name;
+  std::vector<std::int64_t> dims;  ///< empty: one value
+
+  friend bool operator==(const declared_parameter&, const declared_parameter&) = default;
+};
+
 /// The first node to each other one, once all have joined: who takes part and what is trained.
 /// A joiner needs no file except its data.
 struct view {
@@ -40,6 +48,9 @@ struct view {
   worker_id you{};                   ///< the receiver's own id
   std::vector<std::string> members;  ///< by worker: "host:port" where that node accepts links
   std::string solver;                ///< caffe::SolverParameter, serialised, its nets inside
+  /// Not empty: no net is trained; the nodes exchange the gradients of these parameters, which programs around them compute.
+  /// Then there is no solver.
+  std::vector<declared_parameter> parameters;
   std::uint64_t seed = 0;
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
@@ -86,6 +97,8 @@ struct start_training {};
 struct push_gradient {
   chunk_id chunk{};
   clock_id clock{};
+  /// The sender has no gradient of it in this clock, and the frame no payload.
+  bool nothing = false;
 };
 
 /// A shard to every other one, with clip_gradients only, once per clock: the squares of all values of its
@@ -108,6 +121,8 @@ struct factors {
 struct fresh_parameters {
   chunk_id chunk{};
   version_id version{};
+  /// No worker had a gradient of it in the clock before, and the frame has no payload.
+  bool nothing = false;
 };
 
 /// To the shard that owns `chunk`, or to every factor_broadcast of it. Node 0 sends it before the first clock of a
@@ -177,6 +192,12 @@ struct worker_done {
   version_id version{};
 };
 
+/// The first node to each other one, where programs compute the gradients: that worker's program trains no further.
+struct worker_left {
+  worker_id left{};
+  version_id version{};  ///< of its parameters
+};
+
 /// The first node to each other one, every second while it shows the run: send a report each interval.
 struct watch {
   std::int64_t sent_ns = 0;  ///< the writer's now_ns()
@@ -224,6 +245,7 @@ using frame_header =
                  frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
                  frames::probe, frames::probe_heard, frames::watch, frames::report,
                  frames::hold_training, frames::worker_paused, frames::change_routes,
-                 frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed>;
+                 frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed,
+                 frames::worker_left>;
 
 }  // namespace poseidon

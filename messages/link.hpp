@@ -51,6 +51,7 @@ struct factors_landed {
 struct chunk_landed {
   chunk_id chunk{};
   version_id version{};
+  bool nothing = false;  ///< no worker had a gradient of it: its place has no values
 };
 
 /// From a network_link to a shard (install_history) or to the checkpointer (history).

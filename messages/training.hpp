@@ -107,10 +107,11 @@ struct install_chunk {
   version_id version{};
 };
 
-/// gradient_push -> solver: this layer's parameters have reached `version` on this node.
+/// gradient_push -> solver, caller: this layer's parameters have reached `version` on this node.
 struct layer_fresh {
   layer_id layer{};
   version_id version{};
+  bool nothing = false;  ///< no worker had a gradient of them in the clock before
 };
 
 // -- the run --------------------------------------------------------------------------------------------

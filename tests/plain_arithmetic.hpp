@@ -13,6 +13,9 @@ class plain_arithmetic : public host_arithmetic {
   void add(std::span<float> into, std::span<const float> x) const override {
     for (std::size_t i = 0; i < into.size(); ++i) into[i] += x[i];
   }
+  void scale(float factor, std::span<const float> x, std::span<float> to) const override {
+    for (std::size_t i = 0; i < x.size(); ++i) to[i] = factor * x[i];
+  }
   void update(const solver_rule&, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
               std::span<const std::span<float>> history) const override {

@@ -88,6 +88,10 @@ class sim {
   void tell(const handle<D>& to, M m) {
     tell_from_outside(to, std::move(m));
   }
+  template <class M>
+  void tell(const port<M>& to, M m) {
+    caf::anon_send(caf::actor_cast<caf::actor>(to.target()), std::move(m));
+  }
   /// Handles messages until no mailbox holds any; says how many resumptions that took.
   std::size_t settle() { return scheduler_.run(); }
   /// Lets one actor handle what it would in one turn; false if no actor has a message.

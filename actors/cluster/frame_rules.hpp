@@ -75,6 +75,7 @@ constexpr frame_rule rule_for(const frames::change_routes*)  { return {frame_pat
 constexpr frame_rule rule_for(const frames::hold_training*)  { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::rebuild_graph*)  { return {frame_path::from_leader, detail::during(run_phase::training)}; }
 constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_path::from_leader, detail::running}; }
+constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 

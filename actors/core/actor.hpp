@@ -283,5 +283,9 @@ void tell_from_outside(const handle<D>& to, M m) {
   static_assert(D::accepts::template has<M>, "this actor does not accept that message");
   caf::anon_send(to.untyped(), std::move(m));
 }
+template <class M>
+void tell_from_outside(const port<M>& to, M m) {
+  caf::anon_send(caf::actor_cast<caf::actor>(to.target()), std::move(m));
+}
 
 }  // namespace poseidon

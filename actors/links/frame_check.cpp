@@ -36,6 +36,14 @@ void check_piece_of_history(const decoded_header& h, const frames::install_histo
                     "a multiple of 4 up to " + std::to_string(most));
 }
 
+void check_nothing(const decoded_header& h, const link_limits& limits) {
+  const auto kind = kind_name(h.header);
+  if (!limits.may_say_nothing)
+    throw bad_frame(kind, "nothing", "set", "unset, as this run's nets always have gradients");
+  if (h.payload_bytes != 0)
+    throw bad_frame(kind, "payload size of nothing", std::to_string(h.payload_bytes), "0");
+}
+
 template <class F>
 void check_chunk(const decoded_header& h, const F& f, const link_limits& limits) {
   const auto chunk = [&] { return std::to_string(value(f.chunk)); };
@@ -47,6 +55,8 @@ void check_chunk(const decoded_header& h, const F& f, const link_limits& limits)
                                 : "at most " + std::to_string(chunks - 1));
   }
   const auto values = limits.chunk_values[f.chunk];
+  if constexpr (requires { f.nothing; })
+    if (f.nothing) return check_nothing(h, limits);
   if constexpr (std::is_same_v<F, frames::install_history>) {
     check_piece_of_history(h, f, values);
   } else if (const auto bytes = width(format_of_values(f, limits)) * values;

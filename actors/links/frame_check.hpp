@@ -21,10 +21,12 @@ struct report_shape {
 struct link_limits {
   by_id<chunk_id, std::uint32_t> chunk_values;
   by_id<chunk_id, wire_format> chunk_formats;  ///< empty: float32 throughout
-  std::uint64_t first_version = 0;        ///< the first clock, whose parameters travel as float32
-  std::uint64_t end_clock = 0;            ///< the run trains the clocks before this one
-  std::uint32_t history_slots = 4;        ///< arrays of solver state per chunk, at most
-  bool clips = false;                     ///< the run has clip_gradients
+  std::uint64_t first_version = 0;  ///< the first clock, whose parameters travel as float32
+  std::uint64_t end_clock = 0;      ///< the run trains the clocks before this one
+  std::uint32_t history_slots = 4;  ///< arrays of solver state per chunk, at most
+  bool clips = false;               ///< the run has clip_gradients
+  /// Programs compute the gradients: a clock may have none of a parameter.
+  bool may_say_nothing = false;
   bool watches = false;                   ///< this node shows the run: it reads `report` frames
   by_id<layer_id, factor_shape> factors;  ///< of one node; rows 0 where it sends none
   /// The train net's, then each test net's. Empty: this node reads no worker_report.

@@ -28,7 +28,8 @@ concept control_frame =
            frames::worker_report, frames::stop_requested, frames::snapshot_requested,
            frames::stop_after, frames::worker_done, frames::probe_heard, frames::watch,
            frames::hold_training, frames::worker_paused, frames::change_routes,
-           frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed>;
+           frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed,
+           frames::worker_left>;
 
 }  // namespace
 
@@ -182,6 +183,7 @@ void link_receiver::find_place(open_frame& f) {
   const auto place = std::visit(overloaded{
                                     [&](const frames::fresh_parameters& p) -> own_place {
                                       auto& to = landing_of_run();
+                                      if (p.nothing) return std::span<std::byte>();
                                       if (format_of(p, f.binding->limits) != wire_format::float32)
                                         return std::nullopt;
                                       return to.place(p.chunk, p.version);
@@ -221,9 +223,10 @@ void link_receiver::deliver(open_frame f) {
             tell(to.shard_squares, squares_arrived{from, s.clock, std::move(values)}, bytes);
           },
           [&](const frames::fresh_parameters& p) {
-            if (format_of(p, f.binding->limits) != wire_format::float32)
+            if (!p.nothing && format_of(p, f.binding->limits) != wire_format::float32)
               f.binding->landing->add_changes(p.chunk, p.version, values.bytes);
-            if (to.gather) tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version}, bytes);
+            if (to.gather)
+              tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);
           },
           [&](const frames::factors& u) {
             if (to.factors)

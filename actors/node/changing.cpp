@@ -28,7 +28,7 @@ std::string describe_change(const net& n, const parameter_routes& from,
 
 void changing::hold() {
   if (core_.phase == run_phase::training)
-    core_.as_node.tell<hold_clocks>(core_.run.the_solver(), {});
+    core_.as_node.tell<hold_clocks>(core_.run.the_trainer().hold, {});
 }
 
 void changing::take_next() {
@@ -40,7 +40,7 @@ void changing::take(const frames::change_routes& m) {
   const auto what = describe_change(core_.run.train(), core_.setup.run->routes, m.routes);
   core_.setup.display->note("routes: from iteration " + std::to_string(value(m.clock)) +
                             " on: " + what);
-  core_.as_node.tell<pause_at>(core_.run.the_solver(), {m.clock});
+  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {m.clock});
 }
 
 std::optional<member_paused> changing::on(const training_paused& m) {
@@ -90,7 +90,7 @@ std::chrono::milliseconds changing::resume() {
                             std::to_string(stopped.count()) + " ms");
   core_.phase = run_phase::training;
   take_next();
-  core_.as_node.tell<resume_training>(core_.run.the_solver(), {});
+  core_.as_node.tell<resume_training>(core_.run.the_trainer().resume, {});
   return stopped;
 }
 

@@ -90,7 +90,7 @@ frame_desk::next frame_desk::on(const frames::gather_history& f, worker_id from)
 }
 
 frame_desk::next frame_desk::on(const frames::worker_report& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_solver(), {from, f});
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
   return next::nothing;
 }
 
@@ -120,20 +120,25 @@ frame_desk::next frame_desk::on(const frames::rebuild_graph&, worker_id) {
 // -- the last clock --------------------------------------------------------------------------------------
 
 frame_desk::next frame_desk::on(const frames::stop_requested& f, worker_id) {
-  core_.as_node.tell<stop_soon>(core_.run.the_solver(), {f.reason});
+  core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {f.reason});
   return next::nothing;
 }
 
 frame_desk::next frame_desk::on(const frames::snapshot_requested&, worker_id from) {
   core_.setup.display->note("a snapshot after this iteration: " + core_.view().name_of(from) +
                             " asks for it");
-  core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
+  core_.as_node.tell<snapshot_soon>(core_.run.the_trainer().snapshot, {});
   return next::nothing;
 }
 
 frame_desk::next frame_desk::on(const frames::stop_after& f, worker_id) {
   end_.note_stop(f.version, f.reason);
-  core_.as_node.tell<finish_after>(core_.run.the_solver(), {f.version, f.reason});
+  core_.as_node.tell<finish_after>(core_.run.the_trainer().finish, {f.version, f.reason});
+  return next::nothing;
+}
+
+frame_desk::next frame_desk::on(const frames::worker_left& f, worker_id from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
   return next::nothing;
 }
 

@@ -34,6 +34,7 @@ void joining::on(const frames::view& f, worker_id from) {
   const auto& view = core_.view();
   for (const auto& line : view.lines()) setup.display->detail(line);
   setup.run = run_of(f);
+  compare_programs();
   take_number_of_replicas(f);
   core_.watched = f.watched;
   if (core_.watched) setup.records.trace->watch();
@@ -41,6 +42,23 @@ void joining::on(const frames::view& f, worker_id from) {
                       std::to_string(view.members.size()));
   members.dial_members(core_.here());
   for (const auto& c : members.take_early()) (void)members.admit(c, 0, core_.here());
+}
+
+void joining::compare_programs() const {
+  const auto& run = *core_.setup.run;
+  const auto& around = core_.setup.around;
+  if (!around && run.declared.empty()) return;
+  if (!around)
+    throw std::invalid_argument(
+        "worker 0 is a program that computes its gradients itself, with libposeidon. Every other "
+        "worker "
+        "has to be such a program, too");
+  if (run.declared.empty())
+    throw std::invalid_argument(
+        "worker 0 is a poseidon-node, which trains a net of its own. Join it with poseidon-node "
+        "--join, or start this program as the first worker, with listen and nodes");
+  if (const auto text = difference(around->declared, run.declared); !text.empty())
+    throw std::invalid_argument(text);
 }
 
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number. A machine that was

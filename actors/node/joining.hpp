@@ -19,6 +19,8 @@ class joining {
   void on(const frames::view& f, worker_id from);
 
  private:
+  /// Errors   std::invalid_argument: this node's program and worker 0's declare different parameters.
+  void compare_programs() const;
   void take_number_of_replicas(const frames::view& v);
 
   node_core& core_;

@@ -14,7 +14,7 @@ bool leader_line::ready() const {
 bool leader_line::done(version_id version) const {
   const auto self = core_.view().self;
   if (leading_)
-    leading_->done(self);
+    leading_->done(self, version);
   else
     core_.members.to_leader(frames::worker_done{self, version});
   return !leading_ && core_.view().leads();

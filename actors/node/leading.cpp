@@ -37,6 +37,7 @@ std::string address_for_others(const std::string& address) {
 
 void leading::choose() {
   const auto& setup = core_.setup;
+  if (setup.around) return gather();
   selector_ = poseidon::spawn<protocol_selector>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
       route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
@@ -80,8 +81,12 @@ void leading::gather() {
   core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self});
   setup.display->note("listening on " + address + "; waiting for " +
                       plural(setup.run->workers - 1, "node"));
-  setup.display->note("others join with: poseidon-node --join " + address_for_others(address) +
-                      (setup.cluster.token.empty() ? "" : " --token-file FILE"));
+  const auto reach = address_for_others(address);
+  const bool secret = !setup.cluster.token.empty();
+  setup.display->note(setup.around ? "others join with POSEIDON_JOIN=" + reach +
+                                         (secret ? " and POSEIDON_TOKEN_FILE" : "")
+                                   : "others join with: poseidon-node --join " + reach +
+                                         (secret ? " --token-file FILE" : ""));
 }
 
 std::size_t leading::room() const {
@@ -218,10 +223,15 @@ void leading::ready(worker_id w) {
 void leading::on(const frames::worker_done& f) {
   core_.setup.display->detail("membership: " + core_.view().name_of(f.worker) +
                               " is done, at version " + std::to_string(value(f.version)));
-  done(f.worker);
+  done(f.worker, f.version);
 }
 
-void leading::done(worker_id w) {
+void leading::done(worker_id w, version_id version) {
+  if (core_.setup.around) {
+    const frames::worker_left left{w, version};
+    core_.members.broadcast(left);
+    core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {core_.view().self, left});
+  }
   core_.as_node.tell<member_is_done>(members_, {w});
 }
 

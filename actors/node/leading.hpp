@@ -44,7 +44,7 @@ class leading {
   void on(const frames::worker_done& f);
   // Of any node, the leader's own too.
   void ready(worker_id w);
-  void done(worker_id w);
+  void done(worker_id w, version_id version);
   void paused(const member_paused& m);
   void rate(worker_id from, link_watch::rate r);
   void probe_heard(worker_id from, std::uint32_t round);

@@ -4,6 +4,7 @@
 #include "actors/parameters/store_landing.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ std::vector<report_shape> reports_of(const compiled_run& c, const run_definition
 link_limits limits_of(worker_id peer, const binding_context& c) {
   const auto& solver = c.run.solver.spec;
   link_limits out;
-  out.history_slots = static_cast<std::uint32_t>(history_count(rule_of(solver).kind));
+  out.history_slots = static_cast<std::uint32_t>(history_count(c.run));
   for (const auto& chunk : c.compiled.store->cut().chunks) {
     out.chunk_values.push_back(static_cast<std::uint32_t>(chunk.count));
     out.chunk_formats.push_back(chunk.format);
@@ -38,7 +39,10 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   for (const auto& [layer, store] : c.parameters.factors())
     out.factors[layer] = store->of_node(peer);
   out.first_version = c.run.first_clock;
-  out.end_clock = static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
+  // A program trains for as long as it likes.
+  out.may_say_nothing = !c.run.declared.empty();
+  out.end_clock = out.may_say_nothing ? std::numeric_limits<std::uint64_t>::max() - 1
+                                      : static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   out.clips = solver.clip_gradients() >= 0;
   out.watches = bool(c.reports);
   if (c.view.leads()) out.reports = reports_of(c.compiled, c.run, peer);

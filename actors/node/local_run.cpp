@@ -1,6 +1,7 @@
 #include "actors/node/local_run.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
@@ -14,7 +15,9 @@ namespace poseidon {
 void local_run::build(worker_id self) {
   auto& run = *setup_.run;
   setup_.node.worker = value(self);
-  compiled_ = compile_run(run, setup_.node, display_of(setup_));
+  compiled_ = run.declared.empty() ? compile_run(run, setup_.node, display_of(setup_))
+                                   : compile_declared(run, setup_.node);
+  if (setup_.around) setup_.around->store = compiled_->store;
   for (const auto& layer : train().layers)
     layer_names_->push_back(setup_.records.trace->keep(layer.name));
   began_at_ = run.first_clock;
@@ -62,7 +65,8 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
     chunk_layers_->push_back(setup_.records.trace->keep(
         train().layers[train().parameters[value(c.parameter)].layer].name));
   context.lasting = lasting_;
-  graph_ = std::make_unique<training_graph>(context, *setup_.run, setup_.node, *compiled_);
+  graph_ = std::make_unique<training_graph>(context, *setup_.run, setup_.node, *compiled_,
+                                            setup_.around);
   lasting_ = graph_->lasting();
   return graph_->monitored();
 }
@@ -92,7 +96,7 @@ std::optional<version_id> local_run::trained_version() const {
 
 std::vector<port<shut_down>> local_run::all() const {
   if (graph_ != nullptr) return graph_->all();
-  return {lasting_.the_solver, lasting_.checkpoints};  // the next graph could not be built
+  return {the_trainer().end, lasting_.checkpoints};  // the next graph could not be built
 }
 
 std::shared_ptr<const void> local_run::drop() {

@@ -40,7 +40,9 @@ class local_run {
   [[nodiscard]] const std::shared_ptr<parameter_store>& store() const { return compiled_->store; }
   [[nodiscard]] training_graph& graph() const { return *graph_; }
   /// They outlive the graph.
-  [[nodiscard]] const handle<solver>& the_solver() const { return lasting_.the_solver; }
+  [[nodiscard]] trainer the_trainer() const {
+    return lasting_.the_caller ? trainer_of(lasting_.the_caller) : trainer_of(lasting_.the_solver);
+  }
   [[nodiscard]] const handle<checkpointer>& checkpoints() const { return lasting_.checkpoints; }
 
   /// A newer version than that of the first clock, which every parameter has here that training changes; empty: none.

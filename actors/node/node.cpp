@@ -105,7 +105,7 @@ void node::on(const everyone_ready&) {
 void node::begin() {
   core_.phase = run_phase::training;
   changing_.take_next();
-  tell<begin_training>(core_.run.the_solver(), {clock_id{core_.setup.run->first_clock}});
+  tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});
 }
 
 void node::on(const control_arrived& m) {

@@ -1,5 +1,6 @@
 // actors/node/node_setup.hpp - what a node is told when it is spawned, and how its run ends.
 #pragma once
+#include "actors/client/program.hpp"
 #include "actors/core/edges.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/links/network.hpp"
@@ -69,6 +70,8 @@ struct run_records {
 struct node_setup {
   std::optional<run_definition> run;  ///< empty: a joiner, which is told
   node_spec node;
+  /// What is around this node and computes the gradients; null: the node does, with nets.
+  std::shared_ptr<program> around;
   cluster_setup cluster;
   leader_choices choices;
   first_files first;

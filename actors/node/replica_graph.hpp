@@ -4,6 +4,7 @@
 // asynchronous device), a data_source per data layer and an actor per layer, wired as the nets say; and the solver,
 // which lets them begin. Gradients go to a parameter_graph.
 #pragma once
+#include "actors/client/caller.hpp"
 #include "actors/core/actor_spawner.hpp"
 #include "actors/core/progress.hpp"
 #include "actors/parameters/parameter_graph.hpp"
@@ -27,7 +28,8 @@ namespace poseidon {
 
 /// What remains when the graph is built again because routes have changed.
 struct lasting_actors {
-  handle<solver> the_solver;
+  handle<solver> the_solver;  ///< or the caller
+  handle<caller> the_caller;
   handle<checkpointer> checkpoints;
   std::shared_ptr<overlap_meter> overlap;
 };

@@ -12,7 +12,8 @@ void route_file::write() {
   const auto& run = *setup.run;
   const auto& solver = run.solver.spec;
   const bool snapshots = solver.snapshot() > 0 || solver.snapshot_after_train();
-  if (!core_.view().leads() || run.workers < 2 || !snapshots || solver.poseidon().has_replay())
+  if (setup.around || !core_.view().leads() || run.workers < 2 || !snapshots ||
+      solver.poseidon().has_replay())
     return;
   const bool first = by_clock_.empty();
   by_clock_[run.first_clock] = run.routes;

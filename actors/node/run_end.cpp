@@ -32,7 +32,9 @@ bool run_end::fail(std::string text, int exit_code) {
   const auto& links = core_.members.links();
   const bool lowest = links.empty() || core_.view().self < links.begin()->first;
   const auto version = core_.trains() ? core_.run.trained_version() : std::nullopt;
-  if (exit_code != 3 || !version || setup.run->solver.spec.poseidon().has_replay()) return true;
+  // A program has its own parameters.
+  if (exit_code != 3 || !version || setup.around || setup.run->solver.spec.poseidon().has_replay())
+    return true;
   if (!lowest) {
     result_.error += next_sentence(result_.error) + core_.view().name_of(links.begin()->first) +
                      " keeps what was trained, and says how to go on.";
@@ -118,7 +120,7 @@ bool run_end::interrupted(int signal) {
     return true;
   }
   if (core_.view().leads())
-    core_.as_node.tell<stop_soon>(core_.run.the_solver(), {why});
+    core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {why});
   else
     core_.members.to_leader(frames::stop_requested{why});
   return false;
@@ -130,7 +132,7 @@ void run_end::keep_snapshot() const {
     display.note("no snapshot: training has not begun");
   } else if (core_.view().leads()) {
     display.note("a snapshot after this iteration: SIGHUP");
-    core_.as_node.tell<snapshot_soon>(core_.run.the_solver(), {});
+    core_.as_node.tell<snapshot_soon>(core_.run.the_trainer().snapshot, {});
   } else {
     display.note("asked " + core_.view().name_of(core_.view().leader) + " for a snapshot: SIGHUP");
     core_.members.to_leader(frames::snapshot_requested{});

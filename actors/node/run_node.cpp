@@ -1,12 +1,9 @@
 #include "actors/node/run_node.hpp"
 
-#include <caf/actor_system_config.hpp>
-#include <caf/atom.hpp>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -17,9 +14,10 @@ namespace {
 
 constexpr std::chrono::seconds shutdown_patience{10}, failure_patience{2};
 
+/// The signal thread may outlive the node: it gets an address that is emptied, not a reference.
 struct address {
   std::mutex mutex;
-  handle<node> to;
+  node_host* to = nullptr;
 };
 
 /// The actor system's destructor waits for every actor; one that hangs, or that could not be spawned whole because there was
@@ -74,61 +72,25 @@ class end_watchdog {
 
 }  // namespace
 
-void prepare(node_setup& setup) {
-  if (!setup.edges) setup.edges = std::make_shared<edge_book>();
-  if (!setup.records.trace)
-    setup.records.trace =
-        std::make_shared<trace_log>(!setup.records.trace_file.empty(), setup.records.shows);
-  if (!setup.records.view) {
-    const auto nodes = setup.run ? setup.run->workers : 2;  // a joiner is never alone
-    const auto history = std::make_shared<run_history>(setup.display, nodes);
-    setup.records.view = std::make_shared<cluster_view>(setup.edges, setup.records.trace, history);
-    setup.records.view->set_silence_limit(setup.cluster.silence_limit);
-    setup.display = history;
-  }
-}
-
 node_result run_node(node_setup setup, const signal_hook& signals) {
   end_watchdog watchdog;
-  prepare(setup);
-  std::promise<node_result> ended;
-  setup.ended = [&](node_result r) { ended.set_value(std::move(r)); };
-
-  caf::actor_system_config config;
-  config.set("scheduler.policy", caf::atom("sharing"));
-  const auto stop = std::make_shared<wake_up>();
-  setup.cluster.stop = stop;
-  // Handlers take microseconds; a second worker on few cores mostly wakes and interrupts (a third fewer context
-  // switches with one, measured with LeNet on two cores).
-  config.set("scheduler.max-threads", std::size_t{1 + std::thread::hardware_concurrency() / 16});
-  config.set("logger.console", caf::atom("none"));
-  node_result result;  // before the system: what it holds outlives the last actor
-  caf::actor_system system(config);
-  const auto edges = setup.edges;  // outlive the actors that count and record into them
-  const auto trace = setup.records.trace;
+  node_result result;  // before the host: what it holds outlives the last actor
   try {
-    auto the_node = spawn<node>(system, *edges, thread_kind::own, "node", std::move(setup));
-    // The signal thread may outlive the node: it gets an address that is emptied, not a reference.
+    node_host host(std::move(setup));
     const auto reachable = std::make_shared<address>();
-    reachable->to = the_node;
+    reachable->to = &host;
     if (signals)
-      signals([=](interrupted what) {
+      signals([reachable](interrupted what) {
         const std::lock_guard lock(reachable->mutex);
-        if (!reachable->to) return;
-        tell_from_outside(reachable->to, what);
-        // It may be waiting for an answer instead of looking at its mailbox.
-        if (!what.snapshot) stop->set();
+        if (reachable->to != nullptr) reachable->to->tell(what);
       });
-    tell_from_outside(the_node, start_node{});
-    result = ended.get_future().get();
-    the_node = {};
+    result = host.ended();
     {
       const std::lock_guard lock(reachable->mutex);
-      reachable->to = {};
+      reachable->to = nullptr;
     }
     watchdog.count_down(shutdown_patience, result.exit_code != 0 ? result.exit_code : 1,
                         result.error.c_str());
-    system.await_all_actors_done();
   } catch (const std::exception& e) {
     watchdog.count_down(failure_patience, 1, e.what());
     throw;  // through the system's destructor

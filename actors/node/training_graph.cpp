@@ -48,7 +48,7 @@ snapshot_files files_of(const net& train, snapshot_format format) {
 
 parameter_graph_setup setup_of(const graph_context& context, const run_definition& spec,
                                const node_spec& node, const compiled_run& run,
-                               std::shared_ptr<overlap_meter> overlap) {
+                               std::shared_ptr<overlap_meter> overlap, const program* from) {
   const auto& train = run.train.graph;
   parameter_graph_setup s;
   s.self = context.self;
@@ -56,6 +56,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.staleness = staleness_of(spec);
   s.first_clock = clock_id{spec.first_clock};
   s.solver = spec.solver.spec;
+  s.rule = rule_of(spec);
   s.list = learned_parameters_of(train);
   s.wire = spec.wire;
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
@@ -64,13 +65,17 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.replicas = run.replicas;
   s.micro_batches = run.micro_batches;
   s.passes_added = run.passes_added;
+  if (from != nullptr) {
+    s.lent.assign(from->lent.begin(), from->lent.end());
+    s.places = from->places;
+  }
   // With uneven shares all replicas of a node together make one mean.
   s.means = uneven(spec.shares) ? 1 : run.replicas;
-  s.passes = schedule_of(spec, run).passes_per_clock();
+  if (from == nullptr) s.passes = schedule_of(spec, run).passes_per_clock();
   s.passes_overlap = passes_overlap(spec, run);
   // At staleness 0 all nodes wait for every chunk: the one that is needed first goes first.
   s.by_magnitude = context.has_budget && s.staleness > 0;
-  find_gradients(run, s);
+  if (from == nullptr) find_gradients(run, s);
   s.arithmetic = node.compute->arithmetic();
   s.computes = node.compute->computes();
   s.host_memory = node.compute->host_memory();
@@ -91,22 +96,45 @@ graph_context with(graph_context context, std::shared_ptr<overlap_meter> overlap
 }  // namespace
 
 training_graph::training_graph(const graph_context& context, const run_definition& spec,
-                               const node_spec& node, compiled_run& run)
+                               const node_spec& node, compiled_run& run,
+                               std::shared_ptr<program> from)
     : spawner_(context.system, context.edges, context.trace),
       overlap_(context.lasting.overlap ? context.lasting.overlap
                                        : std::make_shared<overlap_meter>(run.replicas)),
-      parameters_(spawner_, setup_of(context, spec, node, run, overlap_)),
-      replicas_(with(context, overlap_), spawner_, spec, node, run, parameters_) {}
+      parameters_(spawner_, setup_of(context, spec, node, run, overlap_, from.get())) {
+  const auto inside = with(context, overlap_);
+  if (from == nullptr)
+    replicas_.emplace(inside, spawner_, spec, node, run, parameters_);
+  else
+    callers_.emplace(inside, spawner_, spec.workers, std::move(from), parameters_);
+}
 
 void training_graph::connect(const std::vector<port<send_frame>>& links) {
-  parameters_.connect(links, replicas_.readers(), replicas_.the_solver());
-  replicas_.connect(links);
+  if (replicas_) {
+    parameters_.connect(links, replicas_->readers(), replicas_->the_solver());
+    replicas_->connect(links);
+  } else {
+    parameters_.connect(links, std::vector<group_readers>(parameters_.groups()),
+                        callers_->the_caller());
+    callers_->connect(links);
+  }
+}
+
+lasting_actors training_graph::lasting() const {
+  lasting_actors out;
+  if (replicas_)
+    out.the_solver = replicas_->the_solver();
+  else
+    out.the_caller = callers_->the_caller();
+  out.checkpoints = parameters_.checkpoints();
+  out.overlap = overlap_;
+  return out;
 }
 
 std::vector<port<shut_down>> training_graph::passing() const {
   std::vector<port<shut_down>> out;
   for (const auto& a : all())
-    if (a.target() != port<shut_down>(the_solver()).target() &&
+    if (a.target() != the_trainer().end.target() &&
         a.target() != port<shut_down>(parameters_.checkpoints()).target())
       out.push_back(a);
   return out;

@@ -4,17 +4,28 @@
 #include "actors/parameters/first_values.hpp"
 #include "actors/run/compile_run.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
+
+namespace {
+
+void copy_first_values(const program& from, std::uint64_t version, parameter_store& store) {
+  for (const auto p : store.parameters()) {
+    const auto to = store.values(p, version);
+    std::copy_n(from.first_values[value(p)], to.size(), to.begin());
+  }
+}
+
+}  // namespace
 
 void value_sender::show() {
   const auto& setup = core_.setup;
   if (core_.members.links().empty()) return;
   const auto& view = core_.view();
   const bool gives = view.leads();
-  const auto slots =
-      setup.run->first_clock == 0 ? 0 : history_count(rule_of(setup.run->solver.spec).kind);
+  const auto slots = setup.run->first_clock == 0 ? 0 : history_count(*setup.run);
   long_task task;
   task.what = gives ? "sending the parameters" : "receiving the parameters";
   task.in = long_task::unit::bytes;
@@ -39,10 +50,13 @@ void value_sender::give_first_values() {
         setup.first.resume.empty() ? setup.first.weights.front() : setup.first.resume;
     reading = poseidon::show(display_of(setup), {"reading " + file.string(), 0, {}});
   }
-  write_first_values(run.train(), setup.run->seed, setup.first.weights, value(version), store);
+  if (setup.around)
+    copy_first_values(*setup.around, value(version), store);
+  else
+    write_first_values(run.train(), setup.run->seed, setup.first.weights, value(version), store);
   std::vector<std::shared_ptr<parameter_arrays>> history;
   if (!setup.first.resume.empty()) {
-    const auto slots = history_count(rule_of(setup.run->solver.spec).kind);
+    const auto slots = history_count(*setup.run);
     for (auto& slot : read_solverstate(setup.first.resume, run.train(), slots).history)
       history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
   }

@@ -29,7 +29,7 @@ void gradient_push::on(const backward_done& m) {
 /// The i-th parameter's gradient in its wire format; without values where it stays on a device.
 payload gradient_push::whole(clock_id clock, std::size_t i) {
   if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
-  return {setup_.sum, std::as_bytes(setup_.sum->total(value(clock), i))};
+  return {setup_.gradient, std::as_bytes(setup_.gradient->total(value(clock), i))};
 }
 
 void gradient_push::push(const pass_id& p) {
@@ -51,7 +51,8 @@ void gradient_push::push(const pass_id& p) {
              values.bytes.size());
       else
         tell(neighbours_->links[value(c.owner)],
-             send_frame{frames::push_gradient{chunk, p.clock}, values, priority(p.clock, i, j)},
+             send_frame{frames::push_gradient{chunk, p.clock, values.bytes.empty()}, values,
+                        priority(p.clock, i, j)},
              values.bytes.size());
     }
   }
@@ -60,7 +61,8 @@ void gradient_push::push(const pass_id& p) {
 /// The priority of the j-th chunk of the i-th parameter.
 std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t j) const {
   const auto version = value(clock) + 1;
-  if (setup_.magnitudes == nullptr) return forward_order(version, setup_.layer);
+  if (setup_.magnitudes == nullptr)
+    return forward_order(version, place_of(setup_.places.get(), setup_.layer));
   return magnitude_order(version, setup_.magnitudes->of(value(clock), i, j));
 }
 
@@ -71,10 +73,10 @@ void gradient_push::on(const chunk_landed& m) {
   if (++landed > expected) throw logic_bug("a chunk landed twice in one version", landed, expected);
   if (landed < expected) return;
   landed_.erase(version);
-  publish(version);
+  publish(version, m.nothing);  // all chunks of a parameter come with values, or none does
 }
 
-void gradient_push::publish(std::uint64_t version) {
+void gradient_push::publish(std::uint64_t version, bool nothing) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) setup_.store->publish(p, version);
   if (const auto pushed = pushed_at_ns_.extract(version - 1)) {  // not for the first values
@@ -94,7 +96,7 @@ void gradient_push::publish(std::uint64_t version) {
   }
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version_id{version}});
   if (learned_chunks_ > 0)
-    tell(neighbours_->solver, layer_fresh{setup_.layer, version_id{version}});
+    tell(neighbours_->solver, layer_fresh{setup_.layer, version_id{version}, nothing});
 }
 
 void gradient_push::on(const shut_down&) {

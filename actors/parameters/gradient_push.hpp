@@ -24,8 +24,9 @@
 #include "actors/core/overlap_meter.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/parameters/chunk_magnitudes.hpp"
+#include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/gradient_encoder.hpp"
-#include "actors/parameters/gradient_sum.hpp"
+#include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -45,9 +46,10 @@ struct gradient_push_setup {
   std::size_t contributions = 1;  ///< per pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
-  std::vector<parameter_id> parameters;  ///< learned ones, in the order of `sum`'s parts
+  std::vector<parameter_id> parameters;  ///< learned ones, in the order of `gradient`'s parts
   std::vector<parameter_id> frozen;      ///< lr_mult 0: received once, never pushed
-  std::shared_ptr<gradient_sum> sum;
+  std::shared_ptr<const gradient_source> gradient;
+  std::shared_ptr<const forward_places> places;        ///< null: its own number
   std::shared_ptr<const chunk_magnitudes> magnitudes;  ///< null: chunks go in forward order
   std::shared_ptr<gradient_encoder> encoder;           ///< null: all parts travel as float32
   std::shared_ptr<parameter_store> store;
@@ -81,7 +83,7 @@ class gradient_push : public actor<gradient_push> {
  private:
   void push(const pass_id& p);
   [[nodiscard]] payload whole(clock_id clock, std::size_t i);
-  void publish(std::uint64_t version);
+  void publish(std::uint64_t version, bool nothing);
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;

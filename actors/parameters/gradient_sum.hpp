@@ -7,6 +7,7 @@
 // With staleness s it keeps the sums of s + 1 clocks, because that many can be under way: a layer that
 // computes clock c has version c - s or a later one, which includes this node's gradient of clock c - s - 1.
 #pragma once
+#include "actors/parameters/gradient_source.hpp"
 #include "models/device/device.hpp"
 
 #include <atomic>
@@ -17,7 +18,7 @@
 
 namespace poseidon {
 
-class gradient_sum {
+class gradient_sum : public gradient_source {
  public:
   /// `parts[r][i]` is replica r's gradient memory of the i-th pushed parameter, empty where the device adds that
   /// gradient to the first replica's; `writers` layers of each replica write there.
@@ -33,7 +34,7 @@ class gradient_sum {
 
   /// After the last micro-batch's last contribute(): the node's gradient of the i-th parameter.
   /// Not averaged. Valid until the first contribute() of clock + s + 1.
-  [[nodiscard]] std::span<const float> total(std::uint64_t clock, std::size_t i) const;
+  [[nodiscard]] std::span<const float> total(std::uint64_t clock, std::size_t i) const override;
 
  private:
   std::shared_ptr<const host_arithmetic> arithmetic_;

@@ -2,7 +2,6 @@
 
 #include "actors/core/actor_names.hpp"
 #include "models/plan/byte_scale.hpp"
-#include "models/solver/solver_file.hpp"
 
 namespace poseidon {
 
@@ -38,7 +37,8 @@ void parameter_graph::spawn_shard() {
   s.passes = setup_.passes;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = rule_of(setup_.solver);
+  s.rule = setup_.rule;
+  s.places = setup_.places;
   s.parameters = list.parameters;
   for (const auto& p : list.parameters) s.learned.push_back(is_learned(p));
   s.first_uses = list.first_uses;
@@ -55,7 +55,7 @@ void parameter_graph::spawn_shard() {
 void parameter_graph::spawn_checkpointer() {
   if (setup_.checkpoints) return spawner_.adopt(setup_.checkpoints);
   checkpointer_setup s;
-  s.history_slots = history_count(rule_of(setup_.solver).kind);
+  s.history_slots = setup_.rule ? history_count(setup_.rule->kind) : 0;
   s.solver = setup_.solver;
   s.display = setup_.display;
   setup_.checkpoints = spawner_.start<checkpointer>(thread_kind::own, "checkpointer", std::move(s));
@@ -103,7 +103,8 @@ std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_grou
 }
 
 void parameter_graph::spawn_push(group_actors& g) {
-  make_sum(g);
+  const auto lent = setup_.lent.empty() ? nullptr : setup_.lent[groups_.size() - 1];
+  if (lent == nullptr) make_sum(g);
   gradient_push_setup s;
   s.layer = g.group.first;
   s.name = spawner_.keep(g.group.name);
@@ -113,7 +114,8 @@ void parameter_graph::spawn_push(group_actors& g) {
   s.tells_taken = setup_.passes_overlap;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
-  s.sum = g.sum;
+  s.gradient = lent != nullptr ? lent : g.sum;
+  s.places = setup_.places;
   s.magnitudes = g.magnitudes;
   s.encoder = g.encoder;
   s.store = setup_.store;
@@ -133,7 +135,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.passes = std::size_t{setup_.micro_batches} * setup_.replicas;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = rule_of(setup_.solver);
+  s.rule = *setup_.rule;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;

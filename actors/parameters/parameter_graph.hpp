@@ -41,6 +41,7 @@ struct parameter_graph_setup {
   std::uint64_t staleness = 0;
   clock_id first_clock{};
   ::caffe::SolverParameter solver;
+  std::optional<solver_rule> rule;  ///< empty: versions are mean gradients (server_shard.hpp)
   learned_parameters list;
   parameter_formats wire;
   /// By group, those on that route; all others have a gradient_push.
@@ -56,6 +57,9 @@ struct parameter_graph_setup {
   bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
   /// By replica: where each gradient is written. Empty on the factor route and for frozen parameters.
   std::vector<by_id<parameter_id, std::span<float>>> gradients;
+  /// By group, where a program lends the gradients instead.
+  std::vector<std::shared_ptr<const gradient_source>> lent;
+  std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
   std::shared_ptr<const host_arithmetic> arithmetic;
   bool computes = true;  ///< false: the device reconstructs no values from factors (replay)
   std::shared_ptr<std::pmr::memory_resource> host_memory;  ///< for factors; empty: any

@@ -7,10 +7,11 @@ namespace poseidon {
 
 parameter_store::parameter_store(std::span<const net_parameter> parameters, partition cut,
                                  std::size_t workers, std::uint64_t staleness,
-                                 std::shared_ptr<std::pmr::memory_resource> memory)
+                                 std::shared_ptr<std::pmr::memory_resource> memory,
+                                 bool keeps_former)
     : cut_(std::move(cut)),
       memory_(std::move(memory)),
-      copies_(workers > 1 ? staleness + 2 : 1),
+      copies_(workers > 1 || keeps_former ? staleness + 2 : 1),
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {

@@ -35,10 +35,12 @@ namespace poseidon {
 
 class parameter_store {
  public:
-  /// `workers`: number of nodes in the cluster. `memory`: device::host_memory(); empty: ordinary memory.
+  /// `workers`: number of nodes in the cluster. `keeps_former`: the version before the newest stays in a single-worker run,
+  /// too. `memory`: device::host_memory(); empty: ordinary memory.
   parameter_store(std::span<const net_parameter> parameters, partition cut, std::size_t workers,
                   std::uint64_t staleness = 0,
-                  std::shared_ptr<std::pmr::memory_resource> memory = {});
+                  std::shared_ptr<std::pmr::memory_resource> memory = {},
+                  bool keeps_former = false);
 
   [[nodiscard]] const partition& cut() const { return cut_; }
 

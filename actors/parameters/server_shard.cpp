@@ -15,7 +15,8 @@ namespace poseidon {
 server_shard::server_shard(actor_context context, server_shard_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates),
+      history_(setup_.store->cut(), setup_.rule ? history_count(setup_.rule->kind) : 0,
+               setup_.updates),
       pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
@@ -69,6 +70,10 @@ void server_shard::apply_if_complete(chunk_id id) {
     const auto& c = setup_.store->cut().chunks[id];
     if (history_.on_device(c.parameter)) {
       apply_on_device(id, o);
+      continue;
+    }
+    if (is_nothing(*gradients)) {
+      apply_nothing(id, o);
       continue;
     }
     const auto summed = sum_of(*gradients, c.format, *setup_.arithmetic,
@@ -127,8 +132,6 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[id];
   const auto& p = setup_.parameters[c.parameter];
-  const auto step = step_of(setup_.solver, p, o.version, setup_.scale * factor);
-
   const bool reduced = c.format != wire_format::float32;
   // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
@@ -136,20 +139,36 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   if (p.average_momentum)
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
+  else if (setup_.rule)
+    setup_.arithmetic->update(*setup_.rule,
+                              step_of(setup_.solver, p, o.version, setup_.scale * factor), summed,
+                              values, fresh, history_.of(id));
   else
-    setup_.arithmetic->update(setup_.rule, step, summed, values, fresh, history_.of(id));
+    setup_.arithmetic->scale(setup_.scale, summed, fresh);
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;
   const auto priority =
       setup_.by_magnitude
-          ? magnitude_order(o.version, step.scale * relative_magnitude(summed, values))
-          : forward_order(o.version, setup_.first_uses[c.parameter]);
+          ? magnitude_order(o.version, setup_.scale * factor * relative_magnitude(summed, values))
+          : priority_of(id, o);
   setup_.store->set_applied(id, o.version);
   if (setup_.trace != nullptr)
     setup_.trace->record({setup_.names[c.parameter], span_phase::apply, begin, now_ns(),
                           o.version - 1, static_cast<std::int64_t>(value(id)),
                           c.count * sizeof(float)});
   broadcast(id, o, sent, priority);
+}
+
+/// No worker has a gradient of it: there is nothing to send but this.
+void server_shard::apply_nothing(chunk_id id, owned& o) {
+  ++o.version;
+  setup_.store->set_applied(id, o.version);
+  broadcast(id, o, {}, priority_of(id, o));
+}
+
+std::uint64_t server_shard::priority_of(chunk_id id, const owned& o) const {
+  const auto parameter = setup_.store->cut().chunks[id].parameter;
+  return forward_order(o.version, place_of(setup_.places.get(), setup_.first_uses[parameter]));
 }
 
 /// Only issues the update: kernels that read the fresh values wait for it on the device.
@@ -186,10 +205,11 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
                              std::uint64_t priority) {
   const auto& c = setup_.store->cut().chunks[id];
   const auto version = version_id{o.version};
+  const bool nothing = fresh.bytes.empty();
   for (const auto& link : neighbours_->links)
-    tell(link, send_frame{frames::fresh_parameters{id, version}, fresh, priority},
+    tell(link, send_frame{frames::fresh_parameters{id, version, nothing}, fresh, priority},
          fresh.bytes.size());
-  tell(neighbours_->gather[c.parameter], chunk_landed{id, version});
+  tell(neighbours_->gather[c.parameter], chunk_landed{id, version, nothing});
 }
 
 /// The version of a chunk's solver state. That of frozen parameters never changes: it belongs to every version.

@@ -32,6 +32,7 @@
 #pragma once
 #include "actors/core/actor.hpp"
 #include "actors/core/trace.hpp"
+#include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/gradient_clip.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
@@ -57,10 +58,12 @@ struct server_shard_setup {
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
-  solver_rule rule;
+  /// Empty: a version is the mean gradient of the clock before, for a program that makes the updates itself.
+  std::optional<solver_rule> rule;
   by_id<parameter_id, net_parameter> parameters;  ///< for multipliers
   by_id<parameter_id, bool> learned;
-  by_id<parameter_id, layer_id> first_uses;  ///< the first layer that reads it
+  by_id<parameter_id, layer_id> first_uses;      ///< the first layer that reads it
+  std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
   bool by_magnitude = false;  ///< chunks go in magnitude_order() instead of forward_order()
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
@@ -112,9 +115,11 @@ class server_shard : public actor<server_shard> {
   void hold(owned& o, std::span<const float> summed);
   void apply_held();
   void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
+  void apply_nothing(chunk_id id, owned& o);
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
+  [[nodiscard]] std::uint64_t priority_of(chunk_id id, const owned& o) const;
   [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
 
   server_shard_setup setup_;

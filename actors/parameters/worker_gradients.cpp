@@ -9,35 +9,44 @@
 namespace poseidon {
 
 void worker_gradients::add(const gradient_arrived& m, std::size_t workers) {
-  auto& by_worker = waiting_[value(m.clock)];
-  by_worker.resize(workers);
-  auto& mine = by_worker.at(m.from);
-  if (mine.owner != nullptr)
+  auto& of = waiting_[value(m.clock)];
+  of.values.resize(workers);
+  of.arrived.resize(workers);
+  if (of.arrived.at(m.from))
     throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
-  mine = m.values;
+  of.arrived[m.from] = true;
+  of.values[m.from] = m.values;
 }
 
 std::optional<worker_gradients::of_clock> worker_gradients::take(std::uint64_t clock) {
   const auto it = waiting_.find(clock);
   if (it == waiting_.end()) return std::nullopt;
-  const bool complete = std::all_of(it->second.begin(), it->second.end(),
-                                    [](const payload& p) { return p.owner != nullptr; });
-  if (!complete) return std::nullopt;
-  auto gradients = std::move(it->second);
+  const auto& there = it->second.arrived;
+  if (std::find(there.begin(), there.end(), false) != there.end()) return std::nullopt;
+  auto gradients = std::move(it->second.values);
   waiting_.erase(it);
   return gradients;
+}
+
+bool is_nothing(const worker_gradients::of_clock& gradients) {
+  return std::all_of(gradients.begin(), gradients.end(),
+                     [](const payload& p) { return p.bytes.empty(); });
 }
 
 std::span<const float> sum_of(const worker_gradients::of_clock& gradients, wire_format format,
                               const host_arithmetic& arithmetic, std::span<float> scratch) {
   const bool reduced = format != wire_format::float32;
   if (gradients.size() == 1 && !reduced) return floats(gradients.front());
-  decode(format, gradients.front().bytes, scratch);
-  for (const auto& of_worker : std::span(gradients.items()).subspan(1)) {
-    if (reduced)
+  bool first = true;
+  for (const auto& of_worker : gradients) {
+    if (of_worker.bytes.empty()) continue;
+    if (first)
+      decode(format, of_worker.bytes, scratch);
+    else if (reduced)
       add_decoded(format, of_worker.bytes, scratch, scratch);
     else
       arithmetic.add(scratch, floats(of_worker));
+    first = false;
   }
   return scratch;
 }

@@ -27,11 +27,18 @@ class worker_gradients {
   [[nodiscard]] std::optional<of_clock> take(std::uint64_t clock);
 
  private:
-  std::map<std::uint64_t, of_clock> waiting_;
+  struct arriving {
+    of_clock values;  // empty ones, too
+    by_id<worker_id, bool> arrived;
+  };
+  std::map<std::uint64_t, arriving> waiting_;
 };
 
-/// The sum of a clock's gradients, which have this format. The only one of a single worker is returned as it is; a sum
-/// is written to `scratch`, which has as many values as the chunk.
+/// Whether no worker has a gradient of the chunk.
+[[nodiscard]] bool is_nothing(const worker_gradients::of_clock& gradients);
+
+/// The sum of a clock's gradients, which have this format. Empty ones, of workers that have none, count as zeros; not all are
+/// empty. Where there is one alone it is returned as it is; a sum is written to `scratch`, which has as many values as the chunk.
 [[nodiscard]] std::span<const float> sum_of(const worker_gradients::of_clock& gradients,
                                             wire_format format, const host_arithmetic& arithmetic,
                                             std::span<float> scratch);

@@ -5,7 +5,9 @@ namespace poseidon {
 frames::view view_of(const run_definition& run) {
   frames::view v;
   v.epoch = 1;
-  v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
+  if (run.declared.empty())
+    v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
+  for (const auto& p : run.declared) v.parameters.push_back({p.name, p.shape});
   v.seed = run.seed;
   v.first_clock = clock_id{run.first_clock};
   v.first_sample = run.data.samples;
@@ -18,15 +20,24 @@ frames::view view_of(const run_definition& run) {
   return v;
 }
 
-run_definition run_of(const frames::view& v) {
+namespace {
+
+solver_file solver_of(const frames::view& v) {
   ::caffe::SolverParameter solver;
   if (!solver.ParseFromString(v.solver))
     throw std::invalid_argument("the solver that worker 0 sent (" +
                                 std::to_string(v.solver.size()) +
                                 " bytes) cannot be read. Is its program of another version?");
-  run_definition run;
   // Positions in files are not sent: messages name the layer and the node that has the file.
-  run.solver = resolve_solver(solver, {"the solver of worker 0", 0});
+  return resolve_solver(solver, {"the solver of worker 0", 0});
+}
+
+}  // namespace
+
+run_definition run_of(const frames::view& v) {
+  run_definition run;
+  if (v.parameters.empty()) run.solver = solver_of(v);
+  for (const auto& p : v.parameters) run.declared.push_back({p.name, p.dims});
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);
   run.data = {v.first_sample, v.test_phases};

@@ -4,12 +4,14 @@
 #include "models/device/device.hpp"
 #include "models/device/wire_format.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/net/declared_net.hpp"
 #include "models/plan/routes.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace poseidon {
 
 /// Agreed by all nodes; travels in frames::view.
 struct run_definition {
+  /// Not empty: programs around the nodes compute the gradients of these parameters, and make the updates. Then `solver` has
+  /// neither nets nor a rule.
+  std::vector<declared_parameter> declared;
   solver_file solver;
   std::uint64_t seed = 1;
   std::uint64_t first_clock = 0;
@@ -30,6 +35,17 @@ struct run_definition {
   /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };
+
+/// The rule by which the nodes make updates; empty: the programs that declared the parameters make them.
+[[nodiscard]] inline std::optional<solver_rule> rule_of(const run_definition& run) {
+  return run.declared.empty() ? std::optional(rule_of(run.solver.spec)) : std::nullopt;
+}
+
+/// Arrays of solver state that the nodes keep for each parameter.
+[[nodiscard]] inline std::size_t history_count(const run_definition& run) {
+  const auto rule = rule_of(run);
+  return rule ? history_count(rule->kind) : 0;
+}
 
 /// How many clocks old the parameters may be that a pass computes with; 0 in a single-worker run.
 [[nodiscard]] inline std::uint64_t staleness_of(const run_definition& run) {

@@ -37,6 +37,7 @@ void describe_net(const compiled_net& c, const std::string& what, const compiled
 
 std::vector<std::string> describe_run(const compiled_run& run, const run_definition& spec) {
   std::vector<std::string> lines;
+  if (!spec.declared.empty()) return lines;
   describe_net(run.train, "train", run, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)
     describe_net(run.tests[t], "test " + std::to_string(t), run, lines);
@@ -63,7 +64,7 @@ std::string format_note(const partition& cut, parameter_id parameter) {
 }  // namespace
 
 std::string describe_promise(const compiled_run& run, const run_definition& spec) {
-  if (spec.workers < 2) return {};
+  if (spec.workers < 2 || !spec.declared.empty()) return {};
   const auto& solver = spec.solver.spec;
   const auto iter_size = spec.workers * static_cast<std::size_t>(std::max(1, solver.iter_size()));
   const auto one_node = "one node with iter_size " + std::to_string(iter_size);

@@ -45,7 +45,7 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
   f.first_clock = spec.first_clock;
   f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
   f.staleness = staleness_of(spec);
-  f.images_per_clock = schedule_of(spec, run).samples_per_clock();
+  if (spec.declared.empty()) f.images_per_clock = schedule_of(spec, run).samples_per_clock();
   for (const auto& share : spec.shares) f.shares.push_back(share.samples * run.micro_batches);
   f.plan = [kept, workers = spec.workers](std::uint32_t worker, std::uint32_t replicas) {
     return plan_graph(kept->train, kept->cut, {workers, replicas, worker}, kept->tests);

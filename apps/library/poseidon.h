@@ -3,13 +3,13 @@
  * The program computes gradients. Poseidon exchanges them between all workers while the program goes on, and gives the means
  * back. The library joins the cluster inside the program's process: it copies no gradient.
  *
- *   poseidon* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2");
+ *   poseidon_run* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2");
  *   poseidon_declare(p, list, count);            the parameters, the same list on all workers
- *   poseidon_begin(p);                           blocks until all workers are there
+ *   poseidon_begin(p, timeout);                  until all workers are there
  *   for each clock c = 0, 1, ...:
  *     for each parameter i, when it is needed:   poseidon_wait(p, i, c, timeout), then read poseidon_values(p, i, c)
  *     for each parameter i, when it is there:    poseidon_push(p, i, c, gradient, bytes)
- *   poseidon_leave(p, NULL);
+ *   poseidon_leave(p, NULL, timeout); poseidon_free(p);
  *
  * Clocks    A clock is one step of training. Clock c computes with version c of every parameter and makes version c + 1. The
  *           first clock is 0. Version 0 is what worker 0 declared; version c + 1 is the mean of all workers' gradients of
@@ -18,14 +18,14 @@
  * Memory    The values of version v lie at poseidon_values(p, i, v), for the whole run at two addresses in turn, and are never
  *           written by the program. They may be read from poseidon_wait(p, i, v) on until parameter i is pushed for clock v + 1.
  *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) has
- *           returned, or poseidon_leave. A value is a float32; a parameter's values lie without gaps.
+ *           answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
  * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
- *           order of its clocks, and nothing is called with a handle that poseidon_leave has taken. poseidon_begin,
- *           poseidon_wait and poseidon_leave block. All others return in microseconds.
- * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave returns. It installs no
+ *           order of its clocks, and nothing is called with a handle that poseidon_free has taken. poseidon_begin,
+ *           poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
+ * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave has answered. It installs no
  *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
  * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
- *           went wrong. After a worker was lost, or has failed, every call but poseidon_leave fails with the same text.
+ *           went wrong. After a worker was lost, or has failed, every call fails with the same text.
  * Version   A program compares poseidon_abi() with POSEIDON_ABI before it calls anything else.
  */
 #ifndef POSEIDON_H
@@ -46,7 +46,7 @@ extern "C" {
 #define POSEIDON_ABI 1
 
 /* One worker of a run. */
-typedef struct poseidon poseidon;
+typedef struct poseidon_run poseidon_run;
 
 /* The library reads it during the call, and copies what it needs. */
 typedef struct {
@@ -73,53 +73,57 @@ POSEIDON_API const char* poseidon_version(void);
  *   join=HOST:PORT                   every other worker
  *   token=TEXT or token-file=FILE    the cluster's secret
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE
- * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which, on the same thread. */
-POSEIDON_API poseidon* poseidon_join(const char* options);
+ * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */
+POSEIDON_API poseidon_run* poseidon_join(const char* options);
 
-/* What went wrong last: the first error of a handle, or of the calling thread's poseidon_join for NULL. "" if nothing did. The
- * library owns it; it is valid until poseidon_leave, for NULL until that thread's next poseidon_join. */
-POSEIDON_API const char* poseidon_error(const poseidon*);
+/* What went wrong in the calling thread's last call that failed, with this handle or, for null, with any; "" if nothing did. The
+ * library owns it; it is valid until that thread's next call that fails. */
+POSEIDON_API const char* poseidon_error(const poseidon_run*);
 
 /* Says which parameters there are. Once, before poseidon_begin. In the order in which the program needs them, until
  * poseidon_order says another one. */
-POSEIDON_API int poseidon_declare(poseidon*, const poseidon_parameter* list, size_t count);
+POSEIDON_API int poseidon_declare(poseidon_run*, const poseidon_parameter* list, size_t count);
 
-/* Joins the cluster. Blocks until all workers have joined, their lists are the same, and version 0 is here. */
-POSEIDON_API int poseidon_begin(poseidon*);
+/* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 is here;
+ * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
+POSEIDON_API int poseidon_begin(poseidon_run*, double timeout_s);
 
 /* After poseidon_begin: this worker's number, and how many there are. 0 before. */
-POSEIDON_API uint32_t poseidon_worker(const poseidon*);
-POSEIDON_API uint32_t poseidon_workers(const poseidon*);
+POSEIDON_API uint32_t poseidon_worker(const poseidon_run*);
+POSEIDON_API uint32_t poseidon_workers(const poseidon_run*);
 
 /* By parameter: its place in the order in which the program needs fresh values; what is needed first is sent first. Each
  * place is less than the number of parameters. It holds for what is pushed from now on. */
-POSEIDON_API int poseidon_order(poseidon*, const uint32_t* places);
+POSEIDON_API int poseidon_order(poseidon_run*, const uint32_t* places);
 
 /* Lends this worker's gradient of a parameter; `bytes` is 4 times the number of its values. */
-POSEIDON_API int poseidon_push(poseidon*, uint32_t parameter, uint64_t clock, const float* gradient, size_t bytes);
+POSEIDON_API int poseidon_push(poseidon_run*, uint32_t parameter, uint64_t clock, const float* gradient, size_t bytes);
 /* This worker has no gradient of it in this clock: it counts as zeros where another worker has one. Every parameter is
  * pushed, by one of the two, in every clock. */
-POSEIDON_API int poseidon_push_nothing(poseidon*, uint32_t parameter, uint64_t clock);
+POSEIDON_API int poseidon_push_nothing(poseidon_run*, uint32_t parameter, uint64_t clock);
 
 /* Waits until a version of a parameter is here. Returns one of the three answers above, or a negative number.
  * `timeout_s`: 0 does not block. */
-POSEIDON_API int poseidon_wait(poseidon*, uint32_t parameter, uint64_t version, double timeout_s);
+POSEIDON_API int poseidon_wait(poseidon_run*, uint32_t parameter, uint64_t version, double timeout_s);
 
 /* Where a version of a parameter lies; null before poseidon_begin and for an unknown parameter. */
-POSEIDON_API const float* poseidon_values(poseidon*, uint32_t parameter, uint64_t version);
+POSEIDON_API const float* poseidon_values(poseidon_run*, uint32_t parameter, uint64_t version);
 
 /* Tells what this worker's clock has come to: its loss, and how many samples it had. For the page and the log; optional. */
-POSEIDON_API int poseidon_report(poseidon*, uint64_t clock, double loss, uint64_t samples);
+POSEIDON_API int poseidon_report(poseidon_run*, uint64_t clock, double loss, uint64_t samples);
 
 /* What poseidon-node would show its user, one line each, without the newline; null when there is no more. The library keeps
  * the newest 1000. Valid until the next call on the same handle. */
-POSEIDON_API const char* poseidon_next_line(poseidon*);
+POSEIDON_API const char* poseidon_next_line(poseidon_run*);
 
-/* Ends this worker's part and frees the handle, and with it what it owns. `reason`: null where training is done, in the same
- * clock on all workers; else why this worker gives up, in one line that the other workers' users read. Blocks until all workers
- * have trained as many clocks; returns a negative number where they have not, and copies the reason to `text` (of `size`
- * bytes; may be null). Null handle: nothing. */
-POSEIDON_API int poseidon_leave(poseidon*, const char* reason, char* text, size_t size);
+/* Ends this worker's part. `reason`: null where training is done, after the same clock on all workers; else why this worker
+ * gives up, in one line that the other workers' users read. Returns 0 when all workers have trained as many clocks and the
+ * library's threads have ended; POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting, or with a reason;
+ * a negative number where the run has failed, here or on another worker: then, too, the threads have ended. */
+POSEIDON_API int poseidon_leave(poseidon_run*, const char* reason, double timeout_s);
+
+/* Frees the handle and what it owns, its values too. A worker that has not left gives up first. Null: nothing. */
+POSEIDON_API void poseidon_free(poseidon_run*);
 
 #ifdef __cplusplus
 }

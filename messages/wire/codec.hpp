@@ -17,7 +17,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 7;   ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 8;   ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
@@ -31,6 +31,8 @@ inline constexpr std::uint64_t max_share_samples = 0x7fffffff;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
+inline constexpr std::size_t max_dims = 64;           ///< of a declared parameter
+inline constexpr std::uint64_t max_parameter_values = std::uint64_t{1} << 36;
 inline constexpr std::uint32_t min_report_ms = 50, max_report_ms = 10000;  ///< a watch's interval
 inline constexpr std::size_t max_text_bytes = 4096;  ///< reasons and addresses; longer ones are cut
 

@@ -85,6 +85,25 @@ std::vector<frames::share> read_shares(capnp::List<wire::Share>::Reader shares,
   return out;
 }
 
+std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parameter>::Reader r) {
+  at_most("view", "number of parameters", r.size(), max_parameters);
+  std::vector<frames::declared_parameter> out;
+  for (const auto p : r) {
+    auto& to = out.emplace_back();
+    to.name = text("view", "name of a parameter", p.getName());
+    at_most("view", "dims of parameter \"" + to.name + "\"", p.getDims().size(), max_dims);
+    std::uint64_t values = 1;
+    for (const auto d : p.getDims()) {
+      values *= d;
+      if (values == 0 || values > max_parameter_values)
+        throw bad_frame("view", "size of parameter \"" + to.name + "\"", std::to_string(values),
+                        "1 to " + std::to_string(max_parameter_values));
+      to.dims.push_back(d);
+    }
+  }
+  return out;
+}
+
 frame_header read(wire::View::Reader r) {
   frames::view v;
   v.epoch = r.getEpoch();
@@ -116,6 +135,7 @@ frame_header read(wire::View::Reader r) {
   v.replicas = r.getReplicas();
   at_most("view", "replicas", v.replicas, max_replicas);
   v.shares = read_shares(r.getShares(), v.members.size());
+  v.parameters = read_parameters(r.getParameters());
   return v;
 }
 
@@ -150,11 +170,12 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::start_training{};
     case wire::Frame::PUSH_GRADIENT: {
       const auto r = frame.getPushGradient();
-      return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}};
+      return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getNothing()};
     }
     case wire::Frame::FRESH_PARAMETERS: {
       const auto r = frame.getFreshParameters();
-      return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()}};
+      return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()},
+                                      r.getNothing()};
     }
     case wire::Frame::INSTALL_HISTORY: {
       const auto r = frame.getInstallHistory();
@@ -218,6 +239,10 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::TIME_NET: {
       const auto r = frame.getTimeNet();
       return frames::time_net{blob(r.getSolver()), r.getSeed(), r.getMeasure()};
+    }
+    case wire::Frame::WORKER_LEFT: {
+      const auto r = frame.getWorkerLeft();
+      return frames::worker_left{worker_id{r.getLeft()}, version_id{r.getVersion()}};
     }
     case wire::Frame::NET_TIMED:
       return read(frame.getNetTimed());

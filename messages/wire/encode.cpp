@@ -49,6 +49,13 @@ void write(wire::View::Builder w, const frames::view& v) {
   auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
   w.setReplicas(v.replicas);
+  auto parameters = w.initParameters(static_cast<unsigned>(v.parameters.size()));
+  for (unsigned i = 0; i < parameters.size(); ++i) {
+    parameters[i].setName(text_of(v.parameters[i].name));
+    const auto& from = v.parameters[i].dims;
+    auto dims = parameters[i].initDims(static_cast<unsigned>(from.size()));
+    for (unsigned d = 0; d < dims.size(); ++d) dims.set(d, static_cast<std::uint32_t>(from[d]));
+  }
   auto shares = w.initShares(static_cast<unsigned>(v.shares.size()));
   for (unsigned i = 0; i < shares.size(); ++i) {
     shares[i].setSamples(v.shares[i].samples);
@@ -81,11 +88,13 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    auto w = frame.initPushGradient();
                    w.setChunk(value(f.chunk));
                    w.setClock(value(f.clock));
+                   w.setNothing(f.nothing);
                  },
                  [&](const frames::fresh_parameters& f) {
                    auto w = frame.initFreshParameters();
                    w.setChunk(value(f.chunk));
                    w.setVersion(value(f.version));
+                   w.setNothing(f.nothing);
                  },
                  [&](const frames::install_history& f) {
                    auto w = frame.initInstallHistory();
@@ -165,6 +174,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setSolver(bytes_of(f.solver));
                    w.setSeed(f.seed);
                    w.setMeasure(f.measure);
+                 },
+                 [&](const frames::worker_left& f) {
+                   auto w = frame.initWorkerLeft();
+                   w.setLeft(value(f.left));
+                   w.setVersion(value(f.version));
                  },
                  [&](const frames::net_timed& f) {
                    auto w = frame.initNetTimed();

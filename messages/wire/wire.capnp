@@ -58,6 +58,7 @@ struct Frame {
     timeNet @28 :TimeNet;
     netTimed @29 :NetTimed;
     snapshotRequested @30 :Void;      # any node to the first: write a snapshot, and go on
+    workerLeft @31 :WorkerLeft;       # the first node to each other one
   }
 }
 
@@ -80,7 +81,14 @@ struct View {
   reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
   routesFollowLinks @15 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
+  parameters @18 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
+}
+
+# What a program declares that computes gradients itself.
+struct Parameter {
+  name @0 :Text;
+  dims @1 :List(UInt32);      # empty: one value
 }
 
 # One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
@@ -112,6 +120,13 @@ struct MemberReady {
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct WorkerDone {
   worker @0 :UInt32;          # equals Frame.from
+  version @1 :UInt64;         # of its parameters
+}
+
+# The first node to each other one where View.parameters is not empty, itself included: that worker trains no further clock. One
+# that does would wait for it for ever.
+struct WorkerLeft {
+  left @0 :UInt32;
   version @1 :UInt64;         # of its parameters
 }
 
@@ -154,6 +169,7 @@ struct SendRate {
 struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
+  nothing @2 :Bool;           # the writer has no gradient of it in this clock: no payload. Only where View.parameters is not empty
 }
 
 # factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors
@@ -173,6 +189,7 @@ struct Factors {
 struct FreshParameters {
   chunk @0 :UInt32;
   version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0
+  nothing @2 :Bool;           # no worker had a gradient of it: no payload. Only where View.parameters is not empty
 }
 
 # A server_shard to every other one when it has the gradients of all workers for all of its chunks; only

@@ -19,6 +19,8 @@ class host_arithmetic {
 
   /// into[i] += x[i]. Any thread; the order of the calls is the order of the sum.
   virtual void add(std::span<float> into, std::span<const float> x) const = 0;
+  /// to = factor * x.  Errors   std::invalid_argument: two sizes.
+  virtual void scale(float factor, std::span<const float> x, std::span<float> to) const = 0;
 
   /// One solver update of one chunk, see solver_rule.hpp. Any thread.
   virtual void update(const solver_rule& rule, const rule_step& step,
@@ -44,6 +46,9 @@ class forwarding_arithmetic : public host_arithmetic {
 
   void enter_thread(int threads) const override { to_->enter_thread(threads); }
   void add(std::span<float> into, std::span<const float> x) const override { to_->add(into, x); }
+  void scale(float factor, std::span<const float> x, std::span<float> to) const override {
+    to_->scale(factor, x, to);
+  }
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
               std::span<const std::span<float>> history) const override {

@@ -111,7 +111,7 @@ class slow_link : public actor<slow_link> {
   void arrive(const frames::fresh_parameters& f, const payload& data) {
     land(data, to_->store->at(f.chunk, value(f.version)));
     tell(to_->graph->parameters().receiver_of(to_->store->cut().chunks[f.chunk].parameter),
-         chunk_landed{f.chunk, f.version});
+         chunk_landed{f.chunk, f.version, f.nothing});
   }
   void arrive(const frames::factors& f, const payload& data) {
     const auto& factors = to_->graph->parameters().factors().at(f.layer);
@@ -120,7 +120,7 @@ class slow_link : public actor<slow_link> {
          factors_landed{to_->from, f.clock, f.rows, f.first});
   }
   void arrive(const frames::worker_report& f, const payload&) {
-    tell(port<control_arrived>(to_->graph->the_solver()), control_arrived{to_->from, f});
+    tell(to_->graph->the_trainer().control, control_arrived{to_->from, f});
   }
   template <class F>
   void arrive(const F& f, const payload&) {
@@ -283,7 +283,7 @@ class sim_cluster {
           first.graph->parameters().receiver_of(store.cut().chunks[chunk].parameter);
       caf::anon_send(caf::actor_cast<caf::actor>(gather.target()), chunk_landed{chunk, {}});
     }
-    for (const auto& n : nodes_) sim_.tell(n->graph->the_solver(), begin_training{});
+    for (const auto& n : nodes_) sim_.tell(n->graph->the_trainer().begin, begin_training{});
   }
 
   /// The newest version that a node has of all parameters has the same values on all nodes: the node would write it if it

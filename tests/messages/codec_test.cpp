@@ -43,14 +43,15 @@ std::vector<frame_header> one_of_each() {
   v.watched = true;
   v.routes_follow_links = true;
   v.replicas = 3;
+  v.parameters = {{"conv1.weight", {64, 3, 7, 7}}, {"scale", {}}};
   v.reasons = {"", "as --routes sfb says"};
   v.shares = {{3, 1}, {1ull << 30, 2}, {1, 1}};
   return {frames::heartbeat{},
           v,
           frames::member_ready{worker_id{3}, 2},
           frames::start_training{},
-          frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}},
-          frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}},
+          frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}, true},
+          frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}, true},
           frames::install_history{chunk_id{1}, 2, 1ull << 33},
           frames::gather_history{version_id{77}},
           frames::history{chunk_id{1}, 2, version_id{3}},
@@ -72,7 +73,8 @@ std::vector<frame_header> one_of_each() {
           frames::rebuild_graph{},
           frames::send_rate{934.5},
           frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
-          frames::net_timed{2, 1234.5}};
+          frames::net_timed{2, 1234.5},
+          frames::worker_left{worker_id{2}, version_id{7}}};
 }
 
 template <class F>
@@ -114,6 +116,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.routes_follow_links);
   CHECK(v.replicas == 3);
   CHECK(v.reasons == sent.reasons);
+  CHECK(v.parameters == sent.parameters);
   REQUIRE(v.shares.size() == 3);
   CHECK(v.shares[1].samples == 1ull << 30);
   CHECK(v.shares[1].replicas == 2);

@@ -51,7 +51,8 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"stop_after", "tcrR"},
                                                           {"time_net", "g"},
                                                           {"view", "g"},
-                                                          {"watch", "bwtcrR"}});
+                                                          {"watch", "bwtcrR"},
+                                                          {"worker_left", "tcrR"}});
   CHECK(to_leader == std::map<std::string, std::string>{{"member_ready", "bwcrR"},
                                                         {"net_timed", "g"},
                                                         {"probe", "gbwtcrR"},

@@ -125,7 +125,7 @@ class fake_link : public actor<fake_link> {
   }
   void arrive(const frames::fresh_parameters& f, const payload& data) {
     land(data, binding_->landing->place(f.chunk, f.version));
-    tell(routes().gather(f.chunk), chunk_landed{f.chunk, f.version});
+    tell(routes().gather(f.chunk), chunk_landed{f.chunk, f.version, f.nothing});
   }
   void arrive(const frames::factors& f, const payload& data) {
     land(data, binding_->landing->place_factors(from(), f));

@@ -37,7 +37,7 @@ struct push_of_two_replicas {
     s.name = "fc7";
     s.contributions = 2;
     s.parameters = {test::only_parameter};
-    s.sum = sum;
+    s.gradient = sum;
     s.encoder = encoder;
     s.store = store;
     push = sim.spawn<gradient_push>("gradient_push fc7", std::move(s));
@@ -85,7 +85,7 @@ TEST_CASE(
   s.name = "fc7";
   s.self = worker_id{2};  // owns none of the chunks
   s.parameters = {test::only_parameter};
-  s.sum = t.sum;
+  s.gradient = t.sum;
   s.store = t.store;
   s.magnitudes = magnitudes;
   s.overlap = std::make_shared<overlap_meter>(1);
@@ -179,7 +179,7 @@ TEST_CASE("gradient_push: layers that share a parameter push once, when the last
   s.contributions = 3;  // layers
   s.micro_batches = 2;
   s.parameters = {test::only_parameter};
-  s.sum = t.sum;
+  s.gradient = t.sum;
   s.store = t.store;
   const auto push = t.sim.spawn<gradient_push>("gradient_push shared", std::move(s));
   t.sim.tell(push, connect_gradient_push{{{}, t.link.in}, t.shard.in, t.install.in, {}, {}, {}});

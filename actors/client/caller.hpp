@@ -1,0 +1,87 @@
+// actors/client/caller.hpp
+//
+// Stands where layers, streams and the solver stand in a run of ours: for the program around the node, which computes the
+// gradients and makes the updates. The program lends a gradient and tells the caller; fresh values come back to a fresh_board, on
+// which the program's threads wait. One per node whose run is declared by programs.
+//
+// Accepts  connect_caller, begin_training   from node
+//          gradient_lent, clock_reported, program_done   from the program's threads
+//          layer_fresh       from gradient_push   once per parameter and version
+//          control_arrived   from node            worker_report of other workers (leader), worker_left
+//          shut_down         from node
+// Sends    backward_done     to gradient_push
+//          send_frame        to network_link      worker_report, to the leader
+//          training_done     to node
+// State    how far the program has come; the reports of a clock.
+// Fails    never: what a program does wrong its own call refuses (apps/library).
+#pragma once
+#include "actors/client/program.hpp"
+#include "actors/core/actor.hpp"
+#include "actors/core/overlap_meter.hpp"
+#include "actors/core/progress.hpp"
+#include "messages/client.hpp"
+#include "messages/link.hpp"
+#include "messages/training.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace poseidon {
+
+struct caller_setup {
+  worker_id self{}, leader{};
+  std::size_t workers = 1;
+  std::shared_ptr<program> from;
+  std::shared_ptr<overlap_meter> overlap;
+  std::shared_ptr<progress> display;  ///< the leader's shows the means of reports; may be null
+  /// What this node's links have sent and received; may be empty.
+  std::function<traffic()> carried;
+};
+
+/// Ports that exist only after all actors have been spawned.
+struct connect_caller {
+  by_id<parameter_id, port<backward_done>> pushes;
+  port<send_frame> to_leader;  ///< link to the leader; empty on the leader
+  port<training_done> node;
+};
+
+class caller : public actor<caller> {
+ public:
+  static constexpr const char* type_name = "caller";
+  using accepts = messages<connect_caller, begin_training, gradient_lent, clock_reported,
+                           program_done, layer_fresh, control_arrived, shut_down>;
+  using sends = messages<backward_done, send_frame, training_done>;
+
+  caller(actor_context context, caller_setup setup);
+  void on(const connect_caller& m);
+  void on(const begin_training& m);
+  void on(const gradient_lent& m);
+  void on(const clock_reported& m);
+  void on(const program_done& m);
+  void on(const layer_fresh& m);
+  void on(const control_arrived& m);
+  void on(const shut_down& m);
+  void started();
+  void on_exit() override;
+
+ private:
+  void take(worker_id from, const frames::worker_report& r);
+
+  caller_setup setup_;
+  until_end<connect_caller> neighbours_{this};
+  std::uint64_t samples_ = 0;
+  /// The leader's: what has been reported of a clock, by clock.
+  struct reported {
+    double loss = 0;
+    std::size_t workers = 0;
+  };
+  std::map<std::uint64_t, reported> reports_;
+  by_id<worker_id, frames::worker_report> newest_;  // the leader's
+};
+
+}  // namespace poseidon
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::connect_caller)

@@ -1,0 +1,64 @@
+// actors/client/fresh_board.hpp
+//
+// Which versions of which parameters are here, for the threads of a program, which wait. The caller writes it. A thread that
+// waits is woken for its own parameter alone, or when the run can bring it no more.
+#pragma once
+#include "models/ids.hpp"
+#include "models/indexed.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+class fresh_board {
+ public:
+  explicit fresh_board(std::size_t parameters) : fresh_(parameters) {}
+
+  enum class answer { here, not_yet, no_gradient, failed };
+  /// Waits until `version` is here or a later one is.  Returns  failed: error() says why it will not come.
+  [[nodiscard]] answer wait(parameter_id parameter, std::uint64_t version,
+                            std::chrono::duration<double> limit);
+  [[nodiscard]] bool is_here(parameter_id parameter, std::uint64_t version) const;
+  [[nodiscard]] std::string error() const;
+
+  /// All threads may read `version` from now on. `nothing`: no worker had a gradient of it.
+  void publish(parameter_id parameter, std::uint64_t version, bool nothing);
+  /// Another worker's program trains no clock from `version` on.
+  void left(const std::string& worker, std::uint64_t version);
+  /// The version that a worker left with, the least one, and that worker; empty: all are there.
+  struct leaver {
+    std::string worker;
+    std::uint64_t version = 0;
+  };
+  [[nodiscard]] std::optional<leaver> first_to_leave() const;
+  /// The run has failed; the first text stays.
+  void fail(std::string text);
+
+ private:
+  struct state {
+    std::uint64_t versions = 0;  // that have come: the newest is versions - 1
+    bool nothing = false;        // in the newest
+  };
+  struct waiter {
+    parameter_id parameter{};
+    std::uint64_t version = 0;
+    std::condition_variable woken;
+  };
+  [[nodiscard]] std::optional<answer> answer_now(parameter_id parameter,
+                                                 std::uint64_t version) const;
+  void wake_all();
+
+  mutable std::mutex mutex_;
+  by_id<parameter_id, state> fresh_;
+  std::vector<waiter*> waiters_;
+  std::optional<leaver> left_;
+  std::string error_;
+};
+
+}  // namespace poseidon

@@ -1,0 +1,82 @@
+// actors/client/program.hpp
+//
+// What a node and the program around it share: the parameters that the program declares and where their first values lie, the
+// gradients that it lends, which versions are here, and the order in which it needs them. No actor: any thread may use it as its
+// members say.
+#pragma once
+#include "actors/client/fresh_board.hpp"
+#include "actors/client/lent_gradient.hpp"
+#include "actors/core/actor.hpp"
+#include "actors/parameters/forward_places.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "messages/client.hpp"
+#include "models/indexed.hpp"
+#include "models/net/declared_net.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poseidon {
+
+/// Where the program's threads find the caller, from its start to its end.
+class caller_address {
+ public:
+  struct ports {
+    port<gradient_lent> lent;
+    port<clock_reported> reported;
+    port<program_done> done;
+  };
+  void set(ports to) {
+    const std::lock_guard lock(mutex_);
+    to_ = std::move(to);
+  }
+  void tell(gradient_lent m) const { send(&ports::lent, m); }
+  void tell(clock_reported m) const { send(&ports::reported, m); }
+  void tell(program_done m) const { send(&ports::done, m); }
+
+ private:
+  template <class M>
+  void send(port<M> ports::*which, M m) const {
+    const std::lock_guard lock(mutex_);
+    if (to_.*which) tell_from_outside(to_.*which, m);
+  }
+  mutable std::mutex mutex_;
+  ports to_;
+};
+
+struct program {
+  /// `first_values`: by parameter; null where another worker's count.
+  program(std::vector<declared_parameter> parameters, std::vector<const float*> first)
+      : declared(std::move(parameters)),
+        first_values(std::move(first)),
+        fresh(declared.size()),
+        places(std::make_shared<forward_places>(declared.size())) {
+    for (const auto& p : declared)
+      lent.push_back(std::make_shared<lent_gradient>(static_cast<std::size_t>(count(p.shape))));
+  }
+
+  const std::vector<declared_parameter> declared;
+  const std::vector<const float*> first_values;  ///< read before version 0 is here
+  by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;
+  fresh_board fresh;
+  std::shared_ptr<forward_places> places;
+  caller_address caller;
+  std::atomic<std::int64_t> waited_ns{0};  ///< by the program's threads, for fresh values
+
+  /// Where a version of a parameter lies. Valid from version 0 on.
+  [[nodiscard]] const float* values(parameter_id parameter, std::uint64_t version) const {
+    return std::as_const(*store).values(parameter, version).data();
+  }
+  std::shared_ptr<parameter_store> store;  ///< the node's, before version 0 is here
+};
+
+/// In what the program of this node and that of worker 0 differ, and what to do; empty: the lists are the same.
+[[nodiscard]] std::string difference(const std::vector<declared_parameter>& here,
+                                     const std::vector<declared_parameter>& of_worker_0);
+
+}  // namespace poseidon

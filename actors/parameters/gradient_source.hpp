@@ -1,0 +1,17 @@
+// actors/parameters/gradient_source.hpp - where a gradient_push finds what it sends.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace poseidon {
+
+class gradient_source {
+ public:
+  virtual ~gradient_source() = default;
+  /// This node's gradient of the i-th parameter of a group, not averaged, once it is complete. Empty: it stays on a device, or
+  /// there is none in this clock.
+  [[nodiscard]] virtual std::span<const float> total(std::uint64_t clock, std::size_t i) const = 0;
+};
+
+}  // namespace poseidon

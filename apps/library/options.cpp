@@ -1,0 +1,102 @@
+#include "apps/library/options.hpp"
+
+#include "apps/web/token.hpp"
+#include "models/words.hpp"
+
+#include <charconv>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+namespace poseidon::library {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& got,
+                         const std::string& wanted) {
+  throw std::invalid_argument("option " + name + " is \"" + got + "\", expected " + wanted);
+}
+
+double number(const std::string& name, const std::string& value, double least) {
+  double out = 0;
+  const auto end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, out);
+  if (read.ec != std::errc() || read.ptr != end || !(out >= least && out < 1e9))
+    refuse(name, value, "a number from " + std::to_string(static_cast<int>(least)) + " on");
+  return out;
+}
+
+std::chrono::milliseconds seconds(const std::string& name, const std::string& value) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * number(name, value, 0)));
+}
+
+std::size_t nodes(const std::string& name, const std::string& value) {
+  const auto n = number(name, value, 1);
+  if (n != static_cast<double>(static_cast<std::size_t>(n)) || n > 4096)
+    refuse(name, value, "a whole number from 1 to 4096");
+  return static_cast<std::size_t>(n);
+}
+
+using setter = std::function<void(options&, const std::string& name, const std::string& value)>;
+
+const std::map<std::string, setter>& setters() {
+  static const std::map<std::string, setter> all{
+      {"listen", [](auto& o, auto&, auto& v) { o.listen = parse_host_port(v); }},
+      {"join", [](auto& o, auto&, auto& v) { o.join = parse_host_port(v); }},
+      {"nodes", [](auto& o, auto& n, auto& v) { o.nodes = nodes(n, v); }},
+      {"token", [](auto& o, auto&, auto& v) { o.token = v; }},
+      {"token-file", [](auto& o, auto& n, auto& v) { o.token = web::read_token(n, v); }},
+      {"silence-limit", [](auto& o, auto& n, auto& v) { o.silence_limit = seconds(n, v); }},
+      {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
+      {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
+      {"trace", [](auto& o, auto&, auto& v) { o.trace = v; }},
+      {"graph", [](auto& o, auto&, auto& v) { o.graph = v; }},
+      {"web",
+       [](auto& o, auto&, auto& v) {
+         o.web = parse_host_port(v.find(':') == v.npos ? "127.0.0.1:" + v : v);
+       }},
+      {"web-token-file", [](auto& o, auto& n, auto& v) { o.web_token = web::read_token(n, v); }}};
+  return all;
+}
+
+void take_line(options& out, std::string_view line) {
+  const auto equals = line.find('=');
+  const std::string name(line.substr(0, equals));
+  const auto found = setters().find(name);
+  if (found == setters().end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, set] : setters()) names.push_back(known);
+    throw std::invalid_argument("there is no option \"" + name + "\"." + did_you_mean(name, names));
+  }
+  if (equals == line.npos) throw std::invalid_argument("option " + name + " has no value");
+  found->second(out, name, std::string(line.substr(equals + 1)));
+}
+
+void check(const options& o) {
+  if (o.join && (o.listen || o.nodes != 1))
+    throw std::invalid_argument(
+        "join is for every worker but the first, listen and nodes are for the first: give one of "
+        "the two");
+  if (o.nodes > 1 && !o.listen)
+    throw std::invalid_argument("nodes is " + std::to_string(o.nodes) +
+                                ", but the other workers need an address to join: give listen too");
+  if (o.listen && o.nodes == 1)
+    throw std::invalid_argument("listen is given, but nodes is 1: nobody would join");
+}
+
+}  // namespace
+
+options parse_options(std::string_view text) {
+  options out;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    if (!line.empty()) take_line(out, line);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  check(out);
+  return out;
+}
+
+}  // namespace poseidon::library

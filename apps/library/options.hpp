@@ -1,0 +1,30 @@
+// apps/library/options.hpp - what a program tells libposeidon when it joins.
+#pragma once
+#include "messages/wire/host_port.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace poseidon::library {
+
+struct options {
+  std::optional<host_port> listen, join, web;
+  std::size_t nodes = 1;
+  std::string token, web_token;
+  std::chrono::milliseconds silence_limit{2000};
+  /// Longer than poseidon-node's: a program may test, write files or download for minutes while the others wait.
+  std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
+  double link_mbit_s = 0;
+  std::filesystem::path trace, graph;
+};
+
+/// One "name=value" a line; empty lines are skipped.
+/// Errors   std::invalid_argument: an unknown name, a value that is none, options that contradict each other;
+///          std::runtime_error: a file that cannot be read.
+[[nodiscard]] options parse_options(std::string_view text);
+
+}  // namespace poseidon::library

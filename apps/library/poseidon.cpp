@@ -1,0 +1,207 @@
+#include "apps/library/poseidon.h"
+
+#include "apps/library/session.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+using poseidon::declared_parameter;
+using poseidon::fresh_board;
+using poseidon::library::seconds;
+using poseidon::library::session;
+using poseidon::library::session_error;
+
+/// The opaque type of the C interface.
+struct poseidon_run {
+  explicit poseidon_run(poseidon::library::options told) : run(std::move(told)) {}
+  session run;
+  std::string line;  ///< that poseidon_next_line has answered last
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+/// Runs a part of the interface: no exception leaves the library. False: it has failed, and last_error says why.
+template <class F>
+bool guarded(F f) {
+  try {
+    f();
+    return true;
+  } catch (const std::bad_alloc&) {
+    last_error = "out of memory";
+  } catch (const std::exception& e) {
+    last_error = e.what();
+  } catch (...) {
+    last_error = "an unknown exception inside the library";
+  }
+  return false;
+}
+
+/// A function that answers with a number.
+template <class F>
+int called(poseidon_run* p, F f) {
+  int answer = -1;
+  const bool done = guarded([&] {
+    if (p == nullptr) throw session_error("the handle is null");
+    answer = f(p->run);
+  });
+  return done ? answer : -1;
+}
+
+declared_parameter read(const poseidon_parameter& from, std::size_t number) {
+  const auto nth = "parameter " + std::to_string(number);
+  if (from.name == nullptr || *from.name == 0) throw session_error(nth + " has no name");
+  if (from.dims_count > 0 && from.dims == nullptr)
+    throw session_error(nth + ", \"" + from.name + "\", has no dims");
+  declared_parameter p{from.name, {from.dims, from.dims + from.dims_count}};
+  for (const auto d : p.shape)
+    if (d < 1 || d > 0xffffffffll)
+      throw session_error(nth + ", \"" + from.name + "\", has a dimension " + std::to_string(d) +
+                          ", expected 1 or more");
+  if (!poseidon::checked_count(p.shape))
+    throw session_error(nth + ", \"" + from.name +
+                        "\", has too many values: " + poseidon::to_string(p.shape));
+  return p;
+}
+
+int answer_of(fresh_board::answer a) {
+  switch (a) {
+    case fresh_board::answer::here:
+      return POSEIDON_HERE;
+    case fresh_board::answer::not_yet:
+      return POSEIDON_NOT_YET;
+    case fresh_board::answer::no_gradient:
+      return POSEIDON_NO_GRADIENT;
+    case fresh_board::answer::failed:
+      break;
+  }
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t poseidon_abi(void) {
+  return POSEIDON_ABI;
+}
+
+const char* poseidon_version(void) {
+  return POSEIDON_VERSION;
+}
+
+poseidon_run* poseidon_join(const char* options) {
+  poseidon_run* made = nullptr;
+  guarded([&] {
+    made = new poseidon_run{poseidon::library::parse_options(options == nullptr ? "" : options)};
+  });
+  return made;
+}
+
+const char* poseidon_error(const poseidon_run*) {
+  return last_error.c_str();
+}
+
+int poseidon_declare(poseidon_run* p, const poseidon_parameter* list, size_t count) {
+  return called(p, [&](session& s) {
+    if (list == nullptr || count == 0)
+      throw session_error("no parameter is declared: the model has none that training changes");
+    if (count > 65536)
+      throw session_error("declared are " + std::to_string(count) +
+                          " parameters, at most 65536 are possible");
+    std::vector<declared_parameter> parameters;
+    std::vector<const float*> first;
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < count; ++i) {
+      parameters.push_back(read(list[i], i));
+      first.push_back(list[i].values);
+      if (!names.insert(parameters.back().name).second)
+        throw session_error("two parameters have the name \"" + parameters.back().name + "\"");
+    }
+    s.declare(std::move(parameters), std::move(first));
+    return 0;
+  });
+}
+
+int poseidon_begin(poseidon_run* p, double timeout_s) {
+  return called(p, [&](session& s) { return s.begin(seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+}
+
+uint32_t poseidon_worker(const poseidon_run* p) {
+  return p == nullptr ? 0 : p->run.worker();
+}
+
+uint32_t poseidon_workers(const poseidon_run* p) {
+  return p == nullptr ? 0 : p->run.workers();
+}
+
+int poseidon_order(poseidon_run* p, const uint32_t* places) {
+  return called(p, [&](session& s) {
+    if (places == nullptr) throw session_error("poseidon_order was given no places");
+    s.order(places);
+    return 0;
+  });
+}
+
+int poseidon_push(poseidon_run* p, uint32_t parameter, uint64_t clock, const float* gradient,
+                  size_t bytes) {
+  return called(p, [&](session& s) {
+    const auto wanted = sizeof(float) * s.values_of(parameter);
+    if (gradient == nullptr || bytes != wanted)
+      throw session_error("parameter " + std::to_string(parameter) + " is pushed with " +
+                          std::to_string(gradient == nullptr ? 0 : bytes) + " bytes, expected " +
+                          std::to_string(wanted));
+    s.push(parameter, clock, gradient);
+    return 0;
+  });
+}
+
+int poseidon_push_nothing(poseidon_run* p, uint32_t parameter, uint64_t clock) {
+  return called(p, [&](session& s) {
+    s.push(parameter, clock, nullptr);
+    return 0;
+  });
+}
+
+int poseidon_wait(poseidon_run* p, uint32_t parameter, uint64_t version, double timeout_s) {
+  return called(
+      p, [&](session& s) { return answer_of(s.wait(parameter, version, seconds(timeout_s))); });
+}
+
+const float* poseidon_values(poseidon_run* p, uint32_t parameter, uint64_t version) {
+  return p == nullptr ? nullptr : p->run.values(parameter, version);
+}
+
+int poseidon_report(poseidon_run* p, uint64_t clock, double loss, uint64_t samples) {
+  return called(p, [&](session& s) {
+    s.report(clock, loss, samples);
+    return 0;
+  });
+}
+
+const char* poseidon_next_line(poseidon_run* p) {
+  if (p == nullptr) return nullptr;
+  auto line = p->run.next_line();
+  if (!line) return nullptr;
+  p->line = std::move(*line);
+  return p->line.c_str();
+}
+
+int poseidon_leave(poseidon_run* p, const char* reason, double timeout_s) {
+  return called(p, [&](session& s) {
+    const auto why = reason == nullptr ? std::nullopt : std::optional<std::string>(reason);
+    return s.leave(why, seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+  });
+}
+
+void poseidon_free(poseidon_run* p) {
+  guarded([&] { delete p; });
+}
+
+}  // extern "C"

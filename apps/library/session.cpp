@@ -1,0 +1,265 @@
+#include "apps/library/session.hpp"
+
+#include "apps/web/live_site.hpp"
+#include "cpu/cpu_device.hpp"
+#include "models/words.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+#include <utility>
+
+namespace poseidon::library {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+seconds left_of(seconds limit, steady::time_point since) {
+  return std::max(seconds(0), limit - seconds(steady::now() - since));
+}
+
+/// How long actors may take to end once the run is over, and a failing node to say so.
+constexpr seconds patience{10};
+
+}  // namespace
+
+session::session(options told) : options_(std::move(told)), process_(::getpid()) {}
+
+session::~session() {
+  if (host_ == nullptr) return;
+  if (process_ != ::getpid()) {
+    (void)host_.release();  // the child of a fork has none of its threads
+    return;
+  }
+  give_up("its program ended without leaving the run");
+  if (host_->ended(patience))
+    end();
+  else
+    (void)host_.release();  // an actor hangs: better than a program that does
+}
+
+void session::require_own_process() const {
+  if (process_ != ::getpid())
+    throw session_error(
+        "process " + std::to_string(::getpid()) + " is a fork of process " +
+        std::to_string(process_) +
+        ", which has joined: only that one may call Poseidon. Join after the fork, or "
+        "start workers by spawning them");
+}
+
+void session::declare(std::vector<declared_parameter> parameters,
+                      std::vector<const float*> first_values) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  if (phase_ != phase::made) throw session_error("the parameters have been declared already");
+  const bool first = !options_.join;
+  for (std::size_t i = 0; first && i < parameters.size(); ++i)
+    if (first_values[i] == nullptr)
+      throw session_error("parameter " + std::to_string(i) + ", \"" + parameters[i].name +
+                          "\", has no first values, and worker 0's count");
+  next_clock_ = std::vector<std::atomic<std::uint64_t>>(parameters.size());
+  program_ = std::make_shared<program>(std::move(parameters), std::move(first_values));
+  phase_ = phase::declared;
+}
+
+// -- the start ------------------------------------------------------------------------------------------
+
+node_setup session::setup() const {
+  node_setup s;
+  s.around = program_;
+  if (!options_.join) {
+    s.run.emplace();
+    s.run->declared = program_->declared;
+    s.run->workers = options_.nodes;
+  }
+  s.node.compute = make_cpu_device();
+  s.node.replicas = 1;
+  s.cluster.listen = options_.listen;
+  s.cluster.join = options_.join;
+  s.cluster.token = options_.token;
+  s.cluster.silence_limit = options_.silence_limit;
+  s.cluster.progress_limit = options_.progress_limit;
+  s.cluster.link_mbit_s = options_.link_mbit_s;
+  s.records.trace_file = options_.trace;
+  s.records.graph_file = options_.graph;
+  s.records.shows = options_.web.has_value();
+  s.display = lines_;
+  s.ended = [around = program_](const node_result& r) {
+    around->fresh.fail(r.error.empty() ? "the run is over" : r.error);
+  };
+  return s;
+}
+
+void session::start() {
+  auto s = setup();
+  prepare(s);
+  view_ = s.records.view;
+  if (options_.web) page_ = web::serve_live(*options_.web, options_.web_token, view_);
+  host_ = std::make_unique<node_host>(std::move(s));
+  phase_ = phase::joining;
+}
+
+bool session::begin(seconds limit) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  const auto since = steady::now();
+  if (phase_ == phase::made) throw session_error("nothing has been declared");
+  if (phase_ == phase::declared) start();
+  if (phase_ != phase::joining) throw session_error("the run has begun already");
+  for (const auto p : program_->lent.ids()) {
+    const auto answer = program_->fresh.wait(p, 0, left_of(limit, since));
+    if (answer == fresh_board::answer::not_yet) return false;
+    if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+  }
+  view_->read([&](const auto& s) {
+    worker_ = s.facts ? s.facts->self : 0;
+    workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
+  });
+  workers_ = std::max(1u, workers_.load());
+  phase_ = phase::training;
+  return true;
+}
+
+// -- clocks ---------------------------------------------------------------------------------------------
+
+parameter_id session::known(std::size_t parameter) const {
+  require_own_process();
+  if (phase_ == phase::made || phase_ == phase::declared || phase_ == phase::joining)
+    throw session_error("the run has not begun");
+  if (phase_ != phase::training) throw session_error("this worker has left the run");
+  if (parameter >= program_->declared.size())
+    throw session_error("parameter is " + std::to_string(parameter) + ", declared are " +
+                        std::to_string(program_->declared.size()));
+  return as_id<parameter_id>(parameter);
+}
+
+std::size_t session::values_of(std::size_t parameter) const {
+  return static_cast<std::size_t>(count(program_->declared[value(known(parameter))].shape));
+}
+
+void session::order(const std::uint32_t* places) {
+  if (program_ == nullptr) throw session_error("nothing has been declared");
+  const auto parameters = program_->declared.size();
+  for (std::size_t i = 0; i < parameters; ++i)
+    if (places[i] >= parameters)
+      throw session_error("the place of \"" + program_->declared[i].name + "\" is " +
+                          std::to_string(places[i]) + ", expected less than " +
+                          std::to_string(parameters));
+  for (std::size_t i = 0; i < parameters; ++i)
+    program_->places->set(as_id<layer_id>(i), layer_id{places[i]});
+}
+
+void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
+  const auto id = known(parameter);
+  const auto& name = program_->declared[parameter].name;
+  auto& next = next_clock_[parameter];
+  if (clock != next)
+    throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
+                        ", expected clock " + std::to_string(next));
+  const auto here = program_->fresh.wait(id, clock, seconds(0));
+  if (here == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+  if (here == fresh_board::answer::not_yet)
+    throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
+                        ", but its version " + std::to_string(clock) +
+                        " is not here yet: wait for it first");
+  if (const auto left = program_->fresh.first_to_leave(); left && clock >= left->version)
+    throw session_error(program_->fresh.error());
+  program_->lent[id]->lend(gradient);
+  next = clock + 1;
+  program_->caller.tell(gradient_lent{id, clock_id{clock}});
+}
+
+fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, seconds limit) {
+  const auto id = known(parameter);
+  if (version > next_clock_[parameter])
+    throw session_error("version " + std::to_string(version) + " of \"" +
+                        program_->declared[parameter].name + "\" is waited for, but clock " +
+                        std::to_string(next_clock_[parameter]) + " has not been pushed");
+  const auto since = steady::now();
+  const auto answer = program_->fresh.wait(id, version, limit);
+  if (limit.count() > 0)
+    program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
+  if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+  return answer;
+}
+
+const float* session::values(std::size_t parameter, std::uint64_t version) const {
+  if (phase_ != phase::training || parameter >= program_->declared.size()) return nullptr;
+  return program_->values(as_id<parameter_id>(parameter), version);
+}
+
+void session::report(std::uint64_t clock, double loss, std::uint64_t samples) {
+  if (phase_ != phase::training) throw session_error("the run has not begun, or is over");
+  program_->caller.tell(clock_reported{clock_id{clock}, loss, samples});
+}
+
+// -- the end --------------------------------------------------------------------------------------------
+
+/// Why this worker cannot leave as one that is done; empty: it can.
+std::optional<std::string> session::why_not_done() {
+  if (phase_ != phase::training) return "its program ended before training began";
+  for (std::size_t i = 1; i < next_clock_.size(); ++i)
+    if (next_clock_[i] != next_clock_[0])
+      return "its program ended in the middle of clock " +
+             std::to_string(std::min(next_clock_[0].load(), next_clock_[i].load())) + ": \"" +
+             program_->declared[next_clock_[i] < next_clock_[0] ? i : 0].name +
+             "\" had not been pushed";
+  return std::nullopt;
+}
+
+void session::give_up(const std::string& why) {
+  if (std::exchange(gave_up_, true)) return;
+  host_->give_up(why);
+}
+
+/// All actors have ended when this returns.
+void session::end() {
+  page_.reset();
+  host_.reset();
+  phase_ = phase::over;
+}
+
+bool session::leave(const std::optional<std::string>& reason, seconds limit) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  const auto since = steady::now();
+  if (host_ == nullptr) {
+    phase_ = phase::over;
+    if (!result_.empty()) throw session_error(result_);
+    return true;
+  }
+  const auto before = phase_.load();
+  const auto trained = next_clock_.empty() ? 0 : next_clock_[0].load();
+  if (before != phase::leaving) {
+    const auto why = reason ? reason : why_not_done();
+    phase_ = phase::leaving;
+    if (why)
+      give_up(*why);
+    else
+      program_->caller.tell(program_done{trained});
+  } else if (reason) {
+    give_up(*reason);
+  }
+  while (true) {
+    // Another worker may leave after another number of clocks, now or later.
+    if (const auto left = program_->fresh.first_to_leave();
+        left && left->version != trained && !gave_up_)
+      give_up(
+          "it trained " + plural(trained, "clock") + ", " + left->worker + " " +
+          std::to_string(left->version) +
+          ": all workers need the same number of batches (drop_last=True, or a sampler of equal "
+          "lengths)");
+    constexpr seconds slice{0.05};
+    const auto rest = left_of(limit, since);
+    if (const auto result = host_->ended(std::min(rest, slice))) {
+      result_ = result->error;
+      break;
+    }
+    if (rest.count() <= 0) return false;
+  }
+  end();
+  if (!result_.empty()) throw session_error(result_);
+  return true;
+}
+
+}  // namespace poseidon::library

@@ -1,0 +1,87 @@
+// apps/library/session.hpp
+//
+// One worker's part in a run, as poseidon.h shows it: a node inside somebody else's process, and the program around it. What the
+// program does wrong is refused here, before an actor hears of it.
+//
+//   made -declare-> declared -begin-> [joining] -version 0 of all parameters is here-> training -leave-> [leaving] -> over
+#pragma once
+#include "actors/client/program.hpp"
+#include "actors/node/node_host.hpp"
+#include "apps/library/line_log.hpp"
+#include "apps/library/options.hpp"
+#include "apps/web/server.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace poseidon::library {
+
+/// What the program cannot do, or why the run is over: one line for its user.
+class session_error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+using seconds = std::chrono::duration<double>;
+
+/// As poseidon.h says: any thread may call any function; calls for one parameter come in the order of its clocks.
+class session {
+ public:
+  explicit session(options told);
+  /// Gives up, if it has not left.
+  ~session();
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  // All throw session_error.
+  void declare(std::vector<declared_parameter> parameters, std::vector<const float*> first_values);
+  /// False: the time is over.
+  [[nodiscard]] bool begin(seconds limit);
+  void order(const std::uint32_t* places);
+  /// Null: there is none in this clock.
+  void push(std::size_t parameter, std::uint64_t clock, const float* gradient);
+  [[nodiscard]] fresh_board::answer wait(std::size_t parameter, std::uint64_t version,
+                                         seconds limit);
+  void report(std::uint64_t clock, double loss, std::uint64_t samples);
+  /// False: the time is over. `reason`: why it gives up; empty: training is done.
+  [[nodiscard]] bool leave(const std::optional<std::string>& reason, seconds limit);
+
+  [[nodiscard]] std::uint32_t worker() const { return worker_.load(); }
+  [[nodiscard]] std::uint32_t workers() const { return workers_.load(); }
+  [[nodiscard]] std::size_t values_of(std::size_t parameter) const;
+  /// Null: not begun, or no such parameter.
+  [[nodiscard]] const float* values(std::size_t parameter, std::uint64_t version) const;
+  [[nodiscard]] std::optional<std::string> next_line() { return lines_->take(); }
+
+ private:
+  enum class phase { made, declared, joining, training, leaving, over };
+  void require_own_process() const;
+  void start();
+  [[nodiscard]] node_setup setup() const;
+  [[nodiscard]] parameter_id known(std::size_t parameter) const;
+  [[nodiscard]] std::optional<std::string> why_not_done();
+  void give_up(const std::string& why);
+  void end();
+
+  const options options_;
+  const int process_;
+  std::shared_ptr<line_log> lines_ = std::make_shared<line_log>();
+  std::shared_ptr<program> program_;
+  std::shared_ptr<cluster_view> view_;
+  std::unique_ptr<web::server> page_;
+  std::unique_ptr<node_host> host_;
+  std::atomic<phase> phase_{phase::made};
+  std::atomic<std::uint32_t> worker_{0}, workers_{0};
+  std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
+  std::mutex ends_;                                     // begin, leave
+  bool gave_up_ = false;
+  std::string result_;  // once it is over: empty, or why the run failed
+};
+
+}  // namespace poseidon::library

@@ -1,0 +1,218 @@
+"""libposeidon.so through ctypes: the functions of poseidon.h, and a class that turns their errors into exceptions."""
+
+import ctypes
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Dict, Iterator, Optional, Sequence, Tuple
+
+ABI = 1
+HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
+
+# A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
+_SLICE_S = 0.2
+
+# The environment's names of the options, without "POSEIDON_".
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "silence-limit", "progress-limit", "link-mbit", "trace",
+           "graph", "web", "web-token-file")
+
+
+class PoseidonError(RuntimeError):
+    """What Poseidon refuses, or why a run is over: one line for the user."""
+
+
+class _Parameter(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dims", ctypes.POINTER(ctypes.c_int64)), ("dims_count", ctypes.c_uint32),
+                ("values", ctypes.c_void_p)]
+
+
+class _Library:
+    """The functions. Those of microseconds keep Python's lock (PyDLL): another thread could hold it for milliseconds once it
+    is gone. Those that block let it go (CDLL)."""
+
+    def __init__(self, path: str):
+        quick, blocking = ctypes.PyDLL(path), ctypes.CDLL(path)
+        run, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+        number, size, text, address = ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p
+
+        def declare(library, name, result, *arguments):
+            function = library["poseidon_" + name]  # a new object each time: the two kinds do not mix
+            function.restype, function.argtypes = result, arguments
+            return function
+
+        self.abi = declare(quick, "abi", u32)
+        if self.abi() != ABI:
+            raise PoseidonError(f"{path} has version {self.abi()} of the interface, this package needs {ABI}: "
+                                "install both from one release")
+        self.version = declare(quick, "version", text)
+        self.join = declare(quick, "join", run, text)
+        self.error = declare(quick, "error", text, run)
+        self.declare = declare(quick, "declare", number, run, ctypes.POINTER(_Parameter), size)
+        self.begin = declare(blocking, "begin", number, run, ctypes.c_double)
+        self.worker = declare(quick, "worker", u32, run)
+        self.workers = declare(quick, "workers", u32, run)
+        self.order = declare(quick, "order", number, run, ctypes.POINTER(u32))
+        self.push = declare(quick, "push", number, run, u32, u64, address, size)
+        self.push_nothing = declare(quick, "push_nothing", number, run, u32, u64)
+        self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
+        self.wait = declare(blocking, "wait", number, run, u32, u64, ctypes.c_double)
+        self.values = declare(quick, "values", address, run, u32, u64)
+        self.report = declare(quick, "report", number, run, u64, ctypes.c_double, u64)
+        self.next_line = declare(quick, "next_line", text, run)
+        self.leave = declare(blocking, "leave", number, run, text, ctypes.c_double)
+        self.free = declare(blocking, "free", None, run)
+
+
+_loaded: Optional[_Library] = None
+_loading = threading.Lock()
+
+
+def _candidates() -> Iterator[Path]:
+    here = Path(__file__).resolve().parent
+    name = "libposeidon.so"
+    yield here / name
+    for above in list(here.parents)[:4]:  # a bundle, an installation below one prefix
+        yield above / "lib" / name
+        yield above / name
+
+
+def library() -> _Library:
+    """Opens the library once: the file that POSEIDON_LIBRARY names, or one near this package, or one that the system knows.
+
+    Raises PoseidonError where there is none, or one of another version."""
+    global _loaded
+    with _loading:
+        if _loaded is not None:
+            return _loaded
+        named = os.environ.get("POSEIDON_LIBRARY")
+        if named and not os.path.exists(named):
+            raise PoseidonError(f'POSEIDON_LIBRARY is "{named}", and there is no such file')
+        found = named or next((str(path) for path in _candidates() if path.exists()), "libposeidon.so")
+        try:
+            _loaded = _Library(found)
+        except OSError as error:
+            raise PoseidonError(f"libposeidon.so cannot be opened ({error}). Set POSEIDON_LIBRARY to its file, or install "
+                                "Poseidon") from error
+        return _loaded
+
+
+def version() -> str:
+    """The version of the library."""
+    return library().version().decode()
+
+
+def options_from(given: Dict[str, object]) -> Dict[str, str]:
+    """The options of a run: those given as keywords (`token_file=...`), the others from POSEIDON_TOKEN_FILE and so on."""
+    out = {}
+    for name in OPTIONS:
+        value = given.get(name.replace("-", "_"), os.environ.get("POSEIDON_" + name.replace("-", "_").upper()))
+        if value is not None and value != "":
+            out[name] = str(value)
+    unknown = [key for key in given if key.replace("_", "-") not in OPTIONS]
+    if unknown:
+        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' +
+                            ", ".join(name.replace("-", "_") for name in OPTIONS))
+    return out
+
+
+class Run:
+    """One worker's part in a run; see poseidon.h. Every function raises PoseidonError with the library's text."""
+
+    def __init__(self, options: Dict[str, str]):
+        self._library = library()
+        for name, value in options.items():
+            if "\n" in value:
+                raise PoseidonError(f"option {name} has a line break in its value")
+        text = "\n".join(f"{name}={value}" for name, value in options.items())
+        self._run = self._library.join(text.encode())
+        if not self._run:
+            raise PoseidonError(self._library.error(None).decode())
+        self._process = os.getpid()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.leave(None if kind is None else f"its program ended by {kind.__name__}: {error}")
+
+    def _checked(self, answer: int) -> int:
+        if answer < 0:
+            raise PoseidonError(self._library.error(self._run).decode())
+        return answer
+
+    def declare(self, parameters: Sequence[Tuple[str, Sequence[int], int]]) -> None:
+        """Says which parameters there are: name, shape, and the address of the first values, which stay until begin()."""
+        entries, kept = (_Parameter * len(parameters))(), []
+        for entry, (name, shape, address) in zip(entries, parameters):
+            dims = (ctypes.c_int64 * len(shape))(*shape)
+            kept.append(dims)
+            entry.name, entry.dims, entry.dims_count, entry.values = name.encode(), dims, len(shape), address
+        self._checked(self._library.declare(self._run, entries, len(parameters)))
+
+    def begin(self) -> None:
+        """Waits until all workers have joined, and the first values are here."""
+        while self._checked(self._library.begin(self._run, _SLICE_S)) == NOT_YET:
+            pass
+
+    @property
+    def worker(self) -> int:
+        return self._library.worker(self._run)
+
+    @property
+    def workers(self) -> int:
+        return self._library.workers(self._run)
+
+    def order(self, places: Sequence[int]) -> None:
+        """By parameter: its place in the order in which fresh values are needed."""
+        self._checked(self._library.order(self._run, (ctypes.c_uint32 * len(places))(*places)))
+
+    def push(self, parameter: int, clock: int, address: int, size: int) -> None:
+        """Lends a gradient: its memory stays as it is until wait() of version clock + 1 has returned."""
+        if self._library.push(self._run, parameter, clock, address, size) < 0:
+            raise PoseidonError(self._library.error(self._run).decode())
+
+    def push_nothing(self, parameter: int, clock: int) -> None:
+        self._checked(self._library.push_nothing(self._run, parameter, clock))
+
+    def wait(self, parameter: int, version: int) -> bool:
+        """Waits until the version is here. False: no worker had a gradient of it, there is nothing to read."""
+        answer = self._checked(self._library.is_here(self._run, parameter, version, 0.0))
+        while answer == NOT_YET:
+            answer = self._checked(self._library.wait(self._run, parameter, version, _SLICE_S))
+        return answer == HERE
+
+    def values(self, parameter: int, version: int) -> int:
+        """The address of a version's values."""
+        return self._library.values(self._run, parameter, version)
+
+    def report(self, clock: int, loss: float, samples: int) -> None:
+        self._checked(self._library.report(self._run, clock, loss, samples))
+
+    def lines(self) -> Iterator[str]:
+        """What poseidon-node would show its user, as far as nobody has taken it yet."""
+        while True:
+            line = self._library.next_line(self._run)
+            if line is None:
+                return
+            yield line.decode()
+
+    def leave(self, reason: Optional[str] = None, limit_s: float = float("inf")) -> None:
+        """Ends this worker's part: without a reason after the same clock on all workers, for which it waits."""
+        if self._run is None:
+            return
+        if os.getpid() != self._process:  # the child of a fork: the run is its parent's
+            self._run = None
+            return
+        text = None if reason is None else reason.replace("\n", " ").encode()
+        end = time.monotonic() + limit_s
+        try:
+            while self._checked(self._library.leave(self._run, text, _SLICE_S)) == NOT_YET:
+                if time.monotonic() > end:
+                    raise PoseidonError(f"the run has not ended within {limit_s:.0f} s")
+        except KeyboardInterrupt:
+            self._library.leave(self._run, b"its user has ended it (Ctrl-C)", 5.0)
+            raise
+        finally:
+            run, self._run = self._run, None
+            self._library.free(run)

@@ -1,0 +1,237 @@
+"""What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
+
+import contextlib
+import ctypes
+import os
+import weakref
+from typing import Callable, Dict, Iterator, List, Optional
+
+import torch
+from torch import nn
+
+from ..library import PoseidonError, Run
+
+# A joiner may be a fork of a process that has imported this; only the process that joined may speak.
+Address = int
+
+
+def _without_gaps(t: torch.Tensor) -> bool:
+    return t.numel() == 0 or t.numel() == 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+
+
+def require_exchangeable(name: str, p: torch.Tensor) -> None:
+    """Refuses a parameter that has no place in the library's memory."""
+    if isinstance(p, nn.parameter.UninitializedParameter):
+        raise PoseidonError(f'"{name}" has no shape yet: run one forward pass before join()')
+    if p.is_sparse or p.is_meta:
+        raise PoseidonError(f'"{name}" is {"sparse" if p.is_sparse else "on the meta device"}: Poseidon exchanges dense values')
+    if p.is_cuda and os.environ.get("POSEIDON_CUDA") != "1":
+        raise PoseidonError(f'"{name}" is on {p.device}. This client has never run with a GPU: POSEIDON_CUDA=1 tries it')
+    if not p.is_cuda and p.device.type != "cpu":
+        raise PoseidonError(f'"{name}" is on {p.device}, expected the CPU')
+    if p.dtype != torch.float32:
+        raise PoseidonError(f'"{name}" is {p.dtype}, expected torch.float32: keep the parameters in it, also with autocast')
+    if not _without_gaps(p):
+        raise PoseidonError(f'"{name}" has gaps in memory (shape {tuple(p.shape)}, strides {p.stride()}): make it contiguous')
+
+
+def _leaf_hook(p: nn.Parameter, call: Callable[[], None], keep: list) -> None:
+    """Calls `call` after a backward pass has written p.grad."""
+    if hasattr(p, "register_post_accumulate_grad_hook"):
+        keep.append(p.register_post_accumulate_grad_hook(lambda _: call()))
+        return
+    with torch.enable_grad():
+        node = p.expand_as(p).grad_fn.next_functions[0][0]
+    handle = node.register_hook(lambda *_: call())
+    keep.append(handle)
+    keep.append(node)  # the graph refers to it weakly
+
+
+class Client:
+    """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
+
+    current: Optional["Client"] = None
+    say: Optional[Callable[[str], None]] = None
+
+    def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None):
+        """`trained`: the parameters that the optimizer has; None: all that require a gradient."""
+        if isinstance(model, nn.DataParallel):
+            raise PoseidonError("the model is an nn.DataParallel, whose replicas Poseidon cannot see: join its .module")
+        wanted = None if trained is None else {id(p) for p in trained}
+        self.names: List[str] = []
+        self.parameters: List[nn.Parameter] = []
+        for name, p in model.named_parameters():  # a shared one once, by its first name
+            if p.requires_grad and (wanted is None or id(p) in wanted):
+                require_exchangeable(name, p)
+                self.names.append(name)
+                self.parameters.append(p)
+        self.index = {id(p): i for i, p in enumerate(self.parameters)}
+        self.model = model
+        self.run = Run(options)
+        self.clock = 0
+        self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
+        self.expected: Optional[Dict[int, int]] = None  # the same of the first clock, once it is over
+        self.pushed: Dict[int, Optional[torch.Tensor]] = {}  # in this clock; None: no gradient
+        self.failure: Optional[str] = None
+        self._paused = 0
+        self._in_backward = False
+        self._kept: list = []
+
+    # -- the start
+
+    def begin(self) -> "Client":
+        """Joins the cluster; all workers take worker 0's values."""
+        self.run.declare([(name, p.shape, p.data_ptr()) for name, p in zip(self.names, self.parameters)])
+        self.run.begin()
+        self.rank, self.size = self.run.worker, self.run.workers
+        for i, p in enumerate(self.parameters):
+            p.data.copy_(self.ring(i, 0))
+        self._hook()
+        Client.current = self
+        return self
+
+    def ring(self, i: int, version: int) -> torch.Tensor:
+        """A version of a parameter, as a tensor over the library's memory."""
+        p = self.parameters[i]
+        memory = (ctypes.c_float * p.numel()).from_address(self.run.values(i, version))
+        return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+
+    def _hook(self) -> None:
+        me = weakref.ref(self)
+
+        def ready(i: int) -> None:
+            client = me()
+            if client is not None and client is Client.current:
+                client._ready(i)
+
+        for i, p in enumerate(self.parameters):
+            _leaf_hook(p, lambda i=i: ready(i), self._kept)
+
+    # -- a clock
+
+    def _ready(self, i: int) -> None:
+        """A backward pass has written the gradient of parameter i."""
+        p = self.parameters[i]
+        if self._paused or p.grad is None:  # None: an undefined gradient came, and there is nothing to add
+            return
+        self._require_alive()
+        self.fired[i] = self.fired.get(i, 0) + 1
+        if not self._in_backward:
+            self._in_backward = True
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
+        if self.expected is None or self.fired[i] < self.expected.get(i, 1):
+            return
+        if i in self.pushed:
+            raise self._failed(f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: '
+                               f"{self.fired[i]} times, in the first step {self.expected.get(i, 1)}. A checkpoint needs "
+                               "use_reentrant=False here")
+        self._push(i)
+
+    def _push(self, i: int) -> None:
+        p = self.parameters[i]
+        g = p.grad
+        if g is None:
+            self.run.push_nothing(i, self.clock)
+        else:
+            if g.is_sparse:
+                raise self._failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
+            if g.dtype != torch.float32:
+                raise self._failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
+            if g.stride() != p.stride():  # values travel in the order of the parameter's memory, whatever that is
+                g = torch.empty_like(p, requires_grad=False).copy_(g)
+            self.run.push(i, self.clock, g.data_ptr(), 4 * g.numel())
+        self.pushed[i] = g
+
+    def _end_of_backward(self) -> None:
+        """In the thread of backward(), after everything else: waits for the means."""
+        self._in_backward = False
+        for i in range(len(self.parameters)):
+            if i not in self.pushed:
+                self._push(i)
+        for i, p in enumerate(self.parameters):
+            if not self.run.wait(i, self.clock + 1):
+                continue
+            mean = self.ring(i, self.clock + 1)
+            if p.grad is None:
+                p.grad = mean.clone(memory_format=torch.preserve_format)
+            else:
+                p.grad.copy_(mean)
+        if self.expected is None:
+            self._end_first_clock(list(self.fired))
+        self._end_clock()
+
+    def _end_first_clock(self, order: List[int]) -> None:
+        """From the second clock on gradients leave during backward, in this order where several wait."""
+        self.expected = dict(self.fired)
+        places = [0] * len(self.parameters)
+        for place, i in enumerate(order + [i for i in range(len(self.parameters)) if i not in order]):
+            places[i] = place
+        self.run.order(places)
+
+    def _end_clock(self) -> None:
+        self.pushed, self.fired = {}, {}
+        self.clock += 1
+        if self.say is not None:
+            for line in self.run.lines():
+                self.say(line)
+
+    # -- what the user calls
+
+    def synchronize(self) -> None:
+        """Waits until all parameters are fresh."""
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it gradients add up locally, and nothing is sent."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def report(self, loss: float, samples: int) -> None:
+        """What the step before has come to."""
+        if self.clock > 0:
+            self.run.report(self.clock - 1, float(loss), int(samples))
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.leave(None if kind is None else f"its program ended by {kind.__name__}: {error}")
+
+    # -- the end
+
+    def _failed(self, text: str) -> PoseidonError:
+        """The run is over on this worker; the others will read why."""
+        self.failure = self.failure or text
+        return PoseidonError(text)
+
+    def _require_alive(self) -> None:
+        if self.failure is not None:
+            raise PoseidonError(f"the run is over: {self.failure}")
+
+    def leave(self, reason: Optional[str] = None) -> None:
+        """Ends this worker's part, when all have trained as many steps; with a reason at once."""
+        if Client.current is not self:
+            return
+        reason = reason or self.failure
+        try:
+            if reason is None:
+                self.synchronize()
+        except PoseidonError as error:
+            reason = str(error)
+            raise
+        finally:
+            Client.current = None
+            try:
+                self._undo()
+            finally:
+                self.run.leave(reason)
+
+    def _undo(self) -> None:
+        """The model and the optimizer are again what they were before join()."""
+        for kept in self._kept:
+            if hasattr(kept, "remove"):
+                kept.remove()
+        self._kept.clear()

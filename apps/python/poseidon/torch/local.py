@@ -1,0 +1,209 @@
+"""Mode `local`: a clock is a step. The optimizer makes it for one parameter at a time, when that parameter is needed again."""
+
+import types
+from typing import Dict, List, Optional, Tuple
+
+import torch
+from torch import nn, optim
+
+from ..library import PoseidonError
+from .client import Client
+from .stale import BeforeForward, forget, freshen, make_stale, watch
+
+# In the first clocks all bits of a gradient are compared with those that were pushed, later a few: a script that changes
+# gradients does so from the beginning.
+_CLOCKS_COMPARED, _VALUES_COMPARED = 3, 16
+
+
+class LocalClient(Client):
+    def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
+        trained = [p for group in optimizer.param_groups for p in group["params"]]
+        self._refuse(model, optimizer, trained)
+        super().__init__(model, options, trained)
+        self.optimizer = optimizer
+        self.used: List[int] = []  # in the first clock: parameters in the order of their first use
+        self.lent: Dict[int, torch.Tensor] = {}  # pushed in the clock before, and not received yet
+        self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
+        self.seen: Dict[int, Tuple[int, torch.Tensor]] = {}  # of a pushed gradient: version, bits
+        self._groups: List[dict] = []
+
+    @staticmethod
+    def _refuse(model: nn.Module, optimizer: optim.Optimizer, trained: List[nn.Parameter]) -> None:
+        if any(isinstance(m, torch.jit.ScriptModule) for m in model.modules()):
+            raise PoseidonError('the model has a ScriptModule, which reads parameters past Python: mode="ddp"')
+        known = {id(p) for p in model.parameters()}
+        strange = sum(id(p) not in known for p in trained)
+        if strange:
+            raise PoseidonError(f"the optimizer has {strange} of its {len(trained)} parameters from elsewhere, not from this model: "
+                                "join a module that holds all of them")
+        if isinstance(optimizer, optim.LBFGS):
+            raise PoseidonError('LBFGS looks at all parameters at once, and evaluates several times a step: mode="ddp"')
+        other = next((p for p in trained if type(p) is not nn.Parameter), None)
+        if other is not None:
+            raise PoseidonError(f'a parameter is a {type(other).__name__}, expected an nn.Parameter: mode="ddp"')
+
+    def begin(self) -> "LocalClient":
+        super().begin()
+        for p in self.parameters:
+            watch(p, self._bring)
+        for module in self.model.modules():
+            own = tuple(p for p in module.parameters(recurse=False) if id(p) in self.index)
+            if own:
+                self._kept.append(module.register_forward_pre_hook(BeforeForward(own, self._note_use)))
+        self._take_over_optimizer()
+        return self
+
+    def _take_over_optimizer(self) -> None:
+        """Methods of the optimizer itself: schedulers take step.__self__ for it."""
+        optimizer, client = self.optimizer, self
+        self._own_step = types.MethodType(type(optimizer).step, optimizer)
+        self._before = {name: optimizer.__dict__.get(name) for name in ("step", "zero_grad", "state_dict", "add_param_group")}
+
+        def step(self, closure=None):
+            return client._step(closure)
+
+        def zero_grad(self, set_to_none: bool = True) -> None:
+            client._zero_grad()
+
+        def state_dict(self):
+            client.synchronize()
+            return type(self).state_dict(self)
+
+        def add_param_group(self, group) -> None:
+            raise PoseidonError("add_param_group() after join(): the other workers do not know the new parameters. Add frozen ones "
+                                "before join(), with lr 0 until they train")
+
+        # A scheduler that was made before looks whether step() is the one that it wrapped.
+        step._with_counter = step._wrapped_by_lr_sched = True
+        for method in (step, zero_grad, state_dict, add_param_group):
+            setattr(optimizer, method.__name__, types.MethodType(method, optimizer))
+
+    def _undo(self) -> None:
+        super()._undo()
+        for p in self.parameters:
+            forget(p)
+        for name, method in self._before.items():
+            if method is None:
+                self.optimizer.__dict__.pop(name, None)
+            else:
+                setattr(self.optimizer, name, method)
+
+    # -- during forward and backward
+
+    def _note_use(self, own: Tuple[nn.Parameter, ...]) -> None:
+        if self.expected is None:
+            self.used += [self.index[id(p)] for p in own if self.index[id(p)] not in self.used]
+
+    def _ready(self, i: int) -> None:
+        p = self.parameters[i]
+        if self._paused or p.grad is None:
+            return
+        self._require_alive()
+        self.fired[i] = self.fired.get(i, 0) + 1
+        if self.expected is None or self.fired[i] < self.expected.get(i, 1):
+            return
+        if i in self.pushed:
+            raise self._failed(f'a backward pass has reached "{self.names[i]}" {self.fired[i]} times in this step, in the first step '
+                               f"{self.expected.get(i, 1)}: its gradient has left already. Where the number of backward passes "
+                               'varies, wrap all but the last in poseidon.no_sync(), or use mode="ddp"')
+        self._push(i)
+
+    def _push(self, i: int) -> None:
+        super()._push(i)
+        g = self.pushed[i]
+        if g is not None:
+            self.seen[i] = (g._version, self._bits(g).clone())
+
+    def _bits(self, g: torch.Tensor) -> torch.Tensor:
+        """A version number misses `.grad.data.clamp_()` and NumPy, so bits are compared: as integers, where a NaN equals itself."""
+        flat = torch.as_strided(g, (g.numel(),), (1,)).view(torch.int32)
+        return flat if self.clock < _CLOCKS_COMPARED else flat[::max(1, g.numel() // _VALUES_COMPARED)]
+
+    # -- the step
+
+    def _step(self, closure) -> None:
+        self._require_alive()
+        if closure is not None:
+            raise self._failed('step(closure) evaluates the model several times a step, mode "local" once: mode="ddp"')
+        self._require_same_parameters()
+        for i, g in self.pushed.items():
+            if g is not None:
+                self._require_unchanged(i, g)
+        for i, p in enumerate(self.parameters):
+            if i not in self.pushed:
+                freshen(p)  # one that nothing has read since the step before: that step is still to be made
+                self._push(i)
+        if self.expected is None:
+            self._end_first_clock(self.used)
+        # Before a scheduler changes them.
+        groups = {id(p): {**group} for group in self.optimizer.param_groups for p in group["params"]}
+        for i, p in enumerate(self.parameters):
+            self.lent[i] = self.pushed[i]
+            self.waiting[i] = groups[id(p)]
+            p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
+            make_stale(p)
+        self.seen.clear()
+        # As a wrapped step() does for schedulers.
+        if hasattr(self.optimizer, "_step_count"):
+            self.optimizer._step_count += 1
+        self.optimizer._opt_called = True
+        self._end_clock()
+
+    def _require_unchanged(self, i: int, g: torch.Tensor) -> None:
+        p = self.parameters[i]
+        version, bits = self.seen[i]
+        changed = None
+        if p.grad is None:
+            changed = "was taken away"
+        elif p.grad.data_ptr() != g.data_ptr() and p.grad.stride() == p.stride():
+            changed = "was replaced"
+        elif g._version != version or not torch.equal(self._bits(g), bits):
+            changed = "was changed"
+        if changed:
+            raise self._failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
+                               '(clip_grad_norm_, scaler.unscale_, ...?): mode="ddp" is for that')
+
+    def _require_same_parameters(self) -> None:
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                if p.requires_grad and id(p) not in self.index:
+                    raise self._failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
+                                       "not know it. Join with requires_grad set, and freeze by lr 0")
+
+    def _bring(self, p: nn.Parameter) -> None:
+        """Makes the step of one parameter, which somebody is about to read."""
+        i = self.index[id(p)]
+        group = self.waiting.pop(i, None)
+        if group is None:
+            return
+        self._require_alive()
+        try:
+            there = self.run.wait(i, self.clock)
+        except BaseException:
+            self.waiting[i] = group  # Ctrl-C: the step is still to be made
+            make_stale(p)
+            raise
+        self.lent.pop(i, None)
+        if not there:
+            return
+        kept, p.grad = p.grad, self.ring(i, self.clock)
+        groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": [p]}]
+        try:
+            self._own_step()
+        finally:
+            self.optimizer.param_groups, p.grad = groups, kept
+
+    def _zero_grad(self) -> None:
+        """After step() there is nothing left to clear. Within a step it takes back what has not left."""
+        if self.pushed:
+            raise self._failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before "
+                               "backward()")
+        if self.expected is None:
+            self.fired.clear()
+        for p in self.parameters:
+            if type(p) is nn.Parameter:
+                p.grad = None
+
+    def synchronize(self) -> None:
+        for p in self.parameters:
+            freshen(p)

@@ -1,0 +1,85 @@
+"""A parameter between step() and its next use: the same object, of another class. Whoever touches it first waits."""
+
+import copy
+import weakref
+from typing import Callable, Dict, Tuple
+
+import torch
+from torch import nn
+
+# By id of a parameter: what brings its fresh value. A parameter is of one model, and a model of one client.
+_fresheners: Dict[int, "weakref.WeakMethod"] = {}
+
+
+class StaleParameter(nn.Parameter):
+    """Every function of torch that gets one goes through here first."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        for value in torch.utils._pytree.tree_flatten((args, kwargs))[0]:
+            freshen(value)
+        return function(*args, **kwargs)
+
+    # These two ask for the type before they ask for values, and would make copies of this class.
+    def __deepcopy__(self, memo):
+        freshen(self)
+        return copy.deepcopy(self, memo)
+
+    def __reduce_ex__(self, protocol):
+        freshen(self)
+        return self.__reduce_ex__(protocol)
+
+
+def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None]) -> None:
+    """From now on `freshener`, a method, is called with `p` where it is stale and touched."""
+    _fresheners[id(p)] = weakref.WeakMethod(freshener)
+
+
+def forget(p: nn.Parameter) -> None:
+    if type(p) is StaleParameter:
+        p.__class__ = nn.Parameter
+    _fresheners.pop(id(p), None)
+
+
+def make_stale(p: nn.Parameter) -> None:
+    p.__class__ = StaleParameter
+
+
+def freshen(value) -> None:
+    if type(value) is not StaleParameter:
+        return
+    value.__class__ = nn.Parameter  # before anything below touches it
+    bring = _fresheners[id(value)]()
+    if bring is not None:
+        bring(value)
+
+
+# What waits is not for torch.compile, which traces into hooks: its graph ends there.
+if hasattr(torch, "compiler") and hasattr(torch.compiler, "disable"):
+    _untraced = torch.compiler.disable
+else:
+    def _untraced(function):
+        return function
+
+
+class BeforeForward:
+    """A module's forward pre-hook, which freshens the module's own parameters. It is copied and pickled with its module: a copy
+    does nothing."""
+
+    def __init__(self, own: Tuple[nn.Parameter, ...] = (), used: Callable[[Tuple[nn.Parameter, ...]], None] = None):
+        self._own, self._used = own, used
+
+    @_untraced
+    def __call__(self, module, inputs) -> None:
+        if self._used is not None:
+            self._used(self._own)
+        for p in self._own:
+            if type(p) is StaleParameter:
+                freshen(p)
+
+    def __deepcopy__(self, memo) -> "BeforeForward":
+        return BeforeForward()
+
+    def __reduce__(self):
+        return BeforeForward, ()

@@ -1,0 +1,26 @@
+#include "models/net/declared_net.hpp"
+
+namespace poseidon {
+
+net declared_net(std::span<const declared_parameter> parameters) {
+  net n;
+  n.name = "a program's";
+  for (const auto& declared : parameters) {
+    net_parameter p;
+    p.layer = n.layers.size();
+    p.name = declared.name;
+    p.shape = declared.shape;
+    net_layer layer;
+    layer.name = declared.name;
+    layer.type = "Declared";
+    layer.parameters = {n.parameters.size()};
+    layer.parameter_shapes = {declared.shape};
+    layer.learn = {true};
+    layer.needs_backward = true;
+    n.layers.push_back(std::move(layer));
+    n.parameters.push_back(std::move(p));
+  }
+  return n;
+}
+
+}  // namespace poseidon
