@@ -1,0 +1,50 @@
+# tests/cluster/programs.py - starts Python programs that join a cluster by themselves, with libposeidon.so.
+import contextlib
+import os
+import subprocess
+import sys
+
+import cluster
+
+PYTHON = os.environ.get("POSEIDON_PYTHON", "/usr/bin/python3")  # the system's, which has Debian's PyTorch
+LIBRARY = cluster.BIN.parent / "lib/libposeidon.so"
+PACKAGE = cluster.ROOT / "apps/python"
+
+
+def need(*modules):
+    """Ends this test as skipped where that Python lacks one of the modules."""
+    tried = subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, text=True)
+    if tried.returncode != 0:
+        print(f"skipped: {PYTHON} cannot import {', '.join(modules)}: {tried.stderr.strip().splitlines()[-1]}")
+        sys.exit(cluster.SKIPPED)
+
+
+class Programs(cluster.Cluster):
+    """A cluster of programs. Its script is a text, the same for all workers; what differs is in the environment."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self._reserved = contextlib.ExitStack()
+
+    def __exit__(self, *how):
+        self._reserved.close()
+        return super().__exit__(*how)
+
+    def workers(self, script, number, *words, each=None, env=()):
+        """Starts them all. `each(worker)`: more variables of a worker's environment, by its place in the order of starting;
+        `env`: those of all."""
+        file = self.folder / f"program{len(list(self.folder.glob('program*')))}.py"
+        file.write_text(script)
+        address = self._reserved.enter_context(cluster.reserved_address())
+        started = []
+        for place in range(number):
+            variables = {"POSEIDON_LIBRARY": LIBRARY, "PYTHONPATH": PACKAGE, "OPENBLAS_NUM_THREADS": 1, **dict(env)}
+            if number > 1 and place == 0:
+                variables.update(POSEIDON_LISTEN=address, POSEIDON_NODES=number)
+            elif number > 1:
+                variables.update(POSEIDON_JOIN=address)
+            if each is not None:
+                variables.update(each(place))
+            command = ["env"] + [f"{name}={value}" for name, value in variables.items()]
+            started.append(self.start(*command, PYTHON, "-B", str(file), *[str(w) for w in words], name=f"worker{place}"))
+        return started

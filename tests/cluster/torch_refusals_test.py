@@ -1,0 +1,305 @@
+# tests/cluster/torch_refusals_test.py - what would train another model, or nothing, is refused with what to do; and when a worker
+# fails, nobody hangs.
+import unittest
+
+import cluster
+import programs
+
+HEAD = """
+import copy, os, sys, threading
+import torch, torch.nn.functional as F
+from torch import nn
+import poseidon.torch as poseidon
+torch.set_num_threads(1)
+torch.manual_seed(1)
+
+def made(**of_linear):
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+    return net, torch.optim.SGD(net.parameters(), .1)
+
+def step(net, optimizer, passes=1):
+    for _ in range(passes):
+        net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+def refused(call):
+    try:
+        call()
+    except poseidon.PoseidonError as e:
+        print("refused:", e, flush=True)
+    else:
+        print("not refused", flush=True)
+"""
+
+# By name: the script of the only worker, and what it prints.
+ALONE = {
+    "clipping in local": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+net(torch.ones(2, 4)).sum().backward()
+torch.nn.utils.clip_grad_norm_(net.parameters(), .01)
+refused(optimizer.step)
+""", r'the gradient of "[01]\.(weight|bias)" was changed after backward\(\).*mode="ddp"'),
+    "clipping past the version": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+net(torch.ones(2, 4)).sum().backward()
+net[1].weight.grad.data.clamp_(max=.01)
+refused(optimizer.step)
+""", r'the gradient of "1\.weight" was changed'),
+    "another gradient": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+net(torch.ones(2, 4)).sum().backward()
+net[0].bias.grad = torch.ones(3)
+refused(optimizer.step)
+""", r'"0\.bias" was replaced after backward\(\)'),
+    "a closure": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+refused(lambda: optimizer.step(lambda: 0))
+""", r'step\(closure\).*mode="ddp"'),
+    "more passes than in the first step": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+refused(lambda: step(net, optimizer, passes=2))
+""", r"has reached \"1\.(bias|weight)\" 2 times in this step, in the first step 1.*no_sync"),
+    "zero_grad in the middle": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+net(torch.ones(2, 4)).sum().backward()
+refused(optimizer.zero_grad)
+""", r"zero_grad\(\) after backward\(\)"),
+    "half precision": ("""
+net, optimizer = made()
+refused(lambda: poseidon.join(net.double(), optimizer))
+""", r'"0\.weight" is torch\.float64, expected torch\.float32'),
+    "gaps": ("""
+net, optimizer = made()
+net[0].weight.data = torch.ones(3, 8)[:, ::2]
+refused(lambda: poseidon.join(net, optimizer))
+""", r'"0\.weight" has gaps in memory.*make it contiguous'),
+    "a lazy parameter": ("""
+net = nn.Sequential(nn.LazyLinear(3))
+refused(lambda: poseidon.join(net, mode="ddp"))
+""", r'"0\.weight" has no shape yet: run one forward pass'),
+    "DataParallel": ("""
+net, optimizer = made()
+refused(lambda: poseidon.join(nn.DataParallel(net), optimizer))
+""", r"join its \.module"),
+    "a script module": ("""
+net, optimizer = made()
+refused(lambda: poseidon.join(torch.jit.script(net), optimizer))
+""", r'ScriptModule.*mode="ddp"'),
+    "a parameter from elsewhere": ("""
+net, _ = made()
+refused(lambda: poseidon.join(net, torch.optim.SGD([nn.Parameter(torch.ones(1))], .1)))
+""", r"1 of its 1 parameters from elsewhere"),
+    "no parameters": ("""
+refused(lambda: poseidon.join(nn.ReLU(), mode="ddp"))
+""", r"no parameter is declared"),
+    "a parameter that trains later": ("""
+net, _ = made()
+net[0].weight.requires_grad_(False)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer)
+step(net, optimizer)
+net[0].weight.requires_grad_(True)
+refused(lambda: step(net, optimizer))
+""", r"shape \(3, 4\) trains that was frozen at join\(\)"),
+    "a group that is added": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+refused(lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
+""", r"add_param_group\(\) after join\(\)"),
+    "a sparse gradient": ("""
+net = nn.Embedding(5, 3, sparse=True)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer)
+net(torch.tensor([1])).sum().backward()
+refused(optimizer.step)
+""", r'the gradient of "weight" is sparse'),
+    "LBFGS": ("""
+net, _ = made()
+refused(lambda: poseidon.join(net, torch.optim.LBFGS(net.parameters())))
+""", r'LBFGS.*mode="ddp"'),
+    "joining twice": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+refused(lambda: poseidon.join(*made()))
+""", r"has joined already: leave\(\) first"),
+    "an unknown option": ("""
+refused(lambda: poseidon.join(*made(), listem="x"))
+""", r'no option "listem"'),
+    "a wrong value": ("""
+refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600", nodes="two"))
+""", r'option nodes is "two", expected a number'),
+    "listen without nodes": ("""
+refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600"))
+""", r"nodes is 1: nobody would join"),
+    "shards": ("""
+refused(lambda: poseidon.join(*made(), mode="shards"))
+""", r'"local" trains the same model'),
+    "not joined": ("refused(poseidon.rank)\n", r"has not joined"),
+    "a fork": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+child = os.fork()
+if child == 0:
+    refused(lambda: step(net, optimizer))
+    os._exit(0)
+os.waitpid(child, 0)
+step(net, optimizer)
+""", r"is a fork of process \d+, which has joined"),
+}
+
+# What works: each prints "fine".
+FINE = {
+    "leave, and go on alone; join again": """
+net, optimizer = made()
+for _ in range(2):
+    with poseidon.join(net, optimizer):
+        step(net, optimizer)
+    before = net[0].weight.clone()
+    step(net, optimizer)
+    assert not torch.equal(before, net[0].weight) and type(net[0].weight) is nn.Parameter
+print("fine", flush=True)
+""",
+    "copies and files": """
+import io
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+copied = copy.deepcopy(net)
+step(net, optimizer)
+kept = io.BytesIO()
+torch.save(net, kept)
+kept.seek(0)
+again = torch.load(kept)
+assert torch.equal(again[0].weight, net[0].weight) and type(again[0].weight) is nn.Parameter
+assert not torch.equal(copied[0].weight, net[0].weight)
+step(copied, torch.optim.SGD(copied.parameters(), .1))  # a copy trains alone
+print("fine", flush=True)
+""",
+    "del model": """
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+del net, optimizer
+import gc
+gc.collect()
+print("fine", flush=True)
+""",
+    "another thread trains": """
+net, optimizer = made()
+poseidon.join(net, optimizer)
+thread = threading.Thread(target=lambda: [step(net, optimizer) for _ in range(3)])
+thread.start()
+thread.join()
+step(net, optimizer)
+print("fine", flush=True)
+""",
+    "NaN travels": """
+net, optimizer = made()
+poseidon.join(net, optimizer)
+for _ in range(5):
+    (net(torch.ones(2, 4)).sum() * float("nan")).backward()
+    optimizer.step()
+assert torch.isnan(net[0].weight).all()
+print("fine", flush=True)
+""",
+    "no effect without joining": """
+import signal
+assert threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == before_import
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("fine", flush=True)
+""",
+}
+
+TWO = HEAD + """
+case = sys.argv[1]
+first = "POSEIDON_LISTEN" in os.environ
+net, optimizer = made()
+if case == "another model" and not first:
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5))
+    optimizer = torch.optim.SGD(net.parameters(), .1)
+if case == "fewer parameters" and not first:
+    net = nn.Sequential(nn.Linear(4, 3))
+    optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer)
+for clock in range(6):
+    if case == "unequal batches" and first and clock == 4:
+        break
+    if case == "dies" and not first and clock == 3:
+        os.kill(os.getpid(), 9)
+    if case == "raises" and not first and clock == 3:
+        raise ValueError("a bad sample")
+    step(net, optimizer)
+net(torch.ones(2, 4))
+print("trained", flush=True)
+"""
+
+
+class Refusals(unittest.TestCase):
+    def test_alone(self):
+        for name, (script, text) in ALONE.items():
+            with self.subTest(name), programs.Programs() as c:
+                (worker,) = c.workers(HEAD + script, 1)
+                worker.wait()
+                self.assertRegex(worker.output, "refused: .*" + text, worker)
+                self.assertNotIn("not refused", worker.output, worker)
+
+    def test_what_works(self):
+        for name, script in FINE.items():
+            with self.subTest(name), programs.Programs() as c:
+                count = "import os\nimport torch\nbefore_import = len(os.listdir('/proc/self/task'))\n"
+                (worker,) = c.workers(count + HEAD + script, 1)
+                self.assertEqual(worker.wait(), 0, worker)
+                self.assertIn("fine", worker.output, worker)
+
+    def two(self, case):
+        """The ends and the outputs of two workers."""
+        with programs.Programs() as c:
+            workers = c.workers(TWO, 2, case)
+            return [w.wait() for w in workers], [w.output for w in workers], workers
+
+    def test_another_model(self):
+        codes, texts, workers = self.two("another model")
+        self.assertTrue(all(codes), workers)
+        said = r'parameter 2 is "1\.weight" \[?2[ x,]+3\]? on worker 0 and "1\.weight" \[?5[ x,]+3\]? here'
+        for text in texts:
+            self.assertRegex(text, said)
+
+    def test_fewer_parameters(self):
+        codes, texts, workers = self.two("fewer parameters")
+        self.assertTrue(all(codes), workers)
+        for text in texts:
+            self.assertRegex(text, r'worker 0 has 4 parameters and this worker 2; the first that only one has is "1\.weight"')
+
+    def test_unequal_batches(self):
+        _, texts, workers = self.two("unequal batches")
+        self.assertRegex(texts[1], r"worker 0 left after 4 clocks, and this worker trains clock 4.*drop_last", workers)
+        self.assertIn("trained", texts[0], workers)
+
+    def test_a_worker_that_dies(self):
+        codes, texts, workers = self.two("dies")
+        self.assertNotEqual(codes[0], 0, workers)
+        self.assertRegex(texts[0], r"PoseidonError: .*worker 1", workers)
+
+    def test_a_worker_that_raises(self):
+        codes, texts, workers = self.two("raises")
+        self.assertNotEqual(codes[0], 0, workers)
+        self.assertRegex(texts[0], r"PoseidonError: .*worker 1.*its program ended by ValueError: a bad sample", workers)
+        self.assertIn("ValueError: a bad sample", texts[1], workers)
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
