@@ -68,7 +68,7 @@ net, optimizer = made()
 poseidon.join(net, optimizer)
 step(net, optimizer)
 refused(lambda: step(net, optimizer, passes=2))
-""", r"has reached \"1\.(bias|weight)\" 2 times in this step, in the first step 1.*no_sync"),
+""", r"has reached \"1\.(bias|weight)\" 2 times in this step, in its first step 1.*no_sync"),
     "zero_grad in the middle": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer)

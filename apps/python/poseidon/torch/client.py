@@ -11,8 +11,7 @@ from torch import nn
 
 from ..library import PoseidonError, Run
 
-# A joiner may be a fork of a process that has imported this; only the process that joined may speak.
-Address = int
+UNKNOWN = 1 << 62  # passes
 
 
 def _without_gaps(t: torch.Tensor) -> bool:
@@ -70,7 +69,7 @@ class Client:
         self.run = Run(options)
         self.clock = 0
         self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
-        self.expected: Optional[Dict[int, int]] = None  # the same of the first clock, once it is over
+        self.expected: Dict[int, int] = {}  # the same of the first clock in which one was reached
         self.pushed: Dict[int, Optional[torch.Tensor]] = {}  # in this clock; None: no gradient
         self.failure: Optional[str] = None
         self._paused = 0
@@ -119,11 +118,11 @@ class Client:
         if not self._in_backward:
             self._in_backward = True
             torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
-        if self.expected is None or self.fired[i] < self.expected.get(i, 1):
+        if self.fired[i] < self.expected.get(i, UNKNOWN):
             return
         if i in self.pushed:
             raise self._failed(f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: '
-                               f"{self.fired[i]} times, in the first step {self.expected.get(i, 1)}. A checkpoint needs "
+                               f"{self.fired[i]} times, in its first step {self.expected[i]}. A checkpoint needs "
                                "use_reentrant=False here")
         self._push(i)
 
@@ -156,19 +155,20 @@ class Client:
                 p.grad = mean.clone(memory_format=torch.preserve_format)
             else:
                 p.grad.copy_(mean)
-        if self.expected is None:
-            self._end_first_clock(list(self.fired))
+        if self.clock == 0:
+            self._tell_order(list(self.fired))
         self._end_clock()
 
-    def _end_first_clock(self, order: List[int]) -> None:
-        """From the second clock on gradients leave during backward, in this order where several wait."""
-        self.expected = dict(self.fired)
+    def _tell_order(self, order: List[int]) -> None:
+        """In which gradients leave where several wait, from now on."""
         places = [0] * len(self.parameters)
         for place, i in enumerate(order + [i for i in range(len(self.parameters)) if i not in order]):
             places[i] = place
         self.run.order(places)
 
     def _end_clock(self) -> None:
+        # In its first clock a gradient leaves at the end, from then on at its last pass of a clock, during backward.
+        self.expected = {**self.fired, **self.expected}
         self.pushed, self.fired = {}, {}
         self.clock += 1
         if self.say is not None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn, optim
 
 from ..library import PoseidonError
-from .client import Client
+from .client import UNKNOWN, Client
 from .stale import BeforeForward, forget, freshen, make_stale, watch
 
 # In the first clocks all bits of a gradient are compared with those that were pushed, later a few: a script that changes
@@ -91,7 +91,7 @@ class LocalClient(Client):
     # -- during forward and backward
 
     def _note_use(self, own: Tuple[nn.Parameter, ...]) -> None:
-        if self.expected is None:
+        if self.clock == 0:
             self.used += [self.index[id(p)] for p in own if self.index[id(p)] not in self.used]
 
     def _ready(self, i: int) -> None:
@@ -100,11 +100,11 @@ class LocalClient(Client):
             return
         self._require_alive()
         self.fired[i] = self.fired.get(i, 0) + 1
-        if self.expected is None or self.fired[i] < self.expected.get(i, 1):
+        if self.fired[i] < self.expected.get(i, UNKNOWN):
             return
         if i in self.pushed:
-            raise self._failed(f'a backward pass has reached "{self.names[i]}" {self.fired[i]} times in this step, in the first step '
-                               f"{self.expected.get(i, 1)}: its gradient has left already. Where the number of backward passes "
+            raise self._failed(f'a backward pass has reached "{self.names[i]}" {self.fired[i]} times in this step, in its first '
+                               f"step {self.expected[i]}: its gradient has left already. Where the number of backward passes "
                                'varies, wrap all but the last in poseidon.no_sync(), or use mode="ddp"')
         self._push(i)
 
@@ -133,8 +133,8 @@ class LocalClient(Client):
             if i not in self.pushed:
                 freshen(p)  # one that nothing has read since the step before: that step is still to be made
                 self._push(i)
-        if self.expected is None:
-            self._end_first_clock(self.used)
+        if self.clock == 0:
+            self._tell_order(self.used)
         # Before a scheduler changes them.
         groups = {id(p): {**group} for group in self.optimizer.param_groups for p in group["params"]}
         for i, p in enumerate(self.parameters):
@@ -198,8 +198,7 @@ class LocalClient(Client):
         if self.pushed:
             raise self._failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before "
                                "backward()")
-        if self.expected is None:
-            self.fired.clear()
+        self.fired.clear()
         for p in self.parameters:
             if type(p) is nn.Parameter:
                 p.grad = None
