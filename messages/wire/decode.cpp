@@ -91,9 +91,10 @@ std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parame
   for (const auto p : r) {
     auto& to = out.emplace_back();
     to.name = text("view", "name of a parameter", p.getName());
-    at_most("view", "dims of parameter \"" + to.name + "\"", p.getDims().size(), max_dims);
+    const auto dims = p.getDims();  // once: what is read counts against the limit of reading
+    at_most("view", "dims of parameter \"" + to.name + "\"", dims.size(), max_dims);
     std::uint64_t values = 1;
-    for (const auto d : p.getDims()) {
+    for (const auto d : dims) {
       values *= d;
       if (values == 0 || values > max_parameter_values)
         throw bad_frame("view", "size of parameter \"" + to.name + "\"", std::to_string(values),

@@ -44,6 +44,7 @@ std::vector<frame_header> one_of_each() {
   v.routes_follow_links = true;
   v.replicas = 3;
   v.parameters = {{"conv1.weight", {64, 3, 7, 7}}, {"scale", {}}};
+  for (int i = 0; i < 1000; ++i) v.parameters.push_back({"layer" + std::to_string(i), {i + 1, 2}});
   v.reasons = {"", "as --routes sfb says"};
   v.shares = {{3, 1}, {1ull << 30, 2}, {1, 1}};
   return {frames::heartbeat{},
