@@ -11,6 +11,9 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/debian/chan
 
 install(TARGETS poseidon-node poseidon-graph poseidon-data RUNTIME DESTINATION bin COMPONENT poseidon)
 install(TARGETS poseidon_gpu_simulated_plugin LIBRARY DESTINATION ${plugins} COMPONENT poseidon)
+install(TARGETS poseidon LIBRARY DESTINATION lib COMPONENT poseidon)
+install(FILES apps/library/poseidon.h DESTINATION include COMPONENT poseidon)
+install(DIRECTORY apps/python/poseidon DESTINATION lib/python3/dist-packages COMPONENT poseidon PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_DATADIR}/poseidon/models COMPONENT poseidon)
 install(FILES README.md CHANGELOG.md cmake/debian/copyright ${changelog} DESTINATION ${documents}
         COMPONENT poseidon)

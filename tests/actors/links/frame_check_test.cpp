@@ -48,6 +48,20 @@ std::string refusal_of(frame_header h, std::size_t payload_bytes = 0,
   return "";
 }
 
+TEST_CASE(
+    "frame_check: only where programs compute gradients a clock may have none, without a payload") {
+  auto l = limits_of_a_run();
+  const frames::push_gradient none{chunk_id{0}, clock_id{3}, true};
+  CHECK(refusal_of(none, 0, l) ==
+        "push_gradient: nothing is set, expected unset, as this run's nets always have gradients");
+  l.may_say_nothing = true;
+  CHECK(refusal_of(none, 0, l).empty());
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{0}, version_id{4}, true}, 0, l).empty());
+  CHECK(refusal_of(none, 40, l) == "push_gradient: payload size of nothing is 40, expected 0");
+  CHECK(refusal_of(frames::push_gradient{chunk_id{0}, clock_id{3}}, 0, l) ==
+        "push_gradient: payload size of chunk 0 is 0, expected 40");
+}
+
 TEST_CASE("frame_check: what the run has passes") {
   CHECK(refusal_of(frames::push_gradient{chunk_id{0}, clock_id{3}}, 40).empty());
   CHECK(refusal_of(frames::push_gradient{chunk_id{1}, clock_id{3}}, 40).empty());

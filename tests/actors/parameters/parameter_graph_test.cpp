@@ -1,6 +1,7 @@
 // The exchange of gradients as a client of another framework would use it: from a list of parameters, without a net.
 #include "actors/parameters/parameter_graph.hpp"
 
+#include "models/solver/solver_file.hpp"
 #include "tests/plain_arithmetic.hpp"
 #include "tests/sim.hpp"
 

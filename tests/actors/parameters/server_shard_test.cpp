@@ -282,6 +282,45 @@ TEST_CASE("server_shard: a snapshot gets the solver state of every chunk, with i
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{1, 1, 1});
 }
 
+TEST_CASE("server_shard: without a rule a version is the mean gradient of the clock before") {
+  test::sim sim;
+  auto store = test::one_parameter_store(2, 2, 1);
+  auto link = sim.listen<send_frame>();
+  auto gather = sim.listen<chunk_landed>();
+  server_shard_setup s;
+  s.workers = 3;
+  s.scale = 0.5f;
+  s.parameters.push_back(test::one_parameter_net(2).parameters.front());
+  s.first_uses = {layer_id{0}};
+  s.names = {"w"};
+  s.arithmetic = std::make_shared<test::plain_arithmetic>();
+  s.places = std::make_shared<forward_places>(1);
+  s.store = store;
+  auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
+  sim.tell(shard, connect_shard{{{}, link.in, {}}, {gather.in}, {}});
+  store->publish(test::only_parameter, 0);
+  sim.tell(shard, install_chunk{c0, version_id{0}});
+  const auto clock = [&](std::uint64_t number, std::vector<payload> of_workers) {
+    for (unsigned w = 3; w-- > 0;)
+      sim.tell(shard, gradient_arrived{worker_id{w}, c0, clock_id{number}, of_workers[w]});
+    sim.settle();
+    store->publish(test::only_parameter, number + 1);
+  };
+  clock(0, {test::payload_of({1, 2}), test::payload_of({3, 4}), test::payload_of({5, 6})});
+  CHECK(test::values_of(link.got->back().data) == std::vector<float>{4.5, 6});
+  // One that has none counts as zeros; if nobody has one, that is said.
+  clock(1, {{}, test::payload_of({3, 4}), test::payload_of({5, 6})});
+  CHECK(test::values_of(link.got->back().data) == std::vector<float>{4, 5});
+  CHECK(!gather.got->back().nothing);
+  clock(2, {{}, {}, {}});
+  REQUIRE(gather.got->size() == 3);
+  CHECK(gather.got->back().nothing);
+  CHECK(std::get<frames::fresh_parameters>(link.got->back().header).nothing);
+  CHECK(link.got->back().data.bytes.empty());
+  clock(3, {test::payload_of({2, 2}), {}, {}});
+  CHECK(test::values_of(link.got->back().data) == std::vector<float>{1, 1});
+}
+
 TEST_CASE("server_shard: the solver state of frozen parameters belongs to every version") {
   test::sim sim;
   auto checkpointer = sim.listen<history_arrived>();

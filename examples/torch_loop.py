@@ -1,0 +1,55 @@
+# examples/torch_loop.py - a plain PyTorch loop that trains on a cluster; the lines with "poseidon" are all that is new.
+"""Fashion-MNIST on one machine, or on several.
+
+    python3 examples/torch_loop.py                                                            # alone
+    POSEIDON_LISTEN=0.0.0.0:7600 POSEIDON_NODES=2 python3 examples/torch_loop.py              # the first of two machines
+    POSEIDON_JOIN=head:7600 python3 examples/torch_loop.py                                    # the other
+    tools/launch/local 2 python3 examples/torch_loop.py                                       # two workers on this machine
+
+PYTHONPATH has apps/python, and POSEIDON_LIBRARY names build/release/lib/libposeidon.so, where Poseidon is not installed."""
+import gzip
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import poseidon.torch as poseidon
+
+FOLDER = sys.argv[1] if len(sys.argv) > 1 else "/usr/share/datasets/fashion-mnist"
+EPOCHS, BATCH = 4, 50
+
+
+def read(name, header):
+    with gzip.open(f"{FOLDER}/{name}-ubyte.gz") as file:
+        return torch.frombuffer(bytearray(file.read()[header:]), dtype=torch.uint8)
+
+
+def read_set(name):
+    images = read(f"{name}-images-idx3", 16).view(-1, 1, 28, 28).float() / 255
+    return images, read(f"{name}-labels-idx1", 8).long()
+
+
+torch.manual_seed(1)
+model = nn.Sequential(nn.Conv2d(1, 32, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+                      nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(), nn.Linear(128, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+with poseidon.join(model, optimizer):
+    if poseidon.rank() == 0:
+        poseidon.progress()
+    images, labels = read_set("train")
+    for epoch in range(EPOCHS):
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
+        order = order[:len(order) // (BATCH * poseidon.size()) * BATCH * poseidon.size()]  # as many batches on each worker
+        for mine in order[poseidon.rank()::poseidon.size()].split(BATCH):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(images[mine]), labels[mine])
+            loss.backward()
+            optimizer.step()
+        poseidon.report(loss.item(), len(order) // poseidon.size())
+
+images, labels = read_set("t10k")
+with torch.no_grad():
+    right = (model(images).argmax(1) == labels).sum().item()
+print(f"{100 * right / len(images):.2f} % of {len(images)} test images are right")

@@ -1,0 +1,67 @@
+// What a program's threads wait on.
+#include "actors/client/fresh_board.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace poseidon;
+using answer = fresh_board::answer;
+
+namespace {
+
+constexpr parameter_id a{0}, b{1};
+constexpr std::chrono::duration<double> now{0}, long_enough{600};
+
+}  // namespace
+
+TEST_CASE(
+    "fresh_board: a version is here once it has been published, and those before it stay here") {
+  fresh_board board(2);
+  CHECK(board.wait(a, 0, now) == answer::not_yet);
+  board.publish(a, 0, false);
+  CHECK(board.wait(a, 0, now) == answer::here);
+  CHECK(board.wait(a, 1, now) == answer::not_yet);
+  CHECK(board.wait(b, 0, now) == answer::not_yet);
+  board.publish(a, 1, true);
+  CHECK(board.wait(a, 1, now) == answer::no_gradient);
+  CHECK(board.wait(a, 0, now) == answer::here);
+  CHECK(board.wait(b, 0, std::chrono::duration<double>(0.001)) == answer::not_yet);
+}
+
+TEST_CASE("fresh_board: a thread that waits is woken by its parameter") {
+  fresh_board board(2);
+  answer got = answer::failed;
+  std::thread waiter([&] { got = board.wait(b, 1, long_enough); });
+  board.publish(a, 5, false);
+  board.publish(b, 0, false);
+  board.publish(b, 1, false);
+  waiter.join();
+  CHECK(got == answer::here);
+}
+
+TEST_CASE("fresh_board: a run that has failed wakes all; what has come can still be read") {
+  fresh_board board(2);
+  board.publish(a, 3, false);
+  answer got = answer::here;
+  std::thread waiter([&] { got = board.wait(b, 0, long_enough); });
+  board.fail("worker 1 is lost");
+  board.fail("and then this");
+  waiter.join();
+  CHECK(got == answer::failed);
+  CHECK(board.error() == "worker 1 is lost");
+  CHECK(board.wait(a, 3, now) == answer::here);
+  CHECK(board.wait(a, 4, now) == answer::failed);
+}
+
+TEST_CASE(
+    "fresh_board: a worker that has left is waited for up to its last version, and no further") {
+  fresh_board board(1);
+  board.publish(a, 3, false);
+  board.left("worker 2", 4);
+  CHECK(board.wait(a, 4, now) == answer::not_yet);
+  CHECK(board.wait(a, 5, now) == answer::failed);
+  CHECK(board.error().find("worker 2 left after 4 clocks, and this worker trains clock 4") == 0);
+  board.left("worker 1", 6);  // the first to leave counts
+  CHECK(board.first_to_leave()->worker == "worker 2");
+}

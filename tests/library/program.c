@@ -1,0 +1,93 @@
+/* tests/library/program.c - poseidon.h from C99: two workers, each a process, exchange gradients; and what the library refuses. */
+#include "apps/library/poseidon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CLOCKS 10
+#define VALUES 5
+
+static void require(int holds, const char* what, poseidon_run* run) {
+  if (holds) return;
+  fprintf(stderr, "%s does not hold; the library says: \"%s\"\n", what, poseidon_error(run));
+  exit(1);
+}
+#define REQUIRE(run, condition) require(condition, #condition, run)
+
+/* One worker; returns its exit code. */
+static int train(const char* options) {
+  const int64_t dims[] = {VALUES};
+  const float first[VALUES] = {1, 2, 3, 4, 5};
+  float gradient[2][VALUES];
+  poseidon_parameter list[2] = {{"a", dims, 1, first}, {"b", NULL, 0, first}};
+  poseidon_run* p = poseidon_join(options);
+  REQUIRE(p, p != NULL);
+  REQUIRE(p, poseidon_wait(p, 0, 0, 0) < 0 && strstr(poseidon_error(p), "has not begun") != NULL);
+  REQUIRE(p, poseidon_declare(p, list, 2) == 0);
+  REQUIRE(p, poseidon_declare(p, list, 2) < 0 && strstr(poseidon_error(p), "declared already") != NULL);
+  int answer;
+  while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  const unsigned worker = poseidon_worker(p), workers = poseidon_workers(p);
+  REQUIRE(p, poseidon_wait(p, 0, 0, 0) == POSEIDON_HERE);
+  REQUIRE(p, memcmp(poseidon_values(p, 0, 0), first, sizeof first) == 0);
+  REQUIRE(p, poseidon_push(p, 7, 0, first, 4) < 0 && strstr(poseidon_error(p), "declared are 2") != NULL);
+  REQUIRE(p, poseidon_push(p, 0, 0, first, 4) < 0 && strstr(poseidon_error(p), "expected 20") != NULL);
+  REQUIRE(p, poseidon_push(p, 0, 3, first, sizeof first) < 0 && strstr(poseidon_error(p), "expected clock 0") != NULL);
+  const uint32_t turned[2] = {1, 0}, wrong[2] = {2, 0};
+  REQUIRE(p, poseidon_order(p, turned) == 0);
+  REQUIRE(p, poseidon_order(p, wrong) < 0);
+  for (uint64_t clock = 0; clock < CLOCKS; ++clock) {
+    float sum = 0;
+    for (unsigned w = 0; w < workers; ++w) sum += (float)(clock + w + 1);
+    for (int i = 0; i < VALUES; ++i) gradient[clock % 2][i] = (float)(clock + worker + 1);
+    REQUIRE(p, poseidon_push(p, 0, clock, gradient[clock % 2], sizeof gradient[0]) == 0);
+    /* The second parameter: nobody has a gradient in even clocks, worker 0 alone in odd ones. */
+    if (clock % 2 == 1 && worker == 0)
+      REQUIRE(p, poseidon_push(p, 1, clock, gradient[clock % 2], 4) == 0);
+    else
+      REQUIRE(p, poseidon_push_nothing(p, 1, clock) == 0);
+    while ((answer = poseidon_wait(p, 0, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == POSEIDON_HERE);
+    REQUIRE(p, poseidon_values(p, 0, clock + 1)[VALUES - 1] == sum * (1.0f / (float)workers));
+    while ((answer = poseidon_wait(p, 1, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == (clock % 2 == 1 ? POSEIDON_HERE : POSEIDON_NO_GRADIENT));
+    if (clock % 2 == 1) REQUIRE(p, poseidon_values(p, 1, clock + 1)[0] == (float)(clock + 1) * (1.0f / (float)workers));
+    REQUIRE(p, poseidon_report(p, clock, 0.5, 8) == 0);
+  }
+  REQUIRE(p, poseidon_wait(p, 0, CLOCKS + 1, 0) < 0 && strstr(poseidon_error(p), "has not been pushed") != NULL);
+  while ((answer = poseidon_leave(p, NULL, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  REQUIRE(p, poseidon_push(p, 0, CLOCKS, first, sizeof first) < 0);
+  poseidon_free(p);
+  return 0;
+}
+
+int main(int count, char** words) {
+  char options[256];
+  if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
+  REQUIRE(NULL, poseidon_join("listem=1") == NULL && strstr(poseidon_error(NULL), "\"listem\"") != NULL);
+  REQUIRE(NULL, poseidon_join("nodes=2") == NULL && strstr(poseidon_error(NULL), "give listen too") != NULL);
+  REQUIRE(NULL, poseidon_begin(NULL, 0) < 0);
+  poseidon_free(NULL);
+  poseidon_free(poseidon_join(NULL)); /* never begun */
+  if (train("") != 0) return 1;      /* the only worker */
+  if (count < 2) {
+    fprintf(stderr, "usage: program HOST:PORT, a free address\n");
+    return 2;
+  }
+  const pid_t child = fork(); /* the library has ended its threads: a fork is harmless here */
+  snprintf(options, sizeof options, child == 0 ? "join=%s" : "listen=%s\nnodes=2", words[1]);
+  const int code = train(options);
+  if (child == 0) return code;
+  int status = 1;
+  waitpid(child, &status, 0);
+  return code != 0 || status != 0;
+}
