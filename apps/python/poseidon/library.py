@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Dict, Iterator, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 ABI = 1
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
@@ -129,6 +129,7 @@ class Run:
         if not self._run:
             raise PoseidonError(self._library.error(None).decode())
         self._process = os.getpid()
+        self.last_lines: List[str] = []  # that nobody had taken when this worker left
 
     def __enter__(self) -> "Run":
         return self
@@ -214,5 +215,6 @@ class Run:
             self._library.leave(self._run, b"its user has ended it (Ctrl-C)", 5.0)
             raise
         finally:
+            self.last_lines = list(self.lines())
             run, self._run = self._run, None
             self._library.free(run)

@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 import weakref
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterable, Iterator, List, Optional
 
 import torch
 from torch import nn
@@ -171,8 +171,11 @@ class Client:
         self.expected = {**self.fired, **self.expected}
         self.pushed, self.fired = {}, {}
         self.clock += 1
+        self._show(self.run.lines())
+
+    def _show(self, lines: Iterable[str]) -> None:
         if self.say is not None:
-            for line in self.run.lines():
+            for line in lines:
                 self.say(line)
 
     # -- what the user calls
@@ -227,7 +230,10 @@ class Client:
             try:
                 self._undo()
             finally:
-                self.run.leave(reason)
+                try:
+                    self.run.leave(reason)
+                finally:
+                    self._show(self.run.last_lines)
 
     def _undo(self) -> None:
         """The model and the optimizer are again what they were before join()."""
