@@ -23,7 +23,8 @@ std::string progress_of(const cluster_view::state& s, const run_history& history
   out += s.phase;
   if (const auto p = history.newest()) {
     out += printed(": iteration %llu", static_cast<unsigned long long>(p->clock));
-    if (s.facts) out += printed(" of %llu", static_cast<unsigned long long>(s.facts->last_clock));
+    if (s.facts && s.facts->last_clock > 0)  // a program trains for as long as it likes
+      out += printed(" of %llu", static_cast<unsigned long long>(s.facts->last_clock));
     out += printed(", loss %.6g, ", p->loss) +
            printed(p->images_s >= 1000 ? "%.0f images/s" : "%.3g images/s", p->images_s);
     if (p->hidden >= 0) out += printed(", %.0f %% of the communication hidden", 100 * p->hidden);
