@@ -116,6 +116,13 @@ def options_from(given: Dict[str, object]) -> Dict[str, str]:
     return out
 
 
+def reason_of(error: Optional[BaseException]) -> Optional[str]:
+    """Why a program gives up, for the other workers' users; None: it does not."""
+    if error is None:
+        return None
+    return f"its program ended by {type(error).__name__}" + (f": {error}" if str(error) else "")
+
+
 class Run:
     """One worker's part in a run; see poseidon.h. Every function raises PoseidonError with the library's text."""
 
@@ -135,7 +142,7 @@ class Run:
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        self.leave(None if kind is None else f"its program ended by {kind.__name__}: {error}")
+        self.leave(reason_of(error))
 
     def _checked(self, answer: int) -> int:
         if answer < 0:

@@ -15,7 +15,7 @@ from typing import Dict, Optional
 
 import numpy as np
 
-from .library import PoseidonError, Run, options_from
+from .library import PoseidonError, Run, options_from, reason_of
 
 
 class Worker:
@@ -36,7 +36,7 @@ class Worker:
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        self.leave(None if kind is None else f"its program ended by {kind.__name__}: {error}")
+        self.leave(reason_of(error))
 
     @property
     def rank(self) -> int:

@@ -22,7 +22,7 @@ from typing import Callable, Optional
 
 from torch import nn, optim
 
-from ..library import PoseidonError, options_from
+from ..library import PoseidonError, options_from, reason_of
 from .client import Client
 from .distributed import DistributedDataParallel
 from .local import LocalClient
@@ -104,7 +104,7 @@ def _leave_at_exit() -> None:
         return
     error = getattr(sys, "last_value", None)
     try:
-        leave(None if error is None else f"its program ended by {type(error).__name__}: {error}")
+        leave(reason_of(error))
     except PoseidonError as failed:
         if error is None:  # else the user has seen what went wrong
             print(f"poseidon: {failed}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional
 import torch
 from torch import nn
 
-from ..library import PoseidonError, Run
+from ..library import PoseidonError, Run, reason_of
 
 UNKNOWN = 1 << 62  # passes
 
@@ -201,7 +201,7 @@ class Client:
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        self.leave(None if kind is None else f"its program ended by {kind.__name__}: {error}")
+        self.leave(reason_of(error))
 
     # -- the end
 
