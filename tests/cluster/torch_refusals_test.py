@@ -1,5 +1,6 @@
 # tests/cluster/torch_refusals_test.py - what would train another model, or nothing, is refused with what to do; and when a worker
 # fails, nobody hangs.
+import signal
 import unittest
 
 import cluster
@@ -233,8 +234,16 @@ if case == "another model" and not first:
 if case == "fewer parameters" and not first:
     net = nn.Sequential(nn.Linear(4, 3))
     optimizer = torch.optim.SGD(net.parameters(), .1)
+if case == "alone" and not first:
+    import time
+    time.sleep(1e6)
+print("joins", flush=True)
 poseidon.join(net, optimizer)
 for clock in range(6):
+    if case == "endless" and clock == 5:
+        print("trains", flush=True)
+        while True:
+            step(net, optimizer)
     if case == "unequal batches" and first and clock == 4:
         break
     if case == "dies" and not first and clock == 3:
@@ -248,6 +257,24 @@ print("trained", flush=True)
 
 
 class Refusals(unittest.TestCase):
+    def test_ctrl_c_while_others_are_waited_for(self):
+        with programs.Programs() as c:
+            first, _ = c.workers(TWO, 2, "alone")
+            first.wait_for("joins")
+            first.signal(signal.SIGINT)
+            self.assertNotEqual(first.wait(), 0, first)
+            self.assertIn("KeyboardInterrupt", first.output, first)
+
+    def test_ctrl_c_in_training(self):
+        with programs.Programs() as c:
+            first, second = c.workers(TWO, 2, "endless")
+            first.wait_for("trains")
+            second.wait_for("trains")
+            second.signal(signal.SIGINT)
+            self.assertNotEqual(first.wait(), 0, first)
+            self.assertNotEqual(second.wait(), 0, second)
+            self.assertRegex(first.output, "PoseidonError: .*worker 1.*its program ended by KeyboardInterrupt", first)
+
     def test_alone(self):
         for name, (script, text) in ALONE.items():
             with self.subTest(name), programs.Programs() as c:
