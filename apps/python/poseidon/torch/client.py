@@ -71,6 +71,7 @@ class Client:
         self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
         self.expected: Dict[int, int] = {}  # the same of the first clock in which one was reached
         self.pushed: Dict[int, Optional[torch.Tensor]] = {}  # in this clock; None: no gradient
+        self.lent: Dict[int, torch.Tensor] = {}  # memory that the library reads, until the mean is here
         self.failure: Optional[str] = None
         self._paused = 0
         self._in_backward = False
@@ -80,8 +81,14 @@ class Client:
 
     def begin(self) -> "Client":
         """Joins the cluster; all workers take worker 0's values."""
-        self.run.declare([(name, p.shape, p.data_ptr()) for name, p in zip(self.names, self.parameters)])
-        self.run.begin()
+        first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
+        try:
+            self.run.declare([(name, v.shape, v.data_ptr()) for name, v in zip(self.names, first)])
+            self.run.begin()
+        except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
+            with contextlib.suppress(PoseidonError):
+                self.run.leave(reason_of(error), 5)
+            raise
         self.rank, self.size = self.run.worker, self.run.workers
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
@@ -90,10 +97,10 @@ class Client:
         return self
 
     def ring(self, i: int, version: int) -> torch.Tensor:
-        """A version of a parameter, as a tensor over the library's memory."""
+        """A version of a parameter, as a tensor over the library's memory; on a GPU a copy of it."""
         p = self.parameters[i]
         memory = (ctypes.c_float * p.numel()).from_address(self.run.values(i, version))
-        return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+        return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride()).to(p.device)
 
     def _hook(self) -> None:
         me = weakref.ref(self)
@@ -115,9 +122,9 @@ class Client:
             return
         self._require_alive()
         self.fired[i] = self.fired.get(i, 0) + 1
-        if not self._in_backward:
-            self._in_backward = True
-            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
+        # At every firing: a backward pass that ended by an exception has dropped its callbacks, and nothing tells of it.
+        self._in_backward = True
+        torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
         if self.fired[i] < self.expected.get(i, UNKNOWN):
             return
         if i in self.pushed:
@@ -136,19 +143,25 @@ class Client:
                 raise self._failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
                 raise self._failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
-            if g.stride() != p.stride():  # values travel in the order of the parameter's memory, whatever that is
-                g = torch.empty_like(p, requires_grad=False).copy_(g)
-            self.run.push(i, self.clock, g.data_ptr(), 4 * g.numel())
+            lent = g
+            if g.is_cuda or g.stride() != p.stride():  # values travel in the order of the parameter's memory
+                lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
+            self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
+            self.lent[i] = lent
         self.pushed[i] = g
 
     def _end_of_backward(self) -> None:
         """In the thread of backward(), after everything else: waits for the means."""
+        if not self._in_backward:
+            return  # an earlier callback of this pass has done it
         self._in_backward = False
         for i in range(len(self.parameters)):
             if i not in self.pushed:
                 self._push(i)
         for i, p in enumerate(self.parameters):
-            if not self.run.wait(i, self.clock + 1):
+            there = self.run.wait(i, self.clock + 1)
+            self.lent.pop(i, None)
+            if not there:
                 continue
             mean = self.ring(i, self.clock + 1)
             if p.grad is None:

@@ -22,7 +22,6 @@ class LocalClient(Client):
         super().__init__(model, options, trained)
         self.optimizer = optimizer
         self.used: List[int] = []  # in the first clock: parameters in the order of their first use
-        self.lent: Dict[int, torch.Tensor] = {}  # pushed in the clock before, and not received yet
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
         self.seen: Dict[int, Tuple[int, torch.Tensor]] = {}  # of a pushed gradient: version, bits
         self._groups: List[dict] = []
@@ -138,7 +137,6 @@ class LocalClient(Client):
         # Before a scheduler changes them.
         groups = {id(p): {**group} for group in self.optimizer.param_groups for p in group["params"]}
         for i, p in enumerate(self.parameters):
-            self.lent[i] = self.pushed[i]
             self.waiting[i] = groups[id(p)]
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
@@ -155,7 +153,7 @@ class LocalClient(Client):
         changed = None
         if p.grad is None:
             changed = "was taken away"
-        elif p.grad.data_ptr() != g.data_ptr() and p.grad.stride() == p.stride():
+        elif p.grad.data_ptr() != g.data_ptr():
             changed = "was replaced"
         elif g._version != version or not torch.equal(self._bits(g), bits):
             changed = "was changed"
