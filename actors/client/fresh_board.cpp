@@ -33,11 +33,6 @@ fresh_board::answer fresh_board::wait(parameter_id parameter, std::uint64_t vers
   return woken ? *found : answer::not_yet;
 }
 
-bool fresh_board::is_here(parameter_id parameter, std::uint64_t version) const {
-  const std::lock_guard lock(mutex_);
-  return fresh_[parameter].versions > version;
-}
-
 std::string fresh_board::error() const {
   const std::lock_guard lock(mutex_);
   if (!error_.empty() || !left_) return error_;
@@ -45,8 +40,7 @@ std::string fresh_board::error() const {
   return left_->worker + " left after " + clocks + " clocks, and this worker trains clock " +
          clocks +
          " (the first is 0): the workers have different numbers of batches. Give all of them the "
-         "same "
-         "number, as a sampler of equal lengths or drop_last=True does";
+         "same number, as a sampler of equal lengths or drop_last=True does";
 }
 
 void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool nothing) {

@@ -24,7 +24,6 @@ class fresh_board {
   /// Waits until `version` is here or a later one is.  Returns  failed: error() says why it will not come.
   [[nodiscard]] answer wait(parameter_id parameter, std::uint64_t version,
                             std::chrono::duration<double> limit);
-  [[nodiscard]] bool is_here(parameter_id parameter, std::uint64_t version) const;
   [[nodiscard]] std::string error() const;
 
   /// All threads may read `version` from now on. `nothing`: no worker had a gradient of it.

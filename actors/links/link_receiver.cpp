@@ -183,7 +183,6 @@ void link_receiver::find_place(open_frame& f) {
   const auto place = std::visit(overloaded{
                                     [&](const frames::fresh_parameters& p) -> own_place {
                                       auto& to = landing_of_run();
-                                      if (p.nothing) return std::span<std::byte>();
                                       if (format_of(p, f.binding->limits) != wire_format::float32)
                                         return std::nullopt;
                                       return to.place(p.chunk, p.version);

@@ -25,8 +25,8 @@ caller_graph::caller_graph(const graph_context& context, actor_spawner& spawner,
 
 void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   connect_caller c;
-  for (std::size_t g = 0; g < parameters_.groups();
-       ++g)  // a group is one parameter, with its number
+  // A group is one parameter, with its number.
+  for (std::size_t g = 0; g < parameters_.groups(); ++g)
     c.pushes.push_back(parameters_.exchange(g));
   if (context_.self != context_.leader) c.to_leader = links.at(value(context_.leader));
   c.node = context_.node_done;

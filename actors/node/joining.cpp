@@ -51,8 +51,7 @@ void joining::compare_programs() const {
   if (!around)
     throw std::invalid_argument(
         "worker 0 is a program that computes its gradients itself, with libposeidon. Every other "
-        "worker "
-        "has to be such a program, too");
+        "worker has to be such a program, too");
   if (run.declared.empty())
     throw std::invalid_argument(
         "worker 0 is a poseidon-node, which trains a net of its own. Join it with poseidon-node "

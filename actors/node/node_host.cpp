@@ -30,17 +30,8 @@ node_host::config::config() {
   set("logger.console", caf::atom("none"));
 }
 
-namespace {
-
-node_setup prepared(node_setup setup) {
+void node_host::start(node_setup setup) {
   prepare(setup);
-  return setup;
-}
-
-}  // namespace
-
-node_host::node_host(node_setup told) {
-  auto setup = prepared(std::move(told));
   edges_ = setup.edges;
   trace_ = setup.records.trace;
   setup.cluster.stop = stop_;

@@ -22,12 +22,15 @@ void prepare(node_setup& setup);
 
 class node_host {
  public:
-  /// Starts the threads, and the node.  Errors   std::exception: a thread or the memory for one cannot be had.
-  explicit node_host(node_setup setup);
-  /// Waits for the end of all actors, which there is only once the node has ended.
+  node_host() = default;
+  /// Waits for the end of all actors, which there is only once the node has ended, or was never spawned whole.
   ~node_host() = default;
   node_host(const node_host&) = delete;
   node_host& operator=(const node_host&) = delete;
+
+  /// Starts the node; once. Errors   std::exception: a thread or the memory for one cannot be had. Actors that have been spawned
+  /// by then may hang: whoever destroys this object may have to wait for ever (run_node has a watchdog).
+  void start(node_setup setup);
 
   // Any thread may call these, also after the node's end: then they do nothing.
   void tell(interrupted what);

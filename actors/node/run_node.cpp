@@ -75,8 +75,9 @@ class end_watchdog {
 node_result run_node(node_setup setup, const signal_hook& signals) {
   end_watchdog watchdog;
   node_result result;  // before the host: what it holds outlives the last actor
+  node_host host;
   try {
-    node_host host(std::move(setup));
+    host.start(std::move(setup));
     const auto reachable = std::make_shared<address>();
     reachable->to = &host;
     if (signals)
@@ -93,7 +94,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
                         result.error.c_str());
   } catch (const std::exception& e) {
     watchdog.count_down(failure_patience, 1, e.what());
-    throw;  // through the system's destructor
+    throw;  // through the host's destructor, while the watchdog counts
   }
   return result;
 }

@@ -71,7 +71,7 @@ void parameter_graph::spawn_groups() {
     if (const auto route = setup_.by_factors.find(g); route != setup_.by_factors.end())
       spawn_broadcast(actors, route->second);
     else
-      spawn_push(actors);
+      spawn_push(actors, setup_.lent.empty() ? nullptr : setup_.lent[g]);
   }
 }
 
@@ -102,8 +102,9 @@ std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_grou
   return reduced ? std::make_shared<gradient_encoder>(parts) : nullptr;
 }
 
-void parameter_graph::spawn_push(group_actors& g) {
-  const auto lent = setup_.lent.empty() ? nullptr : setup_.lent[groups_.size() - 1];
+/// `lent`: where the gradient comes from; null: the replicas compute it.
+void parameter_graph::spawn_push(group_actors& g,
+                                 const std::shared_ptr<const gradient_source>& lent) {
   if (lent == nullptr) make_sum(g);
   gradient_push_setup s;
   s.layer = g.group.first;

@@ -123,7 +123,7 @@ class parameter_graph {
   void spawn_shard();
   void spawn_checkpointer();
   void spawn_groups();
-  void spawn_push(group_actors& g);
+  void spawn_push(group_actors& g, const std::shared_ptr<const gradient_source>& lent);
   void make_sum(group_actors& g) const;
   [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const learned_group& group) const;
   void spawn_broadcast(group_actors& g, const factor_route& route);

@@ -72,7 +72,7 @@ POSEIDON_API const char* poseidon_version(void);
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
  *   join=HOST:PORT                   every other worker
  *   token=TEXT or token-file=FILE    the cluster's secret
- *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE
+ *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */
 POSEIDON_API poseidon_run* poseidon_join(const char* options);
 

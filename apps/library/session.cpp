@@ -95,7 +95,9 @@ void session::start() {
   prepare(s);
   view_ = s.records.view;
   if (options_.web) page_ = web::serve_live(*options_.web, options_.web_token, view_);
-  host_ = std::make_unique<node_host>(std::move(s));
+  auto host = std::make_unique<node_host>();
+  host->start(std::move(s));
+  host_ = std::move(host);
   phase_ = phase::joining;
 }
 

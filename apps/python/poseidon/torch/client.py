@@ -11,7 +11,7 @@ from torch import nn
 
 from ..library import PoseidonError, Run, reason_of
 
-UNKNOWN = 1 << 62  # passes
+_UNKNOWN = 1 << 62  # passes
 
 
 def _without_gaps(t: torch.Tensor) -> bool:
@@ -122,16 +122,21 @@ class Client:
             return
         self._require_alive()
         self.fired[i] = self.fired.get(i, 0) + 1
+        self._reached()
+        if self.fired[i] < self.expected.get(i, _UNKNOWN):
+            return
+        if i in self.pushed:
+            raise self._failed(self._reached_again(i))
+        self._push(i)
+
+    def _reached(self) -> None:
         # At every firing: a backward pass that ended by an exception has dropped its callbacks, and nothing tells of it.
         self._in_backward = True
         torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
-        if self.fired[i] < self.expected.get(i, UNKNOWN):
-            return
-        if i in self.pushed:
-            raise self._failed(f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: '
-                               f"{self.fired[i]} times, in its first step {self.expected[i]}. A checkpoint needs "
-                               "use_reentrant=False here")
-        self._push(i)
+
+    def _reached_again(self, i: int) -> str:
+        return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
+                f"first step {self.expected[i]}. A checkpoint needs use_reentrant=False here")
 
     def _push(self, i: int) -> None:
         p = self.parameters[i]

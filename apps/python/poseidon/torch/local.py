@@ -7,7 +7,7 @@ import torch
 from torch import nn, optim
 
 from ..library import PoseidonError
-from .client import UNKNOWN, Client
+from .client import Client
 from .stale import BeforeForward, forget, freshen, make_stale, watch
 
 # In the first clocks all bits of a gradient are compared with those that were pushed, later a few: a script that changes
@@ -24,7 +24,6 @@ class LocalClient(Client):
         self.used: List[int] = []  # in the first clock: parameters in the order of their first use
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
         self.seen: Dict[int, Tuple[int, torch.Tensor]] = {}  # of a pushed gradient: version, bits
-        self._groups: List[dict] = []
 
     @staticmethod
     def _refuse(model: nn.Module, optimizer: optim.Optimizer, trained: List[nn.Parameter]) -> None:
@@ -93,19 +92,13 @@ class LocalClient(Client):
         if self.clock == 0:
             self.used += [self.index[id(p)] for p in own if self.index[id(p)] not in self.used]
 
-    def _ready(self, i: int) -> None:
-        p = self.parameters[i]
-        if self._paused or p.grad is None:
-            return
-        self._require_alive()
-        self.fired[i] = self.fired.get(i, 0) + 1
-        if self.fired[i] < self.expected.get(i, UNKNOWN):
-            return
-        if i in self.pushed:
-            raise self._failed(f'a backward pass has reached "{self.names[i]}" {self.fired[i]} times in this step, in its first '
-                               f"step {self.expected[i]}: its gradient has left already. Where the number of backward passes "
-                               'varies, wrap all but the last in poseidon.no_sync(), or use mode="ddp"')
-        self._push(i)
+    def _reached(self) -> None:
+        """The clock ends at step(), not with a backward pass."""
+
+    def _reached_again(self, i: int) -> str:
+        return (f'a backward pass has reached "{self.names[i]}" {self.fired[i]} times in this step, in its first step '
+                f"{self.expected[i]}: its gradient has left already. Where the number of backward passes varies, wrap all but the "
+                'last in poseidon.no_sync(), or use mode="ddp"')
 
     def _push(self, i: int) -> None:
         super()._push(i)
