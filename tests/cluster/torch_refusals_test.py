@@ -24,6 +24,21 @@ def step(net, optimizer, passes=1):
     optimizer.step()
     optimizer.zero_grad()
 
+class Raises(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, dy):
+        raise ValueError("in backward")
+
+def raise_in_backward(net):
+    try:
+        net(Raises.apply(torch.ones(2, 4, requires_grad=True))).sum().backward()
+    except ValueError:
+        pass
+
 def refused(call):
     try:
         call()
@@ -70,6 +85,13 @@ poseidon.join(net, optimizer)
 step(net, optimizer)
 refused(lambda: step(net, optimizer, passes=2))
 """, r"has reached \"1\.(bias|weight)\" 2 times in this step, in its first step 1.*no_sync"),
+    "a backward pass that raised, in ddp": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="ddp")
+step(net, optimizer)
+raise_in_backward(net)
+refused(lambda: step(net, optimizer))  # what had left cannot be taken back, and must not pass for a clock
+""", r'was reached again by a backward pass after its gradient had left'),
     "zero_grad in the middle": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer)
@@ -205,6 +227,16 @@ thread = threading.Thread(target=lambda: [step(net, optimizer) for _ in range(3)
 thread.start()
 thread.join()
 step(net, optimizer)
+print("fine", flush=True)
+""",
+    "a first backward pass that raised, in ddp": """
+net, optimizer = made()
+client = poseidon.join(net, optimizer, mode="ddp")
+raise_in_backward(net)
+optimizer.zero_grad(set_to_none=True)
+step(net, optimizer)
+step(net, optimizer)
+assert client.clock == 2, client.clock  # each of them was exchanged
 print("fine", flush=True)
 """,
     "NaN travels": """
