@@ -28,6 +28,8 @@ class Used(ShownPage):
 
     def resize(self, b, width, height):
         b.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        # The window may get its size later, and the picture is fitted in the frame after that.
+        b.wait_for(f"innerWidth === {width}", "the window has its new size")
         b.wait_until_drawn()
 
     def test_a_test_net_is_a_closed_panel_that_a_click_or_a_key_opens(self):
