@@ -1,14 +1,17 @@
-// messages/client.hpp - what a program that computes gradients itself says to the caller, the actor that stands for it.
+// messages/client.hpp - what a program that computes gradients itself says to the caller, the actor that stands for it, and what
+// the callers' programs can do, for the choice of routes.
 #pragma once
 #include "messages/ids.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace poseidon {
 
-/// The program has lent its gradient of this parameter (actors/client/lent_gradient.hpp), or says that it has none.
+/// The program has lent its gradient of this parameter (actors/client/lent_gradient.hpp), or filled in its factors, or says that
+/// it has none.
 struct gradient_lent {
   parameter_id parameter{};
   clock_id clock{};
@@ -21,6 +24,28 @@ struct clock_reported {
   std::uint64_t samples = 0;
 };
 
+/// What a parameter costs this node's program, as it has measured.
+struct parameter_load {
+  double backward_s = 0;  ///< seconds of the backward pass for it
+  /// Of these, the seconds of the product that makes its gradient from factors.
+  double product_s = 0;
+  /// Of its factors in a clock. 0: the program gives the gradient as a whole.
+  std::uint32_t factor_rows = 0;
+};
+
+/// By parameter; once.
+struct loads_measured {
+  std::vector<parameter_load> loads;
+};
+
+/// caller of worker 0 -> node -> protocol_selector, once all programs have measured.
+struct factors_offered {
+  /// By parameter: most rows on one worker; 0: not all workers can give factors.
+  std::vector<std::uint32_t> rows;
+  std::vector<parameter_load> loads;  ///< by parameter, of worker 0
+  std::vector<parameter_id> order;    ///< in which the forward pass needs them
+};
+
 /// The program trains no further: this node's parameters stay at `version`.
 struct program_done {
   std::uint64_t version = 0;
@@ -30,4 +55,6 @@ struct program_done {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_lent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clock_reported)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::loads_measured)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_offered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::program_done)

@@ -112,7 +112,7 @@ struct gradient_squares {
 struct factors {
   layer_id layer{};
   clock_id clock{};
-  std::uint32_t rows = 0;  ///< of u and of v
+  std::uint32_t rows = 0;  ///< of u and of v; 0, from a program: it has no gradient in this clock
   std::uint64_t first = 0;
 };
 
@@ -223,6 +223,15 @@ struct change_routes {
   clock_id clock{};
   std::vector<std::uint8_t> routes;  ///< as in view
   std::string why;                   ///< for people
+  /// Where programs compute the gradients: by parameter, the rows that its factors have at most on one worker in a clock; 0
+  /// for a parameter that stays on the server. Empty: all 0.
+  std::vector<std::uint32_t> factor_rows = {};
+};
+
+/// Each worker to the first, once, where programs compute the gradients: its program can give these as factors. By parameter:
+/// their rows in a clock; 0: only as a whole.
+struct factor_offer {
+  std::vector<std::uint32_t> rows;
 };
 
 /// The first node to all: all have drained, so no frame of the old routes is on its way. Build the graph of the new ones.
@@ -246,6 +255,6 @@ using frame_header =
                  frames::probe, frames::probe_heard, frames::watch, frames::report,
                  frames::hold_training, frames::worker_paused, frames::change_routes,
                  frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed,
-                 frames::worker_left>;
+                 frames::worker_left, frames::factor_offer>;
 
 }  // namespace poseidon

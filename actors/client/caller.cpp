@@ -2,6 +2,7 @@
 
 #include "actors/core/trace.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,11 +16,15 @@ constexpr std::size_t most_reports = 64;
 }  // namespace
 
 caller::caller(actor_context context, caller_setup setup)
-    : actor(context), setup_(std::move(setup)), newest_(setup_.workers) {}
+    : actor(context),
+      setup_(std::move(setup)),
+      fresh_(setup_.from->declared.size()),
+      offers_(setup_.workers, setup_.from->declared.size()),
+      newest_(setup_.workers) {}
 
 void caller::started() {
   const handle<caller> self(this);
-  setup_.from->caller.set({self, self, self});
+  setup_.from->caller.set({self, self, self, self});
 }
 
 /// The program holds a reference to this actor.
@@ -41,6 +46,54 @@ void caller::on(const gradient_lent& m) {
 void caller::on(const layer_fresh& m) {
   // A declared layer has one parameter, with its number.
   setup_.from->fresh.publish(parameter_id{value(m.layer)}, value(m.version), m.nothing);
+  fresh_[m.layer] = value(m.version);
+  pause_if_drained();
+}
+
+// -- changes of routes ----------------------------------------------------------------------------------
+
+void caller::on(const loads_measured& m) {
+  frames::factor_offer offer;
+  for (const auto& load : m.loads) offer.rows.push_back(load.factor_rows);
+  if (setup_.self != setup_.leader) return tell(neighbours_->to_leader, send_frame{offer, {}, 0});
+  loads_ = m.loads;
+  take(setup_.self, offer);
+}
+
+void caller::take(worker_id from, const frames::factor_offer& o) {
+  if (!offers_.take(from, o.rows)) return;
+  const auto& places = *setup_.from->places;
+  factors_offered all{offers_.rows(), loads_, {}};
+  for (const auto p : setup_.from->lent.ids()) all.order.push_back(p);
+  std::stable_sort(all.order.begin(), all.order.end(), [&](parameter_id a, parameter_id b) {
+    return places.of(layer_id{value(a)}) < places.of(layer_id{value(b)});
+  });
+  tell(neighbours_->node_offered, std::move(all));
+}
+
+/// A program that is ahead answers with a later clock, and all train up to the latest: so none has begun it.
+void caller::on(const hold_clocks&) {
+  tell(neighbours_->node_held, clocks_held{clock_id{setup_.from->clocks.hold()}});
+}
+
+void caller::on(const pause_at& m) {
+  pauses_at_ = value(m.clock);
+  setup_.from->clocks.pause_at(value(m.clock));
+  pause_if_drained();
+}
+
+void caller::pause_if_drained() {
+  if (!pauses_at_ || paused_) return;
+  if (std::any_of(fresh_.begin(), fresh_.end(), [&](auto v) { return v < *pauses_at_; })) return;
+  paused_ = true;
+  tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}});
+}
+
+void caller::on(const resume_training&) {
+  pauses_at_.reset();
+  paused_ = false;
+  setup_.from->clocks.open();
+  if (const auto version = std::exchange(done_at_, std::nullopt)) on(program_done{*version});
 }
 
 // -- what a clock has come to ---------------------------------------------------------------------------
@@ -87,6 +140,7 @@ void caller::take(worker_id from, const frames::worker_report& r) {
 
 void caller::on(const control_arrived& m) {
   if (const auto* r = std::get_if<frames::worker_report>(&m.header)) take(m.from, *r);
+  if (const auto* o = std::get_if<frames::factor_offer>(&m.header)) take(m.from, *o);
   if (const auto* left = std::get_if<frames::worker_left>(&m.header))
     if (left->left != setup_.self)
       setup_.from->fresh.left("worker " + std::to_string(value(left->left)), value(left->version));
@@ -95,6 +149,10 @@ void caller::on(const control_arrived& m) {
 // -- the end --------------------------------------------------------------------------------------------
 
 void caller::on(const program_done& m) {
+  if (pauses_at_) {  // all nodes rebuild their graphs: none could end now
+    done_at_ = m.version;
+    return;
+  }
   tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}});
 }
 

@@ -4,17 +4,22 @@
 // gradients and makes the updates. The program lends a gradient and tells the caller; fresh values come back to a fresh_board, on
 // which the program's threads wait. One per node whose run is declared by programs.
 //
-// Accepts  connect_caller, begin_training   from node
-//          gradient_lent, clock_reported, program_done   from the program's threads
-//          layer_fresh       from gradient_push   once per parameter and version
-//          control_arrived   from node            worker_report of other workers (leader), worker_left
+// Where routes change, all programs pause before the same clock, as solvers do (actors/training/solver.hpp):
+//   clocks begin -hold_clocks-> held -pause_at C-> clocks up to C-1 -> draining -version C of all is here-> paused -resume_training->
+//
+// Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
+//          gradient_lent, clock_reported, loads_measured, program_done   from the program's threads
+//          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
+//          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
 //          shut_down         from node
-// Sends    backward_done     to gradient_push
-//          send_frame        to network_link      worker_report, to the leader
-//          training_done     to node
-// State    how far the program has come; the reports of a clock.
+// Sends    backward_done     to gradient_push, factor_broadcast
+//          send_frame        to network_link      worker_report, factor_offer, to the leader
+//          training_done, clocks_held, training_paused   to node
+//          factors_offered   to node              the leader's, once
+// State    how far the program has come; the reports of a clock; the leader's: what the workers offer.
 // Fails    never: what a program does wrong its own call refuses (apps/library).
 #pragma once
+#include "actors/client/factor_offers.hpp"
 #include "actors/client/program.hpp"
 #include "actors/core/actor.hpp"
 #include "actors/core/overlap_meter.hpp"
@@ -27,6 +32,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace poseidon {
@@ -46,33 +52,50 @@ struct connect_caller {
   by_id<parameter_id, port<backward_done>> pushes;
   port<send_frame> to_leader;  ///< link to the leader; empty on the leader
   port<training_done> node;
+  port<clocks_held> node_held;
+  port<training_paused> node_paused;
+  port<factors_offered> node_offered;
 };
 
 class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
   using accepts = messages<connect_caller, begin_training, gradient_lent, clock_reported,
-                           program_done, layer_fresh, control_arrived, shut_down>;
-  using sends = messages<backward_done, send_frame, training_done>;
+                           loads_measured, program_done, layer_fresh, control_arrived, hold_clocks,
+                           pause_at, resume_training, shut_down>;
+  using sends = messages<backward_done, send_frame, training_done, clocks_held, training_paused,
+                         factors_offered>;
 
   caller(actor_context context, caller_setup setup);
   void on(const connect_caller& m);
   void on(const begin_training& m);
   void on(const gradient_lent& m);
   void on(const clock_reported& m);
+  void on(const loads_measured& m);
   void on(const program_done& m);
   void on(const layer_fresh& m);
   void on(const control_arrived& m);
+  void on(const hold_clocks& m);
+  void on(const pause_at& m);
+  void on(const resume_training& m);
   void on(const shut_down& m);
   void started();
   void on_exit() override;
 
  private:
   void take(worker_id from, const frames::worker_report& r);
+  void take(worker_id from, const frames::factor_offer& o);
+  void pause_if_drained();
 
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
   std::uint64_t samples_ = 0;
+  by_id<layer_id, std::uint64_t> fresh_;    // version that is here
+  std::optional<std::uint64_t> pauses_at_;  // draining, or paused
+  bool paused_ = false;
+  std::optional<std::uint64_t> done_at_;  // the program's last version, while it is not told
+  std::vector<parameter_load> loads_;     // the leader's
+  factor_offers offers_;                  // the leader's
   /// The leader's: what has been reported of a clock, by clock.
   struct reported {
     double loss = 0;

@@ -45,7 +45,9 @@ std::string fresh_board::error() const {
 
 void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool nothing) {
   const std::lock_guard lock(mutex_);
-  fresh_[parameter] = {version + 1, nothing};
+  auto& of = fresh_[parameter];
+  if (version < of.versions) return;  // where routes change, all versions are told again
+  of = {version + 1, nothing};
   for (auto* w : waiters_)
     if (w->parameter == parameter && w->version <= version) w->woken.notify_all();
 }

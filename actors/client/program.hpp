@@ -4,9 +4,11 @@
 // gradients that it lends, which versions are here, and the order in which it needs them. No actor: any thread may use it as its
 // members say.
 #pragma once
+#include "actors/client/clock_gate.hpp"
 #include "actors/client/fresh_board.hpp"
 #include "actors/client/lent_gradient.hpp"
 #include "actors/core/actor.hpp"
+#include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/client.hpp"
@@ -29,6 +31,7 @@ class caller_address {
   struct ports {
     port<gradient_lent> lent;
     port<clock_reported> reported;
+    port<loads_measured> loads;
     port<program_done> done;
   };
   void set(ports to) {
@@ -37,16 +40,36 @@ class caller_address {
   }
   void tell(gradient_lent m) const { send(&ports::lent, m); }
   void tell(clock_reported m) const { send(&ports::reported, m); }
+  void tell(loads_measured m) const { send(&ports::loads, std::move(m)); }
   void tell(program_done m) const { send(&ports::done, m); }
 
  private:
   template <class M>
   void send(port<M> ports::*which, M m) const {
     const std::lock_guard lock(mutex_);
-    if (to_.*which) tell_from_outside(to_.*which, m);
+    if (to_.*which) tell_from_outside(to_.*which, std::move(m));
   }
   mutable std::mutex mutex_;
   ports to_;
+};
+
+/// Where the program's factors go, in the clocks that may begin now.
+class factor_places {
+ public:
+  void set(factor_stores stores) {
+    const std::lock_guard lock(mutex_);
+    stores_ = std::move(stores);
+  }
+  /// Null: the gradient goes as a whole.
+  [[nodiscard]] std::shared_ptr<factor_store> of(parameter_id parameter) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = stores_.find(layer_id{value(parameter)});
+    return found == stores_.end() ? nullptr : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  factor_stores stores_;
 };
 
 struct program {
@@ -64,6 +87,7 @@ struct program {
   const std::vector<const float*> first_values;  ///< read before version 0 is here
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;
   fresh_board fresh;
+  clock_gate clocks;
   std::shared_ptr<forward_places> places;
   caller_address caller;
   std::atomic<std::int64_t> waited_ns{0};  ///< by the program's threads, for fresh values
@@ -72,7 +96,9 @@ struct program {
   [[nodiscard]] const float* values(parameter_id parameter, std::uint64_t version) const {
     return std::as_const(*store).values(parameter, version).data();
   }
-  std::shared_ptr<parameter_store> store;  ///< the node's, before version 0 is here
+  /// The node's first one, before version 0 is here. Where routes change, values stay where they are.
+  std::shared_ptr<parameter_store> store;
+  factor_places factors;
 };
 
 /// In what the program of this node and that of worker 0 differ, and what to do; empty: the lists are the same.

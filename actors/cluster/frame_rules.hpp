@@ -86,6 +86,7 @@ constexpr frame_rule rule_for(const frames::worker_done*)    { return {frame_pat
 constexpr frame_rule rule_for(const frames::worker_report*)  { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::stop_requested*) { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::snapshot_requested*) { return {frame_path::to_leader, detail::running}; }
+constexpr frame_rule rule_for(const frames::factor_offer*)   { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::send_rate*)      { return {frame_path::to_leader, detail::running}; }
 
 /// Links are timed by the leader before there is a view, and by every node while it trains.

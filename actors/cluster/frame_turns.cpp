@@ -16,7 +16,8 @@ struct turn_limit {
 
 template <class F>
 constexpr turn_limit limit_of(const F&) {
-  if (one_of<F, frames::time_net, frames::net_timed, frames::view, frames::worker_done>)
+  if (one_of<F, frames::time_net, frames::net_timed, frames::view, frames::worker_done,
+             frames::factor_offer>)
     return {1, false};
   if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
              frames::rebuild_graph>)

@@ -95,12 +95,13 @@ void check_values(const decoded_header& h, const frames::factors& f, const link_
   if (!limits.factors.contains(f.layer) || limits.factors[f.layer].rows == 0)
     throw bad_frame("factors", "layer", layer(), "one whose route is factor_broadcast");
   auto shape = limits.factors[f.layer];
-  if (f.rows == 0 || f.rows > shape.rows)
+  const std::uint32_t least = limits.may_say_nothing ? 0 : 1;
+  if (f.rows < least || f.rows > shape.rows)
     throw bad_frame("factors", of_layer("rows"), std::to_string(f.rows),
-                    "1 to " + std::to_string(shape.rows));
+                    std::to_string(least) + " to " + std::to_string(shape.rows));
   shape.rows = f.rows;
   const auto values = f.first < shape.values() ? factor_piece(shape, f.first) : 0;
-  if (values == 0)
+  if (values == 0 && (f.rows > 0 || f.first > 0))
     throw bad_frame("factors", of_layer("first value"), std::to_string(f.first),
                     "less than " + std::to_string(shape.values()));
   if (h.payload_bytes != sizeof(float) * values)

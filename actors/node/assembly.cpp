@@ -62,6 +62,7 @@ void assembly::spawn_graph() {
                         self,
                         self,
                         self,
+                        self,
                         {},
                         [view = setup.records.view] { return view->own().carried(); }}))
     core_.as_node.monitor(a);

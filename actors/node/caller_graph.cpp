@@ -8,6 +8,7 @@ caller_graph::caller_graph(const graph_context& context, actor_spawner& spawner,
                            std::size_t workers, std::shared_ptr<program> from,
                            const parameter_graph& parameters)
     : context_(context), parameters_(parameters), caller_(context.lasting.the_caller) {
+  from->factors.set(parameters.factors());
   if (caller_) {
     spawner.adopt(caller_);
     return;
@@ -30,6 +31,9 @@ void caller_graph::connect(const std::vector<port<send_frame>>& links) {
     c.pushes.push_back(parameters_.exchange(g));
   if (context_.self != context_.leader) c.to_leader = links.at(value(context_.leader));
   c.node = context_.node_done;
+  c.node_held = context_.node_held;
+  c.node_paused = context_.node_paused;
+  c.node_offered = context_.node_offered;
   tell_from_outside(caller_, c);
 }
 

@@ -142,6 +142,11 @@ frame_desk::next frame_desk::on(const frames::worker_left& f, worker_id from) {
   return next::nothing;
 }
 
+frame_desk::next frame_desk::on(const frames::factor_offer& f, worker_id from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
+  return next::nothing;
+}
+
 frame_desk::next frame_desk::on(const frames::worker_done& f, worker_id) {
   leader_.here()->on(f);
   return next::nothing;

@@ -42,6 +42,7 @@ class frame_desk {
   next on(const frames::member_ready& f, worker_id from);
   next on(const frames::worker_done& f, worker_id from);
   next on(const frames::worker_left& f, worker_id from);
+  next on(const frames::factor_offer& f, worker_id from);
   next on(const frames::probe& f, worker_id from);
   next on(const frames::probe_heard& f, worker_id from);
   next on(const frames::watch& f, worker_id from);

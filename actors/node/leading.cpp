@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unistd.h>
 #include <utility>
 
@@ -37,13 +38,12 @@ std::string address_for_others(const std::string& address) {
 
 void leading::choose() {
   const auto& setup = core_.setup;
-  if (setup.around) return gather();
   selector_ = poseidon::spawn<protocol_selector>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
       route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
                     setup.choices.node_mbit_s, false});
   core_.as_node.monitor(selector_.untyped());
-  if (setup.choices.shares.what != share_option::kind::equal)
+  if (!setup.around && setup.choices.shares.what != share_option::kind::equal)
     require_shares(*setup.run, setup.node);
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, {}});
@@ -241,7 +241,10 @@ void leading::paused(const member_paused& m) {
 
 void leading::rate(worker_id from, link_watch::rate r) {
   const auto& run = *core_.setup.run;
-  const auto end = static_cast<std::uint64_t>(std::max(0, run.solver.spec.max_iter()));
+  // A program trains for as long as it likes.
+  const auto end = core_.setup.around
+                       ? std::numeric_limits<std::uint64_t>::max()
+                       : static_cast<std::uint64_t>(std::max(0, run.solver.spec.max_iter()));
   const auto now = core_.run.trained_version().value_or(version_id{run.first_clock});
   core_.as_node.tell<send_rate_measured>(
       selector_, {from, r.mbit_s, r.probed, end - std::min(end, value(now))});
@@ -262,6 +265,12 @@ std::optional<frames::change_routes> leading::announce_next_change() {
 void leading::on(const routes_proposed& m) {
   core_.setup.display->note("routes: " + m.why);
   core_.as_node.tell<change_wanted>(members_, {numbers_of(m.routes), std::nullopt, m.why});
+}
+
+/// What is proposed from now on may give these parameters the factor route.
+void leading::on(const factors_offered& m) {
+  factor_rows_ = m.rows;
+  core_.as_node.tell<factors_offered>(selector_, m);
 }
 
 void leading::changed(std::chrono::milliseconds paused) {

@@ -33,6 +33,7 @@ class leading {
   [[nodiscard]] bool on(const routes_chosen& m);
   [[nodiscard]] bool on(const view_agreed& m);
   void on(const routes_proposed& m);
+  void on(const factors_offered& m);
   /// How many nodes may still join.
   [[nodiscard]] std::size_t room() const;
   /// Why this node may not join; empty: it may.
@@ -56,6 +57,8 @@ class leading {
   /// has begun that clock.
   [[nodiscard]] std::optional<frames::change_routes> announce_next_change();
   void changed(std::chrono::milliseconds paused);
+  /// By parameter, where programs compute the gradients: the most rows of its factors on one worker.
+  [[nodiscard]] const std::vector<std::uint32_t>& factor_rows() const { return factor_rows_; }
 
   /// Why the first routes are as they are.
   [[nodiscard]] const std::vector<route_decision>& decisions() const { return decisions_; }
@@ -77,6 +80,7 @@ class leading {
   std::uint64_t batch_ = 0;  // of the net, on one node
   std::vector<route_decision> decisions_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
+  std::vector<std::uint32_t> factor_rows_;                  // that programs have offered
   batch_split split_;
 };
 

@@ -38,21 +38,27 @@ void local_run::rebuild(const view_change& change) {
   old->come_home();
   const auto clock = value(change.agreed().clock);
   auto& run = *setup_.run;
-  run.data.samples += (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
+  const bool declared = !run.declared.empty();
+  if (!declared)
+    run.data.samples +=
+        (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
   run.data.test_phases = change.test_phases();
   run.first_clock = clock;
   run.routes.clear();
   for (const auto r : change.agreed().routes) run.routes.push_back(static_cast<route>(r));
   run.reasons.clear();
+  run.factor_rows = change.agreed().factor_rows;
 
   graph_.reset();
   compiled_.reset();  // before there is another one: a node need not have room for two
-  compiled_ = compile_run(run, setup_.node, display_of(setup_));
+  compiled_ = declared ? compile_declared(run, setup_.node, old.get())
+                       : compile_run(run, setup_.node, display_of(setup_));
   for (const auto p : store()->parameters()) {
     const auto from = old->current(p);
     if (is_updated(train(), value(p)) && old->version(p) != clock)
       throw logic_bug("a change of the view finds another version", old->version(p), clock);
-    std::copy(from.begin(), from.end(), store()->values(p, clock).begin());
+    const auto to = store()->values(p, clock);
+    if (from.data() != to.data()) std::copy(from.begin(), from.end(), to.begin());
     store()->publish(p, clock);
   }
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);

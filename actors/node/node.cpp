@@ -134,6 +134,10 @@ void node::on(const routes_proposed& m) {
   if (core_.phase == run_phase::training && !core_.change.under_way()) leader_.here()->on(m);
 }
 
+void node::on(const factors_offered& m) {
+  if (auto* const leads = leader_.here()) leads->on(m);
+}
+
 void node::on(const hold_everyone&) {
   core_.members.broadcast(frames::hold_training{});
   changing_.hold();
@@ -144,7 +148,7 @@ void node::on(const clocks_held& m) {
 }
 
 void node::on(const change_agreed& m) {
-  const frames::change_routes change{m.clock, m.routes, m.why};
+  const frames::change_routes change{m.clock, m.routes, m.why, leader_.here()->factor_rows()};
   core_.members.broadcast(change);
   changing_.take(change);
 }

@@ -21,20 +21,21 @@
 //          view_agreed, everyone_ready, everyone_done   from coordinator (leader)
 //          hold_everyone, change_agreed, everyone_drained   from coordinator (leader)
 //          routes_chosen, routes_proposed   from protocol_selector (leader of several)
+//          factors_offered    from caller (leader)
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
-//          clocks_held, training_paused   from solver, where routes change
+//          clocks_held, training_paused   from solver, caller, where routes change
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
 //          look_at_progress   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, member_paused   to coordinator
-//          choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
+//          choose_routes, factors_offered, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
-//          hold_clocks, pause_at, resume_training   to solver, where routes change
+//          hold_clocks, pause_at, resume_training   to solver, caller, where routes change
 //          release_history    to server_shard, factor_broadcast    where routes change
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
 //          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run, and where
@@ -72,18 +73,18 @@ class node : public actor<node> {
  public:
   static constexpr const char* type_name = "node";
   using accepts =
-      messages<start_node, routes_chosen, routes_proposed, link_accepted, peer_refused, view_agreed,
-               everyone_ready, everyone_done, hold_everyone, change_agreed, everyone_drained,
-               control_arrived, link_bound, link_flow, link_lost, stop_decided, training_done,
-               training_failed, clocks_held, look_at_progress, training_paused, history_released,
-               snapshot_written, interrupted>;
+      messages<start_node, routes_chosen, routes_proposed, factors_offered, link_accepted,
+               peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
+               change_agreed, everyone_drained, control_arrived, link_bound, link_flow, link_lost,
+               stop_decided, training_done, training_failed, clocks_held, look_at_progress,
+               training_paused, history_released, snapshot_written, interrupted>;
   using sends =
-      messages<choose_routes, measure_links, probe_answered, send_rate_measured, routes_changed,
-               connect_coordinator, connect_telemetry, member_joined, member_is_ready,
-               member_is_done, change_wanted, member_paused, send_frame, bind_link, close_link,
-               begin_training, stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks,
-               pause_at, resume_training, release_history, chunk_landed, history_arrived,
-               write_snapshot, stop_accepting, shut_down>;
+      messages<choose_routes, factors_offered, measure_links, probe_answered, send_rate_measured,
+               routes_changed, connect_coordinator, connect_telemetry, member_joined,
+               member_is_ready, member_is_done, change_wanted, member_paused, send_frame, bind_link,
+               close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
+               hold_clocks, pause_at, resume_training, release_history, chunk_landed,
+               history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -100,6 +101,7 @@ class node : public actor<node> {
   // the next view
   void on(const link_flow& m);
   void on(const routes_proposed& m);
+  void on(const factors_offered& m);
   void on(const hold_everyone& m);
   void on(const clocks_held& m);
   void on(const change_agreed& m);

@@ -27,6 +27,9 @@ struct trainer {
   trainer out;
   out.begin = c;
   out.control = c;
+  out.hold = c;
+  out.pause = c;
+  out.resume = c;
   out.end = c;
   return out;
 }

@@ -9,6 +9,7 @@ namespace {
 /// By worker, then pass of a clock: micro-batches, each with its replicas.
 factor_rows factor_rows_of(const run_definition& spec, const compiled_run& run, std::size_t layer) {
   const auto rows = factors_of(run.train.graph, layer).rows;
+  if (!spec.declared.empty()) return factor_rows(spec.workers, {rows});
   const auto schedule = schedule_of(spec, run);
   factor_rows out;
   for (std::size_t w = 0; w < spec.workers; ++w) {

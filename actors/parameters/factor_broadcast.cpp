@@ -13,7 +13,8 @@ namespace poseidon {
 factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(), history_count(setup_.rule.kind), setup_.updates) {
+      history_(setup_.store->cut(), setup_.rule ? history_count(setup_.rule->kind) : 0,
+               setup_.updates) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
@@ -22,7 +23,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       history_.add(id, computes());
       values += cut.chunks[id].count;
     }
-    gradients_.emplace_back(computes() && !on_device() ? values : 0);
+    gradients_.emplace_back(setup_.rule && computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }
   for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
@@ -44,26 +45,33 @@ factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
 
 void factor_broadcast::on(const backward_done& m) {
   auto& packed = at(m.pass.clock).landed[setup_.self];
-  if (++packed == setup_.passes) send(m.pass.clock);
-  take_if_complete(m.pass.clock, setup_.self, packed, setup_.passes);
+  if (++packed > setup_.passes)
+    throw logic_bug("passes of a clock whose factors are packed", packed, setup_.passes);
+  if (packed < setup_.passes) return;
+  send(m.pass.clock);
+  take(m.pass.clock, setup_.self, setup_.factors->rows_of_node(m.pass.clock, setup_.self));
 }
 
 void factor_broadcast::send(clock_id clock) {
   const auto now = now_ns();
   sent_at_ns_[value(clock)] = now;
   setup_.overlap->began(now);
-  const auto shape = setup_.factors->of_node(setup_.self);
+  auto shape = setup_.factors->of_node(setup_.self);
+  shape.rows = setup_.factors->rows_of_node(clock, setup_.self);
   const auto rows = static_cast<std::uint32_t>(shape.rows);
   // Also where chunks go by magnitude: factors change much with few bytes, so they go before the chunks of their version.
-  const auto priority = forward_order(value(clock) + 1, setup_.layer);
+  const auto place = place_of(setup_.places.get(), setup_.layer);
+  const auto priority = forward_order(value(clock) + 1, place);
   setup_.factors->set_sent(clock_id{value(clock) + 1});
-  for (std::size_t first = 0; first < shape.values(); first += factor_piece(shape, first)) {
-    const payload values{setup_.factors, std::as_bytes(setup_.factors->piece(clock, setup_.self,
-                                                                             shape.rows, first))};
+  std::size_t first = 0;
+  do {  // factors of no rows are one frame without values
+    const auto piece = setup_.factors->piece(clock, setup_.self, shape.rows, first);
+    const payload values{setup_.factors, std::as_bytes(piece)};
     for (const auto& link : neighbours_->links)
       tell(link, send_frame{frames::factors{setup_.layer, clock, rows, first}, values, priority},
            values.bytes.size());
-  }
+    first += piece.size();
+  } while (first < shape.values());
 }
 
 void factor_broadcast::on(const factors_landed& m) {
@@ -71,16 +79,21 @@ void factor_broadcast::on(const factors_landed& m) {
   sent.rows = m.rows;
   auto& landed = at(m.clock).landed.at(m.from);
   landed += factor_piece(sent, m.first);
-  if (landed == sent.values()) setup_.factors->clear_behind(m.clock, m.from, m.rows);
-  take_if_complete(m.clock, m.from, landed, sent.values());
+  if (landed < sent.values()) return;
+  if (landed > sent.values())
+    throw logic_bug("factors twice of worker " + std::to_string(value(m.from)), landed,
+                    sent.values());
+  setup_.factors->clear_behind(m.clock, m.from, m.rows);
+  take(m.clock, m.from, m.rows);
 }
 
-void factor_broadcast::take_if_complete(clock_id clock, worker_id worker, std::size_t landed,
-                                        std::size_t whole) {
-  if (landed < whole) return;
+/// All factors of a worker are here.
+void factor_broadcast::take(clock_id clock, worker_id worker, std::size_t rows) {
   auto& c = at(clock);
-  if (landed > whole || ++c.complete > setup_.workers)
-    throw logic_bug("factors twice of worker " + std::to_string(value(worker)), landed, whole);
+  if (++c.complete > setup_.workers)
+    throw logic_bug("factors twice of worker " + std::to_string(value(worker)), c.complete,
+                    setup_.workers);
+  c.rows += rows;
   update_if_complete();
 }
 
@@ -91,10 +104,16 @@ void factor_broadcast::update_if_complete() {
   // A worker's clocks come in order, so the clock after this one cannot be complete before it.
   const auto it = clocks_.find(version_);
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
+  const bool nothing = it->second.rows == 0;
   clocks_.erase(it);
   if (!std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
   const auto begin = now_ns();
-  on_device() ? update_on_device() : update_here();
+  if (on_device())
+    update_on_device();
+  else if (!setup_.rule)
+    make_mean(nothing);
+  else
+    update_here();
   ++version_;
   const auto end = now_ns();
   setup_.overlap->ended(end);
@@ -105,7 +124,7 @@ void factor_broadcast::update_if_complete() {
     lane->record({setup_.name, span_phase::exchange, sent.mapped(), begin, clock});
     lane->record({setup_.name, span_phase::reconstruct, begin, end, clock});
   }
-  publish();
+  publish(nothing);
 }
 
 /// Only issues the update: kernels that read the fresh values wait for it on the device.
@@ -129,13 +148,22 @@ void factor_broadcast::update_here() {
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
       setup_.arithmetic->update(
-          setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
+          *setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
           setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
     }
   }
 }
 
-void factor_broadcast::publish() {
+/// Where the version is to lie: the memory of a parameter has no gaps between its chunks.
+void factor_broadcast::make_mean(bool nothing) {
+  if (nothing) return;  // nobody reads it
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
+  setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, mean, {});
+  if (computes()) setup_.arithmetic->scale(setup_.scale, mean, mean);
+}
+
+void factor_broadcast::publish(bool nothing) {
   const auto version = version_id{version_};
   for (const auto p : setup_.parameters) {
     for (const auto id : setup_.store->cut().by_parameter[p])
@@ -143,7 +171,7 @@ void factor_broadcast::publish() {
     setup_.store->publish(p, version_);
   }
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
-  tell(neighbours_->solver, layer_fresh{setup_.layer, version});
+  tell(neighbours_->solver, layer_fresh{setup_.layer, version, nothing});
 }
 
 // -- first values, solver state -------------------------------------------------------------------------
@@ -154,7 +182,7 @@ void factor_broadcast::on(const chunk_landed& m) {
   if (--chunks_missing_ > 0) return;
   version_ = value(m.version);
   for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
-  publish();
+  publish(false);
   update_if_complete();
 }
 

@@ -3,11 +3,12 @@
 // The other route: sends the sufficient factors of an inner product's gradient to every node the moment the layer's
 // backward pass ends. When the factors of all workers for a clock have arrived, it reconstructs the summed gradient in
 // one matrix product, in worker order, applies the solver rule once, and tells the layers. Every node updates its own
-// copy of the parameters, so nothing is sent back. One per node and InnerProduct on that route; on the other
+// copy of the parameters, so nothing is sent back. Without a rule a version is the mean gradient itself, which the
+// programs around the nodes apply; a worker without a gradient in a clock sends factors of no rows. One per node and InnerProduct on that route; on the other
 // one a layer has a gradient_push and its parameters a server_shard. The factors lie in a factor_store.
 //
 // Accepts  connect_factor_broadcast  from node
-//          backward_done     from layer          once per replica, clock and micro-batch: its factors are packed
+//          backward_done     from layer, caller  once per replica, clock and micro-batch: its factors are packed
 //          factors_landed    from network_link   each frame of another worker's factors has been read to its place
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
@@ -16,7 +17,7 @@
 //          shut_down         from node
 // Sends    send_frame        to network_link     factors, the same memory to every peer
 //          parameters_fresh  to layer            training and test nets, every replica
-//          layer_fresh       to solver
+//          layer_fresh       to solver, caller
 //          history_arrived   to checkpointer     its part of a snapshot
 //          history_released  to node
 // State    solver state; how much of each clock has landed. A peer may be ahead: its clocks wait.
@@ -29,6 +30,7 @@
 #include "actors/core/overlap_meter.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/parameters/factor_store.hpp"
+#include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
 #include "messages/link.hpp"
@@ -37,6 +39,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -52,10 +55,11 @@ struct factor_broadcast_setup {
   std::size_t passes = 1;  ///< of a clock, on this node
   float scale = 1;         ///< 1 / passes of a clock, over all workers
   ::caffe::SolverParameter solver;
-  solver_rule rule;
-  std::vector<parameter_id> parameters;       ///< the weights and, if it is learned, the bias
-  std::vector<parameter_id> frozen;           ///< lr_mult 0: received once
-  by_id<parameter_id, net_parameter> of_net;  ///< all parameters of the net, for multipliers
+  std::optional<solver_rule> rule;               ///< empty: versions are mean gradients
+  std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
+  std::vector<parameter_id> parameters;          ///< the weights and, if it is learned, the bias
+  std::vector<parameter_id> frozen;              ///< lr_mult 0: received once
+  by_id<parameter_id, net_parameter> of_net;     ///< all parameters of the net, for multipliers
   std::shared_ptr<const host_arithmetic> arithmetic;
   bool computes = true;  ///< false: reconstruct_gradient() takes time and makes no values
   std::shared_ptr<parameter_store> store;
@@ -97,16 +101,18 @@ class factor_broadcast : public actor<factor_broadcast> {
   struct clock_state {
     by_id<worker_id, std::size_t> landed;  // values; passes of this node
     std::size_t complete = 0;              // workers whose factors have landed
+    std::size_t rows = 0;                  // of all workers, as far as they have landed
   };
   [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);
   void send(clock_id clock);
-  void take_if_complete(clock_id clock, worker_id worker, std::size_t landed, std::size_t whole);
+  void take(clock_id clock, worker_id worker, std::size_t rows);
   [[nodiscard]] bool on_device() const { return history_.on_device(setup_.parameters.front()); }
   void update_if_complete();
   void update_on_device();
   void update_here();
-  void publish();
+  void make_mean(bool nothing);
+  void publish(bool nothing);
 
   factor_broadcast_setup setup_;
   until_end<connect_factor_broadcast> neighbours_{this};

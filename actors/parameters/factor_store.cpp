@@ -65,6 +65,20 @@ void factor_store::clear_behind(clock_id clock, worker_id worker, std::size_t ro
   std::fill(v.begin(), v.end(), 0.0f);
 }
 
+void factor_store::fill(clock_id clock, worker_id self, std::span<const float> u,
+                        std::span<const float> v) {
+  const auto rows = u.size() / shape_.outputs;
+  const auto to = rows_of(clock, begins_.at(self).front(), rows);
+  std::copy(u.begin(), u.end(), to.u.begin());
+  std::copy(v.begin(), v.end(), to.v.begin());
+  clear_behind(clock, self, rows);
+  ring_[value(clock) % ring_.size()].filled = rows;
+}
+
+std::size_t factor_store::rows_of_node(clock_id clock, worker_id self) const {
+  return ring_[value(clock) % ring_.size()].filled.value_or(of_node(self).rows);
+}
+
 factor_spans factor_store::all(clock_id clock) {
   return rows_of(clock, 0, begins_.back().back());
 }

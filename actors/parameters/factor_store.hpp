@@ -14,7 +14,7 @@
 // clock c + 2 arrives: its sender has had this node's factors of c + 1, and the kernels that computed those have waited
 // for the update.
 //
-// Threads: each pass() is written by one stream, each piece() of a peer by its link's receiver; factor_broadcast reads a
+// Threads: each pass() is written by one stream, or this node's place is filled by its program; each piece() of a peer by its link's receiver; factor_broadcast reads a
 // clock when all of it has landed, and calls set_sent() for link receivers, which call sent().
 #pragma once
 #include "messages/ids.hpp"
@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,12 @@ class factor_store {
   void clear_behind(clock_id clock, worker_id worker, std::size_t rows);
   [[nodiscard]] factor_spans all(clock_id clock);
 
+  /// Copies factors of a program to the place of worker `self`, this node; they may have fewer rows than there is room for. u
+  /// holds rows * outputs values, v rows * inputs.
+  void fill(clock_id clock, worker_id self, std::span<const float> u, std::span<const float> v);
+  /// How many rows worker `self`, this node, sends: those of fill(); where its streams pack them, all that it has room for.
+  [[nodiscard]] std::size_t rows_of_node(clock_id clock, worker_id self) const;
+
   /// This node's factors of all clocks before `next` are being sent. Called before a peer can have them, so
   /// a peer that sends factors of a later clock is wrong.
   void set_sent(clock_id next) { sent_.store(value(next), std::memory_order_release); }
@@ -65,6 +72,7 @@ class factor_store {
  private:
   struct of_clock {
     host_values u, v;
+    std::optional<std::size_t> filled = std::nullopt;  ///< rows, by fill()
   };
   factor_spans rows_of(clock_id clock, std::size_t first, std::size_t rows);
 

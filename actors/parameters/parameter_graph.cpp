@@ -136,7 +136,8 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.passes = std::size_t{setup_.micro_batches} * setup_.replicas;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = *setup_.rule;
+  s.rule = setup_.rule;
+  s.places = setup_.places;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;

@@ -11,15 +11,28 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
                                  bool keeps_former)
     : cut_(std::move(cut)),
       memory_(std::move(memory)),
-      copies_(workers > 1 || keeps_former ? staleness + 2 : 1),
+      copies_(std::make_shared<ring>(workers > 1 || keeps_former ? staleness + 2 : 1)),
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
     updated_.push_back(is_updated(p));
-    for (auto& copy : copies_) copy.emplace_back(static_cast<std::size_t>(count(p.shape)), where);
+    for (auto& copy : *copies_) copy.emplace_back(static_cast<std::size_t>(count(p.shape)), where);
     views_.push_back(std::make_unique<parameter_values>());
-    views_.back()->values.store(copies_[0].back().data());
+    views_.back()->values.store(copies_->front().back().data());
     names_.push_back(p.name);
+  }
+}
+
+parameter_store::parameter_store(const parameter_store& before, partition cut)
+    : cut_(std::move(cut)),
+      memory_(before.memory_),
+      copies_(before.copies_),
+      applied_(cut_.chunks.size()),
+      names_(before.names_),
+      updated_(before.updated_) {
+  for (const auto p : before.parameters()) {
+    views_.push_back(std::make_unique<parameter_values>());
+    publish(p, before.version(p));
   }
 }
 
@@ -29,12 +42,12 @@ std::span<float> parameter_store::at(chunk_id chunk, std::uint64_t version) {
 }
 
 std::span<float> parameter_store::values(parameter_id parameter, std::uint64_t version) {
-  return copies_[version % copies_.size()][parameter];
+  return (*copies_)[version % copies_->size()][parameter];
 }
 
 std::span<const float> parameter_store::values(parameter_id parameter,
                                                std::uint64_t version) const {
-  return copies_[version % copies_.size()][parameter];
+  return (*copies_)[version % copies_->size()][parameter];
 }
 
 void parameter_store::publish(parameter_id parameter, std::uint64_t version) {
@@ -79,7 +92,7 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   parameter_arrays out;
   for (const auto p : parameters()) {
     const auto have = version(p);
-    if (updated_[p] && (wanted > have || have - wanted >= copies_.size()))
+    if (updated_[p] && (wanted > have || have - wanted >= copies_->size()))
       throw std::runtime_error("parameter " + names_[p] + " stands at version " +
                                std::to_string(have) + ", version " + std::to_string(wanted) +
                                " is wanted");

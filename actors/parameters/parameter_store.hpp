@@ -41,6 +41,8 @@ class parameter_store {
                   std::uint64_t staleness = 0,
                   std::shared_ptr<std::pmr::memory_resource> memory = {},
                   bool keeps_former = false);
+  /// The parameters of `before`, cut otherwise; their values stay where they are.
+  parameter_store(const parameter_store& before, partition cut);
 
   [[nodiscard]] const partition& cut() const { return cut_; }
 
@@ -83,8 +85,9 @@ class parameter_store {
 
  private:
   partition cut_;
-  std::shared_ptr<std::pmr::memory_resource> memory_;     // outlives the copies
-  std::vector<by_id<parameter_id, host_values>> copies_;  // by version modulo their number
+  std::shared_ptr<std::pmr::memory_resource> memory_;          // outlives the copies
+  using ring = std::vector<by_id<parameter_id, host_values>>;  // by version modulo its size
+  std::shared_ptr<ring> copies_;
   by_id<parameter_id, std::unique_ptr<parameter_values>> views_;
   by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
   static constexpr std::uint64_t nothing = ~std::uint64_t{0};

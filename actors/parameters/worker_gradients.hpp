@@ -5,6 +5,7 @@
 // equal one, bit for bit.
 #pragma once
 #include "messages/ids.hpp"
+#include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/device/host_arithmetic.hpp"
 #include "models/device/wire_format.hpp"

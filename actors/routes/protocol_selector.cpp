@@ -11,29 +11,15 @@ namespace poseidon {
 protocol_selector::protocol_selector(actor_context context, route_request setup)
     : actor(context), setup_(std::move(setup)), device_(setup_.node.compute->arithmetic()) {}
 
+/// On one machine a rate says how busy the machine is. A replay imitates a cluster on it.
+bool protocol_selector::follows_links(bool choice) const {
+  return probe_ && choice && (!within_machine_ || !setup_.node.compute->computes());
+}
+
 void protocol_selector::plan() {
   routes_chosen answer;
   try {
-    auto plan = plan_routes(setup_, device_);
-    // On one machine a rate says how busy the machine is. A replay imitates a cluster on it.
-    const bool follows = !within_machine_ || !setup_.node.compute->computes();
-    if (probe_ && plan.rate_decides && follows) {
-      auto& r = plan.rates;
-      const double scale = setup_.node.compute->computes()
-                               ? 1
-                               : setup_.run.solver.spec.poseidon().replay().time_scale();
-      r.product_s = [this, scale](const factor_shape& s) { return scale * device_.product_s(s); };
-      replanner_.emplace(plan.loads, r, setup_.link_mbit_s, chosen_layers(plan));
-      answer.follow_links = true;
-    }
-    answer.batch = plan.batch;
-    answer.needs_rate = plan.rate_assumed;
-    answer.routes = std::move(plan.routes);
-    answer.later = std::move(plan.later);
-    answer.wire = std::move(plan.wire);
-    answer.decisions = std::move(plan.decisions);
-    answer.reasons = std::move(plan.reasons);
-    answer.notes = std::move(plan.notes);
+    setup_.run.declared.empty() ? plan_net(answer) : plan_program(answer);
     if (probe_)
       answer.notes.insert(answer.notes.begin(),
                           "routes: this node's links carry " +
@@ -45,17 +31,64 @@ void protocol_selector::plan() {
   tell(asked_->reply, std::move(answer));
 }
 
+void protocol_selector::plan_net(routes_chosen& answer) {
+  auto plan = plan_routes(setup_, device_);
+  if (follows_links(plan.rate_decides)) {
+    auto& r = plan.rates;
+    const double scale = setup_.node.compute->computes()
+                             ? 1
+                             : setup_.run.solver.spec.poseidon().replay().time_scale();
+    r.product_s = [this, scale](const factor_shape& s) { return scale * device_.product_s(s); };
+    replanner_.emplace(plan.loads, r, setup_.link_mbit_s, chosen_layers(plan));
+    answer.follow_links = true;
+  }
+  answer.batch = plan.batch;
+  answer.needs_rate = plan.rate_assumed;
+  answer.routes = std::move(plan.routes);
+  answer.later = std::move(plan.later);
+  answer.wire = std::move(plan.wire);
+  answer.decisions = std::move(plan.decisions);
+  answer.reasons = std::move(plan.reasons);
+  answer.notes = std::move(plan.notes);
+}
+
+void protocol_selector::plan_program(routes_chosen& answer) const {
+  const bool choice = setup_.option.what == route_option::kind::automatic;
+  answer.needs_rate = choice && setup_.link_mbit_s <= 0;
+  answer.follow_links = follows_links(choice);
+}
+
+void protocol_selector::on(const factors_offered& m) {
+  const bool choice = setup_.option.what == route_option::kind::automatic;
+  // On one machine nothing is gained, and the server's route keeps the bits.
+  if (program_ || (choice && !follows_links(choice))) return;
+  program_ = poseidon::plan_program(setup_, m, device_);
+  const bool changes = !program_->why.empty();
+  if (choice) {
+    auto& next = changes ? next_ : replanner_;
+    next.emplace(program_->loads, program_->rates, setup_.link_mbit_s, program_->chosen);
+  }
+  if (changes)
+    tell(asked_->proposals, routes_proposed{routes_of(*program_, program_->chosen), program_->why});
+}
+
 void protocol_selector::on(const send_rate_measured& m) {
   if (!replanner_) return;
   const auto better =
       replanner_->hear(m.from, m.mbit_s, m.probed, m.clocks_left, std::chrono::steady_clock::now());
   if (!better) return;
+  if (program_)
+    return tell(asked_->proposals,
+                routes_proposed{routes_of(*program_, better->factors), better->why});
   const auto n = resolve_train_net(setup_.run, setup_.node);
   tell(asked_->proposals, routes_proposed{routes_of(n, better->factors), better->why});
 }
 
 void protocol_selector::on(const routes_changed& m) {
-  if (replanner_) replanner_->changed(m.paused, std::chrono::steady_clock::now());
+  if (next_)
+    replanner_ = std::exchange(next_, std::nullopt);
+  else if (replanner_)
+    replanner_->changed(m.paused, std::chrono::steady_clock::now());
 }
 
 void protocol_selector::on(const choose_routes& m) {

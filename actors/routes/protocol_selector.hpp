@@ -8,9 +8,13 @@
 //
 //   chosen <--choose_routes-- idle --choose_routes, rate unknown--> waiting --measure_links--> timing --all heard--> chosen
 //
+// Where programs compute the gradients (program_routes.hpp), all begin on the server. What the programs have measured comes later,
+// with factors_offered, and what is chosen by it is proposed.
+//
 // Accepts  choose_routes   from node   before other nodes can join; again when uneven shares of the batch are known
 //          measure_links   from node   once, if routes_chosen had needs_rate
 //          probe_answered  from node   a peer has received a round of probes
+//          factors_offered from node   once, where programs compute the gradients
 //          send_rate_measured    from node   the rate of a node's links, a few times a second
 //          routes_changed  from node   all nodes train with the proposed routes
 //          shut_down       from node
@@ -23,6 +27,7 @@
 #pragma once
 #include "actors/core/actor.hpp"
 #include "actors/routes/bandwidth_probe.hpp"
+#include "actors/routes/program_routes.hpp"
 #include "actors/routes/replanner.hpp"
 #include "actors/routes/route_plan.hpp"
 #include "messages/link.hpp"
@@ -90,26 +95,32 @@ struct routes_changed {
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";
-  using accepts = messages<choose_routes, measure_links, probe_answered, send_rate_measured,
-                           routes_changed, shut_down>;
+  using accepts = messages<choose_routes, measure_links, probe_answered, factors_offered,
+                           send_rate_measured, routes_changed, shut_down>;
   using sends = messages<routes_chosen, routes_proposed, send_frame>;
 
   protocol_selector(actor_context context, route_request setup);
   void on(const choose_routes& m);
   void on(const measure_links& m);
   void on(const probe_answered& m);
+  void on(const factors_offered& m);
   void on(const send_rate_measured& m);
   void on(const routes_changed& m);
   void on(const shut_down& m);
 
  private:
   void plan();
+  void plan_net(routes_chosen& answer);
+  void plan_program(routes_chosen& answer) const;
+  [[nodiscard]] bool follows_links(bool choice) const;
   void send(const bandwidth_probe::round& r);
 
   route_request setup_;
   device_probe device_;
   until_end<choose_routes> asked_{this};
-  std::optional<replanner> replanner_;    // where the measured rate decides the choice
+  std::optional<replanner> replanner_;  // where the measured rate decides the choice
+  std::optional<replanner> next_;       // once what was proposed to a program holds
+  std::optional<program_plan> program_;
   until_end<measure_links> timed_{this};  // empty while no links are timed
   std::optional<bandwidth_probe> probe_;
   bool within_machine_ = false;

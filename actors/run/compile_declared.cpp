@@ -1,17 +1,44 @@
 #include "actors/run/compile_declared.hpp"
 
+#include <string>
 #include <utility>
 
 namespace poseidon {
 
-std::unique_ptr<compiled_run> compile_declared(const run_definition& run, const node_spec& node) {
+namespace {
+
+/// They come from worker 0, and each becomes memory.
+void check_factors(const run_definition& run) {
+  constexpr double most_values = 1e10;
+  for (std::size_t p = 0; p < run.declared.size(); ++p) {
+    const auto& [name, dims] = run.declared[p];
+    const auto rows = p < run.factor_rows.size() ? run.factor_rows[p] : 0;
+    if (rows > 0 && dims.size() != 2)
+      throw spec_error("worker 0 gives \"" + name + "\" factors, but it has " +
+                       std::to_string(dims.size()) + " dimensions, expected 2.");
+    if (rows > 0 &&
+        static_cast<double>(rows) * static_cast<double>(dims[0] + dims[1]) > most_values)
+      throw spec_error("worker 0 gives \"" + name + "\" factors of " + std::to_string(rows) +
+                       " rows: too many values.");
+    if (rows == 0 && on_factors(run.routes, as_id<parameter_id>(p)))
+      throw spec_error("worker 0 gives \"" + name + "\" the route factor_broadcast without rows.");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<compiled_run> compile_declared(const run_definition& run, const node_spec& node,
+                                               const parameter_store* before) {
+  check_factors(run);
   auto out = std::make_unique<compiled_run>();
-  out->train.graph = declared_net(run.declared);
+  out->train.graph = declared_net(run.declared, run.factor_rows);
   const auto& n = out->train.graph;
-  out->by_factors.assign(n.layers.size(), false);
-  out->store =
-      std::make_shared<parameter_store>(n.parameters, make_partition(n, run.workers, run.routes),
-                                        run.workers, 0, node.compute->host_memory(), true);
+  out->by_factors = factor_layers(n, run.routes);
+  auto cut = make_partition(n, run.workers, run.routes);
+  out->store = before != nullptr
+                   ? std::make_shared<parameter_store>(*before, std::move(cut))
+                   : std::make_shared<parameter_store>(n.parameters, std::move(cut), run.workers, 0,
+                                                       node.compute->host_memory(), true);
   return out;
 }
 

@@ -7,8 +7,10 @@
 
 namespace poseidon {
 
-/// The partition and the store, with room for two versions of everything; no replicas, no data.
-[[nodiscard]] std::unique_ptr<compiled_run> compile_declared(const run_definition& run,
-                                                             const node_spec& node);
+/// The partition and the store, with room for two versions of everything; no replicas, no data. `before`: the store of the
+/// routes before these, whose values stay where they are; null: a new one.
+/// Errors   spec_error: a route or rows of factors that a parameter cannot have.
+[[nodiscard]] std::unique_ptr<compiled_run> compile_declared(
+    const run_definition& run, const node_spec& node, const parameter_store* before = nullptr);
 
 }  // namespace poseidon

@@ -22,6 +22,9 @@ struct run_definition {
   /// Not empty: programs around the nodes compute the gradients of these parameters, and make the updates. Then `solver` has
   /// neither nets nor a rule.
   std::vector<declared_parameter> declared;
+  /// By parameter of `declared`: the most rows that its factors have on one worker in a clock; 0, or a shorter list: it has
+  /// none.
+  std::vector<std::uint32_t> factor_rows;
   solver_file solver;
   std::uint64_t seed = 1;
   std::uint64_t first_clock = 0;

@@ -38,6 +38,11 @@ std::size_t nodes(const std::string& name, const std::string& value) {
   return static_cast<std::size_t>(n);
 }
 
+route_option routes(const std::string& name, const std::string& value) {
+  if (value != "auto" && value != "ps" && value != "sfb") refuse(name, value, "auto, ps or sfb");
+  return parse_routes(value);
+}
+
 using setter = std::function<void(options&, const std::string& name, const std::string& value)>;
 
 const std::map<std::string, setter>& setters() {
@@ -50,6 +55,8 @@ const std::map<std::string, setter>& setters() {
       {"silence-limit", [](auto& o, auto& n, auto& v) { o.silence_limit = seconds(n, v); }},
       {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
       {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
+      {"routes", [](auto& o, auto& n, auto& v) { o.routes = routes(n, v); }},
+      {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},
       {"trace", [](auto& o, auto&, auto& v) { o.trace = v; }},
       {"graph", [](auto& o, auto&, auto& v) { o.graph = v; }},
       {"web",

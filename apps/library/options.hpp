@@ -1,6 +1,7 @@
 // apps/library/options.hpp - what a program tells libposeidon when it joins.
 #pragma once
 #include "messages/wire/host_port.hpp"
+#include "models/plan/routes.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -19,6 +20,10 @@ struct options {
   /// Longer than poseidon-node's: a program may test, write files or download for minutes while the others wait.
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
   double link_mbit_s = 0;
+  route_option routes;  ///< none from a file
+  /// For benchmarks in which other layers sleep, too: making a gradient from factors takes as long as on a device of that
+  /// rate, and makes no values. 0: it is made.
+  double replay_gflops = 0;
   std::filesystem::path trace, graph;
 };
 

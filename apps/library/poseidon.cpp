@@ -169,6 +169,38 @@ int poseidon_push_nothing(poseidon_run* p, uint32_t parameter, uint64_t clock) {
   });
 }
 
+int poseidon_measured(poseidon_run* p, const poseidon_load* loads) {
+  return called(p, [&](session& s) {
+    if (loads == nullptr) throw session_error("poseidon_measured was given no loads");
+    std::vector<poseidon::parameter_load> all;
+    for (std::size_t i = 0; i < s.parameters(); ++i)
+      all.push_back({loads[i].backward_s, loads[i].product_s, loads[i].factor_rows});
+    s.measured(std::move(all));
+    return 0;
+  });
+}
+
+int poseidon_begin_clock(poseidon_run* p, uint64_t clock, double timeout_s) {
+  return called(p, [&](session& s) {
+    return s.begin_clock(clock, seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+  });
+}
+
+int poseidon_route(poseidon_run* p, uint32_t parameter) {
+  return called(p, [&](session& s) { return s.goes_as_factors(parameter) ? 1 : 0; });
+}
+
+int poseidon_push_factors(poseidon_run* p, uint32_t parameter, uint64_t clock, const float* u,
+                          const float* v, uint32_t rows) {
+  return called(p, [&](session& s) {
+    if (rows > 0 && (u == nullptr || v == nullptr))
+      throw session_error("parameter " + std::to_string(parameter) +
+                          " is pushed with factors that are null");
+    s.push_factors(parameter, clock, u, v, rows);
+    return 0;
+  });
+}
+
 int poseidon_wait(poseidon_run* p, uint32_t parameter, uint64_t version, double timeout_s) {
   return called(
       p, [&](session& s) { return answer_of(s.wait(parameter, version, seconds(timeout_s))); });

@@ -19,9 +19,12 @@
  *           written by the program. They may be read from poseidon_wait(p, i, v) on until parameter i is pushed for clock v + 1.
  *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) has
  *           answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
+ * Factors   The gradient of a matrix [M, N] that is the product of u transposed and v, u [rows, M] and v [rows, N], can be given as
+ *           u and v: poseidon_measured offers it. Where that is faster, all workers give it so from one clock on, which
+ *           poseidon_route tells; each then makes the mean from all factors, equal up to rounding (1e-5 of the largest value).
  * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
  *           order of its clocks, and nothing is called with a handle that poseidon_free has taken. poseidon_begin,
- *           poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
+ *           poseidon_begin_clock, poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
  * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave has answered. It installs no
  *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
  * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
@@ -43,7 +46,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 1
+#define POSEIDON_ABI 2
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -72,6 +75,7 @@ POSEIDON_API const char* poseidon_version(void);
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
  *   join=HOST:PORT                   every other worker
  *   token=TEXT or token-file=FILE    the cluster's secret
+ *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */
 POSEIDON_API poseidon_run* poseidon_join(const char* options);
@@ -99,8 +103,27 @@ POSEIDON_API int poseidon_order(poseidon_run*, const uint32_t* places);
 /* Lends this worker's gradient of a parameter; `bytes` is 4 times the number of its values. */
 POSEIDON_API int poseidon_push(poseidon_run*, uint32_t parameter, uint64_t clock, const float* gradient, size_t bytes);
 /* This worker has no gradient of it in this clock: it counts as zeros where another worker has one. Every parameter is
- * pushed, by one of the two, in every clock. */
+ * pushed, by one of the three, in every clock. */
 POSEIDON_API int poseidon_push_nothing(poseidon_run*, uint32_t parameter, uint64_t clock);
+
+/* What a parameter costs this worker, as it has measured. */
+typedef struct {
+  double backward_s;    /* seconds of the backward pass for it, until its gradient is there */
+  double product_s;     /* of these, those of the product of its factors; 0 without factors */
+  uint32_t factor_rows; /* of u and v, at most, in a clock; 0: it is only pushed as a whole */
+} poseidon_load;
+
+/* Offers factors, once, after some clocks: `loads` by parameter. When all workers have, worker 0 chooses, and routes may change;
+ * so from now on each clock begins with poseidon_begin_clock. */
+POSEIDON_API int poseidon_measured(poseidon_run*, const poseidon_load* loads);
+/* Begins a clock, before its forward pass: where routes change before it, waits until they have. Returns 0, or
+ * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
+POSEIDON_API int poseidon_begin_clock(poseidon_run*, uint64_t clock, double timeout_s);
+/* How the gradient of a parameter is given in the clock that has begun: 0 by poseidon_push, 1 by poseidon_push_factors. */
+POSEIDON_API int poseidon_route(poseidon_run*, uint32_t parameter);
+/* Copies this worker's factors of a gradient, which may have fewer rows than were offered; they need not stay. */
+POSEIDON_API int poseidon_push_factors(poseidon_run*, uint32_t parameter, uint64_t clock, const float* u, const float* v,
+                                       uint32_t rows);
 
 /* Waits until a version of a parameter is here. Returns one of the three answers above, or a negative number.
  * `timeout_s`: 0 does not block. */

@@ -3,6 +3,7 @@
 #include "apps/web/live_site.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/words.hpp"
+#include "replay/replay_device.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -73,6 +74,11 @@ node_setup session::setup() const {
     s.run->workers = options_.nodes;
   }
   s.node.compute = make_cpu_device();
+  if (options_.replay_gflops > 0) {
+    profile times;
+    times.gflop_s = options_.replay_gflops;
+    s.node.compute = make_replay_device(times, s.node.compute);
+  }
   s.node.replicas = 1;
   s.cluster.listen = options_.listen;
   s.cluster.join = options_.join;
@@ -80,12 +86,14 @@ node_setup session::setup() const {
   s.cluster.silence_limit = options_.silence_limit;
   s.cluster.progress_limit = options_.progress_limit;
   s.cluster.link_mbit_s = options_.link_mbit_s;
+  s.choices.routes = options_.routes;
   s.records.trace_file = options_.trace;
   s.records.graph_file = options_.graph;
   s.records.shows = options_.web.has_value();
   s.display = lines_;
   s.ended = [around = program_](const node_result& r) {
     around->fresh.fail(r.error.empty() ? "the run is over" : r.error);
+    around->clocks.close();
   };
   return s;
 }
@@ -151,10 +159,11 @@ void session::order(const std::uint32_t* places) {
     program_->places->set(as_id<layer_id>(i), layer_id{places[i]});
 }
 
-void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
+/// Refuses a push that does not come in its turn.
+parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
   const auto id = known(parameter);
   const auto& name = program_->declared[parameter].name;
-  auto& next = next_clock_[parameter];
+  const auto& next = next_clock_[parameter];
   if (clock != next)
     throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
                         ", expected clock " + std::to_string(next));
@@ -166,9 +175,88 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
                         " is not here yet: wait for it first");
   if (const auto left = program_->fresh.first_to_leave(); left && clock >= left->version)
     throw session_error(program_->fresh.error());
-  program_->lent[id]->lend(gradient);
-  next = clock + 1;
-  program_->caller.tell(gradient_lent{id, clock_id{clock}});
+  if (!program_->clocks.begin(clock, seconds(0)))
+    throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
+                        ", which has not begun: routes change before it. Call "
+                        "poseidon_begin_clock at the beginning of each clock");
+  return id;
+}
+
+void session::pushed(parameter_id parameter, std::uint64_t clock) {
+  next_clock_[value(parameter)] = clock + 1;
+  program_->caller.tell(gradient_lent{parameter, clock_id{clock}});
+}
+
+void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
+  const auto id = take_turn(parameter, clock);
+  if (const auto factors = program_->factors.of(id)) {
+    if (gradient != nullptr)
+      throw session_error("\"" + program_->declared[parameter].name +
+                          "\" is pushed as a whole in clock " + std::to_string(clock) +
+                          ", in which all workers give its factors (poseidon_route)");
+    factors->fill(clock_id{clock}, worker_id{worker()}, {}, {});
+  } else {
+    program_->lent[id]->lend(gradient);
+  }
+  pushed(id, clock);
+}
+
+void session::push_factors(std::size_t parameter, std::uint64_t clock, const float* u,
+                           const float* v, std::size_t rows) {
+  const auto id = take_turn(parameter, clock);
+  const auto& declared = program_->declared[parameter];
+  const auto factors = program_->factors.of(id);
+  if (factors == nullptr)
+    throw session_error("\"" + declared.name + "\" is pushed as factors in clock " +
+                        std::to_string(clock) +
+                        ", in which all workers give it as a whole (poseidon_route)");
+  const auto room = factors->of_node(worker_id{worker()}).rows;
+  if (rows > room)
+    throw session_error("the factors of \"" + declared.name + "\" have " + std::to_string(rows) +
+                        " rows in clock " + std::to_string(clock) + ", at most " +
+                        std::to_string(room) +
+                        " were offered: give every batch the same size, or start worker 0 with "
+                        "routes=ps");
+  const auto values = [&](const float* from, std::size_t dim) {
+    return std::span(from, rows * static_cast<std::size_t>(declared.shape[dim]));
+  };
+  factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
+  pushed(id, clock);
+}
+
+// -- routes ---------------------------------------------------------------------------------------------
+
+std::size_t session::parameters() const {
+  return program_ == nullptr ? 0 : program_->declared.size();
+}
+
+void session::measured(std::vector<parameter_load> loads) {
+  (void)known(0);
+  const std::lock_guard lock(ends_);
+  if (!offered_rows_.empty()) throw session_error("this worker has offered factors already");
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const auto& declared = program_->declared[i];
+    if (loads[i].factor_rows > 0 && declared.shape.size() != 2)
+      throw session_error("\"" + declared.name + "\" is offered as factors, but it has " +
+                          plural(declared.shape.size(), "dimension") + ", expected 2");
+    for (const auto s : {loads[i].backward_s, loads[i].product_s})
+      if (!(s >= 0 && s < 1e6))
+        throw session_error("the time of \"" + declared.name + "\" is " + std::to_string(s) +
+                            " s, expected 0 or more");
+    offered_rows_.push_back(loads[i].factor_rows);
+  }
+  program_->caller.tell(loads_measured{std::move(loads)});
+}
+
+bool session::begin_clock(std::uint64_t clock, seconds limit) {
+  (void)known(0);
+  const bool begun = program_->clocks.begin(clock, limit);
+  if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
+  return begun;
+}
+
+bool session::goes_as_factors(std::size_t parameter) const {
+  return program_->factors.of(known(parameter)) != nullptr;
 }
 
 fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, seconds limit) {

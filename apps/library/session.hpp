@@ -46,6 +46,13 @@ class session {
   void order(const std::uint32_t* places);
   /// Null: there is none in this clock.
   void push(std::size_t parameter, std::uint64_t clock, const float* gradient);
+  void push_factors(std::size_t parameter, std::uint64_t clock, const float* u, const float* v,
+                    std::size_t rows);
+  /// By parameter.
+  void measured(std::vector<parameter_load> loads);
+  /// False: the time is over.
+  [[nodiscard]] bool begin_clock(std::uint64_t clock, seconds limit);
+  [[nodiscard]] bool goes_as_factors(std::size_t parameter) const;
   [[nodiscard]] fresh_board::answer wait(std::size_t parameter, std::uint64_t version,
                                          seconds limit);
   void report(std::uint64_t clock, double loss, std::uint64_t samples);
@@ -54,6 +61,7 @@ class session {
 
   [[nodiscard]] std::uint32_t worker() const { return worker_.load(); }
   [[nodiscard]] std::uint32_t workers() const { return workers_.load(); }
+  [[nodiscard]] std::size_t parameters() const;
   [[nodiscard]] std::size_t values_of(std::size_t parameter) const;
   /// Null: not begun, or no such parameter.
   [[nodiscard]] const float* values(std::size_t parameter, std::uint64_t version) const;
@@ -65,6 +73,8 @@ class session {
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
+  parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
+  void pushed(parameter_id parameter, std::uint64_t clock);
   [[nodiscard]] std::optional<std::string> why_not_done();
   void give_up(const std::string& why);
   void end();
@@ -79,6 +89,7 @@ class session {
   std::atomic<phase> phase_{phase::made};
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
+  std::vector<std::uint32_t> offered_rows_;             // by parameter, once it has measured
   std::mutex ends_;                                     // begin, leave
   bool gave_up_ = false;
   std::string result_;  // once it is over: empty, or why the run failed

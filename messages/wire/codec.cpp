@@ -31,7 +31,7 @@ std::string_view kind_name(const frame_header& h) {
       "probe_heard",      "watch",          "report",
       "hold_training",    "worker_paused",  "change_routes",
       "rebuild_graph",    "send_rate",      "time_net",
-      "net_timed",        "worker_left"};
+      "net_timed",        "worker_left",    "factor_offer"};
   return names[h.index()];
 }
 

@@ -35,9 +35,18 @@ std::vector<std::uint8_t> read_routes(std::string_view kind, Routes routes) {
   return out;
 }
 
+std::vector<std::uint32_t> read_rows(std::string_view kind,
+                                     capnp::List<std::uint32_t>::Reader rows) {
+  at_most(kind, "number of rows", rows.size(), max_parameters);
+  std::vector<std::uint32_t> out;
+  for (const auto r : rows) out.push_back(r);
+  return out;
+}
+
 frame_header read(wire::ChangeRoutes::Reader r) {
   frames::change_routes c{clock_id{r.getClock()}, read_routes("change_routes", r.getRoutes()),
-                          text("change_routes", "why", r.getWhy())};
+                          text("change_routes", "why", r.getWhy()),
+                          read_rows("change_routes", r.getFactorRows())};
   if (c.routes.empty())
     throw bad_frame("change_routes", "number of routes", "0", "that of the net's parameters");
   return c;
@@ -245,6 +254,8 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getWorkerLeft();
       return frames::worker_left{worker_id{r.getLeft()}, version_id{r.getVersion()}};
     }
+    case wire::Frame::FACTOR_OFFER:
+      return frames::factor_offer{read_rows("factor_offer", frame.getFactorOffer().getRows())};
     case wire::Frame::NET_TIMED:
       return read(frame.getNetTimed());
     case wire::Frame::GOODBYE:

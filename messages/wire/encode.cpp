@@ -162,6 +162,13 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    auto routes = w.initRoutes(static_cast<unsigned>(f.routes.size()));
                    for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, f.routes[i]);
                    w.setWhy(text_of(f.why));
+                   auto rows = w.initFactorRows(static_cast<unsigned>(f.factor_rows.size()));
+                   for (unsigned i = 0; i < rows.size(); ++i) rows.set(i, f.factor_rows[i]);
+                 },
+                 [&](const frames::factor_offer& f) {
+                   auto rows =
+                       frame.initFactorOffer().initRows(static_cast<unsigned>(f.rows.size()));
+                   for (unsigned i = 0; i < rows.size(); ++i) rows.set(i, f.rows[i]);
                  },
                  [&](const frames::rebuild_graph&) { frame.setRebuildGraph(); },
                  [&](const frames::send_rate& f) {

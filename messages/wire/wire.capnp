@@ -59,6 +59,7 @@ struct Frame {
     netTimed @29 :NetTimed;
     snapshotRequested @30 :Void;      # any node to the first: write a snapshot, and go on
     workerLeft @31 :WorkerLeft;       # the first node to each other one
+    factorOffer @32 :FactorOffer;
   }
 }
 
@@ -154,6 +155,13 @@ struct ChangeRoutes {
   clock @0 :UInt64;
   routes @1 :List(UInt8);     # as in View; never empty
   why @2 :Text;               # for people; may be empty
+  factorRows @3 :List(UInt32); # where View.parameters is not empty: by parameter, most rows of its factors on one worker in a
+                              # clock; empty: all 0
+}
+
+# Each worker to the first, once, where View.parameters is not empty: which gradients its program can give as factors.
+struct FactorOffer {
+  rows @0 :List(UInt32);      # by parameter: rows of its factors in a clock; 0: it gives the gradient as a whole
 }
 
 # Each node to the first: the rate at which all its links together take what it sends.

@@ -2,7 +2,8 @@
 
 namespace poseidon {
 
-net declared_net(std::span<const declared_parameter> parameters) {
+net declared_net(std::span<const declared_parameter> parameters,
+                 std::span<const std::uint32_t> factor_rows) {
   net n;
   n.name = "a program's";
   for (const auto& declared : parameters) {
@@ -17,6 +18,8 @@ net declared_net(std::span<const declared_parameter> parameters) {
     layer.parameter_shapes = {declared.shape};
     layer.learn = {true};
     layer.needs_backward = true;
+    if (p.layer < factor_rows.size() && declared.shape.size() == 2)
+      layer.factor_rows = factor_rows[p.layer];
     n.layers.push_back(std::move(layer));
     n.parameters.push_back(std::move(p));
   }

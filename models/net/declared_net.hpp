@@ -3,8 +3,10 @@
 #include "models/net/net.hpp"
 #include "models/shape.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace poseidon {
 
@@ -15,6 +17,9 @@ struct declared_parameter {
 
 /// A net that computes nothing: a layer of type "Declared" for each parameter, with its name. So each parameter is exchanged by
 /// itself, and whatever asks a net for its layers and parameters gets an answer.
-[[nodiscard]] net declared_net(std::span<const declared_parameter> parameters);
+/// `factor_rows`: by parameter, the rows that its factors have at most on one worker in a clock; 0, or a shorter list: none. A
+/// parameter with factors has two dimensions, outputs and inputs.
+[[nodiscard]] net declared_net(std::span<const declared_parameter> parameters,
+                               std::span<const std::uint32_t> factor_rows = {});
 
 }  // namespace poseidon

@@ -54,6 +54,8 @@ struct net_layer {
   std::vector<bool> learn;          ///< by parameter: whether its gradient is needed (lr_mult != 0)
   std::vector<float> loss_weights;  ///< by top; 0 where the top is no loss
   bool needs_backward = false;
+  /// Of a layer of type "Declared" (declared_net.hpp): rows of the factors that its program can give. 0: it gives none.
+  std::size_t factor_rows = 0;
   spec_position where;  ///< for messages; line 0 for layers that no file wrote (Split)
 };
 

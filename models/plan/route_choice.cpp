@@ -43,12 +43,19 @@ void account(route_cost& c, double product, const timeline& t, const route_rates
   c.compute_ms = (product + std::max(0.0, tail - exposed) / r.cores) * 1e3;
 }
 
-/// The layer's computation, the same on both routes.
-double without_product(const route_load& load) {
+/// Seconds of the product that makes the weight gradient, where the backward pass makes it.
+double product_s(const route_load& load, const route_rates& r) {
+  if (load.factors.rows == 0) return 0;
+  return load.measured ? load.measured->product : r.product_s(load.factors) / r.lanes;
+}
+
+/// Seconds of the layer's backward pass without that product: the same on both routes.
+double without_product_s(const route_load& load, const route_rates& r) {
+  if (load.measured) return std::max(0.0, load.measured->backward - load.measured->product);
   const auto& f = load.factors;
   const auto product = 2.0 * static_cast<double>(f.rows) * static_cast<double>(f.outputs) *
                        static_cast<double>(f.inputs);
-  return std::max(0.0, load.backward_flop - product);
+  return std::max(0.0, load.backward_flop - product) / (r.flop_s * r.lanes);
 }
 
 std::string reason(const route_decision& d) {
@@ -108,17 +115,16 @@ struct account_of_all {
 account_of_all account_all(const std::vector<route_load>& loads, const route_rates& r,
                            const std::vector<bool>& chosen) {
   const auto p = static_cast<double>(r.workers);
-  const auto compute_s = [&](double flop) { return flop / (r.flop_s * r.lanes); };
   timeline t;
-  for (const auto& load : loads) t.end += compute_s(without_product(load));
+  for (const auto& load : loads) t.end += without_product_s(load, r);
   account_of_all out;
   out.decisions.resize(loads.size());
   for (std::size_t l = loads.size(); l-- > 0;) {
     const auto& load = loads[l];
     const auto& f = load.factors;
     const bool has_factors = f.rows > 0;
-    const double product = has_factors ? r.product_s(f) / r.lanes : 0;
-    t.ready += compute_s(without_product(load));
+    const double product = product_s(load, r);
+    t.ready += without_product_s(load, r);
     auto& d = out.decisions[l];
     d.layer = l;
     d.load = load;

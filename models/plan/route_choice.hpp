@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct route_load {
   double values = 0;         ///< learned parameters
   double value_bytes = 4;    ///< bytes of one of them on the server's route, on average
   double backward_flop = 0;  ///< with the product that makes the weight gradient
+  /// As measured on this node, instead of what flops and rates predict: seconds of the backward pass, with the product that
+  /// makes the weight gradient, and of that product alone.
+  struct seconds {
+    double backward = 0, product = 0;
+  };
+  std::optional<seconds> measured = std::nullopt;
 };
 
 /// Loads of a net, in net order.

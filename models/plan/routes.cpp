@@ -19,6 +19,13 @@ std::size_t uses(const net& n, std::size_t parameter) {
   return found;
 }
 
+/// u and v that a program gives of one parameter in a clock.
+factor_shape declared_factors(const net& n, const net_layer& l) {
+  const auto& dims = n.parameters[l.parameters.front()].shape;
+  if (l.factor_rows == 0) return {};
+  return {l.factor_rows, static_cast<std::size_t>(dims[0]), static_cast<std::size_t>(dims[1])};
+}
+
 /// The conditions that concern all layers of a run.
 std::string solver_refusal(const ::caffe::SolverParameter& solver) {
   if (solver.clip_gradients() >= 0)
@@ -47,6 +54,7 @@ std::vector<bool> factor_layers(const net& n, const parameter_routes& routes) {
 
 factor_shape factors_of(const net& n, std::size_t layer) {
   const auto& l = n.layers[layer];
+  if (l.type == "Declared") return declared_factors(n, l);
   const auto& spec = l.spec.inner_product_param();
   const auto outputs = static_cast<std::size_t>(spec.num_output());
   const auto values = [&](std::size_t blob) {
@@ -63,6 +71,8 @@ factor_shape factors_of(const net& n, std::size_t layer) {
 std::string why_no_factors(const net& n, std::size_t layer,
                            const ::caffe::SolverParameter& solver) {
   const auto& l = n.layers[layer];
+  if (l.type == "Declared")
+    return l.factor_rows > 0 ? "" : "its program gives the gradient as a whole";
   if (l.type != "InnerProduct")
     return "it is no InnerProduct: only the gradient of one is a product of factors";
   if (l.bottoms.size() != 1) return "it has several bottoms";

@@ -26,7 +26,7 @@ using parameter_routes = by_id<parameter_id, route>;
 /// By layer: whether it broadcasts factors.
 [[nodiscard]] std::vector<bool> factor_layers(const net& n, const parameter_routes& routes);
 
-/// u and v of one replica and micro-batch of an InnerProduct.
+/// u and v of one replica and micro-batch of an InnerProduct, or of what a program gives in a clock.
 [[nodiscard]] factor_shape factors_of(const net& n, std::size_t layer);
 
 /// The reason why a layer's gradient cannot be sent as factors; empty if it can.

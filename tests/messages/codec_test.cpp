@@ -75,7 +75,8 @@ std::vector<frame_header> one_of_each() {
           frames::send_rate{934.5},
           frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
           frames::net_timed{2, 1234.5},
-          frames::worker_left{worker_id{2}, version_id{7}}};
+          frames::worker_left{worker_id{2}, version_id{7}},
+          frames::factor_offer{{0, 32, 1u << 31}}};
 }
 
 template <class F>
@@ -137,6 +138,11 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(c.clock == clock_id{41});
   CHECK(c.routes == std::vector<std::uint8_t>{0, 1, 0});
   CHECK(c.why == "as a file asks");
+  CHECK(c.factor_rows.empty());
+  const auto by_program =
+      there_and_back(frames::change_routes{clock_id{41}, {0, 1}, "", {0, 4'000'000'000}});
+  CHECK(by_program.factor_rows == std::vector<std::uint32_t>{0, 4'000'000'000});
+  CHECK(there_and_back(frames::factor_offer{{0, 32}}).rows == std::vector<std::uint32_t>{0, 32});
   CHECK(there_and_back(frames::send_rate{934.5}).mbit_s == 934.5);
   CHECK_FALSE(there_and_back(frames::send_rate{934.5}).probed);
   CHECK(there_and_back(frames::send_rate{934.5, true}).probed);

@@ -7,15 +7,15 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 1
+ABI = 2
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
 
 # The environment's names of the options, without "POSEIDON_".
-OPTIONS = ("listen", "nodes", "join", "token", "token-file", "silence-limit", "progress-limit", "link-mbit", "trace",
-           "graph", "web", "web-token-file")
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "silence-limit", "progress-limit", "link-mbit", "routes",
+           "trace", "graph", "web", "web-token-file")
 
 
 class PoseidonError(RuntimeError):
@@ -25,6 +25,10 @@ class PoseidonError(RuntimeError):
 class _Parameter(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("dims", ctypes.POINTER(ctypes.c_int64)), ("dims_count", ctypes.c_uint32),
                 ("values", ctypes.c_void_p)]
+
+
+class _Load(ctypes.Structure):
+    _fields_ = [("backward_s", ctypes.c_double), ("product_s", ctypes.c_double), ("factor_rows", ctypes.c_uint32)]
 
 
 class _Library:
@@ -55,6 +59,11 @@ class _Library:
         self.order = declare(quick, "order", number, run, ctypes.POINTER(u32))
         self.push = declare(quick, "push", number, run, u32, u64, address, size)
         self.push_nothing = declare(quick, "push_nothing", number, run, u32, u64)
+        self.measured = declare(quick, "measured", number, run, ctypes.POINTER(_Load))
+        self.begins = declare(quick, "begin_clock", number, run, u64, ctypes.c_double)
+        self.begin_clock = declare(blocking, "begin_clock", number, run, u64, ctypes.c_double)
+        self.route = declare(quick, "route", number, run, u32)
+        self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32)
         self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
         self.wait = declare(blocking, "wait", number, run, u32, u64, ctypes.c_double)
         self.values = declare(quick, "values", address, run, u32, u64)
@@ -182,6 +191,25 @@ class Run:
 
     def push_nothing(self, parameter: int, clock: int) -> None:
         self._checked(self._library.push_nothing(self._run, parameter, clock))
+
+    def measured(self, loads: Sequence[Tuple[float, float, int]]) -> None:
+        """Offers factors. By parameter: seconds of its backward pass; of these, those of the product of its factors; their rows, 0
+        where it has none. From now on every clock begins with begin_clock()."""
+        self._checked(self._library.measured(self._run, (_Load * len(loads))(*loads)))
+
+    def begin_clock(self, clock: int) -> None:
+        """Before a clock's forward pass: waits while routes change."""
+        answer = self._checked(self._library.begins(self._run, clock, 0.0))
+        while answer == NOT_YET:
+            answer = self._checked(self._library.begin_clock(self._run, clock, _SLICE_S))
+
+    def route(self, parameter: int) -> bool:
+        """Whether the gradient goes as factors in the clock that has begun."""
+        return self._checked(self._library.route(self._run, parameter)) == 1
+
+    def push_factors(self, parameter: int, clock: int, u: int, v: int, rows: int) -> None:
+        """Sends factors, from these addresses; they are copied."""
+        self._checked(self._library.push_factors(self._run, parameter, clock, u, v, rows))
 
     def wait(self, parameter: int, version: int) -> bool:
         """Waits until the version is here. False: no worker had a gradient of it, there is nothing to read."""

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace poseidon;
@@ -32,6 +33,9 @@ struct program_of_two {
   test::probe<backward_done> pushes[2] = {sim.listen<backward_done>(), sim.listen<backward_done>()};
   test::probe<send_frame> leader = sim.listen<send_frame>();
   test::probe<training_done> node = sim.listen<training_done>();
+  test::probe<clocks_held> held = sim.listen<clocks_held>();
+  test::probe<training_paused> paused = sim.listen<training_paused>();
+  test::probe<factors_offered> offered = sim.listen<factors_offered>();
   handle<caller> it;
 
   explicit program_of_two(worker_id self) {
@@ -46,6 +50,9 @@ struct program_of_two {
     c.pushes = {pushes[0].in, pushes[1].in};
     if (self != worker_id{0}) c.to_leader = leader.in;
     c.node = node.in;
+    c.node_held = held.in;
+    c.node_paused = paused.in;
+    c.node_offered = offered.in;
     sim.tell(it, c);
     sim.settle();
   }
@@ -113,6 +120,85 @@ TEST_CASE("caller: another worker says where to, its program's end goes to the n
   t.sim.tell(t.it, shut_down{});
   t.sim.settle();
   t.from->caller.tell(program_done{8});  // nobody is there any more
+}
+
+TEST_CASE(
+    "caller: it pauses when all versions of the clock are here, and the program begins no clock "
+    "meanwhile") {
+  constexpr std::chrono::seconds now{0};
+  program_of_two t(worker_id{1});
+  CHECK(t.from->clocks.begin(4, now));
+  t.sim.tell(t.it, hold_clocks{});
+  t.sim.settle();
+  REQUIRE(t.held.got->size() == 1);
+  CHECK(t.held.got->front().clock == clock_id{5});
+  CHECK(t.from->clocks.begin(4, now));
+  CHECK_FALSE(t.from->clocks.begin(5, now));
+  t.sim.tell(t.it, pause_at{clock_id{6}});  // another worker was ahead
+  t.sim.settle();
+  CHECK(t.from->clocks.begin(5, now));
+  CHECK_FALSE(t.from->clocks.begin(6, now));
+  t.sim.tell(t.it, layer_fresh{layer_id{0}, version_id{6}});
+  t.sim.tell(t.it, layer_fresh{layer_id{1}, version_id{5}});
+  t.sim.settle();
+  CHECK(t.paused.got->empty());
+  t.sim.tell(t.it, layer_fresh{layer_id{1}, version_id{6}, true});
+  t.sim.settle();
+  REQUIRE(t.paused.got->size() == 1);
+  CHECK(t.paused.got->front().version == version_id{6});
+  // The new graph tells all versions again; that nobody had a gradient stays known.
+  t.sim.tell(t.it, layer_fresh{layer_id{1}, version_id{6}});
+  t.from->caller.tell(program_done{6});
+  t.sim.settle();
+  CHECK(t.paused.got->size() == 1);
+  CHECK(t.from->fresh.wait(parameter_id{1}, 6, now) == fresh_board::answer::no_gradient);
+  CHECK(t.node.got->empty());  // none may end while all rebuild
+  t.sim.tell(t.it, resume_training{});
+  t.sim.settle();
+  CHECK(t.from->clocks.begin(6, now));
+  REQUIRE(t.node.got->size() == 1);
+  CHECK(t.node.got->front().version == version_id{6});
+}
+
+TEST_CASE(
+    "caller: worker 0 hears what all programs can give as factors, in the order of the forward "
+    "pass") {
+  program_of_two t(worker_id{0});
+  t.from->places->set(layer_id{0}, layer_id{1});
+  t.from->places->set(layer_id{1}, layer_id{0});
+  t.from->caller.tell(loads_measured{{{0.5, 0.25, 8}, {0.125, 0, 3}}});
+  t.sim.settle();
+  CHECK(t.offered.got->empty());
+  t.sim.tell(t.it, control_arrived{worker_id{1}, frames::factor_offer{{9}}});
+  t.sim.settle();
+  REQUIRE(t.offered.got->size() == 1);
+  const auto& all = t.offered.got->front();
+  // Worker 1 has said less than the program has.
+  CHECK(all.rows == std::vector<std::uint32_t>{9, 0});
+  CHECK(all.loads.at(0).product_s == 0.25);
+  CHECK(all.order == std::vector{parameter_id{1}, parameter_id{0}});
+}
+
+TEST_CASE("caller: another worker tells worker 0 what its program can give") {
+  program_of_two t(worker_id{1});
+  t.from->caller.tell(loads_measured{{{0.5, 0.25, 8}, {0.125, 0, 0}}});
+  t.sim.settle();
+  REQUIRE(t.leader.got->size() == 1);
+  CHECK(std::get<frames::factor_offer>(t.leader.got->front().header).rows ==
+        std::vector<std::uint32_t>{8, 0});
+  CHECK(t.offered.got->empty());
+}
+
+TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when the run is over") {
+  for (const bool over : {false, true}) {
+    clock_gate gate;
+    gate.pause_at(3);
+    std::thread program([&] { CHECK(gate.begin(3, std::chrono::hours{1})); });
+    over ? gate.close() : gate.open();
+    program.join();
+    CHECK(gate.is_closed() == over);
+    CHECK(gate.hold() == 4);
+  }
 }
 
 TEST_CASE("program: the first difference of two lists is named with both sides") {

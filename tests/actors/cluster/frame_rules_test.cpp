@@ -53,7 +53,8 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"view", "g"},
                                                           {"watch", "bwtcrR"},
                                                           {"worker_left", "tcrR"}});
-  CHECK(to_leader == std::map<std::string, std::string>{{"member_ready", "bwcrR"},
+  CHECK(to_leader == std::map<std::string, std::string>{{"factor_offer", "tcrR"},
+                                                        {"member_ready", "bwcrR"},
                                                         {"net_timed", "g"},
                                                         {"probe", "gbwtcrR"},
                                                         {"probe_heard", "gbwtcrR"},

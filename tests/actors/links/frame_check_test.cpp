@@ -62,6 +62,17 @@ TEST_CASE(
         "push_gradient: payload size of chunk 0 is 0, expected 40");
 }
 
+TEST_CASE("frame_check: only where programs compute gradients factors may have no rows") {
+  auto l = limits_of_a_run();
+  const frames::factors none{layer_id{2}, clock_id{3}, 0, 0};
+  CHECK(refusal_of(none, 0, l) == "factors: rows of layer 2 is 0, expected 1 to 4");
+  l.may_say_nothing = true;
+  CHECK(refusal_of(none, 0, l).empty());
+  CHECK(refusal_of(none, 4, l) == "factors: payload size of layer 2 is 4, expected 0");
+  CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 0, 1}, 0, l) ==
+        "factors: first value of layer 2 is 1, expected less than 0");
+}
+
 TEST_CASE("frame_check: what the run has passes") {
   CHECK(refusal_of(frames::push_gradient{chunk_id{0}, clock_id{3}}, 40).empty());
   CHECK(refusal_of(frames::push_gradient{chunk_id{1}, clock_id{3}}, 40).empty());

@@ -120,6 +120,11 @@ class liar {
         frames::worker_paused{from, clock_id{number()}, below(2) == 0},
         frames::change_routes{clock_id{number()}, {1, 1, 0, 0}, words()},
         frames::change_routes{clock_id{number()}, {}, words()},
+        frames::change_routes{
+            clock_id{number()}, {1, 1, 0, 0}, words(), {small(), 1u << 31, small()}},
+        frames::factor_offer{{small(), small()}},
+        frames::factor_offer{},
+        frames::factors{layer_id{small()}, clock_id{number()}, 0, 0},
         frames::rebuild_graph{},
         frames::send_rate{static_cast<double>(number()), below(2) == 0},
         frames::time_net{words(), number(), below(2) == 0},

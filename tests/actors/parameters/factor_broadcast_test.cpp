@@ -35,7 +35,8 @@ struct broadcast_of {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<factor_broadcast> it;
 
-  explicit broadcast_of(std::size_t all, std::size_t passes = 1) : workers(all) {
+  /// `rule`: false where versions are mean gradients.
+  explicit broadcast_of(std::size_t all, std::size_t passes = 1, bool rule = true) : workers(all) {
     const auto n = two_weights_and_a_bias();
     partition cut;
     cut.chunks = {{weight_id, 0, 2, every_worker}, {bias_id, 0, 1, every_worker}};
@@ -52,6 +53,8 @@ struct broadcast_of {
     s.self = worker_id{1};
     s.workers = workers;
     s.passes = passes;
+    if (rule) s.rule = solver_rule{};
+    s.scale = rule ? 1.0f : 1.0f / static_cast<float>(workers);
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
     s.parameters = {weight_id, bias_id};
@@ -211,4 +214,62 @@ TEST_CASE(
   CHECK(first.version == version_id{6});
   CHECK(first.from == worker_id{1});
   CHECK(test::values_of(first.values) == std::vector<float>{41, 51});  // the fake counts updates
+}
+
+// -- programs -------------------------------------------------------------------------------------------
+
+namespace {
+
+/// What the program of a worker does, which has lent its factors.
+void filled(broadcast_of& t, std::uint64_t clock, const std::vector<float>& u,
+            const std::vector<float>& v) {
+  t.factors->fill(clock_id{clock}, worker_id{1}, u, v);
+  t.sim.tell(t.it, backward_done{replica_id{0}, {clock_id{clock}, 0, 0}});
+  t.sim.settle();
+}
+
+}  // namespace
+
+TEST_CASE("factor_broadcast: without a rule a version is the mean of all workers' gradients") {
+  broadcast_of t(2, 1, false);
+  t.first_values();
+  filled(t, 5, {2}, {1, 3});
+  CHECK(t.layer.got->size() == 1);
+  t.arrived(0, 5, 4, {1, 1});
+  REQUIRE(t.layer.got->size() == 2);
+  CHECK(t.weights() == std::vector<float>{(2 + 4) / 2.0f, (6 + 4) / 2.0f});
+  CHECK_FALSE(t.solver.got->back().nothing);
+}
+
+TEST_CASE("factor_broadcast: a program's factors may have fewer rows than there is room for") {
+  broadcast_of t(2, 2, false);
+  t.first_values();
+  for (auto& u : t.factors->all(clock_id{5}).u) u = 99;
+  for (auto& v : t.factors->all(clock_id{5}).v) v = 99;
+  t.factors->fill(clock_id{5}, worker_id{1}, std::vector<float>{1}, std::vector<float>{1, 2});
+  for (const std::uint32_t pass : {0u, 1u})
+    t.sim.tell(t.it, backward_done{replica_id{0}, {clock_id{5}, pass, 0}});
+  t.sim.settle();
+  const auto& header = std::get<frames::factors>(t.to_first.got->front().header);
+  CHECK(header.rows == 1);
+  CHECK(t.to_first.got->front().data.bytes.size() == sizeof(float));
+  t.arrived(0, 5, 3, {1, 1});
+  CHECK(t.weights() == std::vector<float>{(1 + 3) / 2.0f, (2 + 3) / 2.0f});
+}
+
+TEST_CASE("factor_broadcast: a worker without a gradient sends no rows, and adds none") {
+  broadcast_of t(2, 1, false);
+  t.first_values();
+  filled(t, 5, {}, {});
+  REQUIRE(t.to_first.got->size() == 1);
+  CHECK(std::get<frames::factors>(t.to_first.got->front().header).rows == 0);
+  CHECK(t.to_first.got->front().data.bytes.empty());
+  t.arrived(0, 5, 4, {1, 2});
+  CHECK(t.weights() == std::vector<float>{2, 4});
+  CHECK_FALSE(t.solver.got->back().nothing);
+  filled(t, 6, {}, {});
+  t.sim.tell(t.it, factors_landed{worker_id{0}, clock_id{6}, 0, 0});
+  t.sim.settle();
+  CHECK(t.solver.got->back().version == version_id{7});
+  CHECK(t.solver.got->back().nothing);  // nobody has one
 }

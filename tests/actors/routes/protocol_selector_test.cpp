@@ -43,10 +43,15 @@ struct selector_of_two {
   test::probe<send_frame> link = sim.listen<send_frame>();
   handle<protocol_selector> selector;
 
-  explicit selector_of_two(route_option option, double link_mbit_s = 0) {
+  explicit selector_of_two(route_option option, double link_mbit_s = 0)
+      : selector_of_two(two_workers(), std::make_shared<slow_device>(), std::move(option),
+                        link_mbit_s) {}
+
+  selector_of_two(run_definition run, std::shared_ptr<device> compute, route_option option,
+                  double link_mbit_s = 0) {
     route_request r;
-    r.run = two_workers();
-    r.node.compute = std::make_shared<slow_device>();
+    r.run = std::move(run);
+    r.node.compute = std::move(compute);
     r.node.replicas = 1;
     r.option = std::move(option);
     r.link_mbit_s = link_mbit_s;
@@ -149,4 +154,79 @@ TEST_CASE("protocol_selector: what --routes asks for and the net cannot do is pa
   t.sim.tell(t.selector, choose_routes{t.chosen.in, t.proposed.in, {}});
   t.sim.settle();
   CHECK(t.chosen.got->size() == 2);  // it still answers
+}
+
+// -- programs that compute the gradients ----------------------------------------------------------------
+
+namespace {
+
+/// It makes 1e10 values of a product in a second.
+class quick_device : public test::device_with<> {
+ public:
+  std::optional<double> told_flop_s() const override { return 1e10; }
+  bool computes() const override { return false; }
+};
+
+/// A convolution, which has no factors, before a matrix of 1000 x 1000.
+selector_of_two selector_of_program(route_option option) {
+  run_definition run;
+  run.declared = {{"conv", {8, 3, 3, 3}}, {"fc", {1000, 1000}}};
+  run.workers = 2;
+  return {std::move(run), std::make_shared<quick_device>(), std::move(option)};
+}
+
+const factors_offered one_row{
+    {0, 1}, {{0.01, 0, 0}, {0.002, 0.001, 1}}, {parameter_id{0}, parameter_id{1}}};
+
+route_option told(route_option::kind what) {
+  route_option o;
+  o.what = what;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "protocol_selector: a program begins on the server; what it has measured leads to a proposal") {
+  auto t = selector_of_program(automatic());
+  REQUIRE(t.chosen.got->size() == 1);
+  CHECK(t.chosen.got->front().needs_rate);
+  t.measure();
+  REQUIRE(t.chosen.got->size() == 2);
+  CHECK(t.chosen.got->back().routes.empty());
+  CHECK(t.chosen.got->back().follow_links);
+  // The simulated link is fast: 8 MB of it may take less than making the gradient again. A slow link is reported later.
+  t.sim.tell(t.selector, one_row);
+  t.sim.settle();
+  for (int i = 0; i < 8 && t.proposed.got->empty(); ++i) t.send_rate(10);
+  REQUIRE(t.proposed.got->size() == 1);
+  const auto& p = t.proposed.got->front();
+  CHECK(p.routes == parameter_routes{route::parameter_server, route::factor_broadcast});
+  CHECK(p.why.find("fc") != std::string::npos);
+}
+
+TEST_CASE("protocol_selector: told to, a program's factors go wherever there are any, or nowhere") {
+  auto all = selector_of_program(told(route_option::kind::factors));
+  CHECK_FALSE(all.chosen.got->front().needs_rate);
+  all.sim.tell(all.selector, one_row);
+  all.sim.settle();
+  REQUIRE(all.proposed.got->size() == 1);
+  CHECK(all.proposed.got->front().routes ==
+        parameter_routes{route::parameter_server, route::factor_broadcast});
+  auto none = selector_of_program(told(route_option::kind::server));
+  none.sim.tell(none.selector, one_row);
+  none.sim.settle();
+  CHECK(none.proposed.got->empty());
+}
+
+TEST_CASE("protocol_selector: programs on one machine keep the bits") {
+  run_definition run;
+  run.declared = {{"conv", {8, 3, 3, 3}}, {"fc", {1000, 1000}}};
+  run.workers = 2;
+  selector_of_two t(std::move(run), std::make_shared<test::device_with<>>(), automatic());
+  t.measure(true);
+  t.sim.tell(t.selector, one_row);
+  t.sim.settle();
+  for (int i = 0; i < 8; ++i) t.send_rate(0.001);
+  CHECK(t.proposed.got->empty());
 }

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ..library import PoseidonError, Run, reason_of
+from .factors import Factors
 
 _UNKNOWN = 1 << 62  # passes
 
@@ -67,13 +68,16 @@ class Client:
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self.model = model
         self.run = Run(options)
+        self.factors: Optional[Factors] = None
+        self._wants_factors = options.get("routes") != "ps"
         self.clock = 0
         self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
         self.expected: Dict[int, int] = {}  # the same of the first clock in which one was reached
         self.pushed: Dict[int, Optional[torch.Tensor]] = {}  # in this clock; None: no gradient
         self.lent: Dict[int, torch.Tensor] = {}  # memory that the library reads, until the mean is here
         self.failure: Optional[str] = None
-        self._paused = 0
+        self.paused = 0  # within so many no_sync()
+        self._begun = -1  # the clock whose routes are known
         self._in_backward = False
         self._kept: list = []
 
@@ -93,6 +97,8 @@ class Client:
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
+        if self._wants_factors and self.size > 1:
+            self.factors = Factors(self, self.model)
         Client.current = self
         return self
 
@@ -118,15 +124,18 @@ class Client:
     def _ready(self, i: int) -> None:
         """A backward pass has written the gradient of parameter i."""
         p = self.parameters[i]
-        if self._paused or p.grad is None:  # None: an undefined gradient came, and there is nothing to add
+        by_factors = self.factors is not None and self.factors.on_factors(i)
+        if self.paused or (p.grad is None and not by_factors):  # None: an undefined gradient came, and there is nothing to add
             return
         self._require_alive()
+        if self.factors is not None and not by_factors:
+            self.factors.reached(i)
         self.fired[i] = self.fired.get(i, 0) + 1
         self._reached()
         if self.fired[i] < self.expected.get(i, _UNKNOWN):
             return
         if i in self.pushed:
-            raise self._failed(self._reached_again(i))
+            raise self.failed(self._reached_again(i))
         self._push(i)
 
     def _reached(self) -> None:
@@ -138,22 +147,45 @@ class Client:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
                 f"first step {self.expected[i]}. A checkpoint needs use_reentrant=False here")
 
+    def begin_clock(self) -> None:
+        """Waits while routes change; which way a gradient goes then holds for the whole clock."""
+        if self._begun < self.clock and self.factors is not None and self.factors.offered:
+            self.run.begin_clock(self.clock)
+            self._begun = self.clock
+            self.factors.begin_clock()
+
     def _push(self, i: int) -> None:
+        self.begin_clock()
+        if self.factors is not None and self.factors.on_factors(i):
+            return self._push_factors(i)
         p = self.parameters[i]
         g = p.grad
         if g is None:
             self.run.push_nothing(i, self.clock)
         else:
             if g.is_sparse:
-                raise self._failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
+                raise self.failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
-                raise self._failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
+                raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
             lent = g
             if g.is_cuda or g.stride() != p.stride():  # values travel in the order of the parameter's memory
                 lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
             self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
             self.lent[i] = lent
         self.pushed[i] = g
+
+    def _push_factors(self, i: int) -> None:
+        unit = self.factors.units[i]
+        if unit.found and unit.has_dense_gradient():
+            raise self.failed(f'"{self.names[i]}" goes as factors, and a backward pass has reached it by another way than its layer, as in '
+                              'none of the first steps: start with routes="ps"')
+        factors = unit.take()
+        if factors is None:
+            self.run.push_nothing(i, self.clock)
+        else:
+            u, v = factors
+            self.run.push_factors(i, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0])
+        self.pushed[i] = None
 
     def _end_of_backward(self) -> None:
         """In the thread of backward(), after everything else: waits for the means."""
@@ -171,6 +203,8 @@ class Client:
             mean = self.ring(i, self.clock + 1)
             if p.grad is None:
                 p.grad = mean.clone(memory_format=torch.preserve_format)
+            elif self.factors is not None and self.factors.on_factors(i):
+                p.grad.add_(mean)  # what was there before has not gone with the factors
             else:
                 p.grad.copy_(mean)
         if self.clock == 0:
@@ -187,6 +221,8 @@ class Client:
     def _end_clock(self) -> None:
         # In its first clock a gradient leaves at the end, from then on at its last pass of a clock, during backward.
         self.expected = {**self.fired, **self.expected}
+        if self.factors is not None:
+            self.factors.end_clock(self.fired)
         self.pushed, self.fired = {}, {}
         self.clock += 1
         self._show(self.run.lines())
@@ -204,11 +240,11 @@ class Client:
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
         """Within it gradients add up locally, and nothing is sent."""
-        self._paused += 1
+        self.paused += 1
         try:
             yield
         finally:
-            self._paused -= 1
+            self.paused -= 1
 
     def report(self, loss: float, samples: int) -> None:
         """What the step before has come to."""
@@ -223,7 +259,7 @@ class Client:
 
     # -- the end
 
-    def _failed(self, text: str) -> PoseidonError:
+    def failed(self, text: str) -> PoseidonError:
         """The run is over on this worker; the others will read why."""
         self.failure = self.failure or text
         return PoseidonError(text)
@@ -255,6 +291,8 @@ class Client:
 
     def _undo(self) -> None:
         """The model and the optimizer are again what they were before join()."""
+        if self.factors is not None:
+            self.factors.undo()
         for kept in self._kept:
             if hasattr(kept, "remove"):
                 kept.remove()

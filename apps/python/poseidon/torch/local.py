@@ -116,11 +116,14 @@ class LocalClient(Client):
     def _step(self, closure) -> None:
         self._require_alive()
         if closure is not None:
-            raise self._failed('step(closure) evaluates the model several times a step, mode "local" once: mode="ddp"')
+            raise self.failed('step(closure) evaluates the model several times a step, mode "local" once: mode="ddp"')
         self._require_same_parameters()
         for i, g in self.pushed.items():
             if g is not None:
                 self._require_unchanged(i, g)
+            elif self.parameters[i].grad is not None:
+                raise self.failed(f'the gradient of "{self.names[i]}" was set after backward(), when it had left already: mode="ddp" is '
+                                  "for that")
         for i, p in enumerate(self.parameters):
             if i not in self.pushed:
                 freshen(p)  # one that nothing has read since the step before: that step is still to be made
@@ -151,14 +154,14 @@ class LocalClient(Client):
         elif g._version != version or not torch.equal(self._bits(g), bits):
             changed = "was changed"
         if changed:
-            raise self._failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
+            raise self.failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
                                '(clip_grad_norm_, scaler.unscale_, ...?): mode="ddp" is for that')
 
     def _require_same_parameters(self) -> None:
         for group in self.optimizer.param_groups:
             for p in group["params"]:
                 if p.requires_grad and id(p) not in self.index:
-                    raise self._failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
+                    raise self.failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
                                        "not know it. Join with requires_grad set, and freeze by lr 0")
 
     def _bring(self, p: nn.Parameter) -> None:
@@ -187,7 +190,7 @@ class LocalClient(Client):
     def _zero_grad(self) -> None:
         """After step() there is nothing left to clear. Within a step it takes back what has not left."""
         if self.pushed:
-            raise self._failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before "
+            raise self.failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before "
                                "backward()")
         self.fired.clear()
         for p in self.parameters:

@@ -1,0 +1,233 @@
+"""Sufficient factors of nn.Linear: instead of a weight's gradient, which is u transposed times v, a worker sends u (the gradient of
+the layer's output) and v (its input), and every node multiplies those of all workers. The weight's own gradient is never made."""
+
+import math
+import time
+import types
+import weakref
+from typing import Dict, List, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .stale import freshen
+
+# Clock 0 shows how often each layer is used; in these, its times are taken.
+_MEASURED = (2, 3)
+
+
+class _Linear(torch.autograd.Function):
+    """F.linear, with the same bits, whose unit decides what becomes of the weight's gradient."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, unit):
+        ctx.save_for_backward(x, weight)
+        ctx.unit = unit
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, dy):
+        begun = time.perf_counter()
+        x, weight = ctx.saved_tensors
+        u, v = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
+        of_x, of_weight, of_bias, _ = ctx.needs_input_grad
+        return (u.mm(weight).view(x.shape) if of_x else None, ctx.unit.gradient(u, v, begun) if of_weight else None,
+                u.sum(0) if of_bias else None, None)
+
+
+class _Forward:
+    """Stands in a module's dictionary as `forward`. It is copied and pickled with its module: a copy is the class's own forward."""
+
+    def __init__(self, unit: "Unit"):
+        self._unit = weakref.ref(unit)
+        self._module = unit.module
+
+    def __call__(self, x):
+        m, unit = self._module, self._unit()
+        if unit is None or not unit.takes(x):
+            return F.linear(x, m.weight, m.bias)
+        for p in (m.weight, m.bias):
+            freshen(p)  # who calls forward() itself runs no hook
+        return _Linear.apply(x, m.weight, m.bias, unit)
+
+    def __deepcopy__(self, memo):
+        return types.MethodType(nn.Linear.forward, memo[id(self._module)])
+
+    def __reduce__(self):
+        return getattr, (self._module, "forward")  # while it is read, the module has only its class's
+
+
+class Unit:
+    """An nn.Linear whose weight is trained."""
+
+    def __init__(self, factors: "Factors", module: nn.Linear, index: int, bias: Optional[int]):
+        self.module, self.index, self.bias = module, index, bias
+        self._factors = weakref.ref(factors)
+        self.possible = True
+        self.calls = 0  # in this clock
+        self.rows = 0
+        self.product_s, self.begun = math.inf, 0.0
+        self.made: Optional[torch.Tensor] = None  # in a clock that is measured: the gradient
+        self.on_factors = False  # in this clock
+        self.found: List[Tuple[torch.Tensor, torch.Tensor]] = []  # factors of the backward pass under way
+        self.grad_before: Tuple[Optional[torch.Tensor], int] = (None, 0)
+        module.__dict__["forward"] = _Forward(self)
+
+    def takes(self, x: torch.Tensor) -> bool:
+        """Whether this call is to go through _Linear."""
+        factors = self._factors()
+        if factors is None or not torch.is_grad_enabled() or not self.possible:
+            return False
+        if hasattr(torch, "compiler") and getattr(torch.compiler, "is_compiling", bool)():
+            return False  # and so it stays uncounted
+        if x.dtype != torch.float32 or x.device.type != "cpu" or torch.is_autocast_cpu_enabled():
+            return False
+        self.calls += 1
+        return factors.before_use(self, x)
+
+    def gradient(self, u: torch.Tensor, v: torch.Tensor, begun: float) -> Optional[torch.Tensor]:
+        factors = self._factors()
+        if factors is None or not self.on_factors:
+            at = time.perf_counter()
+            of_weight = u.t().mm(v)
+            self.product_s, self.begun = min(self.product_s, time.perf_counter() - at), begun
+            self.made = of_weight.detach()
+            return of_weight
+        factors.require_synced(self)
+        p = self.module.weight
+        if not self.found:
+            self.grad_before = (p.grad, 0 if p.grad is None else p.grad._version)
+        self.found.append((u.detach(), v.detach()))
+        # torch.autograd.grad() comes here too, and wants no weight's gradient: what nobody has taken by then is nobody's.
+        torch.autograd.Variable._execution_engine.queue_callback(self.found.clear)
+        return None
+
+    def has_dense_gradient(self) -> bool:
+        """Whether the backward pass has also reached the weight by another way."""
+        before, version = self.grad_before
+        now = self.module.weight.grad
+        return now is not before or (now is not None and now._version != version)
+
+    def take(self) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
+        """u and v of this clock, each without gaps; None: the layer was not reached."""
+        found, self.found = self.found, []
+        if not found:
+            return None
+        u, v = found[0] if len(found) == 1 else (torch.cat([f[0] for f in found]), torch.cat([f[1] for f in found]))
+        return u.contiguous(), v.contiguous()
+
+    def undo(self) -> None:
+        self.module.__dict__.pop("forward", None)
+
+
+class Factors:
+    """All units of a client: first it looks which could give factors, then what they would save; then the library decides."""
+
+    def __init__(self, client, model: nn.Module):
+        self._client = weakref.ref(client)
+        owners: Dict[int, List[nn.Module]] = {}
+        for module in model.modules():
+            for p in module._parameters.values():
+                owners.setdefault(id(p), []).append(module)
+        self.units: Dict[int, Unit] = {}
+        for module in model.modules():
+            weight = module._parameters.get("weight") if type(module) is nn.Linear else None
+            if id(weight) not in client.index or len(owners[id(weight)]) > 1 or "forward" in module.__dict__:
+                continue
+            if not weight.is_contiguous() or weight.device.type != "cpu":
+                continue
+            i = client.index[id(weight)]
+            self.units[i] = Unit(self, module, i, client.index.get(id(module.bias)))
+        self.offered = False
+        self._times: List[Tuple[int, float]] = []  # of a measured clock: when a gradient was there
+        self._seconds: Dict[int, float] = {}  # by parameter, the least
+
+    def on_factors(self, i: int) -> bool:
+        return self.offered and i in self.units and self.units[i].on_factors
+
+    # -- while a clock runs
+
+    def before_use(self, unit: Unit, x: torch.Tensor) -> bool:
+        client = self._client()
+        if client is None or client.failure is not None:
+            return False
+        if self.offered:
+            client.begin_clock()
+            return unit.on_factors
+        if client.paused:
+            unit.possible = False
+        unit.rows = max(unit.rows, x.numel() // max(1, x.shape[-1]))
+        return client.clock in _MEASURED
+
+    def require_synced(self, unit: Unit) -> None:
+        client = self._client()
+        if client.paused:
+            raise client.failed(f'"{client.names[unit.index]}" goes as factors, and is reached in no_sync(), as it was not in the first '
+                                f'{_MEASURED[-1] + 1} steps: start with routes="ps"')
+
+    def reached(self, i: int) -> None:
+        """The gradient of parameter i is there."""
+        client = self._client()
+        if client.clock not in _MEASURED or self.offered:
+            return
+        self._times.append((i, time.perf_counter()))
+        unit = self.units.get(i)
+        if unit is None or unit.made is None:
+            return
+        # Where something else has added to it, factors would lose that.
+        grad = client.parameters[i].grad
+        if grad.data_ptr() != unit.made.data_ptr() and not torch.equal(grad, unit.made):
+            unit.possible = False
+
+    def begin_clock(self) -> None:
+        client = self._client()
+        for i, unit in self.units.items():
+            unit.on_factors = client.run.route(i)
+
+    def end_clock(self, fired: Dict[int, int]) -> None:
+        """Before the client counts the next clock."""
+        client = self._client()
+        measured = client.clock in _MEASURED
+        for i, unit in self.units.items():
+            if not self.offered and (client.clock == 0 or measured) and (unit.calls != 1 or fired.get(i) != 1):
+                unit.possible = False
+            if measured and unit.made is None:
+                unit.possible = False
+            unit.calls, unit.made = 0, None
+        if measured and not self.offered:
+            self._note_times()
+        if client.clock == _MEASURED[-1]:
+            self._offer(client)
+
+    def _note_times(self) -> None:
+        times, self._times = self._times, []
+        if not times:
+            return
+        first = self.units.get(times[0][0]) or next((u for u in self.units.values() if u.bias == times[0][0]), None)
+        before = times[0][1] if first is None else first.begun
+        for i, at in times:
+            self._seconds[i] = min(self._seconds.get(i, math.inf), at - before)
+            before = at
+
+    def _offer(self, client) -> None:
+        for i in [i for i, unit in self.units.items() if not unit.possible]:
+            self.units.pop(i).undo()
+        if not self.units:
+            return
+        seconds = [self._seconds.get(i, 0.0) for i in range(len(client.parameters))]
+        loads = [(s, 0.0, 0) for s in seconds]
+        for i, unit in self.units.items():
+            # A layer's backward pass makes both gradients; which of the two is told first does not matter.
+            own = seconds[i]
+            if unit.bias is not None:
+                own += seconds[unit.bias]
+                loads[unit.bias] = (0.0, 0.0, 0)
+            loads[i] = (max(own, unit.product_s), unit.product_s, unit.rows)
+        client.run.measured(loads)
+        self.offered = True
+
+    def undo(self) -> None:
+        for unit in self.units.values():
+            unit.undo()
+        self.units.clear()
