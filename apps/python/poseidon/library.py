@@ -15,7 +15,7 @@ _SLICE_S = 0.2
 
 # The environment's names of the options, without "POSEIDON_".
 OPTIONS = ("listen", "nodes", "join", "token", "token-file", "silence-limit", "progress-limit", "link-mbit", "routes",
-           "trace", "graph", "web", "web-token-file")
+           "replay-gflops", "trace", "graph", "web", "web-token-file")
 
 
 class PoseidonError(RuntimeError):
@@ -210,6 +210,14 @@ class Run:
     def push_factors(self, parameter: int, clock: int, u: int, v: int, rows: int) -> None:
         """Sends factors, from these addresses; they are copied."""
         self._checked(self._library.push_factors(self._run, parameter, clock, u, v, rows))
+
+    def is_here(self, parameter: int, version: int) -> bool:
+        """Whether wait() would return at once."""
+        return self._checked(self._library.is_here(self._run, parameter, version, 0.0)) != NOT_YET
+
+    def wait_for(self, parameter: int, version: int, limit_s: float) -> bool:
+        """Waits until the version is here. False: it is not, within that time."""
+        return self._checked(self._library.wait(self._run, parameter, version, limit_s)) != NOT_YET
 
     def wait(self, parameter: int, version: int) -> bool:
         """Waits until the version is here. False: no worker had a gradient of it, there is nothing to read."""

@@ -24,7 +24,7 @@ class _Linear(torch.autograd.Function):
     def forward(ctx, x, weight, bias, unit):
         ctx.save_for_backward(x, weight)
         ctx.unit = unit
-        return F.linear(x, weight, bias)
+        return unit.output(x, weight, bias)
 
     @staticmethod
     def backward(ctx, dy):
@@ -32,7 +32,8 @@ class _Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         u, v = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
         of_x, of_weight, of_bias, _ = ctx.needs_input_grad
-        return (u.mm(weight).view(x.shape) if of_x else None, ctx.unit.gradient(u, v, begun) if of_weight else None,
+        unit = ctx.unit
+        return (unit.of_input(u, weight).view(x.shape) if of_x else None, unit.gradient(u, v, begun) if of_weight else None,
                 u.sum(0) if of_bias else None, None)
 
 
@@ -46,20 +47,20 @@ class _Forward:
     def __call__(self, x):
         m, unit = self._module, self._unit()
         if unit is None or not unit.takes(x):
-            return F.linear(x, m.weight, m.bias)
+            return type(m).forward(m, x)
         for p in (m.weight, m.bias):
             freshen(p)  # who calls forward() itself runs no hook
         return _Linear.apply(x, m.weight, m.bias, unit)
 
     def __deepcopy__(self, memo):
-        return types.MethodType(nn.Linear.forward, memo[id(self._module)])
+        return types.MethodType(type(self._module).forward, memo[id(self._module)])
 
     def __reduce__(self):
         return getattr, (self._module, "forward")  # while it is read, the module has only its class's
 
 
 class Unit:
-    """An nn.Linear whose weight is trained."""
+    """An nn.Linear whose weight is trained: how it computes, and what becomes of its gradient."""
 
     def __init__(self, factors: "Factors", module: nn.Linear, index: int, bias: Optional[int]):
         self.module, self.index, self.bias = module, index, bias
@@ -73,6 +74,12 @@ class Unit:
         self.found: List[Tuple[torch.Tensor, torch.Tensor]] = []  # factors of the backward pass under way
         self.grad_before: Tuple[Optional[torch.Tensor], int] = (None, 0)
         module.__dict__["forward"] = _Forward(self)
+
+    output = staticmethod(F.linear)
+    of_input = staticmethod(torch.mm)
+
+    def of_weight(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return u.t().mm(v)
 
     def takes(self, x: torch.Tensor) -> bool:
         """Whether this call is to go through _Linear."""
@@ -90,7 +97,7 @@ class Unit:
         factors = self._factors()
         if factors is None or not self.on_factors:
             at = time.perf_counter()
-            of_weight = u.t().mm(v)
+            of_weight = self.of_weight(u, v)
             self.product_s, self.begun = min(self.product_s, time.perf_counter() - at), begun
             self.made = of_weight.detach()
             return of_weight
@@ -121,6 +128,10 @@ class Unit:
         self.module.__dict__.pop("forward", None)
 
 
+# By a module's exact type: a class that is derived from it may compute something else.
+UNITS = {nn.Linear: Unit}
+
+
 class Factors:
     """All units of a client: first it looks which could give factors, then what they would save; then the library decides."""
 
@@ -132,13 +143,13 @@ class Factors:
                 owners.setdefault(id(p), []).append(module)
         self.units: Dict[int, Unit] = {}
         for module in model.modules():
-            weight = module._parameters.get("weight") if type(module) is nn.Linear else None
+            weight = module._parameters.get("weight") if type(module) in UNITS else None
             if id(weight) not in client.index or len(owners[id(weight)]) > 1 or "forward" in module.__dict__:
                 continue
             if not weight.is_contiguous() or weight.device.type != "cpu":
                 continue
             i = client.index[id(weight)]
-            self.units[i] = Unit(self, module, i, client.index.get(id(module.bias)))
+            self.units[i] = UNITS[type(module)](self, module, i, client.index.get(id(module.bias)))
         self.offered = False
         self._times: List[Tuple[int, float]] = []  # of a measured clock: when a gradient was there
         self._seconds: Dict[int, float] = {}  # by parameter, the least

@@ -13,6 +13,8 @@ from .stale import BeforeForward, forget, freshen, make_stale, watch
 # In the first clocks all bits of a gradient are compared with those that were pushed, later a few: a script that changes
 # gradients does so from the beginning.
 _CLOCKS_COMPARED, _VALUES_COMPARED = 3, 16
+# The step of a parameter of so many values takes longer than to ask for it now and then while another one is waited for.
+_LARGE, _ASKED_EVERY_S = 1 << 18, 1e-3
 
 
 class LocalClient(Client):
@@ -23,6 +25,7 @@ class LocalClient(Client):
         self.optimizer = optimizer
         self.used: List[int] = []  # in the first clock: parameters in the order of their first use
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
+        self.large: Dict[int, nn.Parameter] = {}  # among those that wait
         self.seen: Dict[int, Tuple[int, torch.Tensor]] = {}  # of a pushed gradient: version, bits
 
     @staticmethod
@@ -134,6 +137,8 @@ class LocalClient(Client):
         groups = {id(p): {**group} for group in self.optimizer.param_groups for p in group["params"]}
         for i, p in enumerate(self.parameters):
             self.waiting[i] = groups[id(p)]
+            if p.numel() > _LARGE:
+                self.large[i] = p
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
         self.seen.clear()
@@ -170,8 +175,10 @@ class LocalClient(Client):
         group = self.waiting.pop(i, None)
         if group is None:
             return
+        self.large.pop(i, None)
         self._require_alive()
         try:
+            self._work_until_here(i)
             there = self.run.wait(i, self.clock)
         except BaseException:
             self.waiting[i] = group  # Ctrl-C: the step is still to be made
@@ -186,6 +193,15 @@ class LocalClient(Client):
             self._own_step()
         finally:
             self.optimizer.param_groups, p.grad = groups, kept
+
+    def _work_until_here(self, i: int) -> None:
+        """Makes the steps of large parameters whose gradients come before the one of parameter i, instead of waiting."""
+        here = self.run.is_here(i, self.clock)
+        while not here and self.large:
+            came = next((p for j, p in self.large.items() if self.run.is_here(j, self.clock)), None)
+            if came is not None:
+                freshen(came)
+            here = self.run.wait_for(i, self.clock, _ASKED_EVERY_S if came is None else 0.0)
 
     def _zero_grad(self) -> None:
         """After step() there is nothing left to clear. Within a step it takes back what has not left."""
