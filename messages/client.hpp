@@ -38,7 +38,7 @@ struct loads_measured {
   std::vector<parameter_load> loads;
 };
 
-/// caller of worker 0 -> node -> protocol_selector, once all programs have measured.
+/// caller of worker 0 -> node, once all programs have measured.
 struct factors_offered {
   /// By parameter: most rows on one worker; 0: not all workers can give factors.
   std::vector<std::uint32_t> rows;

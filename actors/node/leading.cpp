@@ -270,7 +270,7 @@ void leading::on(const routes_proposed& m) {
 /// What is proposed from now on may give these parameters the factor route.
 void leading::on(const factors_offered& m) {
   factor_rows_ = m.rows;
-  core_.as_node.tell<factors_offered>(selector_, m);
+  core_.as_node.tell<choose_by_offers>(selector_, {m});
 }
 
 void leading::changed(std::chrono::milliseconds paused) {

@@ -31,7 +31,7 @@
 //          look_at_progress   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, member_paused   to coordinator
-//          choose_routes, factors_offered, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
+//          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
@@ -79,7 +79,7 @@ class node : public actor<node> {
                stop_decided, training_done, training_failed, clocks_held, look_at_progress,
                training_paused, history_released, snapshot_written, interrupted>;
   using sends =
-      messages<choose_routes, factors_offered, measure_links, probe_answered, send_rate_measured,
+      messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
                member_is_ready, member_is_done, change_wanted, member_paused, send_frame, bind_link,
                close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,

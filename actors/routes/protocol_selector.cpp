@@ -58,11 +58,11 @@ void protocol_selector::plan_program(routes_chosen& answer) const {
   answer.follow_links = follows_links(choice);
 }
 
-void protocol_selector::on(const factors_offered& m) {
+void protocol_selector::on(const choose_by_offers& m) {
   const bool choice = setup_.option.what == route_option::kind::automatic;
   // On one machine nothing is gained, and the server's route keeps the bits.
   if (program_ || (choice && !follows_links(choice))) return;
-  program_ = poseidon::plan_program(setup_, m, device_);
+  program_ = poseidon::plan_program(setup_, m.all, device_);
   const bool changes = !program_->why.empty();
   if (choice) {
     auto& next = changes ? next_ : replanner_;

@@ -9,12 +9,12 @@
 //   chosen <--choose_routes-- idle --choose_routes, rate unknown--> waiting --measure_links--> timing --all heard--> chosen
 //
 // Where programs compute the gradients (program_routes.hpp), all begin on the server. What the programs have measured comes later,
-// with factors_offered, and what is chosen by it is proposed.
+// with choose_by_offers, and what is chosen by it is proposed.
 //
 // Accepts  choose_routes   from node   before other nodes can join; again when uneven shares of the batch are known
 //          measure_links   from node   once, if routes_chosen had needs_rate
 //          probe_answered  from node   a peer has received a round of probes
-//          factors_offered from node   once, where programs compute the gradients
+//          choose_by_offers from node   once, where programs compute the gradients
 //          send_rate_measured    from node   the rate of a node's links, a few times a second
 //          routes_changed  from node   all nodes train with the proposed routes
 //          shut_down       from node
@@ -67,6 +67,11 @@ struct choose_routes {
   node_shares shares;  ///< of the batch; empty: equal, or not known yet
 };
 
+/// node -> protocol_selector: the programs of all workers have measured.
+struct choose_by_offers {
+  factors_offered all;
+};
+
 /// node -> protocol_selector: links to all other nodes, which are idle.
 struct measure_links {
   std::vector<port<send_frame>> links;
@@ -95,7 +100,7 @@ struct routes_changed {
 class protocol_selector : public actor<protocol_selector> {
  public:
   static constexpr const char* type_name = "protocol_selector";
-  using accepts = messages<choose_routes, measure_links, probe_answered, factors_offered,
+  using accepts = messages<choose_routes, measure_links, probe_answered, choose_by_offers,
                            send_rate_measured, routes_changed, shut_down>;
   using sends = messages<routes_chosen, routes_proposed, send_frame>;
 
@@ -103,7 +108,7 @@ class protocol_selector : public actor<protocol_selector> {
   void on(const choose_routes& m);
   void on(const measure_links& m);
   void on(const probe_answered& m);
-  void on(const factors_offered& m);
+  void on(const choose_by_offers& m);
   void on(const send_rate_measured& m);
   void on(const routes_changed& m);
   void on(const shut_down& m);
@@ -129,6 +134,7 @@ class protocol_selector : public actor<protocol_selector> {
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::choose_routes)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::choose_by_offers)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::measure_links)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::probe_answered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_rate_measured)

@@ -25,6 +25,7 @@ class Net(nn.Module):
         self.tokens = nn.Linear(8, 8, bias=False)  # of three dimensions
         self.tied, self.again = nn.Linear(24, 24), nn.Linear(24, 24)
         self.again.weight = self.tied.weight
+        self.twice = nn.Linear(24, 24)
         self.sometimes, self.out, self.late = nn.Linear(24, 24), nn.Linear(24, 3), nn.Linear(3, 3)
 
     def forward(self, x, clock, worker):
@@ -32,6 +33,7 @@ class Net(nn.Module):
         x = torch.relu(self.first(x)).view(-1, 3, 8)
         x = x + self.tokens(self.attention(x, x, x)[0])
         x = self.again(torch.tanh(self.tied(x.flatten(1))))
+        x = self.twice(torch.tanh(self.twice(x)))
         # From clock 6 on now and then by some workers, or by none.
         if clock < 6 or clock % 3 == 0 and worker % 2 == 0:
             x = x + self.sometimes(x)

@@ -196,7 +196,7 @@ TEST_CASE(
   CHECK(t.chosen.got->back().routes.empty());
   CHECK(t.chosen.got->back().follow_links);
   // The simulated link is fast: 8 MB of it may take less than making the gradient again. A slow link is reported later.
-  t.sim.tell(t.selector, one_row);
+  t.sim.tell(t.selector, choose_by_offers{one_row});
   t.sim.settle();
   for (int i = 0; i < 8 && t.proposed.got->empty(); ++i) t.send_rate(10);
   REQUIRE(t.proposed.got->size() == 1);
@@ -208,13 +208,13 @@ TEST_CASE(
 TEST_CASE("protocol_selector: told to, a program's factors go wherever there are any, or nowhere") {
   auto all = selector_of_program(told(route_option::kind::factors));
   CHECK_FALSE(all.chosen.got->front().needs_rate);
-  all.sim.tell(all.selector, one_row);
+  all.sim.tell(all.selector, choose_by_offers{one_row});
   all.sim.settle();
   REQUIRE(all.proposed.got->size() == 1);
   CHECK(all.proposed.got->front().routes ==
         parameter_routes{route::parameter_server, route::factor_broadcast});
   auto none = selector_of_program(told(route_option::kind::server));
-  none.sim.tell(none.selector, one_row);
+  none.sim.tell(none.selector, choose_by_offers{one_row});
   none.sim.settle();
   CHECK(none.proposed.got->empty());
 }
@@ -225,7 +225,7 @@ TEST_CASE("protocol_selector: programs on one machine keep the bits") {
   run.workers = 2;
   selector_of_two t(std::move(run), std::make_shared<test::device_with<>>(), automatic());
   t.measure(true);
-  t.sim.tell(t.selector, one_row);
+  t.sim.tell(t.selector, choose_by_offers{one_row});
   t.sim.settle();
   for (int i = 0; i < 8; ++i) t.send_rate(0.001);
   CHECK(t.proposed.got->empty());

@@ -13,7 +13,8 @@ pass needs it. Modes:
 - `auto`: `local`.
 
 N workers train, bit for bit, what one process trains that adds the gradients of N micro-batches in the order of the workers,
-multiplies them by 1/N and steps. Buffers (the statistics of BatchNorm) stay each worker's own.
+multiplies them by 1/N and steps. Between machines the weights of large nn.Linear layers may go as factors, which is equal up to
+rounding; `routes="ps"` keeps the bits. Buffers (the statistics of BatchNorm) stay each worker's own.
 """
 
 import atexit
