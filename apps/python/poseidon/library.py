@@ -211,9 +211,10 @@ class Run:
         """Sends factors, from these addresses; they are copied."""
         self._checked(self._library.push_factors(self._run, parameter, clock, u, v, rows))
 
-    def is_here(self, parameter: int, version: int) -> bool:
-        """Whether wait() would return at once."""
-        return self._checked(self._library.is_here(self._run, parameter, version, 0.0)) != NOT_YET
+    def look(self, parameter: int, version: int) -> Optional[bool]:
+        """What wait() would return at once; None: it would wait."""
+        answer = self._checked(self._library.is_here(self._run, parameter, version, 0.0))
+        return None if answer == NOT_YET else answer == HERE
 
     def wait_for(self, parameter: int, version: int, limit_s: float) -> bool:
         """Waits until the version is here. False: it is not, within that time."""

@@ -68,6 +68,7 @@ class Client:
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self.model = model
         self.run = Run(options)
+        self._rings: List[Optional[torch.Tensor]] = [None] * (2 * len(self.parameters))
         self.factors: Optional[Factors] = None
         self._wants_factors = options.get("routes") != "ps"
         self.clock = 0
@@ -104,9 +105,13 @@ class Client:
 
     def ring(self, i: int, version: int) -> torch.Tensor:
         """A version of a parameter, as a tensor over the library's memory; on a GPU a copy of it."""
-        p = self.parameters[i]
-        memory = (ctypes.c_float * p.numel()).from_address(self.run.values(i, version))
-        return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride()).to(p.device)
+        place = 2 * i + version % 2  # the library has two for each
+        if self._rings[place] is None:
+            p = self.parameters[i]
+            memory = (ctypes.c_float * p.numel()).from_address(self.run.values(i, version))
+            self._rings[place] = torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+        values = self._rings[place]
+        return values if self.parameters[i].device == values.device else values.to(self.parameters[i].device)
 
     def _hook(self) -> None:
         me = weakref.ref(self)
@@ -297,3 +302,4 @@ class Client:
             if hasattr(kept, "remove"):
                 kept.remove()
         self._kept.clear()
+        self._rings.clear()  # their memory ends with the run

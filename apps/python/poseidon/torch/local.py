@@ -8,13 +8,15 @@ from torch import nn, optim
 
 from ..library import PoseidonError
 from .client import Client
-from .stale import BeforeForward, forget, freshen, make_stale, watch
+from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, watch
 
-# In the first clocks all bits of a gradient are compared with those that were pushed, later a few: a script that changes
-# gradients does so from the beginning.
-_CLOCKS_COMPARED, _VALUES_COMPARED = 3, 16
+# In the first clocks all bits of a gradient are compared with those that were pushed, later a few, now and then: a script that
+# changes gradients does so from the beginning. Identity and version are compared in every clock.
+_CLOCKS_COMPARED, _COMPARED_EVERY, _VALUES_COMPARED = 3, 10, 16
 # The step of a parameter of so many values takes longer than to ask for it now and then while another one is waited for.
 _LARGE, _ASKED_EVERY_S = 1 << 18, 1e-3
+# So many parameters at most get their step with one call of the optimizer, which costs as much as the steps of several small ones.
+_TOGETHER = 16
 
 
 class LocalClient(Client):
@@ -23,10 +25,11 @@ class LocalClient(Client):
         self._refuse(model, optimizer, trained)
         super().__init__(model, options, trained)
         self.optimizer = optimizer
-        self.used: List[int] = []  # in the first clock: parameters in the order of their first use
+        self.used: List[int] = []  # all parameters in the order of their first use in the first clock
+        self.place: List[int] = []  # in `used`, by parameter
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
         self.large: Dict[int, nn.Parameter] = {}  # among those that wait
-        self.seen: Dict[int, Tuple[int, torch.Tensor]] = {}  # of a pushed gradient: version, bits
+        self.seen: Dict[int, Tuple[int, Optional[torch.Tensor]]] = {}  # of a pushed gradient: version, bits
 
     @staticmethod
     def _refuse(model: nn.Module, optimizer: optim.Optimizer, trained: List[nn.Parameter]) -> None:
@@ -107,7 +110,10 @@ class LocalClient(Client):
         super()._push(i)
         g = self.pushed[i]
         if g is not None:
-            self.seen[i] = (g._version, self._bits(g).clone())
+            self.seen[i] = (g._version, self._bits(g).clone() if self._compares_bits() else None)
+
+    def _compares_bits(self) -> bool:
+        return self.clock < _CLOCKS_COMPARED or self.clock % _COMPARED_EVERY == 0
 
     def _bits(self, g: torch.Tensor) -> torch.Tensor:
         """A version number misses `.grad.data.clamp_()` and NumPy, so bits are compared: as integers, where a NaN equals itself."""
@@ -132,11 +138,15 @@ class LocalClient(Client):
                 freshen(p)  # one that nothing has read since the step before: that step is still to be made
                 self._push(i)
         if self.clock == 0:
+            self.used += sorted(set(range(len(self.parameters))) - set(self.used))
+            self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
             self._tell_order(self.used)
-        # Before a scheduler changes them.
-        groups = {id(p): {**group} for group in self.optimizer.param_groups for p in group["params"]}
+        for group in self.optimizer.param_groups:
+            before = {**group}  # a scheduler changes it
+            for p in group["params"]:
+                if id(p) in self.index:
+                    self.waiting[self.index[id(p)]] = before
         for i, p in enumerate(self.parameters):
-            self.waiting[i] = groups[id(p)]
             if p.numel() > _LARGE:
                 self.large[i] = p
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
@@ -156,7 +166,7 @@ class LocalClient(Client):
             changed = "was taken away"
         elif p.grad.data_ptr() != g.data_ptr():
             changed = "was replaced"
-        elif g._version != version or not torch.equal(self._bits(g), bits):
+        elif g._version != version or not (bits is None or torch.equal(self._bits(g), bits)):
             changed = "was changed"
         if changed:
             raise self.failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
@@ -170,7 +180,7 @@ class LocalClient(Client):
                                        "not know it. Join with requires_grad set, and freeze by lr 0")
 
     def _bring(self, p: nn.Parameter) -> None:
-        """Makes the step of one parameter, which somebody is about to read."""
+        """Makes the step of one parameter, which somebody is about to read, and of those used next that are here as well."""
         i = self.index[id(p)]
         group = self.waiting.pop(i, None)
         if group is None:
@@ -184,21 +194,49 @@ class LocalClient(Client):
             self.waiting[i] = group  # Ctrl-C: the step is still to be made
             make_stale(p)
             raise
+        self._make_step(group, ([i] if there else []) + self._here_too(i, group))
+
+    def _here_too(self, i: int, group: dict) -> List[int]:
+        """Parameters of the same group that are used soon after parameter i and whose gradients are here: they are fresh from now on,
+        as soon as their step is made."""
+        found = []
         self.lent.pop(i, None)
-        if not there:
+        for j in self.used[self.place[i] + 1:self.place[i] + _TOGETHER]:
+            if self.waiting.get(j) is not group:
+                continue
+            there = self.run.look(j, self.clock)
+            if there is None:
+                break  # what is needed later comes later
+            del self.waiting[j]
+            self.large.pop(j, None)
+            self.lent.pop(j, None)
+            forget_stale(self.parameters[j])
+            if there:
+                found.append(j)
+        return found
+
+    def _make_step(self, group: dict, of: List[int]) -> None:
+        if not of:
             return
-        kept, p.grad = p.grad, self.ring(i, self.clock)
-        groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": [p]}]
+        parameters = [self.parameters[j] for j in of]
+        kept = [p.grad for p in parameters]
+        for j, p in zip(of, parameters):
+            p.grad = self.ring(j, self.clock)
+        groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": parameters}]
         try:
             self._own_step()
         finally:
-            self.optimizer.param_groups, p.grad = groups, kept
+            self.optimizer.param_groups = groups
+            for p, grad in zip(parameters, kept):
+                p.grad = grad
 
     def _work_until_here(self, i: int) -> None:
         """Makes the steps of large parameters whose gradients come before the one of parameter i, instead of waiting."""
-        here = self.run.is_here(i, self.clock)
+        if not self.large:
+            return
+        here = self.run.look(i, self.clock) is not None
         while not here and self.large:
-            came = next((p for j, p in self.large.items() if self.run.is_here(j, self.clock)), None)
+            came = next((p for j, p in self.large.items() if self.run.look(j, self.clock) is not None), None)
             if came is not None:
                 freshen(came)
             here = self.run.wait_for(i, self.clock, _ASKED_EVERY_S if came is None else 0.0)

@@ -36,9 +36,14 @@ def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None]) -> None:
     _fresheners[id(p)] = weakref.WeakMethod(freshener)
 
 
-def forget(p: nn.Parameter) -> None:
+def forget_stale(p: nn.Parameter) -> None:
+    """It is fresh, or about to be."""
     if type(p) is StaleParameter:
         p.__class__ = nn.Parameter
+
+
+def forget(p: nn.Parameter) -> None:
+    forget_stale(p)
     _fresheners.pop(id(p), None)
 
 
