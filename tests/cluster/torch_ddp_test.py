@@ -95,14 +95,14 @@ class Ddp(unittest.TestCase):
             port = free_port()
             self.check(how, lambda place, port=port: {
                 "POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": "", "RANK": place, "WORLD_SIZE": 2,
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo"})
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo", "USE_LIBUV": 0})
 
     def test_the_example(self):
         port = free_port()
         with programs.Programs() as c:
             started = c.workers((cluster.ROOT / "examples/torch_ddp.py").read_text(), 2, each=lambda place: {
                 "POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": "", "RANK": place, "WORLD_SIZE": 2,
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo"})
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo", "USE_LIBUV": 0})
             for worker in started:
                 self.assertEqual(worker.wait(), 0, worker)
             self.assertRegex(started[0].output, r"loss 0\.\d+ \['module\.0\.bias'", started[0])

@@ -82,7 +82,7 @@ with poseidon.join(net, optimizer, mode=mode) as run:
             same = copy.deepcopy(net).eval()
             file = io.BytesIO()
             torch.save(net, file)
-            loaded = torch.load(io.BytesIO(file.getvalue())).eval()
+            loaded = torch.load(io.BytesIO(file.getvalue()), weights_only=False).eval()
             with torch.no_grad():
                 now = net.eval()(x, clock, run.rank)
                 assert torch.equal(same(x, clock, run.rank), now) and torch.equal(loaded(x, clock, run.rank), now)

@@ -205,7 +205,7 @@ step(net, optimizer)
 kept = io.BytesIO()
 torch.save(net, kept)
 kept.seek(0)
-again = torch.load(kept)
+again = torch.load(kept, weights_only=False)
 assert torch.equal(again[0].weight, net[0].weight) and type(again[0].weight) is nn.Parameter
 assert not torch.equal(copied[0].weight, net[0].weight)
 step(copied, torch.optim.SGD(copied.parameters(), .1))  # a copy trains alone

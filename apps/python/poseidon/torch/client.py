@@ -36,10 +36,8 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
 
 
 def _leaf_hook(p: nn.Parameter, call: Callable[[], None], keep: list) -> None:
-    """Calls `call` after a backward pass has written p.grad."""
-    if hasattr(p, "register_post_accumulate_grad_hook"):
-        keep.append(p.register_post_accumulate_grad_hook(lambda _: call()))
-        return
+    """Calls `call` after a backward pass has written p.grad, or has left it alone because no gradient came: the newer
+    register_post_accumulate_grad_hook would not tell of that, and the factors of a weight would stay here."""
     with torch.enable_grad():
         node = p.expand_as(p).grad_fn.next_functions[0][0]
     handle = node.register_hook(lambda *_: call())
