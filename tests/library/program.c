@@ -70,6 +70,57 @@ static int train(const char* options) {
   return 0;
 }
 
+/* One of two workers, worker 0 with routes=sfb: a matrix whose gradient goes as a whole until routes have changed, then as factors, in
+ * as many clocks as that takes. */
+static int train_by_factors(const char* options) {
+  const int64_t dims[] = {2, 3};
+  const float first[6] = {0}, v[3] = {1, 2, 3};
+  const poseidon_parameter list[1] = {{"matrix", dims, 2, first}};
+  const poseidon_load load = {0.5, 0.25, 1};
+  poseidon_run* p = poseidon_join(options);
+  int answer, by_factors = 0;
+  float whole[2][6];
+  REQUIRE(p, p != NULL && poseidon_declare(p, list, 1) == 0);
+  while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  REQUIRE(p, poseidon_push_factors(p, 0, 0, first, v, 1) < 0 && strstr(poseidon_error(p), "give it as a whole") != NULL);
+  const unsigned worker = poseidon_worker(p);
+  uint64_t clock = 0;
+  for (; by_factors < 3; ++clock) {
+    while ((answer = poseidon_begin_clock(p, clock, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == 0);
+    const float u[2] = {(float)(worker + 1), (float)(clock % 8)};
+    if (poseidon_route(p, 0) == 1) {
+      ++by_factors;
+      REQUIRE(p, poseidon_push(p, 0, clock, first, sizeof first) < 0 && strstr(poseidon_error(p), "give its factors") != NULL);
+      REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 2) < 0 && strstr(poseidon_error(p), "at most 1 were offered") != NULL);
+      if (by_factors == 2) /* nobody has a gradient */
+        REQUIRE(p, poseidon_push_nothing(p, 0, clock) == 0);
+      else
+        REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 1) == 0);
+    } else {
+      for (int i = 0; i < 6; ++i) whole[clock % 2][i] = u[i / 3] * v[i % 3];
+      REQUIRE(p, poseidon_push(p, 0, clock, whole[clock % 2], sizeof whole[0]) == 0);
+    }
+    if (clock == 1) {
+      REQUIRE(p, poseidon_measured(p, &load) == 0);
+      REQUIRE(p, poseidon_measured(p, &load) < 0 && strstr(poseidon_error(p), "offered factors already") != NULL);
+    }
+    while ((answer = poseidon_wait(p, 0, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == (by_factors == 2 ? POSEIDON_NO_GRADIENT : POSEIDON_HERE));
+    const float* mean = poseidon_values(p, 0, clock + 1);
+    for (int i = 0; i < 6 && by_factors != 2; ++i) REQUIRE(p, mean[i] == (i < 3 ? 1.5f : (float)(clock % 8)) * v[i % 3]);
+  }
+  while ((answer = poseidon_leave(p, NULL, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  poseidon_free(p);
+  return 0;
+}
+
 int main(int count, char** words) {
   char options[256];
   if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
@@ -85,7 +136,9 @@ int main(int count, char** words) {
   }
   const pid_t child = fork(); /* the library has ended its threads: a fork is harmless here */
   snprintf(options, sizeof options, child == 0 ? "join=%s" : "listen=%s\nnodes=2", words[1]);
-  const int code = train(options);
+  int code = train(options);
+  if (child != 0) snprintf(options, sizeof options, "listen=%s\nnodes=2\nroutes=sfb", words[1]);
+  if (code == 0) code = train_by_factors(options);
   if (child == 0) return code;
   int status = 1;
   waitpid(child, &status, 0);
