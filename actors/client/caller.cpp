@@ -1,9 +1,8 @@
 #include "actors/client/caller.hpp"
 
-#include "actors/core/trace.hpp"
-
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -37,10 +36,33 @@ void caller::on(const connect_caller& m) {
 }
 
 /// The program learns from its fresh_board that the first values are here.
-void caller::on(const begin_training&) {}
+void caller::on(const begin_training&) {
+  pace_.since_ns = now_ns();
+}
 
 void caller::on(const gradient_lent& m) {
   tell(neighbours_->pushes[m.parameter], backward_done{replica_id{0}, {m.clock, 0, 0}});
+  note_push(value(m.clock));
+}
+
+/// A clock's gradients come in its backward pass, and what lies before them is its forward pass, which begins with waiting.
+void caller::note_push(std::uint64_t clock) {
+  constexpr std::string_view name = "program";
+  if (setup_.trace == nullptr) return;
+  const auto now = now_ns();
+  if (pace_.pushes == 0) {
+    pace_.first_ns = now;
+    const auto waited = setup_.from->waited_ns.load();
+    const auto fresh = std::min(now, pace_.since_ns + (waited - pace_.waited_ns));
+    pace_.waited_ns = waited;
+    if (fresh > pace_.since_ns)
+      setup_.trace->record({name, span_phase::stall, pace_.since_ns, fresh, clock});
+    setup_.trace->record({name, span_phase::forward, fresh, now, clock});
+  }
+  if (++pace_.pushes < setup_.from->declared.size()) return;
+  setup_.trace->record({name, span_phase::backward, pace_.first_ns, now, clock});
+  pace_.since_ns = now;
+  pace_.pushes = 0;
 }
 
 void caller::on(const layer_fresh& m) {

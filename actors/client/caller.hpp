@@ -24,6 +24,7 @@
 #include "actors/core/actor.hpp"
 #include "actors/core/overlap_meter.hpp"
 #include "actors/core/progress.hpp"
+#include "actors/core/trace.hpp"
 #include "messages/client.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -45,6 +46,8 @@ struct caller_setup {
   std::shared_ptr<progress> display;  ///< the leader's shows the means of reports; may be null
   /// What this node's links have sent and received; may be empty.
   std::function<traffic()> carried;
+  /// Where it records what the program does; null: nowhere.
+  trace_lane* trace = nullptr;
 };
 
 /// Ports that exist only after all actors have been spawned.
@@ -86,11 +89,19 @@ class caller : public actor<caller> {
   void take(worker_id from, const frames::worker_report& r);
   void take(worker_id from, const frames::factor_offer& o);
   void pause_if_drained();
+  void note_push(std::uint64_t clock);
 
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
   std::uint64_t samples_ = 0;
-  by_id<layer_id, std::uint64_t> fresh_;    // version that is here
+  by_id<layer_id, std::uint64_t> fresh_;  // version that is here
+  /// What the program does, as its pushes show it.
+  struct {
+    std::int64_t since_ns = 0;   // the last push of the clock before
+    std::int64_t first_ns = 0;   // the first of this one
+    std::int64_t waited_ns = 0;  // by then
+    std::size_t pushes = 0;      // of this one
+  } pace_;
   std::optional<std::uint64_t> pauses_at_;  // draining, or paused
   bool paused_ = false;
   std::optional<std::uint64_t> done_at_;  // the program's last version, while it is not told

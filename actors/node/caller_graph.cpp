@@ -21,6 +21,7 @@ caller_graph::caller_graph(const graph_context& context, actor_spawner& spawner,
   s.overlap = context.lasting.overlap;
   s.display = context.display;
   s.carried = context.carried;
+  s.trace = spawner.lane("program");
   caller_ = spawner.start<caller>(thread_kind::shared, "caller", std::move(s));
 }
 

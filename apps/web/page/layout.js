@@ -34,7 +34,9 @@ function makeCard(key, nodes, module) {
   let x = 0, y = mains.length ? MAIN + 3 : 0;
   for (const a of chips) {
     const exchange = a.node.kind === 'gradient_push' || a.node.kind === 'factor_broadcast';
-    const text = exchange ? (a.node.kind === 'gradient_push' ? 'push' : 'factors') : a.node.kind === 'data_source' ? 'source' : short(a.core);
+    const route = a.node.kind === 'gradient_push' ? 'push' : 'factors';
+    // A card without a layer is a program's parameter.
+    const text = exchange ? (mains.length ? route : route + ' ' + short(title)) : a.node.kind === 'data_source' ? 'source' : short(a.core);
     const label = a.replica > 0 ? '·' + a.replica : fitted(text, CARD - 10);
     const w = Math.min(CARD, label.length * GLYPH + 9);
     if (x > 0 && x + w > CARD) { x = 0; y += CHIP + 3; }

@@ -10,6 +10,7 @@ export function laneOf(name) {
   if ((m = /^stream compute \[(\d+)\]/.exec(name))) return { order: 0, key: name, label: 'compute ' + m[1] };
   if ((m = /^network_link (\d+) out/.exec(name))) return { order: 1, key: 'out', label: 'links out' };
   if ((m = /^network_link (\d+) in/.exec(name))) return { order: 3, key: 'in', label: 'links in' };
+  if (name === 'program') return { order: 0, key: name, label: name };
   if (name === 'server_shard') return { order: 2, key: name, label: 'shard' };
   if (/^(test.* )?data_source /.test(name)) return { order: 4, key: 'data', label: 'data' };
   if (/^(gradient_push|factor_broadcast) /.test(name)) return { order: 9, key: 'exchange', label: 'overlap' };

@@ -38,13 +38,14 @@ struct program_of_two {
   test::probe<factors_offered> offered = sim.listen<factors_offered>();
   handle<caller> it;
 
-  explicit program_of_two(worker_id self) {
+  explicit program_of_two(worker_id self, trace_lane* trace = nullptr) {
     caller_setup s;
     s.self = self;
     s.workers = 2;
     s.from = from;
     s.overlap = std::make_shared<overlap_meter>(1);
     s.display = display;
+    s.trace = trace;
     it = sim.spawn<caller>("caller", std::move(s));
     connect_caller c;
     c.pushes = {pushes[0].in, pushes[1].in};
@@ -187,6 +188,22 @@ TEST_CASE("caller: another worker tells worker 0 what its program can give") {
   CHECK(std::get<frames::factor_offer>(t.leader.got->front().header).rows ==
         std::vector<std::uint32_t>{8, 0});
   CHECK(t.offered.got->empty());
+}
+
+TEST_CASE("caller: the page sees the program's clocks by its pushes") {
+  trace_lane lane("program", true);
+  program_of_two t(worker_id{1}, &lane);
+  t.sim.tell(t.it, begin_training{});
+  for (const std::uint64_t clock : {0u, 1u})
+    for (const unsigned p : {1u, 0u})
+      t.sim.tell(t.it, gradient_lent{parameter_id{p}, clock_id{clock}});
+  t.sim.settle();
+  std::vector<std::pair<span_phase, std::uint64_t>> seen;
+  lane.for_each([&](const trace_span& s) { seen.emplace_back(s.phase, s.clock); });
+  CHECK(seen == std::vector<std::pair<span_phase, std::uint64_t>>{{span_phase::forward, 0},
+                                                                  {span_phase::backward, 0},
+                                                                  {span_phase::forward, 1},
+                                                                  {span_phase::backward, 1}});
 }
 
 TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when the run is over") {
