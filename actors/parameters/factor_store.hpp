@@ -14,8 +14,8 @@
 // clock c + 2 arrives: its sender has had this node's factors of c + 1, and the kernels that computed those have waited
 // for the update.
 //
-// Threads: each pass() is written by one stream, or this node's place is filled by its program; each piece() of a peer by its link's receiver; factor_broadcast reads a
-// clock when all of it has landed, and calls set_sent() for link receivers, which call sent().
+// Threads: each pass() is written by one stream, or this node's place is filled by its program; each piece() of a peer by its
+// link's receiver; factor_broadcast reads a clock when all of it has landed, and calls set_sent() for link receivers, which call sent().
 #pragma once
 #include "messages/ids.hpp"
 #include "models/device/device.hpp"

@@ -233,7 +233,7 @@ std::size_t session::parameters() const {
 void session::measured(std::vector<parameter_load> loads) {
   (void)known(0);
   const std::lock_guard lock(ends_);
-  if (!offered_rows_.empty()) throw session_error("this worker has offered factors already");
+  if (offered_) throw session_error("this worker has offered factors already");
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const auto& declared = program_->declared[i];
     if (loads[i].factor_rows > 0 && declared.shape.size() != 2)
@@ -243,8 +243,8 @@ void session::measured(std::vector<parameter_load> loads) {
       if (!(s >= 0 && s < 1e6))
         throw session_error("the time of \"" + declared.name + "\" is " + std::to_string(s) +
                             " s, expected 0 or more");
-    offered_rows_.push_back(loads[i].factor_rows);
   }
+  offered_ = true;
   program_->caller.tell(loads_measured{std::move(loads)});
 }
 

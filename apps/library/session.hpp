@@ -89,7 +89,7 @@ class session {
   std::atomic<phase> phase_{phase::made};
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
-  std::vector<std::uint32_t> offered_rows_;             // by parameter, once it has measured
+  bool offered_ = false;                                // what it has measured
   std::mutex ends_;                                     // begin, leave
   bool gave_up_ = false;
   std::string result_;  // once it is over: empty, or why the run failed

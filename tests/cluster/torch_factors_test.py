@@ -93,7 +93,8 @@ with poseidon.join(net, optimizer, mode=mode) as run:
             wanted = x.clone().requires_grad_()
             torch.autograd.grad(net(wanted, clock, run.rank).sum(), wanted)
             net.norm.track_running_stats = True
-        loss = F.cross_entropy(net(x, clock, run.rank), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast" and clock == 8):  # its layers give whole gradients
+            loss = F.cross_entropy(net(x, clock, run.rank), y)
         if case == "another way" and clock == 8:
             loss = loss + net.first.weight.norm()
         if case == "no_sync" and clock == 8:
@@ -135,11 +136,13 @@ class Factors(unittest.TestCase):
                 self.assertIn("by factors [] right restored", self.train(c, number, "plain", "local", "sgd", env=env))
 
     def test_what_they_cannot_do_is_refused(self):
-        for case, text in (("larger", "have 12 rows in clock 8, at most 6 were offered"),
-                           ("another way", '"first.weight" goes as factors, and a backward pass has reached it by another way'),
-                           ("no_sync", "goes as factors, and is reached in no_sync()")):
-            with self.subTest(case), programs.Programs() as c:
-                for worker in c.workers(SCRIPT, 2, case, "local", "sgd", env=(("POSEIDON_ROUTES", "sfb"),)):
+        for case, mode, text in (("larger", "local", "have 12 rows in clock 8, at most 6 were offered"),
+                                 ("another way", "local", '"first.weight" goes as factors, and a backward pass has reached it by another way'),
+                                 ("autocast", "local", "goes as factors, and a backward pass has reached it by another way"),
+                                 ("autocast", "ddp", "goes as factors, and a backward pass has reached it by another way"),
+                                 ("no_sync", "local", "goes as factors, and is reached in no_sync()")):
+            with self.subTest(case=case, mode=mode), programs.Programs() as c:
+                for worker in c.workers(SCRIPT, 2, case, mode, "sgd", env=(("POSEIDON_ROUTES", "sfb"),)):
                     self.assertNotEqual(worker.wait(), 0, worker)
                     self.assertIn(text, worker.output, worker)
                     self.assertIn('routes="ps"' if case != "larger" else "routes=ps", worker.output, worker)

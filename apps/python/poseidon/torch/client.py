@@ -179,7 +179,7 @@ class Client:
 
     def _push_factors(self, i: int) -> None:
         unit = self.factors.units[i]
-        if unit.found and unit.has_dense_gradient():
+        if i in self.fired and unit.has_dense_gradient():
             raise self.failed(f'"{self.names[i]}" goes as factors, and a backward pass has reached it by another way than its layer, as in '
                               'none of the first steps: start with routes="ps"')
         factors = unit.take()

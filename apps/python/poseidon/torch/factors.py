@@ -95,6 +95,8 @@ class Unit:
 
     def gradient(self, u: torch.Tensor, v: torch.Tensor, begun: float) -> Optional[torch.Tensor]:
         factors = self._factors()
+        if factors is not None and factors.offered:
+            factors.begin_clock_of_client()  # the graph may be of an earlier clock
         if factors is None or not self.on_factors:
             at = time.perf_counter()
             of_weight = self.of_weight(u, v)
@@ -111,9 +113,12 @@ class Unit:
         return None
 
     def has_dense_gradient(self) -> bool:
-        """Whether the backward pass has also reached the weight by another way."""
-        before, version = self.grad_before
+        """Whether the backward pass that has reached the weight has written a gradient: by another way than this layer, or because its
+        call did not go through _Linear, as under autocast."""
         now = self.module.weight.grad
+        if not self.found:
+            return now is not None
+        before, version = self.grad_before
         return now is not before or (now is not None and now._version != version)
 
     def take(self) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
@@ -170,6 +175,11 @@ class Factors:
             unit.possible = False
         unit.rows = max(unit.rows, x.numel() // max(1, x.shape[-1]))
         return client.clock in _MEASURED
+
+    def begin_clock_of_client(self) -> None:
+        client = self._client()
+        if client is not None and client.failure is None:
+            client.begin_clock()
 
     def require_synced(self, unit: Unit) -> None:
         client = self._client()
