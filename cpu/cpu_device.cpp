@@ -1,6 +1,7 @@
 #include "cpu/cpu_device.hpp"
 
 #include "cpu/factors.hpp"
+#include "cpu/optimizer_update.hpp"
 #include "cpu/replica.hpp"
 #include "cpu/solver_update.hpp"
 
@@ -46,6 +47,12 @@ class cpu_arithmetic final : public host_arithmetic {
               std::span<const float> values, std::span<float> fresh,
               std::span<const std::span<float>> history) const override {
     cpu::update(rule, step, gradient, values, fresh, history);
+  }
+
+  void step(optimizer_rule rule, const optimizer_step& step, float scale,
+            std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,
+            std::span<const std::span<float>> history) const override {
+    cpu::update(rule, step, scale, gradient, values, fresh, history);
   }
 
   void update_average(float momentum, std::span<const float> change, std::span<const float> values,

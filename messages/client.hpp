@@ -17,6 +17,12 @@ struct gradient_lent {
   clock_id clock{};
 };
 
+/// The program wants the optimizer's state, which lies on the shards. All its parameters are at `version`, and it has pushed nothing
+/// since, so no shard can be ahead.
+struct state_wanted {
+  version_id version{};
+};
+
 /// What a clock has come to on this node.
 struct clock_reported {
   clock_id clock{};
@@ -54,6 +60,7 @@ struct program_done {
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_lent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::state_wanted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clock_reported)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::loads_measured)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_offered)

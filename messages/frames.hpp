@@ -5,6 +5,7 @@
 // kind between two nodes arrive in the order sent; between kinds priority decides.
 #pragma once
 #include "messages/ids.hpp"
+#include "models/optimizer_rule.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,8 @@ struct view {
   /// Not empty: no net is trained; the nodes exchange the gradients of these parameters, which programs around them compute.
   /// Then there is no solver.
   std::vector<declared_parameter> parameters;
+  /// Of the programs, where shards make its steps.
+  optimizer_rule optimizer = optimizer_rule::none;
   std::uint64_t seed = 0;
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
@@ -99,6 +102,7 @@ struct push_gradient {
   clock_id clock{};
   /// The sender has no gradient of it in this clock, and the frame no payload.
   bool nothing = false;
+  step_mark step{};  ///< of the sender's optimizer, where shards make its steps
 };
 
 /// A shard to every other one, with clip_gradients only, once per clock: the squares of all values of its
@@ -114,6 +118,7 @@ struct factors {
   clock_id clock{};
   std::uint32_t rows = 0;  ///< of u and of v; 0, from a program: it has no gradient in this clock
   std::uint64_t first = 0;
+  step_mark step{};  ///< as push_gradient's
 };
 
 /// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values; after the first

@@ -29,6 +29,7 @@ struct gradient_arrived {
   chunk_id chunk{};
   clock_id clock{};
   payload values;
+  step_mark step{};  ///< of its program's optimizer, where shards make its steps
 };
 
 /// From a network_link to the shard: what another shard's summed gradients add to the gradient norm of a clock.
@@ -45,6 +46,7 @@ struct factors_landed {
   clock_id clock{};
   std::uint32_t rows = 0;
   std::uint64_t first = 0;
+  step_mark step{};  ///< as gradient_arrived's
 };
 
 /// From a network_link: fresh values have been read to their place in this node's parameter store.

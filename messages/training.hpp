@@ -165,8 +165,9 @@ struct write_snapshot {
   bool with_state = true;
   port<snapshot_copied> copied;
   port<snapshot_written> written;
-  bool regular = true;  ///< under the name of its iteration
-  bool best = false;    ///< in place of the best one so far
+  bool regular = true;       ///< under the name of its iteration
+  bool best = false;         ///< in place of the best one so far
+  bool for_program = false;  ///< only the state, for a program's memory: snapshot_files::take_state
 };
 
 /// checkpointer -> server_shard, factor_broadcast: send the solver state at `version` of all your chunks to me.

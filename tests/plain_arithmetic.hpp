@@ -6,7 +6,7 @@
 
 namespace poseidon::test {
 
-/// update(): fresh = values - rate * scale * gradient; history counts the updates.
+/// update(), step(): fresh = values - rate * scale * gradient; history counts the updates.
 class plain_arithmetic : public host_arithmetic {
  public:
   void enter_thread(int) const override {}
@@ -21,6 +21,14 @@ class plain_arithmetic : public host_arithmetic {
               std::span<const std::span<float>> history) const override {
     for (std::size_t i = 0; i < values.size(); ++i) {
       fresh[i] = values[i] - step.rate * step.scale * gradient[i];
+      history[0][i] += 1;
+    }
+  }
+  void step(optimizer_rule, const optimizer_step& step, float scale,
+            std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,
+            std::span<const std::span<float>> history) const override {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      fresh[i] = values[i] - static_cast<float>(step.rate) * scale * gradient[i];
       history[0][i] += 1;
     }
   }

@@ -23,7 +23,7 @@ caller::caller(actor_context context, caller_setup setup)
 
 void caller::started() {
   const handle<caller> self(this);
-  setup_.from->caller.set({self, self, self, self});
+  setup_.from->caller.set({self, self, self, self, self});
 }
 
 /// The program holds a reference to this actor.
@@ -65,7 +65,43 @@ void caller::note_push(std::uint64_t clock) {
   pace_.pushes = 0;
 }
 
+void caller::on(const state_wanted& m) {
+  state_.wanted = m.version;
+  gather_state();
+}
+
+void caller::gather_state() {
+  if (!state_.wanted || (held_ && !pauses_at_)) return;
+  if (pauses_at_ && *pauses_at_ <= value(*state_.wanted)) return;
+  write_snapshot order;
+  order.version = *std::exchange(state_.wanted, std::nullopt);
+  order.for_program = true;
+  order.copied = handle<caller>(this);
+  state_.gathering = true;
+  tell(neighbours_->checkpointer, order);
+}
+
+void caller::on(const snapshot_copied&) {
+  state_.gathering = false;
+  if (std::exchange(state_.hold_waits, false)) on(hold_clocks{});
+}
+
+/// Where routes change, the version that is here comes again.
+void caller::note_update(const layer_fresh& m) {
+  auto& from = *setup_.from;
+  if (value(m.version) <= fresh_[m.layer]) return;
+  if (!m.nothing) {
+    ++from.steps_made[value(m.layer)];
+  } else if (from.optimizer != optimizer_rule::none) {
+    // The shards have sent nothing, and the values are those of before: they have to lie where this version is looked for.
+    const auto p = parameter_id{value(m.layer)};
+    const auto before = std::as_const(*from.store).values(p, value(m.version) - 1);
+    std::copy(before.begin(), before.end(), from.store->values(p, value(m.version)).begin());
+  }
+}
+
 void caller::on(const layer_fresh& m) {
+  note_update(m);
   // A declared layer has one parameter, with its number.
   setup_.from->fresh.publish(parameter_id{value(m.layer)}, value(m.version), m.nothing);
   fresh_[m.layer] = value(m.version);
@@ -95,12 +131,18 @@ void caller::take(worker_id from, const frames::factor_offer& o) {
 
 /// A program that is ahead answers with a later clock, and all train up to the latest: so none has begun it.
 void caller::on(const hold_clocks&) {
+  if (state_.gathering) {
+    state_.hold_waits = true;
+    return;
+  }
+  held_ = true;
   tell(neighbours_->node_held, clocks_held{clock_id{setup_.from->clocks.hold()}});
 }
 
 void caller::on(const pause_at& m) {
   pauses_at_ = value(m.clock);
   setup_.from->clocks.pause_at(value(m.clock));
+  gather_state();
   pause_if_drained();
 }
 
@@ -115,6 +157,8 @@ void caller::on(const resume_training&) {
   pauses_at_.reset();
   paused_ = false;
   setup_.from->clocks.open();
+  held_ = false;
+  gather_state();
   if (const auto version = std::exchange(done_at_, std::nullopt)) on(program_done{*version});
 }
 

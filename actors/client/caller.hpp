@@ -7,13 +7,19 @@
 // Where routes change, all programs pause before the same clock, as solvers do (actors/training/solver.hpp):
 //   clocks begin -hold_clocks-> held -pause_at C-> clocks up to C-1 -> draining -version C of all is here-> paused -resume_training->
 //
+// A program that asks for the state of its optimizer stands until it has it. No graph is rebuilt meanwhile: a caller that gathers state
+// answers hold_clocks afterwards, and one that has answered gathers when the nodes pause later than at the program's version, or
+// have resumed.
+//
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
-//          gradient_lent, clock_reported, loads_measured, program_done   from the program's threads
+//          gradient_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
 //          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
+//          snapshot_copied   from checkpointer    the program has the state
 //          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
 //          shut_down         from node
 // Sends    backward_done     to gradient_push, factor_broadcast
 //          send_frame        to network_link      worker_report, factor_offer, to the leader
+//          write_snapshot    to checkpointer      for the program: the optimizer's state, where shards make its steps
 //          training_done, clocks_held, training_paused   to node
 //          factors_offered   to node              the leader's, once
 // State    how far the program has come; the reports of a clock; the leader's: what the workers offer.
@@ -53,6 +59,7 @@ struct caller_setup {
 /// Ports that exist only after all actors have been spawned.
 struct connect_caller {
   by_id<parameter_id, port<backward_done>> pushes;
+  port<write_snapshot> checkpointer;
   port<send_frame> to_leader;  ///< link to the leader; empty on the leader
   port<training_done> node;
   port<clocks_held> node_held;
@@ -63,20 +70,23 @@ struct connect_caller {
 class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
-  using accepts = messages<connect_caller, begin_training, gradient_lent, clock_reported,
-                           loads_measured, program_done, layer_fresh, control_arrived, hold_clocks,
-                           pause_at, resume_training, shut_down>;
-  using sends = messages<backward_done, send_frame, training_done, clocks_held, training_paused,
-                         factors_offered>;
+  using accepts =
+      messages<connect_caller, begin_training, gradient_lent, state_wanted, clock_reported,
+               loads_measured, program_done, layer_fresh, snapshot_copied, control_arrived,
+               hold_clocks, pause_at, resume_training, shut_down>;
+  using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
+                         training_paused, factors_offered>;
 
   caller(actor_context context, caller_setup setup);
   void on(const connect_caller& m);
   void on(const begin_training& m);
   void on(const gradient_lent& m);
+  void on(const state_wanted& m);
   void on(const clock_reported& m);
   void on(const loads_measured& m);
   void on(const program_done& m);
   void on(const layer_fresh& m);
+  void on(const snapshot_copied& m);
   void on(const control_arrived& m);
   void on(const hold_clocks& m);
   void on(const pause_at& m);
@@ -90,6 +100,8 @@ class caller : public actor<caller> {
   void take(worker_id from, const frames::factor_offer& o);
   void pause_if_drained();
   void note_push(std::uint64_t clock);
+  void note_update(const layer_fresh& m);
+  void gather_state();
 
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
@@ -104,6 +116,12 @@ class caller : public actor<caller> {
   } pace_;
   std::optional<std::uint64_t> pauses_at_;  // draining, or paused
   bool paused_ = false;
+  bool held_ = false;  // hold_clocks is answered, and training has not resumed
+  struct {
+    std::optional<version_id> wanted;  // while it is not gathered
+    bool gathering = false;
+    bool hold_waits = false;
+  } state_;
   std::optional<std::uint64_t> done_at_;  // the program's last version, while it is not told
   std::vector<parameter_load> loads_;     // the leader's
   factor_offers offers_;                  // the leader's

@@ -4,22 +4,29 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace poseidon {
 
 /// The program calls lend() before it tells the caller gradient_lent, and not again before the version that the gradient
-/// contributes to has come; so no two threads use this object at the same time.
+/// contributes to has come; so no two threads use this object at the same time. That holds for the shard, too, which reads step()
+/// when it has all gradients of a chunk, this one among them, and makes that version.
 class lent_gradient : public gradient_source {
  public:
   explicit lent_gradient(std::size_t values) : values_(values) {}
-  /// Null: there is none in this clock.
-  void lend(const float* gradient) { at_ = gradient; }
+  /// Null: there is none in this clock. `step`: where shards make the optimizer's steps.
+  void lend(const float* gradient, const std::optional<optimizer_step>& step = {}) {
+    at_ = gradient;
+    step_ = step;
+  }
   [[nodiscard]] std::span<const float> total(std::uint64_t, std::size_t) const override {
     return at_ == nullptr ? std::span<const float>() : std::span(at_, values_);
   }
+  [[nodiscard]] std::optional<optimizer_step> step() const override { return step_; }
 
  private:
+  std::optional<optimizer_step> step_;
   const float* at_ = nullptr;
   std::size_t values_;
 };

@@ -12,13 +12,18 @@
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/client.hpp"
+#include "models/files/snapshot.hpp"
 #include "models/indexed.hpp"
 #include "models/net/declared_net.hpp"
+#include "models/optimizer_rule.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +35,7 @@ class caller_address {
  public:
   struct ports {
     port<gradient_lent> lent;
+    port<state_wanted> state;
     port<clock_reported> reported;
     port<loads_measured> loads;
     port<program_done> done;
@@ -39,6 +45,7 @@ class caller_address {
     to_ = std::move(to);
   }
   void tell(gradient_lent m) const { send(&ports::lent, m); }
+  void tell(state_wanted m) const { send(&ports::state, m); }
   void tell(clock_reported m) const { send(&ports::reported, m); }
   void tell(loads_measured m) const { send(&ports::loads, std::move(m)); }
   void tell(program_done m) const { send(&ports::done, m); }
@@ -72,12 +79,34 @@ class factor_places {
   factor_stores stores_;
 };
 
+/// Solver state that the program has asked for, on its way from the checkpointer to the program's thread.
+class state_shelf {
+ public:
+  void put(solver_state state) {
+    const std::lock_guard lock(mutex_);
+    state_ = std::move(state);
+    changed_.notify_all();
+  }
+  /// Empty: it has not come within `limit`. It leaves this object.
+  [[nodiscard]] std::optional<solver_state> take(std::chrono::duration<double> limit) {
+    std::unique_lock lock(mutex_);
+    (void)changed_.wait_for(lock, limit, [&] { return state_.has_value(); });
+    return std::exchange(state_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<solver_state> state_;
+};
+
 struct program {
   /// `first_values`: by parameter; null where another worker's count.
   program(std::vector<declared_parameter> parameters, std::vector<const float*> first)
       : declared(std::move(parameters)),
         first_values(std::move(first)),
         fresh(declared.size()),
+        steps_made(declared.size()),
         places(std::make_shared<forward_places>(declared.size())) {
     for (const auto& p : declared)
       lent.push_back(std::make_shared<lent_gradient>(static_cast<std::size_t>(count(p.shape))));
@@ -87,6 +116,12 @@ struct program {
   const std::vector<const float*> first_values;  ///< read before version 0 is here
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;
   fresh_board fresh;
+  optimizer_rule optimizer = optimizer_rule::none;  ///< whose steps the shards make
+  /// By parameter, then array of state: what the optimizer has from before the run. Read before version 0 is here.
+  by_id<parameter_id, std::vector<const float*>> first_state;
+  /// By parameter: updates, those from before the run included; clocks in which nobody had a gradient are none.
+  std::vector<std::atomic<std::uint64_t>> steps_made;
+  state_shelf state;
   clock_gate clocks;
   std::shared_ptr<forward_places> places;
   caller_address caller;

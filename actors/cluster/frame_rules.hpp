@@ -76,7 +76,6 @@ constexpr frame_rule rule_for(const frames::hold_training*)  { return {frame_pat
 constexpr frame_rule rule_for(const frames::rebuild_graph*)  { return {frame_path::from_leader, detail::during(run_phase::training)}; }
 constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
-constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 
 constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::to_leader, detail::forming}; }
@@ -89,6 +88,8 @@ constexpr frame_rule rule_for(const frames::snapshot_requested*) { return {frame
 constexpr frame_rule rule_for(const frames::factor_offer*)   { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::send_rate*)      { return {frame_path::to_leader, detail::running}; }
 
+/// The leader's checkpointer asks for a snapshot, any node's for its program.
+constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::any_to_any, detail::running}; }
 /// Links are timed by the leader before there is a view, and by every node while it trains.
 constexpr frame_rule rule_for(const frames::probe*)       { return {frame_path::any_to_any, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::probe_heard*) { return {frame_path::any_to_any, detail::whole_run}; }

@@ -216,7 +216,8 @@ void link_receiver::deliver(open_frame f) {
           [](const frames::heartbeat&) {},
           [&](const frames::goodbye& bye) { goodbye_ = bye.reason; },
           [&](const frames::push_gradient& g) {
-            tell(to.shard, gradient_arrived{from, g.chunk, g.clock, std::move(values)}, bytes);
+            tell(to.shard, gradient_arrived{from, g.chunk, g.clock, std::move(values), g.step},
+                 bytes);
           },
           [&](const frames::gradient_squares& s) {
             tell(to.shard_squares, squares_arrived{from, s.clock, std::move(values)}, bytes);
@@ -229,7 +230,8 @@ void link_receiver::deliver(open_frame f) {
           },
           [&](const frames::factors& u) {
             if (to.factors)
-              tell(to.factors(u.layer), factors_landed{from, u.clock, u.rows, u.first}, bytes);
+              tell(to.factors(u.layer), factors_landed{from, u.clock, u.rows, u.first, u.step},
+                   bytes);
           },
           [&](const frames::install_history& i) {
             if (!to.history_owner) return;

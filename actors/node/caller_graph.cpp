@@ -30,6 +30,7 @@ void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   // A group is one parameter, with its number.
   for (std::size_t g = 0; g < parameters_.groups(); ++g)
     c.pushes.push_back(parameters_.exchange(g));
+  c.checkpointer = parameters_.checkpoints();
   if (context_.self != context_.leader) c.to_leader = links.at(value(context_.leader));
   c.node = context_.node_done;
   c.node_held = context_.node_held;

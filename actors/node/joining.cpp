@@ -58,6 +58,15 @@ void joining::compare_programs() const {
         "--join, or start this program as the first worker, with listen and nodes");
   if (const auto text = difference(around->declared, run.declared); !text.empty())
     throw std::invalid_argument(text);
+  const auto steps = [](optimizer_rule rule) {
+    return rule == optimizer_rule::none
+               ? std::string("its own steps")
+               : "steps of " + std::string(name_of(rule)) + " on the shards";
+  };
+  if (around->optimizer != run.optimizer)
+    throw std::invalid_argument("the program of worker 0 makes " + steps(run.optimizer) +
+                                ", this one " + steps(around->optimizer) +
+                                ": all workers need the same optimizer and mode");
 }
 
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number. A machine that was

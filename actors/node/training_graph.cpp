@@ -44,12 +44,14 @@ snapshot_files files_of(const net& train, snapshot_format format) {
           },
           [&train, format](const std::string& stem, const solver_state& state) {
             write_state(stem, format, train, state);
-          }};
+          },
+          {}};
 }
 
 parameter_graph_setup setup_of(const graph_context& context, const run_definition& spec,
                                const node_spec& node, const compiled_run& run,
-                               std::shared_ptr<overlap_meter> overlap, const program* from) {
+                               std::shared_ptr<overlap_meter> overlap,
+                               const std::shared_ptr<program>& from) {
   const auto& train = run.train.graph;
   parameter_graph_setup s;
   s.self = context.self;
@@ -58,6 +60,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.first_clock = clock_id{spec.first_clock};
   s.solver = spec.solver.spec;
   s.rule = rule_of(spec);
+  s.optimizer = spec.optimizer;
   s.list = learned_parameters_of(train);
   s.wire = spec.wire;
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
@@ -69,6 +72,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   if (from != nullptr) {
     s.lent.assign(from->lent.begin(), from->lent.end());
     s.places = from->places;
+    s.first_state = from->first_state;
   }
   // With uneven shares all replicas of a node together make one mean.
   s.means = uneven(spec.shares) ? 1 : run.replicas;
@@ -85,6 +89,8 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.overlap = std::move(overlap);
   s.display = context.display;
   s.files = files_of(train, spec.solver.spec.snapshot_format());
+  if (from != nullptr)
+    s.files.take_state = [from](solver_state state) { from->state.put(std::move(state)); };
   s.checkpoints = context.lasting.checkpoints;
   return s;
 }
@@ -102,7 +108,7 @@ training_graph::training_graph(const graph_context& context, const run_definitio
     : spawner_(context.system, context.edges, context.trace),
       overlap_(context.lasting.overlap ? context.lasting.overlap
                                        : std::make_shared<overlap_meter>(run.replicas)),
-      parameters_(spawner_, setup_of(context, spec, node, run, overlap_, from.get())) {
+      parameters_(spawner_, setup_of(context, spec, node, run, overlap_, from)) {
   const auto inside = with(context, overlap_);
   if (from == nullptr)
     replicas_.emplace(inside, spawner_, spec, node, run, parameters_);

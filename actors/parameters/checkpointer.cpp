@@ -33,8 +33,10 @@ void checkpointer::on(const write_snapshot& m) {
   work_ = std::make_unique<work>();
   auto& w = **work_;
   w.order = m;
-  w.values = neighbours_->store->copy(value(m.version));
-  detail("copied the parameters of version " + std::to_string(value(m.version)));
+  if (!m.for_program) {
+    w.values = neighbours_->store->copy(value(m.version));
+    detail("copied the parameters of version " + std::to_string(value(m.version)));
+  }
   if (m.with_state) gather(w);
   if (w.missing.empty()) copied();
 }
@@ -46,8 +48,9 @@ void checkpointer::gather(work& w) {
   w.state.current_step = value(version) == 0 ? 0 : current_step(setup_.solver, value(version) - 1);
   w.state.data = {w.order.samples, w.order.test_phases};
   w.state.history.resize(setup_.history_slots);
+  const auto& store = *neighbours_->store;
   for (auto& slot : w.state.history)
-    for (const auto& p : w.values) slot.emplace_back(p.size());
+    for (const auto p : store.parameters()) slot.emplace_back(store.current(p).size());
   for (const auto chunk : neighbours_->store->cut().chunks.ids())
     for (std::uint32_t slot = 0; slot < setup_.history_slots; ++slot)
       w.missing.emplace(chunk, slot);
@@ -79,7 +82,9 @@ void checkpointer::copied() {
   const auto w = std::exchange(*work_, nullptr);
   // Of one that was given up pieces may still come.
   if (!given_up_) neighbours_->store->set_gathering(std::nullopt);
+  if (w->order.for_program) neighbours_->files.take_state(std::move(w->state));
   tell(w->order.copied, snapshot_copied{w->order.version});
+  if (w->order.for_program) return;
   const auto& order = w->order;
   const auto& prefix = setup_.solver.snapshot_prefix();
   snapshot_written done{order.version, {}, {}, {}, {}};

@@ -5,12 +5,12 @@
 // worker 0's writes the regular ones, any survivor's the one after a peer was lost.
 //
 // Accepts  connect_checkpointer  from node
-//          write_snapshot   from solver, node
+//          write_snapshot   from solver, node, caller
 //          history_arrived  from server_shard, factor_broadcast, network_link   each chunk and slot once
 //          shut_down        from node
 // Sends    copy_history     to the own server_shard and factor_broadcasts
 //          send_frame       to network_link   gather_history
-//          snapshot_copied  to solver
+//          snapshot_copied  to solver, caller
 //          snapshot_written to solver, node
 // State    the one snapshot in work; the files of those that it has written and that stay.
 // Fails    a full disk, a missing folder: snapshot_written carries the text; the file before stays whole, and no weights
@@ -50,6 +50,8 @@ struct checkpointer_setup {
 struct snapshot_files {
   std::function<void(const std::string& stem, const parameter_arrays& values)> write_weights;
   std::function<void(const std::string& stem, const solver_state& state)> write_state;
+  /// For a program that asks for it; may be empty.
+  std::function<void(solver_state state)> take_state;
 };
 
 /// Again when routes have changed: it outlives the graph around it.

@@ -6,6 +6,7 @@
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace poseidon {
@@ -13,7 +14,8 @@ namespace poseidon {
 factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(), setup_.rule ? history_count(setup_.rule->kind) : 0,
+      history_(setup_.store->cut(),
+               setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
                setup_.updates) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
@@ -23,7 +25,8 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       history_.add(id, computes());
       values += cut.chunks[id].count;
     }
-    gradients_.emplace_back(setup_.rule && computes() && !on_device() ? values : 0);
+    const bool updates = setup_.rule || setup_.optimizer != optimizer_rule::none;
+    gradients_.emplace_back(updates && computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }
   for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
@@ -40,6 +43,7 @@ factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
     throw logic_bug("factors of a clock that has finished", value(clock), version_);
   auto& c = clocks_[value(clock)];
   c.landed.resize(setup_.workers);
+  c.steps.resize(setup_.workers);
   return c;
 }
 
@@ -48,8 +52,19 @@ void factor_broadcast::on(const backward_done& m) {
   if (++packed > setup_.passes)
     throw logic_bug("passes of a clock whose factors are packed", packed, setup_.passes);
   if (packed < setup_.passes) return;
+  if (setup_.lent != nullptr) compare(m.pass.clock, setup_.self, mark_of(setup_.lent->step()));
   send(m.pass.clock);
   take(m.pass.clock, setup_.self, setup_.factors->rows_of_node(m.pass.clock, setup_.self));
+}
+
+/// Every program is to make the same step with its mean.
+void factor_broadcast::compare(clock_id clock, worker_id worker, const step_mark& step) {
+  auto& steps = at(clock).steps;
+  steps[worker] = step;
+  for (const auto other : steps.ids())
+    if (steps[other] && *steps[other] != step)
+      throw std::runtime_error(difference_of_steps(setup_.name, value(clock), value(worker), step,
+                                                   value(other), *steps[other]));
 }
 
 void factor_broadcast::send(clock_id clock) {
@@ -63,12 +78,14 @@ void factor_broadcast::send(clock_id clock) {
   const auto place = place_of(setup_.places.get(), setup_.layer);
   const auto priority = forward_order(value(clock) + 1, place);
   setup_.factors->set_sent(clock_id{value(clock) + 1});
+  const auto step = setup_.lent == nullptr ? step_mark{} : mark_of(setup_.lent->step());
   std::size_t first = 0;
   do {  // factors of no rows are one frame without values
     const auto piece = setup_.factors->piece(clock, setup_.self, shape.rows, first);
     const payload values{setup_.factors, std::as_bytes(piece)};
     for (const auto& link : neighbours_->links)
-      tell(link, send_frame{frames::factors{setup_.layer, clock, rows, first}, values, priority},
+      tell(link,
+           send_frame{frames::factors{setup_.layer, clock, rows, first, step}, values, priority},
            values.bytes.size());
     first += piece.size();
   } while (first < shape.values());
@@ -79,6 +96,7 @@ void factor_broadcast::on(const factors_landed& m) {
   sent.rows = m.rows;
   auto& landed = at(m.clock).landed.at(m.from);
   landed += factor_piece(sent, m.first);
+  if (setup_.lent != nullptr) compare(m.clock, m.from, m.step);
   if (landed < sent.values()) return;
   if (landed > sent.values())
     throw logic_bug("factors twice of worker " + std::to_string(value(m.from)), landed,
@@ -110,6 +128,8 @@ void factor_broadcast::update_if_complete() {
   const auto begin = now_ns();
   if (on_device())
     update_on_device();
+  else if (setup_.optimizer != optimizer_rule::none && !nothing)
+    step_here();
   else if (!setup_.rule)
     make_mean(nothing);
   else
@@ -161,6 +181,20 @@ void factor_broadcast::make_mean(bool nothing) {
   const auto mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, mean, {});
   if (computes()) setup_.arithmetic->scale(setup_.scale, mean, mean);
+}
+
+/// As the shards do where the gradient comes as a whole.
+void factor_broadcast::step_here() {
+  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, gradients_[0], {});
+  if (!computes()) return;
+  const auto step = setup_.lent->step().value();
+  for (const auto id : setup_.store->cut().by_parameter[setup_.parameters.front()]) {
+    const auto& c = setup_.store->cut().chunks[id];
+    setup_.arithmetic->step(
+        setup_.optimizer, step, setup_.scale, std::span(gradients_[0]).subspan(c.offset, c.count),
+        setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
+  }
 }
 
 void factor_broadcast::publish(bool nothing) {

@@ -31,6 +31,7 @@
 #include "actors/core/trace.hpp"
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/forward_places.hpp"
+#include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
 #include "messages/link.hpp"
@@ -55,7 +56,10 @@ struct factor_broadcast_setup {
   std::size_t passes = 1;  ///< of a clock, on this node
   float scale = 1;         ///< 1 / passes of a clock, over all workers
   ::caffe::SolverParameter solver;
-  std::optional<solver_rule> rule;               ///< empty: versions are mean gradients
+  std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
+  /// As server_shard_setup's.
+  optimizer_rule optimizer = optimizer_rule::none;
+  std::shared_ptr<const gradient_source> lent;   ///< says the steps; null: there are none
   std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
   std::vector<parameter_id> parameters;          ///< the weights and, if it is learned, the bias
   std::vector<parameter_id> frozen;              ///< lr_mult 0: received once
@@ -102,6 +106,7 @@ class factor_broadcast : public actor<factor_broadcast> {
     by_id<worker_id, std::size_t> landed;  // values; passes of this node
     std::size_t complete = 0;              // workers whose factors have landed
     std::size_t rows = 0;                  // of all workers, as far as they have landed
+    by_id<worker_id, std::optional<step_mark>> steps;
   };
   [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);
@@ -111,7 +116,9 @@ class factor_broadcast : public actor<factor_broadcast> {
   void update_if_complete();
   void update_on_device();
   void update_here();
+  void compare(clock_id clock, worker_id worker, const step_mark& step);
   void make_mean(bool nothing);
+  void step_here();
   void publish(bool nothing);
 
   factor_broadcast_setup setup_;

@@ -37,6 +37,7 @@ void gradient_push::push(const pass_id& p) {
   pushed_at_ns_[value(p.clock)] = now;
   setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
+  const auto step = mark_of(setup_.gradient->step());
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
     const auto gradient = whole(p.clock, i);
     const auto& chunks = cut.by_parameter[setup_.parameters[i]];
@@ -47,11 +48,11 @@ void gradient_push::push(const pass_id& p) {
       if (!values.bytes.empty())
         values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
       if (c.owner == setup_.self)
-        tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, p.clock, values},
+        tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, p.clock, values, step},
              values.bytes.size());
       else
         tell(neighbours_->links[value(c.owner)],
-             send_frame{frames::push_gradient{chunk, p.clock, values.bytes.empty()}, values,
+             send_frame{frames::push_gradient{chunk, p.clock, values.bytes.empty(), step}, values,
                         priority(p.clock, i, j)},
              values.bytes.size());
     }

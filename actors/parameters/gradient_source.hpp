@@ -1,7 +1,10 @@
 // actors/parameters/gradient_source.hpp - where a gradient_push finds what it sends.
 #pragma once
+#include "models/optimizer_rule.hpp"
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace poseidon {
@@ -12,6 +15,8 @@ class gradient_source {
   /// This node's gradient of the i-th parameter of a group, not averaged, once it is complete. Empty: it stays on a device, or
   /// there is none in this clock.
   [[nodiscard]] virtual std::span<const float> total(std::uint64_t clock, std::size_t i) const = 0;
+  /// How the program's optimizer steps with the newest of them; empty: its own business, or there is no program.
+  [[nodiscard]] virtual std::optional<optimizer_step> step() const { return std::nullopt; }
 };
 
 }  // namespace poseidon

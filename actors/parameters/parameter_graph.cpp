@@ -38,6 +38,9 @@ void parameter_graph::spawn_shard() {
   s.scale = scale();
   s.solver = setup_.solver;
   s.rule = setup_.rule;
+  s.optimizer = setup_.optimizer;
+  s.lent = by_id<parameter_id, std::shared_ptr<const gradient_source>>(setup_.lent);
+  s.first_state = setup_.first_state;
   s.places = setup_.places;
   s.parameters = list.parameters;
   for (const auto& p : list.parameters) s.learned.push_back(is_learned(p));
@@ -55,7 +58,8 @@ void parameter_graph::spawn_shard() {
 void parameter_graph::spawn_checkpointer() {
   if (setup_.checkpoints) return spawner_.adopt(setup_.checkpoints);
   checkpointer_setup s;
-  s.history_slots = setup_.rule ? history_count(setup_.rule->kind) : 0;
+  s.history_slots =
+      setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer);
   s.solver = setup_.solver;
   s.display = setup_.display;
   setup_.checkpoints = spawner_.start<checkpointer>(thread_kind::own, "checkpointer", std::move(s));
@@ -137,6 +141,8 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.scale = scale();
   s.solver = setup_.solver;
   s.rule = setup_.rule;
+  s.optimizer = setup_.optimizer;
+  if (!setup_.lent.empty()) s.lent = setup_.lent[value(g.group.learned.front())];
   s.places = setup_.places;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;

@@ -41,7 +41,9 @@ struct parameter_graph_setup {
   std::uint64_t staleness = 0;
   clock_id first_clock{};
   ::caffe::SolverParameter solver;
-  std::optional<solver_rule> rule;  ///< empty: versions are mean gradients (server_shard.hpp)
+  std::optional<solver_rule> rule;                  ///< empty: a program computes the gradients
+  optimizer_rule optimizer = optimizer_rule::none;  ///< the program's (server_shard.hpp)
+  by_id<parameter_id, std::vector<const float*>> first_state;  ///< of that optimizer
   learned_parameters list;
   parameter_formats wire;
   /// By group, those on that route; all others have a gradient_push.
@@ -57,7 +59,7 @@ struct parameter_graph_setup {
   bool by_magnitude = false;  ///< chunks are sent in the order of their magnitudes
   /// By replica: where each gradient is written. Empty on the factor route and for frozen parameters.
   std::vector<by_id<parameter_id, std::span<float>>> gradients;
-  /// By group, where a program lends the gradients instead.
+  /// By group, where a program lends the gradients instead; each is of one parameter, with the group's number.
   std::vector<std::shared_ptr<const gradient_source>> lent;
   std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
   std::shared_ptr<const host_arithmetic> arithmetic;

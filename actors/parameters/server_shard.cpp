@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace poseidon {
@@ -15,7 +16,8 @@ namespace poseidon {
 server_shard::server_shard(actor_context context, server_shard_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(), setup_.rule ? history_count(setup_.rule->kind) : 0,
+      history_(setup_.store->cut(),
+               setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
                setup_.updates),
       pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
@@ -24,10 +26,21 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
     const auto& c = cut.chunks[id];
     chunks_.try_emplace(id);
     history_.add(id);
+    begin_with_state(id);
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
   if (setup_.solver.clip_gradients() >= 0) start_clipping();
+}
+
+void server_shard::begin_with_state(chunk_id id) {
+  const auto& c = setup_.store->cut().chunks[id];
+  if (value(c.parameter) >= setup_.first_state.size()) return;
+  std::uint32_t slot = 0;
+  for (const auto* values : setup_.first_state[c.parameter]) {
+    if (values != nullptr) history_.write(id, slot, 0, std::span(values + c.offset, c.count));
+    ++slot;
+  }
 }
 
 void server_shard::on(const connect_shard& m) {
@@ -58,7 +71,12 @@ void server_shard::on(const history_arrived& m) {
 }
 
 void server_shard::on(const gradient_arrived& m) {
-  at(m.chunk).waiting.add(m, setup_.workers);
+  auto& waiting = at(m.chunk).waiting;
+  if (const auto other = waiting.steps_otherwise(m))
+    throw std::runtime_error(difference_of_steps(
+        setup_.names[setup_.store->cut().chunks[m.chunk].parameter], value(m.clock), value(m.from),
+        m.step, value(other->first), other->second));
+  waiting.add(m, setup_.workers);
   apply_if_complete(m.chunk);
 }
 
@@ -143,6 +161,9 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
     setup_.arithmetic->update(*setup_.rule,
                               step_of(setup_.solver, p, o.version, setup_.scale * factor), summed,
                               values, fresh, history_.of(id));
+  else if (setup_.optimizer != optimizer_rule::none)
+    setup_.arithmetic->step(setup_.optimizer, setup_.lent[c.parameter]->step().value(),
+                            setup_.scale, summed, values, fresh, history_.of(id));
   else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};

@@ -25,7 +25,8 @@
 //          history_released  to node
 // State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
 //          with clip_gradients also the sum that waits for the norm.
-// Fails    a second gradient of one worker for one clock: logic error (a peer's frame with such numbers has
+// Fails    workers whose programs step otherwise, with another learning rate for example: one line with both values.
+//          A second gradient of one worker for one clock: logic error (a peer's frame with such numbers has
 //          already ended its link: peer_window.hpp).
 // Detached: it computes.
 // Source   Li et al., OSDI 2014; worker order: the reason why N nodes equal one, bit for bit.
@@ -34,6 +35,7 @@
 #include "actors/core/trace.hpp"
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/gradient_clip.hpp"
+#include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
 #include "actors/parameters/worker_gradients.hpp"
@@ -58,8 +60,12 @@ struct server_shard_setup {
   float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
-  /// Empty: a version is the mean gradient of the clock before, for a program that makes the updates itself.
-  std::optional<solver_rule> rule;
+  std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
+  /// A program's optimizer, whose steps this shard makes; none: a version is the mean gradient of the clock before.
+  optimizer_rule optimizer = optimizer_rule::none;
+  by_id<parameter_id, std::shared_ptr<const gradient_source>> lent;  ///< say the steps
+  /// By parameter, then array of state: what the optimizer has from before the run; null, or fewer: zeros. Read at once.
+  by_id<parameter_id, std::vector<const float*>> first_state;
   by_id<parameter_id, net_parameter> parameters;  ///< for multipliers
   by_id<parameter_id, bool> learned;
   by_id<parameter_id, layer_id> first_uses;      ///< the first layer that reads it
@@ -110,6 +116,7 @@ class server_shard : public actor<server_shard> {
   };
 
   owned& at(chunk_id id);
+  void begin_with_state(chunk_id id);
   void start_clipping();
   void apply_if_complete(chunk_id id);
   void hold(owned& o, std::span<const float> summed);

@@ -9,13 +9,22 @@
 namespace poseidon {
 
 void worker_gradients::add(const gradient_arrived& m, std::size_t workers) {
-  auto& of = waiting_[value(m.clock)];
+  const auto [it, first] = waiting_.try_emplace(value(m.clock));
+  auto& of = it->second;
+  if (first) of.step = {m.from, m.step};
   of.values.resize(workers);
   of.arrived.resize(workers);
   if (of.arrived.at(m.from))
     throw logic_bug("two gradients of one worker", value(m.from), value(m.clock));
   of.arrived[m.from] = true;
   of.values[m.from] = m.values;
+}
+
+std::optional<std::pair<worker_id, step_mark>> worker_gradients::steps_otherwise(
+    const gradient_arrived& m) const {
+  const auto it = waiting_.find(value(m.clock));
+  if (it == waiting_.end() || it->second.step.second == m.step) return std::nullopt;
+  return it->second.step;
 }
 
 std::optional<worker_gradients::of_clock> worker_gradients::take(std::uint64_t clock) {

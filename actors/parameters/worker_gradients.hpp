@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace poseidon {
 
@@ -24,6 +25,9 @@ class worker_gradients {
   /// `workers`: of the run.
   /// Errors   logic_bug: a second gradient of one worker for one clock.
   void add(const gradient_arrived& m, std::size_t workers);
+  /// A worker whose program steps otherwise than that of `m` in its clock, and its mark; empty: there is none so far.
+  [[nodiscard]] std::optional<std::pair<worker_id, step_mark>> steps_otherwise(
+      const gradient_arrived& m) const;
   /// The gradients of that clock, once all workers' are there; they leave this object.
   [[nodiscard]] std::optional<of_clock> take(std::uint64_t clock);
 
@@ -31,6 +35,7 @@ class worker_gradients {
   struct arriving {
     of_clock values;  // empty ones, too
     by_id<worker_id, bool> arrived;
+    std::pair<worker_id, step_mark> step;  // of the first that has arrived
   };
   std::map<std::uint64_t, arriving> waiting_;
 };

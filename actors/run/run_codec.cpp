@@ -8,6 +8,7 @@ frames::view view_of(const run_definition& run) {
   if (run.declared.empty())
     v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
   for (const auto& p : run.declared) v.parameters.push_back({p.name, p.shape});
+  v.optimizer = run.optimizer;
   v.seed = run.seed;
   v.first_clock = clock_id{run.first_clock};
   v.first_sample = run.data.samples;
@@ -38,6 +39,7 @@ run_definition run_of(const frames::view& v) {
   run_definition run;
   if (v.parameters.empty()) run.solver = solver_of(v);
   for (const auto& p : v.parameters) run.declared.push_back({p.name, p.dims});
+  run.optimizer = v.optimizer;
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);
   run.data = {v.first_sample, v.test_phases};

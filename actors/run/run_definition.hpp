@@ -5,6 +5,7 @@
 #include "models/device/wire_format.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/net/declared_net.hpp"
+#include "models/optimizer_rule.hpp"
 #include "models/plan/routes.hpp"
 #include "models/solver/solver_file.hpp"
 
@@ -19,12 +20,13 @@ namespace poseidon {
 
 /// Agreed by all nodes; travels in frames::view.
 struct run_definition {
-  /// Not empty: programs around the nodes compute the gradients of these parameters, and make the updates. Then `solver` has
-  /// neither nets nor a rule.
+  /// Not empty: programs around the nodes compute the gradients of these parameters. Then `solver` has neither nets nor a rule.
   std::vector<declared_parameter> declared;
   /// By parameter of `declared`: the most rows that its factors have on one worker in a clock; 0, or a shorter list: it has
   /// none.
   std::vector<std::uint32_t> factor_rows;
+  /// Of the programs around the nodes, where the nodes make its steps.
+  optimizer_rule optimizer = optimizer_rule::none;
   solver_file solver;
   std::uint64_t seed = 1;
   std::uint64_t first_clock = 0;
@@ -39,7 +41,7 @@ struct run_definition {
   std::vector<std::string> reasons;
 };
 
-/// The rule by which the nodes make updates; empty: the programs that declared the parameters make them.
+/// The rule by which the nodes make updates; empty: programs have declared the parameters (run_definition::optimizer).
 [[nodiscard]] inline std::optional<solver_rule> rule_of(const run_definition& run) {
   return run.declared.empty() ? std::optional(rule_of(run.solver.spec)) : std::nullopt;
 }
@@ -47,7 +49,7 @@ struct run_definition {
 /// Arrays of solver state that the nodes keep for each parameter.
 [[nodiscard]] inline std::size_t history_count(const run_definition& run) {
   const auto rule = rule_of(run);
-  return rule ? history_count(rule->kind) : 0;
+  return rule ? history_count(rule->kind) : history_count(run.optimizer);
 }
 
 /// How many clocks old the parameters may be that a pass computes with; 0 in a single-worker run.

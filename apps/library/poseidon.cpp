@@ -129,6 +129,56 @@ int poseidon_declare(poseidon_run* p, const poseidon_parameter* list, size_t cou
   });
 }
 
+int poseidon_optimize(poseidon_run* p, int optimizer, const uint32_t* groups) {
+  return called(p, [&](session& s) {
+    if (optimizer < POSEIDON_SGD || optimizer > POSEIDON_ADAMW)
+      throw session_error("optimizer is " + std::to_string(optimizer) +
+                          ", expected POSEIDON_SGD, POSEIDON_ADAM or POSEIDON_ADAMW");
+    std::vector<std::uint32_t> of(s.parameters(), 0);
+    if (groups != nullptr) of.assign(groups, groups + s.parameters());
+    s.optimize(static_cast<poseidon::optimizer_rule>(optimizer), std::move(of));
+    return 0;
+  });
+}
+
+int poseidon_first_state(poseidon_run* p, uint32_t parameter, uint64_t steps,
+                         const float* const* state, size_t count) {
+  return called(p, [&](session& s) {
+    if (count > 2 || (state == nullptr && count > 0))
+      throw session_error("the state of parameter " + std::to_string(parameter) + " has " +
+                          std::to_string(count) + " arrays, expected 2 at most");
+    s.first_state(parameter, steps, {state, state + count});
+    return 0;
+  });
+}
+
+int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameters* h) {
+  return called(p, [&](session& s) {
+    if (h == nullptr) throw session_error("poseidon_step was given no hyperparameters");
+    s.step(group, {h->rate, h->weight_decay, h->momentum, h->dampening, h->beta2, h->eps,
+                   h->nesterov != 0, h->lerp != 0});
+    return 0;
+  });
+}
+
+int poseidon_read_state(poseidon_run* p, double timeout_s) {
+  return called(
+      p, [&](session& s) { return s.read_state(seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+}
+
+const float* poseidon_state(poseidon_run* p, uint32_t parameter, uint32_t array) {
+  return p == nullptr ? nullptr : p->run.state(parameter, array);
+}
+
+int64_t poseidon_steps(poseidon_run* p, uint32_t parameter) {
+  int64_t made = -1;
+  (void)called(p, [&](session& s) {
+    made = static_cast<int64_t>(s.steps(parameter));
+    return 0;
+  });
+  return made;
+}
+
 int poseidon_begin(poseidon_run* p, double timeout_s) {
   return called(p, [&](session& s) { return s.begin(seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
 }

@@ -22,6 +22,8 @@
  * Factors   The gradient of a matrix [M, N] that is the product of u transposed and v, u [rows, M] and v [rows, N], can be given as
  *           u and v: poseidon_measured offers it. Where that is faster, all workers give it so from one clock on, which
  *           poseidon_route tells; each then makes the mean from all factors, equal up to rounding (1e-5 of the largest value).
+ * Optimizer Where poseidon_optimize names one, version c + 1 is what that optimizer makes of version c and the mean: the workers share
+ *           the work and the state. Before a gradient is pushed, poseidon_step says how its parameter steps with it.
  * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
  *           order of its clocks, and nothing is called with a handle that poseidon_free has taken. poseidon_begin,
  *           poseidon_begin_clock, poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
@@ -46,7 +48,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 2
+#define POSEIDON_ABI 3
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -87,6 +89,40 @@ POSEIDON_API const char* poseidon_error(const poseidon_run*);
 /* Says which parameters there are. Once, before poseidon_begin. In the order in which the program needs them, until
  * poseidon_order says another one. */
 POSEIDON_API int poseidon_declare(poseidon_run*, const poseidon_parameter* list, size_t count);
+
+/* An optimizer of PyTorch, with its formulas and its bits on processors with AVX2. */
+enum {
+  POSEIDON_SGD = 1,  /* state: the momentum */
+  POSEIDON_ADAM = 2, /* state: the first and the second moment */
+  POSEIDON_ADAMW = 3 /* the same */
+};
+/* The workers make the steps of this optimizer, each those of a part of the values; it is the same on all of them. After
+ * poseidon_declare, before poseidon_begin. `groups`: by parameter, the number of the group that it steps with; null: all with group 0. */
+POSEIDON_API int poseidon_optimize(poseidon_run*, int optimizer, const uint32_t* groups);
+
+/* Once for a parameter whose optimizer has made steps before this run: their number, and where its arrays of state lie, in the order
+ * above; null: zeros. The arrays stay until poseidon_begin returns. Every worker gives the same. */
+POSEIDON_API int poseidon_first_state(poseidon_run*, uint32_t parameter, uint64_t steps, const float* const* state, size_t count);
+
+typedef struct {
+  double rate, weight_decay;
+  double momentum;   /* Adam, AdamW: beta1 */
+  double dampening;  /* SGD */
+  double beta2, eps; /* Adam, AdamW */
+  uint32_t nesterov; /* SGD: 0 or 1 */
+  uint32_t lerp;     /* Adam, AdamW: 1 where the program's PyTorch forms the first moment by lerp_ */
+} poseidon_hyperparameters;
+/* How the parameters of a group step with the gradients that are pushed from now on; the same on all workers: else the run ends, with
+ * both values. Not while another thread pushes one of them. */
+POSEIDON_API int poseidon_step(poseidon_run*, uint32_t group, const poseidon_hyperparameters*);
+
+/* Copies the optimizer's state, all workers' parts of it, when every parameter's newest version has been waited for and none been pushed
+ * since. Returns 0, or POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
+POSEIDON_API int poseidon_read_state(poseidon_run*, double timeout_s);
+/* What poseidon_read_state has copied last: an array of state of a parameter. Null: there is none. */
+POSEIDON_API const float* poseidon_state(poseidon_run*, uint32_t parameter, uint32_t array);
+/* How many steps a parameter has made, those of poseidon_first_state included; -1: the run has not begun, or there is no such parameter. */
+POSEIDON_API int64_t poseidon_steps(poseidon_run*, uint32_t parameter);
 
 /* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 is here;
  * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */

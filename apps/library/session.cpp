@@ -71,6 +71,7 @@ node_setup session::setup() const {
   if (!options_.join) {
     s.run.emplace();
     s.run->declared = program_->declared;
+    s.run->optimizer = program_->optimizer;
     s.run->workers = options_.nodes;
   }
   s.node.compute = make_cpu_device();
@@ -126,6 +127,7 @@ bool session::begin(seconds limit) {
     workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
   });
   workers_ = std::max(1u, workers_.load());
+  program_->first_state = {};
   phase_ = phase::training;
   return true;
 }
@@ -195,9 +197,8 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
                           "\" is pushed as a whole in clock " + std::to_string(clock) +
                           ", in which all workers give its factors (poseidon_route)");
     factors->fill(clock_id{clock}, worker_id{worker()}, {}, {});
-  } else {
-    program_->lent[id]->lend(gradient);
   }
+  program_->lent[id]->lend(gradient, step_of(id));
   pushed(id, clock);
 }
 
@@ -221,6 +222,7 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
     return std::span(from, rows * static_cast<std::size_t>(declared.shape[dim]));
   };
   factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
+  program_->lent[id]->lend(nullptr, step_of(id));
   pushed(id, clock);
 }
 

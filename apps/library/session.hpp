@@ -28,6 +28,9 @@ class session_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Of parameters that step in the same way.
+inline constexpr std::size_t most_groups = 65536;
+
 using seconds = std::chrono::duration<double>;
 
 /// As poseidon.h says: any thread may call any function; calls for one parameter come in the order of its clocks.
@@ -44,6 +47,17 @@ class session {
   /// False: the time is over.
   [[nodiscard]] bool begin(seconds limit);
   void order(const std::uint32_t* places);
+  /// Before begin(): shards make the steps of this optimizer. `groups`: by parameter, below most_groups.
+  void optimize(optimizer_rule rule, std::vector<std::uint32_t> groups);
+  /// How the parameters of a group step with the gradients that are pushed from now on.
+  void step(std::size_t group, const optimizer_step& step);
+  /// Before begin(): what the optimizer has made of a parameter so far; by array, read until begin() has returned.
+  void first_state(std::size_t parameter, std::uint64_t steps, std::vector<const float*> state);
+  /// Copies the optimizer's state of the version that is here. False: the time is over.
+  [[nodiscard]] bool read_state(seconds limit);
+  /// Of the last read_state(); null: there is no such array.
+  [[nodiscard]] const float* state(std::size_t parameter, std::size_t slot) const;
+  [[nodiscard]] std::uint64_t steps(std::size_t parameter) const;
   /// Null: there is none in this clock.
   void push(std::size_t parameter, std::uint64_t clock, const float* gradient);
   void push_factors(std::size_t parameter, std::uint64_t clock, const float* u, const float* v,
@@ -73,6 +87,7 @@ class session {
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
+  [[nodiscard]] std::optional<optimizer_step> step_of(parameter_id parameter) const;
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
   void pushed(parameter_id parameter, std::uint64_t clock);
   [[nodiscard]] std::optional<std::string> why_not_done();
@@ -89,6 +104,11 @@ class session {
   std::atomic<phase> phase_{phase::made};
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
+  std::vector<std::uint32_t> groups_;                   // by parameter
+  std::vector<std::optional<optimizer_step>> told_;     // by group
+  solver_state state_;                                  // that has been read last
+  std::optional<std::uint64_t> state_of_;               // its version
+  bool state_asked_ = false;                            // and not come yet
   bool offered_ = false;                                // what it has measured
   std::mutex ends_;                                     // begin, leave
   bool gave_up_ = false;

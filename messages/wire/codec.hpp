@@ -17,7 +17,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 9;   ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 10;  ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece

@@ -94,6 +94,11 @@ std::vector<frames::share> read_shares(capnp::List<wire::Share>::Reader shares,
   return out;
 }
 
+/// A frame without it has the empty mark.
+step_mark read(wire::StepMark::Reader r) {
+  return {r.getRate(), r.getDigest()};
+}
+
 std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parameter>::Reader r) {
   at_most("view", "number of parameters", r.size(), max_parameters);
   std::vector<frames::declared_parameter> out;
@@ -146,6 +151,10 @@ frame_header read(wire::View::Reader r) {
   at_most("view", "replicas", v.replicas, max_replicas);
   v.shares = read_shares(r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
+  if (r.getOptimizer() >= optimizer_rules)
+    throw bad_frame("view", "optimizer", std::to_string(r.getOptimizer()),
+                    "less than " + std::to_string(optimizer_rules));
+  v.optimizer = static_cast<optimizer_rule>(r.getOptimizer());
   return v;
 }
 
@@ -180,7 +189,8 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::start_training{};
     case wire::Frame::PUSH_GRADIENT: {
       const auto r = frame.getPushGradient();
-      return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getNothing()};
+      return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getNothing(),
+                                   read(r.getStep())};
     }
     case wire::Frame::FRESH_PARAMETERS: {
       const auto r = frame.getFreshParameters();
@@ -218,7 +228,7 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::FACTORS: {
       const auto r = frame.getFactors();
       return frames::factors{layer_id{r.getLayer()}, clock_id{r.getClock()}, r.getRows(),
-                             r.getFirst()};
+                             r.getFirst(), read(r.getStep())};
     }
     case wire::Frame::PROBE:
       return frames::probe{frame.getProbe().getRound(), frame.getProbe().getLast()};

@@ -30,6 +30,11 @@ void write_reason(Builder w, const std::string& text) {
   std::memcpy(w.initReason(static_cast<unsigned>(size)).begin(), text.data(), size);
 }
 
+void write(wire::StepMark::Builder w, const step_mark& m) {
+  w.setRate(m.rate);
+  w.setDigest(m.digest);
+}
+
 void write(wire::View::Builder w, const frames::view& v) {
   w.setEpoch(v.epoch);
   w.setYou(value(v.you));
@@ -49,6 +54,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
   w.setReplicas(v.replicas);
+  w.setOptimizer(static_cast<std::uint8_t>(v.optimizer));
   auto parameters = w.initParameters(static_cast<unsigned>(v.parameters.size()));
   for (unsigned i = 0; i < parameters.size(); ++i) {
     parameters[i].setName(text_of(v.parameters[i].name));
@@ -89,6 +95,7 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setChunk(value(f.chunk));
                    w.setClock(value(f.clock));
                    w.setNothing(f.nothing);
+                   if (f.step.digest != 0) write(w.initStep(), f.step);
                  },
                  [&](const frames::fresh_parameters& f) {
                    auto w = frame.initFreshParameters();
@@ -136,6 +143,7 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
                    w.setClock(value(f.clock));
                    w.setRows(f.rows);
                    w.setFirst(f.first);
+                   if (f.step.digest != 0) write(w.initStep(), f.step);
                  },
                  [&](const frames::probe& f) {
                    auto w = frame.initProbe();

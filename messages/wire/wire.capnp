@@ -83,6 +83,7 @@ struct View {
   routesFollowLinks @15 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
   parameters @18 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
+  optimizer @19 :UInt8;       # where parameters is not empty: 0 the programs make the updates; 1 SGD, 2 Adam, 3 AdamW: the shards, as PyTorch does
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
@@ -178,6 +179,13 @@ struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
   nothing @2 :Bool;           # the writer has no gradient of it in this clock: no payload. Only where View.parameters is not empty
+  step @3 :StepMark;          # where View.optimizer is not 0: how the writer's program steps with it
+}
+
+# What two workers' steps of one parameter and clock have to have in common.
+struct StepMark {
+  rate @0 :Float64;           # the learning rate
+  digest @1 :UInt32;          # of all hyperparameters and the number of the step; not 0
 }
 
 # factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors
@@ -189,6 +197,7 @@ struct Factors {
   clock @1 :UInt64;
   rows @2 :UInt32;            # the same in all frames of a layer and clock
   first @3 :UInt64;
+  step @4 :StepMark;          # as PushGradient's
 }
 
 # A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values. Where its

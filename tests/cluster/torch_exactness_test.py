@@ -36,8 +36,11 @@ class Net(nn.Module):
         return self.extra(x) if extra else x
 
 def optimizer_of(net):
-    p = net.parameters()
-    return {"sgd": lambda: torch.optim.SGD(p, .05), "nesterov": lambda: torch.optim.SGD(p, .05, .9, weight_decay=1e-3, nesterov=True),
+    p = list(net.parameters())
+    groups = [{"params": p[:5], "lr": .02}, {"params": p[5:], "weight_decay": .1}]
+    return {"dampening": lambda: torch.optim.SGD(p, .05, .9, dampening=.3, weight_decay=1e-3),
+            "decay": lambda: torch.optim.Adam(p, .01, weight_decay=.01), "groups": lambda: torch.optim.AdamW(groups, .01),
+            "sgd": lambda: torch.optim.SGD(p, .05), "nesterov": lambda: torch.optim.SGD(p, .05, .9, weight_decay=1e-3, nesterov=True),
             "adam": lambda: torch.optim.Adam(p, .01, amsgrad=True), "adamw": lambda: torch.optim.AdamW(p, .01),
             "rmsprop": lambda: torch.optim.RMSprop(p, .01)}[rule]()
 
@@ -60,10 +63,21 @@ def clip(net):
     if case == "clip":
         torch.nn.utils.clip_grad_norm_(net.parameters(), .5)
 
+def steps_before(net, optimizer):
+    #Some of one process alone, whose state a run begins with.
+    if case == "resumed":
+        g = torch.Generator().manual_seed(9)
+        for _ in range(3):
+            optimizer.zero_grad(set_to_none=True)
+            backward(net, torch.randn(6, 1, 8, 8, generator=g), torch.zeros(6, dtype=torch.long), False)
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
 def one_process(workers):
     torch.manual_seed(1)
     net = Net()
     optimizer = optimizer_of(net)
+    steps_before(net, optimizer)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, .5)
     for clock, of_all in enumerate(batches(workers)):
         sums = {}
@@ -83,10 +97,11 @@ def one_process(workers):
     return net, optimizer
 
 net = Net()  # of another seed on each worker: all take worker 0's
-if "POSEIDON_JOIN" not in __import__("os").environ:
+if case == "resumed" or "POSEIDON_JOIN" not in __import__("os").environ:
     torch.manual_seed(1)
     net = Net()
 optimizer = optimizer_of(net)
+steps_before(net, optimizer)
 early = torch.optim.lr_scheduler.StepLR(optimizer, 5, .5) if case == "early schedule" else None
 average = None
 with poseidon.join(net, optimizer, mode=mode):
@@ -106,6 +121,8 @@ with poseidon.join(net, optimizer, mode=mode):
         clip(net)
         optimizer.step()
         schedule.step()
+        if case == "state" and me == clock % 3:  # one worker asks, the others know nothing of it
+            torch.save(optimizer.state_dict(), __import__("io").BytesIO())
         if case == "early reads":  # an average of the weights, a copy, a norm: each waits for what it reads
             with torch.no_grad():
                 now = [p.detach().clone() for p in net.parameters()]
@@ -134,6 +151,17 @@ class Exactness(unittest.TestCase):
         for rule in "sgd", "adam", "adamw", "rmsprop":
             self.check(2, "plain", "local", rule)
 
+    def test_shards(self):
+        for workers in 1, 2, 3:
+            self.check(workers, "plain", "shards", "nesterov")
+        for rule in "sgd", "dampening", "decay", "adamw", "groups":
+            self.check(2, "plain", "shards", rule)
+
+    def test_state_on_shards(self):
+        self.check(3, "state", "shards", "adamw")
+        for rule in "nesterov", "decay":
+            self.check(2, "resumed", "shards", rule)
+
     def test_ddp(self):
         for workers in 1, 2, 3:
             self.check(workers, "clip", "ddp", "nesterov")
@@ -142,6 +170,7 @@ class Exactness(unittest.TestCase):
     def test_loops_that_are_not_plain(self):
         for case in "accumulate", "checkpoint", "early schedule", "early reads":
             self.check(2, case, "local", "adamw")
+            self.check(2, case, "shards", "adamw")
         self.check(2, "accumulate", "ddp", "adamw")
 
 

@@ -124,7 +124,7 @@ class Factors(unittest.TestCase):
         return lines.pop()
 
     def test_they_train_the_same_net(self):
-        for mode in "local", "ddp":
+        for mode in "local", "shards", "ddp":
             for number, rule in (2, "sgd"), (3, "adam"):
                 with self.subTest(mode=mode, number=number, rule=rule), programs.Programs() as c:
                     self.assertIn(BY_FACTORS, self.train(c, number, "plain", mode, rule))

@@ -166,9 +166,6 @@ refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600", nodes="two"))
     "listen without nodes": ("""
 refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600"))
 """, r"nodes is 1: nobody would join"),
-    "shards": ("""
-refused(lambda: poseidon.join(*made(), mode="shards"))
-""", r'"local" trains the same model'),
     "not joined": ("refused(poseidon.rank)\n", r"has not joined"),
     "a fork": ("""
 net, optimizer = made()

@@ -121,6 +121,60 @@ static int train_by_factors(const char* options) {
   return 0;
 }
 
+/* One of two workers, whose shards step by SGD with momentum: the state is read in the middle, and joins a second run. */
+static int train_by_optimizer(const char* options) {
+  const int64_t dims[] = {3};
+  const float first[3] = {1, 2, 3};
+  const float gradient[2][3] = {{4, 4, 4}, {0, 0, 0}};
+  const poseidon_parameter list[1] = {{"vector", dims, 1, first}};
+  poseidon_hyperparameters how = {0};
+  float w[3] = {1, 2, 3}, momentum[3] = {0, 0, 0};
+  for (int run = 0; run < 2; ++run) {
+    const float* state[1] = {momentum};
+    int answer;
+    poseidon_parameter mine = list[0];
+    mine.values = w;
+    poseidon_run* p = poseidon_join(options);
+    REQUIRE(p, p != NULL && poseidon_optimize(p, POSEIDON_SGD, NULL) < 0 && strstr(poseidon_error(p), "after poseidon_declare") != NULL);
+    REQUIRE(p, poseidon_declare(p, &mine, 1) == 0);
+    REQUIRE(p, poseidon_first_state(p, 0, 2, state, 1) < 0 && strstr(poseidon_error(p), "after poseidon_optimize") != NULL);
+    REQUIRE(p, poseidon_optimize(p, 9, NULL) < 0 && strstr(poseidon_error(p), "optimizer is 9") != NULL);
+    REQUIRE(p, poseidon_optimize(p, POSEIDON_SGD, NULL) == 0);
+    if (run == 1) REQUIRE(p, poseidon_first_state(p, 0, 2, state, 1) == 0);
+    while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == 0);
+    const unsigned worker = poseidon_worker(p);
+    REQUIRE(p, poseidon_push(p, 0, 0, gradient[worker], sizeof gradient[0]) < 0 && strstr(poseidon_error(p), "before poseidon_step") != NULL);
+    REQUIRE(p, poseidon_step(p, 1, &how) < 0 && strstr(poseidon_error(p), "group 1 has no parameters") != NULL);
+    how.momentum = 0.5;
+    for (uint64_t clock = 0; clock < 2; ++clock) {
+      how.rate = clock == 0 ? 0.25 : 0.5;
+      REQUIRE(p, poseidon_step(p, 0, &how) == 0);
+      REQUIRE(p, poseidon_push(p, 0, clock, gradient[worker], sizeof gradient[0]) == 0);
+      REQUIRE(p, poseidon_read_state(p, 0) < 0 && strstr(poseidon_error(p), "state is read before") != NULL);
+      while ((answer = poseidon_wait(p, 0, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+      }
+      REQUIRE(p, answer == POSEIDON_HERE);
+      for (int i = 0; i < 3; ++i) { /* the mean is 2 */
+        momentum[i] = (run == 0 && clock == 0) ? 2 : momentum[i] * 0.5f + 2;
+        w[i] -= (float)how.rate * momentum[i];
+        REQUIRE(p, poseidon_values(p, 0, clock + 1)[i] == w[i]);
+      }
+      while ((answer = poseidon_read_state(p, 0.1)) == POSEIDON_NOT_YET) {
+      }
+      REQUIRE(p, answer == 0 && poseidon_steps(p, 0) == (int64_t)(2 * run + clock + 1));
+      for (int i = 0; i < 3; ++i) REQUIRE(p, poseidon_state(p, 0, 0)[i] == momentum[i]);
+      REQUIRE(p, poseidon_state(p, 0, 1) == NULL && poseidon_state(p, 1, 0) == NULL && poseidon_steps(p, 1) == -1);
+    }
+    while ((answer = poseidon_leave(p, NULL, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == 0);
+    poseidon_free(p);
+  }
+  return 0;
+}
+
 int main(int count, char** words) {
   char options[256];
   if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
@@ -139,6 +193,7 @@ int main(int count, char** words) {
   int code = train(options);
   if (child != 0) snprintf(options, sizeof options, "listen=%s\nnodes=2\nroutes=sfb", words[1]);
   if (code == 0) code = train_by_factors(options);
+  if (code == 0) code = train_by_optimizer(options);
   if (child == 0) return code;
   int status = 1;
   waitpid(child, &status, 0);

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 2
+ABI = 3
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
+SGD, ADAM, ADAMW = 1, 2, 3
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
@@ -57,6 +58,12 @@ class _Library:
         self.worker = declare(quick, "worker", u32, run)
         self.workers = declare(quick, "workers", u32, run)
         self.order = declare(quick, "order", number, run, ctypes.POINTER(u32))
+        self.optimize = declare(quick, "optimize", number, run, number, ctypes.POINTER(u32))
+        self.first_state = declare(quick, "first_state", number, run, u32, u64, ctypes.POINTER(address), size)
+        self.step = declare(quick, "step", number, run, u32, ctypes.POINTER(Hyperparameters))
+        self.read_state = declare(blocking, "read_state", number, run, ctypes.c_double)
+        self.state = declare(quick, "state", address, run, u32, u32)
+        self.steps = declare(quick, "steps", ctypes.c_int64, run, u32)
         self.push = declare(quick, "push", number, run, u32, u64, address, size)
         self.push_nothing = declare(quick, "push_nothing", number, run, u32, u64)
         self.measured = declare(quick, "measured", number, run, ctypes.POINTER(_Load))
@@ -71,6 +78,28 @@ class _Library:
         self.next_line = declare(quick, "next_line", text, run)
         self.leave = declare(blocking, "leave", number, run, text, ctypes.c_double)
         self.free = declare(blocking, "free", None, run)
+
+
+class Hyperparameters(ctypes.Structure):
+    """How an optimizer steps; Adam's beta1 is its momentum."""
+    _fields_ = [("rate", ctypes.c_double), ("weight_decay", ctypes.c_double), ("momentum", ctypes.c_double),
+                ("dampening", ctypes.c_double), ("beta2", ctypes.c_double), ("eps", ctypes.c_double), ("nesterov", ctypes.c_uint32),
+                ("lerp", ctypes.c_uint32)]
+
+
+class _Memory:
+    """The run's memory, which is freed when nobody looks at it any more."""
+
+    def __init__(self, functions: "_Library", run: int):
+        self._functions, self._run = functions, run
+
+    def free(self) -> None:
+        run, self._run = self._run, None
+        if run:
+            self._functions.free(run)
+
+    def __del__(self) -> None:
+        self.free()
 
 
 _loaded: Optional[_Library] = None
@@ -144,6 +173,7 @@ class Run:
         self._run = self._library.join(text.encode())
         if not self._run:
             raise PoseidonError(self._library.error(None).decode())
+        self._memory = _Memory(self._library, self._run)
         self._process = os.getpid()
         self.last_lines: List[str] = []  # that nobody had taken when this worker left
 
@@ -183,6 +213,38 @@ class Run:
     def order(self, places: Sequence[int]) -> None:
         """By parameter: its place in the order in which fresh values are needed."""
         self._checked(self._library.order(self._run, (ctypes.c_uint32 * len(places))(*places)))
+
+    def optimize(self, rule: int, groups: Sequence[int]) -> None:
+        """The workers make the steps of this optimizer; `groups`: by parameter."""
+        self._checked(self._library.optimize(self._run, rule, (ctypes.c_uint32 * len(groups))(*groups)))
+
+    def first_state(self, parameter: int, steps: int, addresses: Sequence[int]) -> None:
+        """What the optimizer has made of a parameter so far; memory that stays until begin()."""
+        self._checked(self._library.first_state(self._run, parameter, steps, (ctypes.c_void_p * len(addresses))(*addresses),
+                                                len(addresses)))
+
+    def step(self, group: int, how: Hyperparameters) -> None:
+        """How a group steps with the gradients that are pushed from now on."""
+        self._checked(self._library.step(self._run, group, ctypes.byref(how)))
+
+    def read_state(self) -> None:
+        """Copies the optimizer's state from all workers."""
+        while self._checked(self._library.read_state(self._run, _SLICE_S)) == NOT_YET:
+            pass
+
+    def state(self, parameter: int, array: int) -> int:
+        """The address of what read_state() has copied last; 0: there is none."""
+        return self._library.state(self._run, parameter, array) or 0
+
+    def steps(self, parameter: int) -> int:
+        """How many steps a parameter has made."""
+        return self._checked(self._library.steps(self._run, parameter))
+
+    def memory(self, address: int, values: int) -> ctypes.Array:
+        """Values in the library's memory, which stays as long as somebody has them."""
+        out = (ctypes.c_float * values).from_address(address)
+        out.owner = self._memory
+        return out
 
     def push(self, parameter: int, clock: int, address: int, size: int) -> None:
         """Lends a gradient: its memory stays as it is until wait() of version clock + 1 has returned."""
@@ -247,18 +309,20 @@ class Run:
         if self._run is None:
             return
         if os.getpid() != self._process:  # the child of a fork: the run is its parent's
-            self._run = None
+            self._run = self._memory._run = None
             return
         text = None if reason is None else reason.replace("\n", " ").encode()
-        end = time.monotonic() + limit_s
+        end, ended = time.monotonic() + limit_s, False
         try:
             while self._checked(self._library.leave(self._run, text, _SLICE_S)) == NOT_YET:
                 if time.monotonic() > end:
                     raise PoseidonError(f"the run has not ended within {limit_s:.0f} s")
+            ended = True
         except KeyboardInterrupt:
             self._library.leave(self._run, b"its user has ended it (Ctrl-C)", 5.0)
             raise
         finally:
             self.last_lines = list(self.lines())
-            run, self._run = self._run, None
-            self._library.free(run)
+            self._run, memory, self._memory = None, self._memory, None
+            if not ended:
+                memory.free()  # else the last who looks at its values frees it

@@ -1,10 +1,12 @@
 // The actor that stands for a program: gradients out, fresh versions to the board, reports to the leader.
 #include "actors/client/caller.hpp"
 
+#include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
 
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,6 +38,7 @@ struct program_of_two {
   test::probe<clocks_held> held = sim.listen<clocks_held>();
   test::probe<training_paused> paused = sim.listen<training_paused>();
   test::probe<factors_offered> offered = sim.listen<factors_offered>();
+  test::probe<write_snapshot> checkpointer = sim.listen<write_snapshot>();
   handle<caller> it;
 
   explicit program_of_two(worker_id self, trace_lane* trace = nullptr) {
@@ -54,6 +57,7 @@ struct program_of_two {
     c.node_held = held.in;
     c.node_paused = paused.in;
     c.node_offered = offered.in;
+    c.checkpointer = checkpointer.in;
     sim.tell(it, c);
     sim.settle();
   }
@@ -204,6 +208,69 @@ TEST_CASE("caller: the page sees the program's clocks by its pushes") {
                                                                   {span_phase::backward, 0},
                                                                   {span_phase::forward, 1},
                                                                   {span_phase::backward, 1}});
+}
+
+TEST_CASE("caller: an optimizer's state is gathered only while no graph can be rebuilt") {
+  program_of_two t(worker_id{1});
+  const state_wanted wanted{version_id{3}};
+  SUBCASE("nodes are held when it is gathered") {
+    t.sim.tell(t.it, wanted);
+    t.sim.tell(t.it, hold_clocks{});
+    t.sim.settle();
+    REQUIRE(t.checkpointer.got->size() == 1);
+    CHECK(t.checkpointer.got->front().version == version_id{3});
+    CHECK(t.checkpointer.got->front().for_program);
+    CHECK(t.held.got->empty());
+    t.sim.tell(t.it, snapshot_copied{version_id{3}});
+    t.sim.settle();
+    CHECK(t.held.got->size() == 1);
+  }
+  SUBCASE("nodes that pause later need this program's clock first") {
+    t.sim.tell(t.it, hold_clocks{});
+    t.sim.tell(t.it, wanted);
+    t.sim.settle();
+    CHECK(t.checkpointer.got->empty());
+    t.sim.tell(t.it, pause_at{clock_id{4}});
+    t.sim.settle();
+    CHECK(t.checkpointer.got->size() == 1);
+  }
+  SUBCASE("nodes that pause now are waited for") {
+    t.sim.tell(t.it, hold_clocks{});
+    t.sim.tell(t.it, pause_at{clock_id{3}});
+    t.sim.tell(t.it, wanted);
+    t.sim.settle();
+    CHECK(t.checkpointer.got->empty());
+    t.sim.tell(t.it, resume_training{});
+    t.sim.settle();
+    CHECK(t.checkpointer.got->size() == 1);
+  }
+}
+
+TEST_CASE(
+    "caller: where shards make the steps, a clock without gradients is no step, and its values are "
+    "those of before") {
+  program_of_two t(worker_id{0});
+  t.from->optimizer = optimizer_rule::sgd;
+  t.from->store = test::one_parameter_store(3, 3, 1, 0, wire_format::float32);
+  const auto write = [&](std::uint64_t version, float first) {
+    const auto to = t.from->store->values(test::only_parameter, version);
+    std::iota(to.begin(), to.end(), first);
+  };
+  const auto fresh = [&](std::uint64_t version, bool nothing) {
+    t.sim.tell(t.it, layer_fresh{layer_id{0}, version_id{version}, nothing});
+    t.sim.settle();
+  };
+  write(0, 5);
+  write(1, 7);
+  fresh(0, false);
+  CHECK(t.from->steps_made[0] == 0);
+  fresh(1, false);
+  CHECK(t.from->steps_made[0] == 1);
+  fresh(1, false);  // routes have changed
+  CHECK(t.from->steps_made[0] == 1);
+  fresh(2, true);
+  CHECK(t.from->steps_made[0] == 1);
+  CHECK(t.from->store->values(test::only_parameter, 2)[2] == 9);
 }
 
 TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when the run is over") {

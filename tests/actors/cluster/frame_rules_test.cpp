@@ -54,6 +54,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"watch", "bwtcrR"},
                                                           {"worker_left", "tcrR"}});
   CHECK(to_leader == std::map<std::string, std::string>{{"factor_offer", "tcrR"},
+                                                        {"gather_history", "tcrR"},
                                                         {"member_ready", "bwcrR"},
                                                         {"net_timed", "g"},
                                                         {"probe", "gbwtcrR"},
@@ -64,8 +65,9 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                         {"worker_done", "tcrR"},
                                                         {"worker_paused", "tcrR"},
                                                         {"worker_report", "tcrR"}});
-  CHECK(between ==
-        std::map<std::string, std::string>{{"probe", "gbwtcrR"}, {"probe_heard", "gbwtcrR"}});
+  CHECK(between == std::map<std::string, std::string>{{"gather_history", "tcrR"},
+                                                      {"probe", "gbwtcrR"},
+                                                      {"probe_heard", "gbwtcrR"}});
 }
 
 TEST_CASE("frame_rules: a frame for the link or for an actor that trains never reaches a node") {

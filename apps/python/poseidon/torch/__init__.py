@@ -8,6 +8,8 @@ pass needs it. Modes:
 
 - `local`: the mean gradients come back, and your optimizer makes its step for one parameter at a time, just before that
   parameter is read again. For every optimizer that looks at one parameter at a time (SGD, Adam, AdamW, RMSprop, ...).
+- `shards`: the workers share the optimizer's steps and its state (SGD, Adam, AdamW; with PyTorch's bits): each makes the steps of a
+  part of all values, and what comes back are fresh parameters. A worker needs 1/N of the state's memory and of the steps' time.
 - `ddp`: `.grad` holds the means when `backward()` returns, as with DistributedDataParallel. For clip_grad_norm_, GradScaler and
   whatever else looks at gradients.
 - `auto`: `local`.
@@ -27,11 +29,12 @@ from ..library import PoseidonError, options_from, reason_of
 from .client import Client
 from .distributed import DistributedDataParallel
 from .local import LocalClient
+from .shards import ShardsClient
 
 __all__ = ["DistributedDataParallel", "PoseidonError", "join", "leave", "no_sync", "progress", "rank", "report", "size",
            "synchronize"]
 
-MODES = ("auto", "local", "ddp")
+MODES = ("auto", "shards", "local", "ddp")
 
 
 def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", **options) -> Client:
@@ -42,8 +45,6 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     leaves when the interpreter ends.
 
     Raises PoseidonError, which says what to do."""
-    if mode == "shards":
-        raise PoseidonError('mode "shards" (updates on the shards) is not there yet: "local" trains the same model')
     if mode not in MODES:
         raise PoseidonError(f'mode is "{mode}", expected one of: {", ".join(MODES)}')
     if Client.current is not None:
@@ -54,7 +55,8 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     if optimizer is None:
         raise PoseidonError(f'mode "{mode}" needs the optimizer, which makes its steps in it: join(model, optimizer), or '
                             'mode="ddp"')
-    return LocalClient(model, optimizer, options_from(options)).begin()
+    kind = ShardsClient if mode == "shards" else LocalClient
+    return kind(model, optimizer, options_from(options)).begin()
 
 
 def _joined() -> Client:

@@ -1,7 +1,6 @@
 """What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
 
 import contextlib
-import ctypes
 import os
 import weakref
 from typing import Callable, Dict, Iterable, Iterator, List, Optional
@@ -87,6 +86,7 @@ class Client:
         first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
         try:
             self.run.declare([(name, v.shape, v.data_ptr()) for name, v in zip(self.names, first)])
+            self._declared()
             self.run.begin()
         except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
             with contextlib.suppress(PoseidonError):
@@ -101,12 +101,15 @@ class Client:
         Client.current = self
         return self
 
+    def _declared(self) -> None:
+        """Says what else there is to say before the run begins."""
+
     def ring(self, i: int, version: int) -> torch.Tensor:
         """A version of a parameter, as a tensor over the library's memory; on a GPU a copy of it."""
         place = 2 * i + version % 2  # the library has two for each
         if self._rings[place] is None:
             p = self.parameters[i]
-            memory = (ctypes.c_float * p.numel()).from_address(self.run.values(i, version))
+            memory = self.run.memory(self.run.values(i, version), p.numel())
             self._rings[place] = torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
         values = self._rings[place]
         return values if self.parameters[i].device == values.device else values.to(self.parameters[i].device)
@@ -278,7 +281,7 @@ class Client:
         reason = reason or self.failure
         try:
             if reason is None:
-                self.synchronize()
+                self._before_leave()
         except PoseidonError as error:
             reason = str(error)
             raise
@@ -291,6 +294,9 @@ class Client:
                     self.run.leave(reason)
                 finally:
                     self._show(self.run.last_lines)
+
+    def _before_leave(self) -> None:
+        self.synchronize()
 
     def _undo(self) -> None:
         """The model and the optimizer are again what they were before join()."""

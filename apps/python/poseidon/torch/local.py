@@ -13,13 +13,15 @@ from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, wat
 # In the first clocks all bits of a gradient are compared with those that were pushed, later a few, now and then: a script that
 # changes gradients does so from the beginning. Identity and version are compared in every clock.
 _CLOCKS_COMPARED, _COMPARED_EVERY, _VALUES_COMPARED = 3, 10, 16
-# The step of a parameter of so many values takes longer than to ask for it now and then while another one is waited for.
-_LARGE, _ASKED_EVERY_S = 1 << 18, 1e-3
+# While another one is waited for, a large one is asked for so often.
+_ASKED_EVERY_S = 1e-3
 # So many parameters at most get their step with one call of the optimizer, which costs as much as the steps of several small ones.
 _TOGETHER = 16
 
 
 class LocalClient(Client):
+    _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
+
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
         self._refuse(model, optimizer, trained)
@@ -137,6 +139,7 @@ class LocalClient(Client):
             if i not in self.pushed:
                 freshen(p)  # one that nothing has read since the step before: that step is still to be made
                 self._push(i)
+        self._before_step()
         if self.clock == 0:
             self.used += sorted(set(range(len(self.parameters))) - set(self.used))
             self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
@@ -147,7 +150,7 @@ class LocalClient(Client):
                 if id(p) in self.index:
                     self.waiting[self.index[id(p)]] = before
         for i, p in enumerate(self.parameters):
-            if p.numel() > _LARGE:
+            if p.numel() > self._large:
                 self.large[i] = p
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
@@ -157,6 +160,9 @@ class LocalClient(Client):
             self.optimizer._step_count += 1
         self.optimizer._opt_called = True
         self._end_clock()
+
+    def _before_step(self) -> None:
+        """All gradients of the clock have left."""
 
     def _require_unchanged(self, i: int, g: torch.Tensor) -> None:
         p = self.parameters[i]
@@ -194,9 +200,9 @@ class LocalClient(Client):
             self.waiting[i] = group  # Ctrl-C: the step is still to be made
             make_stale(p)
             raise
-        self._make_step(group, ([i] if there else []) + self._here_too(i, group))
+        self._make_step(group, [(i, there)] + self._here_too(i, group))
 
-    def _here_too(self, i: int, group: dict) -> List[int]:
+    def _here_too(self, i: int, group: dict) -> List[Tuple[int, bool]]:
         """Parameters of the same group that are used soon after parameter i and whose gradients are here: they are fresh from now on,
         as soon as their step is made."""
         found = []
@@ -211,11 +217,12 @@ class LocalClient(Client):
             self.large.pop(j, None)
             self.lent.pop(j, None)
             forget_stale(self.parameters[j])
-            if there:
-                found.append(j)
+            found.append((j, there))
         return found
 
-    def _make_step(self, group: dict, of: List[int]) -> None:
+    def _make_step(self, group: dict, came: List[Tuple[int, bool]]) -> None:
+        """`came`: parameters, and whether somebody had a gradient of them."""
+        of = [i for i, there in came if there]
         if not of:
             return
         parameters = [self.parameters[j] for j in of]

@@ -1,0 +1,103 @@
+// apps/library/session_optimizer.cpp - the part of session that is about an optimizer whose steps the shards make.
+#include "apps/library/session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace poseidon::library {
+
+void session::optimize(optimizer_rule rule, std::vector<std::uint32_t> groups) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  if (phase_ != phase::declared)
+    throw session_error("an optimizer is told after poseidon_declare and before poseidon_begin");
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i] >= most_groups)
+      throw session_error("\"" + program_->declared[i].name + "\" is in group " +
+                          std::to_string(groups[i]) + ", expected less than " +
+                          std::to_string(most_groups));
+  told_.resize(groups.empty() ? 0 : 1 + *std::max_element(groups.begin(), groups.end()));
+  groups_ = std::move(groups);
+  program_->optimizer = rule;
+  program_->first_state = by_id<parameter_id, std::vector<const float*>>(program_->declared.size());
+}
+
+void session::step(std::size_t group, const optimizer_step& step) {
+  require_own_process();
+  if (group >= told_.size())
+    throw session_error("group " + std::to_string(group) + " has no parameters");
+  for (const double v :
+       {step.rate, step.weight_decay, step.momentum, step.dampening, step.beta2, step.epsilon})
+    if (!std::isfinite(v))
+      throw session_error("a hyperparameter of group " + std::to_string(group) + " is " +
+                          std::to_string(v));
+  told_[group] = step;
+}
+
+/// Of the gradient that is pushed now. This parameter's version is here, so all its updates have been counted.
+std::optional<optimizer_step> session::step_of(parameter_id parameter) const {
+  if (program_->optimizer == optimizer_rule::none) return std::nullopt;
+  const auto group = groups_[value(parameter)];
+  auto step = told_[group];
+  if (!step)
+    throw session_error("\"" + program_->declared[value(parameter)].name +
+                        "\" is pushed before poseidon_step has said how group " +
+                        std::to_string(group) + " steps");
+  step->number = 1 + program_->steps_made[value(parameter)];
+  return step;
+}
+
+void session::first_state(std::size_t parameter, std::uint64_t steps,
+                          std::vector<const float*> state) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  if (phase_ != phase::declared || parameter >= program_->first_state.size())
+    throw session_error("state is given after poseidon_optimize and before poseidon_begin");
+  program_->steps_made[parameter] = steps;
+  program_->first_state[as_id<parameter_id>(parameter)] = std::move(state);
+}
+
+bool session::read_state(seconds limit) {
+  (void)known(0);
+  if (program_->optimizer == optimizer_rule::none)
+    throw session_error(
+        "the shards have no optimizer's state: poseidon_optimize has not been called");
+  const std::lock_guard lock(ends_);
+  const auto version = next_clock_[0].load();
+  for (const auto p : program_->lent.ids()) {
+    const auto& name = program_->declared[value(p)].name;
+    if (next_clock_[value(p)] != version)
+      throw session_error("state is read in the middle of clock " +
+                          std::to_string(std::min(version, next_clock_[value(p)].load())) + ": \"" +
+                          name + "\" has not been pushed");
+    const auto here = program_->fresh.wait(p, version, seconds(0));
+    if (here == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+    if (here == fresh_board::answer::not_yet)
+      throw session_error("state is read before version " + std::to_string(version) + " of \"" +
+                          name + "\" is here");
+  }
+  if (state_of_ == version) return true;
+  if (!std::exchange(state_asked_, true)) program_->caller.tell(state_wanted{version_id{version}});
+  auto came = program_->state.take(limit);
+  if (!came) {
+    if (program_->clocks.is_closed()) throw session_error(program_->fresh.error());
+    return false;
+  }
+  state_asked_ = false;
+  state_ = std::move(*came);
+  state_of_ = version;
+  return true;
+}
+
+const float* session::state(std::size_t parameter, std::size_t slot) const {
+  if (slot >= state_.history.size()) return nullptr;
+  const auto& arrays = state_.history[slot];
+  return parameter < arrays.size() ? arrays[parameter].data() : nullptr;
+}
+
+std::uint64_t session::steps(std::size_t parameter) const {
+  return program_->steps_made[value(known(parameter))];
+}
+
+}  // namespace poseidon::library
