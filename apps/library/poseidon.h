@@ -66,7 +66,8 @@ typedef struct {
 enum {
   POSEIDON_HERE = 0,     /* the version is here: read it */
   POSEIDON_NOT_YET = 1,  /* the time is over */
-  POSEIDON_NO_GRADIENT = 2 /* the version is here, and no worker had a gradient: nothing is to be read */
+  POSEIDON_NO_GRADIENT = 2 /* the version is here, and no worker had a gradient: nothing is to be read; with poseidon_optimize its
+                              values are those of the version before */
 };
 
 POSEIDON_API uint32_t poseidon_abi(void);

@@ -10,7 +10,6 @@
     worker.leave()
 """
 
-import ctypes
 from typing import Dict, Optional
 
 import numpy as np
@@ -79,7 +78,7 @@ class Worker:
     def _version(self, name: str, version: int) -> np.ndarray:
         shape = self._shapes[name]
         address = self._run.values(self._names[name], version)
-        memory = (ctypes.c_float * int(np.prod(shape, dtype=np.int64))).from_address(address)
+        memory = self._run.memory(address, int(np.prod(shape, dtype=np.int64)))
         array = np.frombuffer(memory, dtype=np.float32).reshape(shape)
         array.flags.writeable = False
         return array

@@ -33,7 +33,7 @@ def why_not(optimizer: optim.Optimizer) -> Optional[str]:
         for key in _WITHOUT:
             if group.get(key):
                 return f"the shards know no {name} with {key}={group[key]}"
-        if any(isinstance(group[key], torch.Tensor) for key in ("lr",)):
+        if isinstance(group["lr"], torch.Tensor):
             return f"the shards know no {name} whose lr is a tensor"
         if _lerps(optimizer) and group["betas"][0] <= 0.5:
             return f"the shards know no {name} with beta1 = {group['betas'][0]}, expected more than 0.5"
@@ -63,7 +63,7 @@ class ShardsClient(LocalClient):
     @staticmethod
     def _version_of(p: nn.Parameter) -> torch.Tensor:
         v = p.detach()
-        v.data = torch.empty(0)
+        v.data = torch.empty(0, device=p.device)
         return v
 
     # -- the start
