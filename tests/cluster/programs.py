@@ -48,3 +48,22 @@ class Programs(cluster.Cluster):
             command = ["env"] + [f"{name}={value}" for name, value in variables.items()]
             started.append(self.start(*command, PYTHON, "-B", str(file), *[str(w) for w in words], name=f"worker{place}"))
         return started
+
+
+def each_is_refused(test, head, scripts):
+    """`scripts`: by name, that of an only worker, and what "refused: " is followed by."""
+    for name, (script, text) in scripts.items():
+        with test.subTest(name), Programs() as c:
+            (worker,) = c.workers(head + script, 1)
+            worker.wait()
+            test.assertRegex(worker.output, "refused: .*" + text, worker)
+            test.assertNotIn("not refused", worker.output, worker)
+
+
+def each_is_fine(test, head, scripts):
+    """`scripts`: by name, that of an only worker, which prints "fine"."""
+    for name, script in scripts.items():
+        with test.subTest(name), Programs() as c:
+            (worker,) = c.workers(head + script, 1)
+            test.assertEqual(worker.wait(), 0, worker)
+            test.assertIn("fine", worker.output, worker)

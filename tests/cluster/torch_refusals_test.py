@@ -305,20 +305,11 @@ class Refusals(unittest.TestCase):
             self.assertRegex(first.output, "PoseidonError: .*worker 1.*its program ended by KeyboardInterrupt", first)
 
     def test_alone(self):
-        for name, (script, text) in ALONE.items():
-            with self.subTest(name), programs.Programs() as c:
-                (worker,) = c.workers(HEAD + script, 1)
-                worker.wait()
-                self.assertRegex(worker.output, "refused: .*" + text, worker)
-                self.assertNotIn("not refused", worker.output, worker)
+        programs.each_is_refused(self, HEAD, ALONE)
 
     def test_what_works(self):
-        for name, script in FINE.items():
-            with self.subTest(name), programs.Programs() as c:
-                count = "import os\nimport torch\nbefore_import = len(os.listdir('/proc/self/task'))\n"
-                (worker,) = c.workers(count + HEAD + script, 1)
-                self.assertEqual(worker.wait(), 0, worker)
-                self.assertIn("fine", worker.output, worker)
+        count = "import os\nimport torch\nbefore_import = len(os.listdir('/proc/self/task'))\n"
+        programs.each_is_fine(self, count + HEAD, FINE)
 
     def two(self, case):
         """The ends and the outputs of two workers."""

@@ -144,19 +144,10 @@ print("trained", flush=True)
 
 class Shards(unittest.TestCase):
     def test_alone(self):
-        for name, (script, text) in ALONE.items():
-            with self.subTest(name), programs.Programs() as c:
-                (worker,) = c.workers(HEAD + script, 1)
-                worker.wait()
-                self.assertRegex(worker.output, "refused: .*" + text, worker)
-                self.assertNotIn("not refused", worker.output, worker)
+        programs.each_is_refused(self, HEAD, ALONE)
 
     def test_what_works(self):
-        for name, script in FINE.items():
-            with self.subTest(name), programs.Programs() as c:
-                (worker,) = c.workers(HEAD + script, 1)
-                self.assertEqual(worker.wait(), 0, worker)
-                self.assertIn("fine", worker.output, worker)
+        programs.each_is_fine(self, HEAD, FINE)
 
     def refused_by_all(self, case, text):
         with self.subTest(case), programs.Programs() as c:
