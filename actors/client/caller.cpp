@@ -38,6 +38,8 @@ void caller::on(const connect_caller& m) {
 /// The program learns from its fresh_board that the first values are here.
 void caller::on(const begin_training&) {
   pace_.since_ns = now_ns();
+  began_ = true;
+  gather_state();
 }
 
 void caller::on(const gradient_lent& m) {
@@ -71,7 +73,7 @@ void caller::on(const state_wanted& m) {
 }
 
 void caller::gather_state() {
-  if (!state_.wanted || (held_ && !pauses_at_)) return;
+  if (!began_ || !state_.wanted || (held_ && !pauses_at_)) return;
   if (pauses_at_ && *pauses_at_ <= value(*state_.wanted)) return;
   write_snapshot order;
   order.version = *std::exchange(state_.wanted, std::nullopt);

@@ -9,7 +9,7 @@
 //
 // A program that asks for the state of its optimizer stands until it has it. No graph is rebuilt meanwhile: a caller that gathers state
 // answers hold_clocks afterwards, and one that has answered gathers when the nodes pause later than at the program's version, or
-// have resumed.
+// have resumed. Before training has begun other nodes may not have built theirs.
 //
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
 //          gradient_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
@@ -116,6 +116,7 @@ class caller : public actor<caller> {
   } pace_;
   std::optional<std::uint64_t> pauses_at_;  // draining, or paused
   bool paused_ = false;
+  bool began_ = false;
   bool held_ = false;  // hold_clocks is answered, and training has not resumed
   struct {
     std::optional<version_id> wanted;  // while it is not gathered

@@ -88,8 +88,8 @@ constexpr frame_rule rule_for(const frames::snapshot_requested*) { return {frame
 constexpr frame_rule rule_for(const frames::factor_offer*)   { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::send_rate*)      { return {frame_path::to_leader, detail::running}; }
 
-/// The leader's checkpointer asks for a snapshot, any node's for its program.
-constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::any_to_any, detail::running}; }
+/// The leader's checkpointer asks for a snapshot, any node's for its program, which may do so before others have begun.
+constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::any_to_any, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
 /// Links are timed by the leader before there is a view, and by every node while it trains.
 constexpr frame_rule rule_for(const frames::probe*)       { return {frame_path::any_to_any, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::probe_heard*) { return {frame_path::any_to_any, detail::whole_run}; }

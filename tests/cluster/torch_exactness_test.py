@@ -107,6 +107,8 @@ average = None
 with poseidon.join(net, optimizer, mode=mode):
     schedule = early or torch.optim.lr_scheduler.StepLR(optimizer, 5, .5)
     me, workers = poseidon.rank(), poseidon.size()
+    if case == "resumed":  # before any other worker need have begun
+        assert len(optimizer.state_dict()["state"]) > 5
     for clock, of_all in enumerate(batches(workers)):
         optimizer.zero_grad(set_to_none=True)
         x, y = of_all[me]

@@ -213,6 +213,16 @@ TEST_CASE("caller: the page sees the program's clocks by its pushes") {
 TEST_CASE("caller: an optimizer's state is gathered only while no graph can be rebuilt") {
   program_of_two t(worker_id{1});
   const state_wanted wanted{version_id{3}};
+  SUBCASE("training has not begun") {
+    t.sim.tell(t.it, wanted);
+    t.sim.settle();
+    CHECK(t.checkpointer.got->empty());
+    t.sim.tell(t.it, begin_training{});
+    t.sim.settle();
+    CHECK(t.checkpointer.got->size() == 1);
+    return;
+  }
+  t.sim.tell(t.it, begin_training{});
   SUBCASE("nodes are held when it is gathered") {
     t.sim.tell(t.it, wanted);
     t.sim.tell(t.it, hold_clocks{});

@@ -42,7 +42,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
     if (auto p = phases_of(h, the_third, the_second); !p.empty()) between[kind] = p;
   }
   CHECK(from_leader == std::map<std::string, std::string>{{"change_routes", "wtcrR"},
-                                                          {"gather_history", "tcrR"},
+                                                          {"gather_history", "wtcrR"},
                                                           {"hold_training", "tcrR"},
                                                           {"probe", "gbwtcrR"},
                                                           {"probe_heard", "gbwtcrR"},
@@ -54,7 +54,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"watch", "bwtcrR"},
                                                           {"worker_left", "tcrR"}});
   CHECK(to_leader == std::map<std::string, std::string>{{"factor_offer", "tcrR"},
-                                                        {"gather_history", "tcrR"},
+                                                        {"gather_history", "wtcrR"},
                                                         {"member_ready", "bwcrR"},
                                                         {"net_timed", "g"},
                                                         {"probe", "gbwtcrR"},
@@ -65,7 +65,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                         {"worker_done", "tcrR"},
                                                         {"worker_paused", "tcrR"},
                                                         {"worker_report", "tcrR"}});
-  CHECK(between == std::map<std::string, std::string>{{"gather_history", "tcrR"},
+  CHECK(between == std::map<std::string, std::string>{{"gather_history", "wtcrR"},
                                                       {"probe", "gbwtcrR"},
                                                       {"probe_heard", "gbwtcrR"}});
 }
