@@ -42,13 +42,29 @@ struct declared_parameter {
   friend bool operator==(const declared_parameter&, const declared_parameter&) = default;
 };
 
-/// The first node to each other one, once all have joined: who takes part and what is trained.
-/// A joiner needs no file except its data.
+/// A member of a view.
+struct member {
+  seat_id seat{};
+  std::string address;  ///< "host:port" where it accepts links
+
+  friend bool operator==(const member&, const member&) = default;
+};
+
+/// Who kept the solver state until a view began, and how it was cut: the members of the view before, by worker, and its routes.
+struct former_view {
+  std::vector<seat_id> seats;  ///< empty: there was none, and the leader gives all first values
+  std::vector<std::uint8_t> routes;
+};
+
+/// The leader to each node that joins: who takes part and what is trained. A joiner needs no file except its data.
 struct view {
   std::uint64_t epoch = 0;
-  worker_id you{};                   ///< the receiver's own id
-  std::vector<std::string> members;  ///< by worker: "host:port" where that node accepts links
-  std::string solver;                ///< caffe::SolverParameter, serialised, its nets inside
+  seat_id you{};                ///< the receiver's own seat
+  std::vector<member> members;  ///< by worker
+  former_view before;
+  /// The receiver joins a run that trains, and is no member yet: it gets ready for a view with it, and says join_ready.
+  bool prospect = false;
+  std::string solver;  ///< caffe::SolverParameter, serialised, its nets inside
   /// Not empty: no net is trained; the nodes exchange the gradients of these parameters, which programs around them compute.
   /// Then there is no solver.
   std::vector<declared_parameter> parameters;
@@ -86,10 +102,19 @@ struct net_timed {
   double samples_s = 0;  ///< 0: not measured
 };
 
-/// Each node to the first: links to all members are up and the actors wait.
+/// Each member to the leader: links to all members are up and the actors wait.
 struct member_ready {
-  worker_id worker{};
   std::uint32_t replicas = 1;  ///< of that node; with equal shares the same on all nodes
+};
+
+/// A node that joins a run that trains, to the leader: it has built all that it can build before it is a member.
+struct join_ready {
+  std::uint32_t replicas = 1;  ///< as member_ready's
+};
+
+/// A member to the leader: it wants to leave, and the others are to go on without it.
+struct leave_wanted {
+  std::string why;  ///< for people
 };
 
 /// The first node to all: every member is ready; go.
@@ -193,13 +218,12 @@ struct probe_heard {
 
 /// Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct worker_done {
-  worker_id worker{};
   version_id version{};
 };
 
 /// The first node to each other one, where programs compute the gradients: that worker's program trains no further.
 struct worker_left {
-  worker_id left{};
+  seat_id left{};
   version_id version{};  ///< of its parameters
 };
 
@@ -215,22 +239,17 @@ struct report {};
 /// The first node to all: begin no further clock, and say which would be the next.
 struct hold_training {};
 
-/// The answer to hold_training; and, with `drained`, to change_routes: every clock before `clock` is trained and this
+/// The answer to hold_training; and, with `drained`, to drain: every clock before `clock` is trained and this
 /// node's parameters are at that version.
 struct worker_paused {
-  worker_id worker{};
   clock_id clock{};
   bool drained = false;
 };
 
-/// The first node to all: these routes hold from `clock` on, which no node begins before all have rebuilt their graphs.
-struct change_routes {
+/// The leader to all: another view holds from `clock` on, which no node begins before the members of that view have rebuilt
+/// their graphs. Train what comes before.
+struct drain {
   clock_id clock{};
-  std::vector<std::uint8_t> routes;  ///< as in view
-  std::string why;                   ///< for people
-  /// Where programs compute the gradients: by parameter, the rows that its factors have at most on one worker in a clock; 0
-  /// for a parameter that stays on the server. Empty: all 0.
-  std::vector<std::uint32_t> factor_rows = {};
 };
 
 /// Each worker to the first, once, where programs compute the gradients: its program can give these as factors. By parameter:
@@ -239,8 +258,18 @@ struct factor_offer {
   std::vector<std::uint32_t> rows;
 };
 
-/// The first node to all: all have drained, so no frame of the old routes is on its way. Build the graph of the new ones.
-struct rebuild_graph {};
+/// The leader to all: all have drained, so no frame of the old view is on its way. This is the view from the clock of `drain`
+/// on: build its graph; or leave, if you are no member of it.
+struct next_view {
+  std::uint64_t epoch = 0;
+  std::vector<member> members;       ///< by worker
+  std::vector<std::uint8_t> routes;  ///< as in view
+  /// Where programs compute the gradients: by parameter, the rows that its factors have at most on one worker in a clock; 0
+  /// for a parameter that stays on the server. Empty: all 0.
+  std::vector<std::uint32_t> factor_rows = {};
+  std::vector<share> shares = {};  ///< as in view
+  std::string why = {};            ///< for people
+};
 
 /// Each node to the first, a few times a second while there is much to send, else about once a second if it asks its
 /// links: the rate of all its links together.
@@ -258,8 +287,8 @@ using frame_header =
                  frames::stop_requested, frames::snapshot_requested, frames::stop_after,
                  frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
                  frames::probe, frames::probe_heard, frames::watch, frames::report,
-                 frames::hold_training, frames::worker_paused, frames::change_routes,
-                 frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed,
-                 frames::worker_left, frames::factor_offer>;
+                 frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
+                 frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
+                 frames::net_timed, frames::worker_left, frames::factor_offer>;
 
 }  // namespace poseidon

@@ -17,10 +17,11 @@ struct send_frame {
   std::uint64_t priority = 0;
 };
 
-/// From a network_link: a validated frame that is neither gradient nor parameters.
+/// From a network_link: a validated frame that is neither gradient nor parameters. A node passes some on to its actors.
 struct control_arrived {
-  worker_id from{};
+  worker_id from{};  ///< in the view that the link is bound to; no_worker where it has none
   frame_header header;
+  seat_id seat{};
 };
 
 /// From a network_link to the shard that owns the chunk. `values`: the chunk's count, in the chunk's format.
@@ -68,13 +69,13 @@ struct history_arrived {
 
 /// From a network_link to telemetry: a node_report, not yet decoded.
 struct report_arrived {
-  worker_id from{};
+  seat_id from{};
   payload packed;
 };
 
 /// From a network_link: the peer is gone. Said once, also for a bad frame; the link sends nothing after it.
 struct link_lost {
-  worker_id peer{};
+  seat_id peer{};
   std::string why;          ///< one line naming peer, address and cause
   bool on_purpose = false;  ///< a goodbye came before
   /// Why the link ended before the run did: what a goodbye says, or this side's reason. Empty: as planned, or no goodbye.
@@ -83,12 +84,12 @@ struct link_lost {
 
 /// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.
 struct link_bound {
-  worker_id peer{};
+  seat_id peer{};
 };
 
 /// From a network_link, a few times a second: what its socket has sent so far (messages/wire/tcp_flow.hpp).
 struct link_flow {
-  worker_id peer{};
+  seat_id peer{};
   std::uint64_t acked_bytes = 0, busy_us = 0, hindered_us = 0;
   std::uint64_t waited_us = 0;  ///< for which the link's thread had no core
 };

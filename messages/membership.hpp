@@ -1,5 +1,6 @@
-// messages/membership.hpp - who takes part: what node and coordinator say to each other on worker 0.
+// messages/membership.hpp - who takes part: what node and coordinator say to each other on the leader.
 #pragma once
+#include "messages/frames.hpp"
 #include "messages/ids.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -10,49 +11,69 @@
 
 namespace poseidon {
 
-/// node -> coordinator: a node has proved the token and listens at `address`.
+/// node -> coordinator: while nodes gather, one has proved the token and has got this seat.
 struct member_joined {
-  std::string address;
+  frames::member joiner;
 };
 
-/// coordinator -> node: all nodes have joined; their addresses by worker id.
+/// coordinator -> node: all nodes have joined; by worker id.
 struct view_agreed {
-  std::vector<std::string> members;
+  std::vector<frames::member> members;
 };
 
-/// node -> coordinator: this worker's links and actors exist.
+/// node -> coordinator: this member's links and actors exist.
 struct member_is_ready {
-  worker_id worker{};
+  seat_id seat{};
 };
 struct everyone_ready {};
+/// node -> coordinator: the leader has told all members to train.
+struct everyone_began {};
 
-/// node -> coordinator: all workers are to train with these routes, as soon as possible; or, if a clock is given, from
-/// that clock on, which all have been told.
+/// node -> coordinator: all members are to train with these routes, as soon as possible; or, if a clock is given, from
+/// that clock on. Then it comes before everyone_began, and the node tells the members to drain.
 struct change_wanted {
   std::vector<std::uint8_t> routes;  ///< as frames::view has them
   std::optional<clock_id> clock;
   std::string why;  ///< for people
 };
-/// coordinator -> node: ask every worker which clock it would begin next.
+/// node -> coordinator: a node has built what it can build, and is to be in the next view.
+struct newcomer_ready {
+  frames::member newcomer;
+};
+/// node -> coordinator: a node that is no member is gone.
+struct newcomer_gone {
+  seat_id seat{};
+};
+/// node -> coordinator: the next view is to be without this member.
+struct member_leaves {
+  seat_id seat{};
+};
+
+/// coordinator -> node: ask every member which clock it would begin next.
 struct hold_everyone {};
 
-/// node -> coordinator: what a worker answers (frames::worker_paused).
+/// node -> coordinator: what a member answers (frames::worker_paused).
 struct member_paused {
-  worker_id worker{};
+  seat_id seat{};
   clock_id clock{};
   bool drained = false;
 };
-/// coordinator -> node: tell every worker.
-struct change_agreed {
+/// coordinator -> node: tell every member to train up to this clock.
+struct drain_agreed {
   clock_id clock{};
-  std::vector<std::uint8_t> routes;
-  std::string why;
 };
-struct everyone_drained {};
+/// coordinator -> node: all members have drained; tell them, those who leave and those who join.
+struct everyone_drained {
+  std::vector<frames::member> members;              ///< of the next view, by worker
+  std::optional<std::vector<std::uint8_t>> routes;  ///< empty: as they are
+  std::string why;                                  ///< of the routes, for people
+};
+/// coordinator -> node: all members want to leave, which is the end of the run.
+struct everyone_leaves {};
 
-/// node -> coordinator: this worker has trained its last clock.
+/// node -> coordinator: this member has trained its last clock.
 struct member_is_done {
-  worker_id worker{};
+  seat_id seat{};
 };
 struct everyone_done {};
 
@@ -63,6 +84,7 @@ struct start_node {};
 struct interrupted {
   int signal = 0;
   bool snapshot = false;  ///< write one, and go on; else end
+  bool leaves = false;    ///< this node leaves, and the others go on; else all end
 };
 
 }  // namespace poseidon
@@ -71,11 +93,16 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_joined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::view_agreed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_began)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_wanted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::newcomer_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::newcomer_gone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_leaves)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::hold_everyone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_paused)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_agreed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::drain_agreed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_drained)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_leaves)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_node)

@@ -9,8 +9,12 @@ namespace poseidon {
 enum class layer_id : std::uint32_t {};      ///< place in net::layers
 enum class parameter_id : std::uint32_t {};  ///< place in net::parameters
 enum class chunk_id : std::uint32_t {};      ///< place in partition::chunks, the same on every node
-/// A node as a contributor to a clock: 0 is the one that listens, the others follow in joining order.
+/// A node as a contributor to a clock: its place among the members of a view, 0 for the leader. Another view may give it
+/// another one.
 enum class worker_id : std::uint32_t {};
+/// A node for as long as it takes part: given when it is let in, in joining order, and never to another node of the run. Users
+/// read it as the worker's number.
+enum class seat_id : std::uint32_t {};
 
 template <class Id>
 [[nodiscard]] constexpr auto value(Id id) {

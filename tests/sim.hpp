@@ -76,10 +76,16 @@ class sim {
   /// context.
   template <class D, class... Args>
   handle<D> spawn(std::string name, Args&&... args) {
+    auto h = add<D>(std::move(name), std::forward<Args>(args)...);
+    settle();
+    return h;
+  }
+  /// As spawn, but nothing is handled yet.
+  template <class D, class... Args>
+  handle<D> add(std::string name, Args&&... args) {
     auto h = poseidon::spawn<D>(system_, book_, thread_kind::shared, std::move(name),
                                 std::forward<Args>(args)...);
     spawned_.push_back(h.untyped());
-    settle();
     return h;
   }
 
@@ -110,9 +116,11 @@ class sim {
   }
   /// Lets time pass for delayed messages (tell_self with a delay), then settles.
   void advance(std::chrono::milliseconds by) {
-    scheduler_.advance_time(by);
+    pass(by);
     settle();
   }
+  /// As advance, but nothing is handled yet.
+  void pass(std::chrono::milliseconds by) { scheduler_.advance_time(by); }
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
   [[nodiscard]] edge_book& book() { return book_; }

@@ -210,7 +210,8 @@ void caller::on(const control_arrived& m) {
   if (const auto* r = std::get_if<frames::worker_report>(&m.header)) take(m.from, *r);
   if (const auto* o = std::get_if<frames::factor_offer>(&m.header)) take(m.from, *o);
   if (const auto* left = std::get_if<frames::worker_left>(&m.header))
-    if (left->left != setup_.self)
+    // The members of a run of programs never change, so their seats are their places.
+    if (value(left->left) != value(setup_.self))
       setup_.from->fresh.left("worker " + std::to_string(value(left->left)), value(left->version));
 }
 

@@ -2,7 +2,7 @@
 
 namespace poseidon {
 
-std::size_t batch_split::timed(worker_id node, const frames::net_timed& speed) {
+std::size_t batch_split::timed(seat_id node, const frames::net_timed& speed) {
   timed_[node] = speed;
   return timed_.size();
 }
@@ -19,7 +19,7 @@ std::vector<double> batch_split::samples_s() const {
   return out;
 }
 
-std::optional<std::pair<worker_id, std::uint32_t>> batch_split::other_number(
+std::optional<std::pair<seat_id, std::uint32_t>> batch_split::other_number(
     std::uint32_t own) const {
   for (const auto& [node, replicas] : ready_)
     if (replicas != own) return std::pair{node, replicas};

@@ -1,57 +1,144 @@
 #include "actors/cluster/coordinator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace poseidon {
 
 coordinator::coordinator(actor_context context, coordinator_setup setup)
-    : actor(context), setup_(std::move(setup)), members_{setup_.own_address} {}
+    : actor(context), setup_(std::move(setup)), members_(setup_.members) {
+  parting_ = setup_.parting;
+  if (setup_.forming) phase_ = phase::forming;
+}
 
 void coordinator::on(const connect_coordinator& m) {
   node_ = m;
 }
 
+bool coordinator::all_in(const std::set<seat_id>& seats) const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [&](const auto& m) { return seats.contains(m.seat); });
+}
+
+bool coordinator::is_member(seat_id seat) const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const auto& m) { return m.seat == seat; });
+}
+
+// -- the first view -------------------------------------------------------------------------------------
+
 void coordinator::on(const member_joined& m) {
-  members_.push_back(m.address);
-  if (members_.size() == setup_.workers) tell(node_->view, view_agreed{members_});
+  members_.push_back(m.joiner);
+  if (phase_ != phase::gathering || members_.size() < setup_.workers) return;
+  phase_ = phase::forming;
+  tell(node_->view, view_agreed{members_});
 }
 
 void coordinator::on(const member_is_ready& m) {
-  ready_.insert(m.worker);
-  if (ready_.size() < setup_.workers) return;
-  change_.reset();
+  ready_.insert(m.seat);
+  // A single node has no view to agree on before it is ready.
+  if ((phase_ != phase::forming && phase_ != phase::gathering) || !all_in(ready_)) return;
+  if (!std::includes(ready_.begin(), ready_.end(), parting_.begin(), parting_.end())) return;
+  phase_ = phase::beginning;
   tell(node_->ready, everyone_ready{});
 }
 
-void coordinator::on(const change_wanted& m) {
-  if (change_ || ready_.size() < setup_.workers) return;
-  change_ = m;
-  held_.clear();
-  drained_.clear();
-  if (!m.clock) tell(node_->hold, hold_everyone{});
+/// The leader has told all others to train, and before that the clock of a change that is planned for a clock.
+void coordinator::on(const everyone_began&) {
+  if (phase_ != phase::beginning) return;
+  if (routes_ && routes_->clock) return drain_before(*routes_->clock);
+  phase_ = phase::standing;
+  change_if_wanted();
 }
 
+// -- what the next view is to be ------------------------------------------------------------------------
+
+void coordinator::on(const change_wanted& m) {
+  const bool in_time = m.clock ? phase_ == phase::beginning : phase_ == phase::standing;
+  if (routes_ || !in_time) return;
+  routes_ = m;
+  change_if_wanted();
+}
+
+void coordinator::on(const newcomer_ready& m) {
+  newcomers_[m.newcomer.seat] = m.newcomer;
+  change_if_wanted();
+}
+
+void coordinator::on(const newcomer_gone& m) {
+  newcomers_.erase(m.seat);
+}
+
+/// Whoever ends all nodes of a job asks them one after the other.
+void coordinator::on(const member_leaves& m) {
+  if (!is_member(m.seat)) return;
+  leavers_.insert(m.seat);
+  if (!std::exchange(collecting_, true)) tell_self(leavers_collected{}, setup_.leaving_window);
+}
+
+void coordinator::on(const leavers_collected&) {
+  collecting_ = false;
+  change_if_wanted();
+}
+
+void coordinator::change_if_wanted() {
+  if (phase_ != phase::standing) return;
+  const bool leave = !collecting_ && !leavers_.empty();
+  if (leave && all_in(leavers_)) return tell(node_->leaves, everyone_leaves{});
+  if (!routes_ && newcomers_.empty() && !leave) return;
+  phase_ = phase::holding;
+  held_.clear();
+  tell(node_->hold, hold_everyone{});
+}
+
+// -- a change -------------------------------------------------------------------------------------------
+
 void coordinator::on(const member_paused& m) {
-  if (!change_) return;
-  if (!m.drained) {
-    held_[m.worker] = m.clock;
-    if (change_->clock || held_.size() < setup_.workers) return;
-    const auto latest = std::max_element(held_.begin(), held_.end(),
-                                         [](auto& a, auto& b) { return a.second < b.second; });
-    change_->clock = latest->second;
-    tell(node_->agreed, change_agreed{latest->second, change_->routes, change_->why});
-    return;
+  if (!m.drained) return held(m);
+  if (phase_ != phase::draining || m.clock != clock_) return;
+  drained_.insert(m.seat);
+  if (all_in(drained_)) end_view();
+}
+
+void coordinator::held(const member_paused& m) {
+  if (phase_ != phase::holding) return;
+  held_[m.seat] = m.clock;
+  if (held_.size() < members_.size()) return;
+  const auto latest = std::max_element(held_.begin(), held_.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+  drain_before(latest->second);
+  tell(node_->agreed, drain_agreed{clock_});
+}
+
+void coordinator::drain_before(clock_id clock) {
+  phase_ = phase::draining;
+  clock_ = clock;
+  drained_.clear();
+}
+
+/// All members stand at the clock. A run never becomes empty: then all would have left, which ends it.
+void coordinator::end_view() {
+  std::vector<frames::member> next;
+  for (const auto& m : members_)
+    if (!leavers_.contains(m.seat)) next.push_back(m);
+  for (const auto& [seat, m] : std::exchange(newcomers_, {})) next.push_back(m);
+  if (next.empty()) next = members_;
+  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  everyone_drained out{next, std::nullopt, {}};
+  if (const auto r = std::exchange(routes_, std::nullopt)) {
+    out.routes = r->routes;
+    out.why = r->why;
   }
-  if (!change_->clock || m.clock != *change_->clock) return;
-  drained_.insert(m.worker);
-  if (drained_.size() < setup_.workers) return;
+  members_ = std::move(next);
+  parting_ = std::exchange(leavers_, {});
   ready_.clear();
-  tell(node_->drained, everyone_drained{});
+  phase_ = phase::forming;
+  tell(node_->drained, std::move(out));
 }
 
 void coordinator::on(const member_is_done& m) {
-  done_.insert(m.worker);
-  if (done_.size() == setup_.workers) tell(node_->done, everyone_done{});
+  done_.insert(m.seat);
+  if (all_in(done_)) tell(node_->done, everyone_done{});
 }
 
 void coordinator::on(const shut_down&) {

@@ -8,9 +8,9 @@ namespace poseidon {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> phase_names{
-    "starting", "gathering",  "building", "waiting", "training",
-    "changing", "rebuilding", "resuming", "failing", "ended"};
+constexpr std::array<std::string_view, 11> phase_names{
+    "starting",   "gathering", "building", "waiting", "training", "changing",
+    "rebuilding", "resuming",  "parting",  "failing", "ended"};
 
 std::string phases_text(std::uint16_t phases) {
   std::string out;
@@ -19,8 +19,8 @@ std::string phases_text(std::uint16_t phases) {
   return out;
 }
 
-std::string worker_text(worker_id w) {
-  return w == no_worker ? "a joining node" : "worker " + std::to_string(value(w));
+std::string node_text(seat_id s) {
+  return s == no_seat ? "a joining node" : "worker " + std::to_string(value(s));
 }
 
 std::string text(const frame_header& h, const char* field, const std::string& got,
@@ -38,17 +38,21 @@ frame_rule rule_for(const frame_header& h) {
   return std::visit([](const auto& f) { return rule_for(&f); }, h);
 }
 
-std::optional<std::string> refusal_of(const frame_header& h, worker_id from,
+std::optional<std::string> refusal_of(const frame_header& h, const frame_sender& from,
                                       const frame_listener& to) {
   const auto rule = rule_for(h);
+  const bool to_leader = rule.path == frame_path::to_leader || rule.path == frame_path::joiner;
   if (rule.path == frame_path::link)
     return text(h, "receiver", "the node", "the link or an actor that trains");
-  if (rule.path == frame_path::from_leader && from != to.leader)
-    return text(h, "sender", worker_text(from), worker_text(to.leader) + ", the leader");
-  if (rule.path == frame_path::to_leader && to.self != to.leader)
-    return text(h, "receiver", worker_text(to.self), worker_text(to.leader) + ", the leader");
+  if (rule.path == frame_path::from_leader && from.seat != to.leader)
+    return text(h, "sender", node_text(from.seat), node_text(to.leader) + ", the leader");
+  if (to_leader && to.self != to.leader)
+    return text(h, "receiver", node_text(to.self), node_text(to.leader) + ", the leader");
   if ((rule.phases >> static_cast<unsigned>(to.phase) & 1u) == 0)
     return text(h, "phase", std::string(to_string(to.phase)), phases_text(rule.phases));
+  if ((rule.path == frame_path::to_leader || rule.path == frame_path::any_to_any) &&
+      !from.is_member)
+    return text(h, "sender", node_text(from.seat) + ", which has not joined", "a member");
   return std::nullopt;
 }
 

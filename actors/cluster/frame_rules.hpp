@@ -1,6 +1,6 @@
 // actors/cluster/frame_rules.hpp
 //
-// Which frame a node may hear from which worker, and in which phase of its run. One table over all frames: a frame
+// Which frame a node may hear from which other node, and in which phase of its run. One table over all frames: a frame
 // without a row does not compile. The node asks it before it handles a frame. Frames that the link itself consumes, or
 // hands to the actors that train, are the link's matter (links, peer_window); a row says so, and none may reach the node.
 #pragma once
@@ -23,17 +23,19 @@ enum class run_phase : std::uint8_t {
   changing,    ///< the graph of the old view ends
   rebuilding,  ///< as building, for the next view
   resuming,    ///< as waiting, for the next view
-  failing,     ///< what this node has is written, then it ends
+  parting,  ///< the next view is without this node, which waits until it can give its solver state away
+  failing,  ///< what this node has is written, then it ends
   ended
 };
 [[nodiscard]] std::string_view to_string(run_phase p);
 
-/// Which worker may say a frame, and which may hear it.
+/// Which node may say a frame, and which may hear it.
 enum class frame_path : std::uint8_t {
   from_leader,  ///< the leader to any other node
-  to_leader,    ///< any other node to the leader
-  any_to_any,
-  link  ///< never told to a node
+  to_leader,    ///< any other member to the leader
+  joiner,       ///< a node that is no member yet to the leader
+  any_to_any,   ///< any member to any other one
+  link          ///< never told to a node
 };
 
 struct frame_rule {
@@ -69,16 +71,18 @@ constexpr frame_rule rule_for(const frames::report*)           { return {frame_p
 
 constexpr frame_rule rule_for(const frames::time_net*)       { return {frame_path::from_leader, detail::forming}; }
 constexpr frame_rule rule_for(const frames::view*)           { return {frame_path::from_leader, detail::forming}; }
-constexpr frame_rule rule_for(const frames::start_training*) { return {frame_path::from_leader, detail::during(run_phase::waiting, run_phase::resuming)}; }
+constexpr frame_rule rule_for(const frames::start_training*) { return {frame_path::from_leader, detail::during(run_phase::waiting, run_phase::resuming, run_phase::parting)}; }
 /// The first one may come before start_training, so that no node has begun the clock that it names.
-constexpr frame_rule rule_for(const frames::change_routes*)  { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
+constexpr frame_rule rule_for(const frames::drain*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
 constexpr frame_rule rule_for(const frames::hold_training*)  { return {frame_path::from_leader, detail::running}; }
-constexpr frame_rule rule_for(const frames::rebuild_graph*)  { return {frame_path::from_leader, detail::during(run_phase::training)}; }
+constexpr frame_rule rule_for(const frames::next_view*)      { return {frame_path::from_leader, detail::during(run_phase::training)}; }
 constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 
-constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::to_leader, detail::forming}; }
+constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::joiner, detail::forming}; }
+constexpr frame_rule rule_for(const frames::join_ready*)     { return {frame_path::joiner, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
+constexpr frame_rule rule_for(const frames::leave_wanted*)   { return {frame_path::to_leader, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::member_ready*)   { return {frame_path::to_leader, detail::getting_ready}; }
 constexpr frame_rule rule_for(const frames::worker_paused*)  { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::worker_done*)    { return {frame_path::to_leader, detail::running}; }
@@ -108,13 +112,18 @@ inline constexpr bool reaches_node =
 
 /// The node that hears a frame.
 struct frame_listener {
-  worker_id self{};
-  worker_id leader{};
+  seat_id self{};
+  seat_id leader{};
   run_phase phase = run_phase::starting;
+};
+struct frame_sender {
+  seat_id seat{};
+  /// Of the listener's view; while nodes gather all are.
+  bool is_member = true;
 };
 
 /// Why `from` may not say this to that node now, with what it did and what it may; empty: it may.
-[[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, worker_id from,
+[[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, const frame_sender& from,
                                                     const frame_listener& to);
 
 }  // namespace poseidon

@@ -16,11 +16,12 @@ struct turn_limit {
 
 template <class F>
 constexpr turn_limit limit_of(const F&) {
-  if (one_of<F, frames::time_net, frames::net_timed, frames::view, frames::worker_done,
-             frames::factor_offer>)
+  if (one_of<F, frames::view>) return {2, false};  // as a prospect, and as a member
+  if (one_of<F, frames::time_net, frames::net_timed, frames::worker_done, frames::factor_offer,
+             frames::join_ready>)
     return {1, false};
   if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
-             frames::rebuild_graph>)
+             frames::next_view, frames::leave_wanted>)
     return {1, true};
   if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
   return {};
@@ -28,7 +29,7 @@ constexpr turn_limit limit_of(const F&) {
 
 }  // namespace
 
-std::optional<std::string> frame_turns::refusal_of(const frame_header& h, worker_id from) {
+std::optional<std::string> frame_turns::refusal_of(const frame_header& h, seat_id from) {
   const auto limit = std::visit([](const auto& f) { return limit_of(f); }, h);
   if (limit.most == 0) return std::nullopt;
   auto& times = (limit.of_view ? of_view_ : of_run_)[{from, h.index()}];

@@ -1,4 +1,4 @@
-// actors/cluster/frame_turns.hpp - how often each worker may say a frame: what is said once for a view is not said twice.
+// actors/cluster/frame_turns.hpp - how often each node may say a frame: what is said once for a view is not said twice.
 #pragma once
 #include "messages/frames.hpp"
 
@@ -14,12 +14,12 @@ namespace poseidon {
 class frame_turns {
  public:
   /// Counts the frame. Returns  why it may not be said any more, with how often it may; empty: it may.
-  [[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, worker_id from);
+  [[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, seat_id from);
   /// The graphs are built anew: what is said once for a view may be said again.
   void next_view() { of_view_.clear(); }
 
  private:
-  using said = std::map<std::pair<worker_id, std::size_t>, std::size_t>;  // by worker and kind
+  using said = std::map<std::pair<seat_id, std::size_t>, std::size_t>;  // by node and kind
   said of_view_, of_run_;
 };
 

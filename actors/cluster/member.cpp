@@ -5,7 +5,10 @@
 #include "actors/links/link_counters.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,7 +17,9 @@ namespace poseidon {
 namespace {
 
 constexpr std::chrono::seconds first_word{5};
-constexpr std::size_t most_early = max_members, most_turned_away = 16;
+constexpr std::chrono::milliseconds one_of_several{3000};
+constexpr int most_hops = 4;
+constexpr std::size_t most_early = max_members, most_turned_away = 16, most_newcomers = 64;
 
 /// A function that is true at most once in each `interval`, the first time at once.
 auto said_every(std::chrono::steady_clock::duration interval) {
@@ -28,6 +33,23 @@ auto said_every(std::chrono::steady_clock::duration interval) {
 
 }  // namespace
 
+/// Read by the threads that shake hands.
+class member::known_identity {
+ public:
+  void set(link_identity now) {
+    const std::lock_guard lock(mutex_);
+    now_ = std::move(now);
+  }
+  [[nodiscard]] link_identity get() const {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  link_identity now_;
+};
+
 handshake_options member::shaking(link_identity self) const {
   handshake_options o;
   o.token = setup_.token;
@@ -38,8 +60,30 @@ handshake_options member::shaking(link_identity self) const {
   return o;
 }
 
-void member::accept(const member_context& c, link_identity self) {
-  auto options = shaking(std::move(self));
+member::member(member_setup setup)
+    : setup_(std::move(setup)), identity_(std::make_shared<known_identity>()) {}
+
+void member::enter(agreed_view next) {
+  view_ = std::move(next);
+  for (const auto& m : view_.members) next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
+  identify();
+}
+
+/// Whoever dials a member hears who leads.
+void member::identify() {
+  link_identity self;
+  self.listen_address = address_;
+  self.seat = view_.seat;
+  self.epoch = view_.epoch;
+  if (!view_.leads())
+    self.leader_address = view_.members.empty() ? joined_at_ : view_.members.front().address;
+  identity_->set(std::move(self));
+}
+
+void member::accept(const member_context& c) {
+  identify();
+  auto options = shaking({});
+  options.identify = [known = identity_] { return known->get(); };
   options.stop = nullptr;  // its guests are not waited for by the node
   acceptor_ = setup_.network->accept(c.system, c.edges, std::move(options), c.accepted, c.refused);
 }
@@ -47,111 +91,171 @@ void member::accept(const member_context& c, link_identity self) {
 std::string member::lead(const host_port& at, const member_context& c) {
   view_ = view_of_leader();
   address_ = to_string(setup_.network->listen(at));
-  accept(c, {address_, view_.self, 1});
+  accept(c);
   return address_;
 }
 
-void member::join(const host_port& to, std::uint32_t replicas, const member_context& c) {
-  setup_.display->note("joining " + to_string(to));
-  auto options = shaking({"", no_worker, 0, replicas});
+/// The first of the addresses at which a leader answers, or a member that knows where the leader is.
+link_connection member::dial_leader(const std::vector<host_port>& to, handshake_options& options) {
+  std::string error;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    auto at = to[i];
+    // Only the last one is waited for.
+    options.patience = i + 1 < to.size() ? std::optional(one_of_several) : std::nullopt;
+    try {
+      for (int hops = 0; hops < most_hops; ++hops) {
+        auto c = setup_.network->dial(at, options);
+        if (c.peer.leader_address.empty()) {
+          joined_at_ = to_string(at);
+          return c;
+        }
+        setup_.display->note(to_string(at) + " is a member; the leader listens at " +
+                             c.peer.leader_address);
+        at = parse_host_port(c.peer.leader_address);
+      }
+      error = "the nodes from " + to_string(to[i]) + " on name each other as the leader";
+    } catch (const socket_error& e) {
+      if (i + 1 == to.size() || e.error == ECANCELED) throw;
+      setup_.display->note(std::string(e.what()));
+    }
+  }
+  throw socket_error(error, EADDRNOTAVAIL);
+}
+
+void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
+                  const member_context& c) {
+  setup_.display->note("joining " + to_string(to.front()));
+  link_identity self;
+  self.replicas = replicas;
+  auto options = shaking(std::move(self));
   // It listens before it shakes hands, because its address is part of what it says about itself.
-  options.introduce = [this](const host_port& here, link_identity& self) {
-    address_ = to_string(setup_.network->listen({here.host, 0}));
-    self.listen_address = address_;
+  options.introduce = [this](const host_port& here, link_identity& me) {
+    if (address_.empty()) address_ = to_string(setup_.network->listen({here.host, 0}));
+    me.listen_address = address_;
   };
   options.unheard = [this, to, every = said_every(std::chrono::seconds{10})](auto left) mutable {
     if (every(std::chrono::steady_clock::now()))
-      setup_.display->note("nobody listens at " + to_string(to) + " yet; trying for " +
+      setup_.display->note("nobody listens at " + to_string(to.front()) + " yet; trying for " +
                            std::to_string(left.count() / 1000) + " s more");
   };
-  const auto leader = setup_.network->dial(to, options);
-  accept(c, {address_, no_worker});
-  open(view_.leader, leader, c);
+  const auto leader = dial_leader(to, options);
+  view_.first_leader = leader.peer.seat;
+  if (!acceptor_) accept(c);
+  identify();
+  open(leader.peer.seat, leader, c);
   setup_.display->note("reached the first node; waiting until all are there");
 }
 
+/// Of two nodes the one with the higher seat dials.
 void member::dial_members(const member_context& c) {
-  for (const auto w : view_.to_dial())
-    open(w,
-         setup_.network->dial(parse_host_port(view_.members[value(w)]),
-                              shaking({address_, view_.self, view_.epoch})),
-         c);
+  for (const auto& m : view_.members) {
+    if (m.seat >= view_.seat || links_.contains(m.seat)) continue;
+    link_identity self;
+    self.listen_address = address_;
+    self.seat = view_.seat;
+    self.epoch = view_.epoch;
+    open(m.seat, setup_.network->dial(parse_host_port(m.address), shaking(std::move(self))), c);
+  }
 }
 
 /// A link works from the moment the hands are shaken (heartbeats); it is bound to the run later.
-void member::open(worker_id worker, const link_connection& c, const member_context& context) {
+void member::open(seat_id seat, const link_connection& c, const member_context& context) {
   link_options o;
   o.socket = c.socket;
   o.address = c.peer.listen_address;
   o.keys = c.peer.keys;
-  o.binding.self = view_.self;
-  o.binding.peer = worker;
-  counters_[worker] = o.counters;
-  setup_.equip(worker, o);
+  o.binding.self.seat = view_.seat;
+  o.binding.peer = seat;
+  counters_[seat] = o.counters;
+  setup_.equip(seat, o);
   // A joiner and the leader both open their halves when they have shaken hands; two other members as each gets its view.
-  if (view_.leads() || worker == view_.leader) o.first_word_limit = first_word + o.silence_limit;
-  links_[worker] =
-      setup_.network->open(context.system, context.edges, link_name(value(worker)), std::move(o));
+  if (view_.leads() || seat == view_.leader()) o.first_word_limit = first_word + o.silence_limit;
+  links_[seat] =
+      setup_.network->open(context.system, context.edges, link_name(value(seat)), std::move(o));
 }
 
-member::admission member::admit(const link_connection& c, std::size_t room,
+member::admission member::admit(const link_connection& c, bool room,
                                 const member_context& context) {
-  const auto& peer = c.peer;
-  if (view_.leads() && room > 0) {
-    const worker_id worker{static_cast<std::uint32_t>(links_.size() + 1)};
-    setup_.display->note(view_.name_of(worker) + " joined from " + c.socket->peer());
-    open(worker, c, context);
+  const auto seat = c.peer.seat;
+  if (view_.leads() && seat == no_seat && room) {
+    newest_ = {next_seat_, c.peer.listen_address};
+    next_seat_ = seat_id{value(next_seat_) + 1};
+    setup_.display->note(view_.name_of(newest_.seat) + " joined from " + c.socket->peer());
+    open(newest_.seat, c, context);
     return admission::joined;
   }
-  if (!view_.leads() && view_.members.empty() && early_.size() < most_early) {
+  if (!view_.leads() && view_.seat == no_seat && seat != no_seat && early_.size() < most_early) {
     early_.push_back(c);
     return admission::kept;
   }
-  if (view_.is_dialed_by(peer.worker) && !links_.contains(peer.worker)) {
-    setup_.display->detail("membership: " + view_.name_of(peer.worker) + " has dialed this node");
-    open(peer.worker, c, context);
+  const auto strangers = links_.size() - std::min(links_.size(), view_.members.size());
+  if (view_.seat != no_seat && seat != no_seat && seat > view_.seat && !links_.contains(seat) &&
+      strangers < most_newcomers) {
+    setup_.display->detail("membership: " + view_.name_of(seat) + " has dialed this node");
+    next_seat_ = std::max(next_seat_, seat_id{value(seat) + 1});
+    open(seat, c, context);
     return admission::linked;
   }
-  // Joining a run that trains is a later matter.
-  turn_away(c, view_.members.empty()
-                   ? "too many connections wait until all nodes are there"
-                   : "training runs already with " + plural(view_.members.size(), "node"));
-  return admission::stranger;
+  if (!view_.leads() && seat == no_seat) {  // it has heard where the leader is
+    dismiss(c);
+    return admission::dropped;
+  }
+  turn_away(c, view_.members.empty() ? "too many connections wait until all nodes are there"
+                                     : "this node knows another node by that number");
+  return admission::dropped;
 }
 
 void member::turn_away(const link_connection& c, const std::string& why) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  say_farewell(c, view_.self, why);
-  turned_away_.push_back(c.socket);
+  say_farewell(c, view_.seat, why);
+  keep_for_reading(c.socket);
+}
+
+void member::dismiss(const link_connection& c) {
+  say_farewell(c, view_.seat, "");
+  keep_for_reading(c.socket);
+}
+
+/// The peer may still read: closed at once, the connection could be reset before.
+void member::keep_for_reading(std::shared_ptr<tcp_socket> socket) {
+  turned_away_.push_back(std::move(socket));
   if (turned_away_.size() > most_turned_away) turned_away_.pop_front();
 }
 
-std::vector<port<send_frame>> member::ports(std::size_t workers) const {
-  std::vector<port<send_frame>> out(workers);
-  for (const auto& [worker, link] : links_) out[value(worker)] = link;
+bool member::is_complete() const {
+  const auto others = view_.others();
+  return std::all_of(others.begin(), others.end(), [&](seat_id s) { return links_.contains(s); });
+}
+
+std::vector<port<send_frame>> member::ports() const {
+  std::vector<port<send_frame>> out(std::max<std::size_t>(1, view_.members.size()));
+  for (const auto& [seat, link] : links_)
+    if (view_.has(seat)) out[value(view_.worker_of(seat))] = link;
   return out;
 }
 
-void member::send(worker_id to, send_frame m) const {
+void member::send(seat_id to, send_frame m) const {
   const auto link = links_.find(to);
   if (link != links_.end()) setup_.tell(link->second, std::move(m));
 }
 
 void member::broadcast(const send_frame& m) const {
-  for (const auto& [worker, link] : links_) setup_.tell(link, m);
+  for (const auto& [seat, link] : links_)
+    if (view_.members.empty() || view_.has(seat)) setup_.tell(link, m);
 }
 
 void member::describe_traffic() const {
-  for (const auto& [worker, counters] : counters_)
-    setup_.display->detail(poseidon::describe_traffic(view_.name_of(worker), *counters));
+  for (const auto& [seat, counters] : counters_)
+    setup_.display->detail(poseidon::describe_traffic(view_.name_of(seat), *counters));
 }
 
 std::vector<std::string> member::quiet_since(std::chrono::steady_clock::time_point now) const {
   using clock = std::chrono::steady_clock;
   std::vector<std::string> out;
-  for (const auto& [worker, link] : links_) {
-    const auto at = counters_.at(worker)->values_in_at.load();
-    out.push_back(view_.name_of(worker) +
+  for (const auto& [seat, link] : links_) {
+    if (!view_.has(seat)) continue;
+    const auto at = counters_.at(seat)->values_in_at.load();
+    out.push_back(view_.name_of(seat) +
                   (at == 0 ? " has sent no values yet"
                            : " has sent none for " +
                                  seconds_text(now - clock::time_point(clock::duration(at)))));

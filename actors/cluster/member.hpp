@@ -4,9 +4,10 @@
 // agree on. A plain object of `node` (docs/decisions/032): links tell the node, the node calls this.
 //
 //   leader:  lead -> a link for each node that dials, until all are in -> form
-//   joiner:  join (links the leader) -> enter the view that the leader tells -> links to the members before it; those after
-//            it dial
-// A node that dials an old member, or dies, changes the view: that is to begin here and to end in view_change.
+//   joiner:  join (links the leader) -> enter the view that the leader tells -> links to the nodes with lower seats; those with
+//            higher ones dial
+// Links are kept by seat, over changes of the view. There may be some to nodes that are no members: a newcomer links all members
+// before the view with it begins, and a member that leaves has links until it has given its solver state away.
 #pragma once
 #include "actors/cluster/view.hpp"
 #include "actors/core/progress.hpp"
@@ -29,7 +30,7 @@ struct member_setup {
   std::shared_ptr<const wake_up> stop;  ///< ends the waits of dialing; may be empty
   std::shared_ptr<progress> display;
   /// Completes the options of a link before it opens: routes, limits, trace.
-  std::function<void(worker_id, link_options&)> equip;
+  std::function<void(seat_id, link_options&)> equip;
   /// The node's tell(), which counts.
   std::function<void(const port<send_frame>&, send_frame)> tell;
 };
@@ -44,65 +45,86 @@ struct member_context {
 
 class member {
  public:
-  explicit member(member_setup setup) : setup_(std::move(setup)) {}
+  explicit member(member_setup setup);
 
   [[nodiscard]] const agreed_view& view() const { return view_; }
   /// Enters the next view.
-  void enter(agreed_view next) { view_ = std::move(next); }
+  void enter(agreed_view next);
 
   /// Listens and waits for nodes. Returns  the address.  Errors   socket_error.
   std::string lead(const host_port& at, const member_context& c);
-  /// Links the leader at `to`, and listens where the leader has been reached from: whoever cannot reach that address needs no
-  /// link to this node. `replicas`: as in link_identity. Blocks.  Errors   socket_error, handshake_error.
-  void join(const host_port& to, std::uint32_t replicas, const member_context& c);
-  /// Links the members that this node dials in its view. Blocks.  Errors   as join.
+  /// Links the leader, which one of `to` is or knows, and listens where the leader has been reached from: whoever cannot reach
+  /// that address needs no link to this node. `replicas`: as in link_identity. Blocks.  Errors   socket_error, handshake_error.
+  void join(const std::vector<host_port>& to, std::uint32_t replicas, const member_context& c);
+  /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
+  void start_over() { view_ = {}; }
+  /// Links the nodes of its view that this node dials. Blocks.  Errors   as join.
   void dial_members(const member_context& c);
 
+  /// What has become of a connection.
   enum class admission {
-    joined,    ///< the leader's newest member
-    kept,      ///< until this node has its view: take_early()
-    linked,    ///< a member of the view
-    stranger,  ///< it was told why there is no room for it
+    joined,  ///< the leader has given it a seat: newest()
+    kept,    ///< until this node has its view: take_early()
+    linked,  ///< it has a seat, and is or will be a member
+    dropped  ///< it wanted to know who leads, or was told why there is no room for it
   };
-  /// `room`: how many nodes the leader still waits for.
-  [[nodiscard]] admission admit(const link_connection& c, std::size_t room,
-                                const member_context& context);
+  /// `room`: the leader takes a node that has no seat.
+  [[nodiscard]] admission admit(const link_connection& c, bool room, const member_context& context);
+  /// Where this node listens.
+  [[nodiscard]] const std::string& address() const { return address_; }
+  /// The node that joined last.
+  [[nodiscard]] const frames::member& newest() const { return newest_; }
   /// Refuses a node that knows the token, and tells both users why. Nobody else notices.
   void turn_away(const link_connection& c, const std::string& why);
+  /// Ends a connection that has served its purpose: its peer sees the end after what it has been told.
+  void dismiss(const link_connection& c);
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }
 
-  [[nodiscard]] const std::map<worker_id, handle<network_link>>& links() const { return links_; }
-  /// By worker, of the cluster's `workers`; empty at this node.
-  [[nodiscard]] std::vector<port<send_frame>> ports(std::size_t workers) const;
-  void lost(worker_id peer) { links_.erase(peer); }
+  [[nodiscard]] const std::map<seat_id, handle<network_link>>& links() const { return links_; }
+  /// Whether there is a link to each other member of the view.
+  [[nodiscard]] bool is_complete() const;
+  /// By worker of the view; empty at this node, and where there is no link.
+  [[nodiscard]] std::vector<port<send_frame>> ports() const;
+  void lost(seat_id peer) { links_.erase(peer); }
 
-  // A frame to a worker without a link goes nowhere: the run ends, or the worker has ended.
-  void send(worker_id to, send_frame m) const;
-  void to_leader(frame_header h) const { send(view_.leader, {std::move(h), {}, 0}); }
+  // A frame to a node without a link goes nowhere: the run ends, or the node has ended.
+  void send(seat_id to, send_frame m) const;
+  void send(worker_id to, send_frame m) const { send(view_.seat_of(to), std::move(m)); }
+  void to_leader(frame_header h) const { send(view_.leader(), {std::move(h), {}, 0}); }
+  /// To all other members of the view; while nodes gather, to all that have joined.
   void broadcast(const send_frame& m) const;
   void broadcast(const frame_header& h) const { broadcast(send_frame{h, {}, 0}); }
 
   [[nodiscard]] const handle<link_acceptor>& acceptor() const { return acceptor_; }
   /// What each link has carried, also those that are lost.
   void describe_traffic() const;
-  /// "worker 1 (10.0.0.7:7600) has sent none for 12.0 s", of each linked worker.
+  /// "worker 1 (10.0.0.7:7600) has sent none for 12.0 s", of each linked member.
   [[nodiscard]] std::vector<std::string> quiet_since(
       std::chrono::steady_clock::time_point now) const;
   /// Handles are references: a circle of them would keep all actors.
   void drop();
 
  private:
-  void open(worker_id worker, const link_connection& c, const member_context& context);
-  void accept(const member_context& c, link_identity self);
+  void open(seat_id seat, const link_connection& c, const member_context& context);
+  void accept(const member_context& c);
   [[nodiscard]] handshake_options shaking(link_identity self) const;
+  [[nodiscard]] link_connection dial_leader(const std::vector<host_port>& to,
+                                            handshake_options& options);
+  void identify();
+  void keep_for_reading(std::shared_ptr<tcp_socket> socket);
 
   member_setup setup_;
   agreed_view view_;
   std::string address_;                 // where this node listens
   std::vector<link_connection> early_;  // joiners that dialed before this node had its view
   std::deque<std::shared_ptr<tcp_socket>> turned_away_;  // they still read why
-  std::map<worker_id, handle<network_link>> links_;
-  std::map<worker_id, std::shared_ptr<const link_counters>> counters_;
+  std::map<seat_id, handle<network_link>> links_;
+  std::map<seat_id, std::shared_ptr<const link_counters>> counters_;
+  frames::member newest_;
+  seat_id next_seat_{1};   // that this node gives, if it leads
+  std::string joined_at_;  // where this node has reached the leader
+  class known_identity;
+  std::shared_ptr<known_identity> identity_;  // what those who dial this node hear
   handle<link_acceptor> acceptor_;
 };
 

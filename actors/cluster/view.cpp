@@ -2,54 +2,92 @@
 
 #include "actors/links/network_link.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
 
-std::string agreed_view::name_of(worker_id w) const {
-  return has(w) ? peer_name(w, members[value(w)]) : "worker " + std::to_string(value(w));
+namespace {
+
+auto find(const std::vector<frames::member>& members, seat_id seat) {
+  return std::find_if(members.begin(), members.end(),
+                      [&](const auto& m) { return m.seat == seat; });
 }
 
-std::vector<worker_id> agreed_view::to_dial() const {
-  std::vector<worker_id> out;
-  for (std::uint32_t w = 0; has(self) && w < value(self); ++w)
-    if (worker_id{w} != leader) out.push_back(worker_id{w});
+}  // namespace
+
+worker_id agreed_view::self() const {
+  return members.empty() && leads() ? worker_id{0} : worker_of(seat);
+}
+
+worker_id agreed_view::worker_of(seat_id s) const {
+  const auto at = find(members, s);
+  return at == members.end() ? no_worker
+                             : as_id<worker_id>(static_cast<std::size_t>(at - members.begin()));
+}
+
+bool agreed_view::had(seat_id s) const {
+  return std::find(before.begin(), before.end(), s) != before.end();
+}
+
+std::string agreed_view::name_of(seat_id s) const {
+  const auto at = find(members, s);
+  return at != members.end() ? peer_name(s, at->address) : "worker " + std::to_string(value(s));
+}
+
+std::vector<seat_id> agreed_view::others() const {
+  std::vector<seat_id> out;
+  for (const auto& m : members)
+    if (m.seat != seat) out.push_back(m.seat);
   return out;
-}
-
-bool agreed_view::is_dialed_by(worker_id w) const {
-  return has(self) && has(w) && value(w) > value(self);
 }
 
 std::vector<std::string> agreed_view::lines() const {
   std::vector<std::string> out;
-  for (std::uint32_t w = 0; w < members.size(); ++w)
-    out.push_back("view " + std::to_string(epoch) + ": " + name_of(worker_id{w}) +
-                  (worker_id{w} == self ? ", this node" : ""));
+  for (const auto& m : members)
+    out.push_back("view " + std::to_string(epoch) + ": " + name_of(m.seat) +
+                  (m.seat == seat ? ", this node" : ""));
   return out;
 }
 
 agreed_view view_of_leader() {
   agreed_view v;
-  v.self = v.leader;
+  v.seat = v.first_leader;
   return v;
 }
 
-agreed_view formed(agreed_view leaders, std::vector<std::string> members) {
+agreed_view formed(agreed_view leaders, std::vector<frames::member> members) {
   ++leaders.epoch;
   leaders.members = std::move(members);
   return leaders;
 }
 
-agreed_view view_told(const frames::view& v, worker_id leader) {
-  return {v.epoch, v.you, leader, v.members, v.first_clock, v.routes, v.shares};
+agreed_view view_told(const frames::view& v) {
+  agreed_view out;
+  out.epoch = v.epoch;
+  out.seat = v.you;
+  out.members = v.members;
+  out.first_clock = v.first_clock;
+  out.before = v.before.seats;
+  return out;
 }
 
-agreed_view with_routes(agreed_view before, const frames::change_routes& change) {
-  ++before.epoch;
-  before.first_clock = change.clock;
-  before.routes = change.routes;
-  return before;
+agreed_view following(const agreed_view& now, const frames::next_view& next, clock_id clock) {
+  agreed_view out;
+  out.epoch = next.epoch;
+  out.seat = now.seat;
+  out.members = next.members;
+  out.first_clock = clock;
+  for (const auto& m : now.members) out.before.push_back(m.seat);
+  return out;
+}
+
+std::vector<frames::member> without(const std::vector<frames::member>& of,
+                                    const std::vector<frames::member>& others) {
+  std::vector<frames::member> out;
+  for (const auto& m : of)
+    if (find(others, m.seat) == others.end()) out.push_back(m);
+  return out;
 }
 
 }  // namespace poseidon

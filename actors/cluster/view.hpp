@@ -1,7 +1,10 @@
 // actors/cluster/view.hpp
 //
-// What all nodes agree on: who takes part, who leads, and from which clock on which routes and shares hold. A value; pure
-// functions lead from one view to the next. Nodes that join, leave or die while training will be further functions here.
+// What all nodes agree on: who takes part, who leads, and from which clock on. A value; pure
+// functions lead from one view to the next.
+//
+// A member keeps its seat for as long as it takes part; its worker id is its place among the members of one view, which
+// gradients are added by. The member with the lowest seat, which has taken part longest, leads: it is worker 0 of every view.
 #pragma once
 #include "messages/frames.hpp"
 #include "messages/wire/codec.hpp"
@@ -13,33 +16,46 @@
 namespace poseidon {
 
 struct agreed_view {
-  std::uint64_t epoch = 0;  ///< rises with every view; 0: this node has none yet
-  worker_id self = no_worker;
-  worker_id leader{0};
-  std::vector<std::string> members;   ///< by worker: where that node accepts links
-  clock_id first_clock{};             ///< the view holds from this clock on
-  std::vector<std::uint8_t> routes;   ///< by parameter, as in frames::view
-  std::vector<frames::share> shares;  ///< by worker, as in frames::view
+  std::uint64_t epoch = 0;              ///< rises with every view; 0: this node has none yet
+  seat_id seat = no_seat;               ///< this node's
+  std::vector<frames::member> members;  ///< by worker; empty: this node has no view yet
+  clock_id first_clock{};               ///< the view holds from this clock on
+  std::vector<seat_id> before;  ///< members of the view before, by worker; empty: there was none
+  /// This node's, while it has no members: seat 0 leads.
+  seat_id first_leader{0};
 
-  [[nodiscard]] bool leads() const { return self == leader; }
-  [[nodiscard]] bool has(worker_id w) const { return value(w) < members.size(); }
-  /// "worker 2 (10.0.0.7:7600)"; without the address while there are no members.
-  [[nodiscard]] std::string name_of(worker_id w) const;
-  /// The members that this node dials when it enters the view: those before it but the leader, which it has dialed.
-  [[nodiscard]] std::vector<worker_id> to_dial() const;
-  /// Whether a node that says it is `w` may open a link to this one: the members after this node dial it.
-  [[nodiscard]] bool is_dialed_by(worker_id w) const;
+  [[nodiscard]] seat_id leader() const {
+    return members.empty() ? first_leader : members.front().seat;
+  }
+  [[nodiscard]] bool leads() const { return seat == leader(); }
+  /// This node's place; no_worker: it is no member. The first leader is worker 0 before it has members, too.
+  [[nodiscard]] worker_id self() const;
+  /// no_worker: it is no member.
+  [[nodiscard]] worker_id worker_of(seat_id s) const;
+  [[nodiscard]] bool has(seat_id s) const { return worker_of(s) != no_worker; }
+  /// Whether it was a member of the view before.
+  [[nodiscard]] bool had(seat_id s) const;
+  [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
+  /// "worker 2 (10.0.0.7:7600)", by seat; without the address where it is no member.
+  [[nodiscard]] std::string name_of(seat_id s) const;
+  /// Seats of all other members.
+  [[nodiscard]] std::vector<seat_id> others() const;
   /// "view 1: worker 0 (a:7600), this node": a line for each member.
   [[nodiscard]] std::vector<std::string> lines() const;
 };
 
-/// The leader's, before it has members.
+/// The first leader's, before it has members.
 [[nodiscard]] agreed_view view_of_leader();
 /// The leader's, when all nodes are in.
-[[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<std::string> members);
+[[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<frames::member> members);
 /// A joiner's, as the leader tells it.
-[[nodiscard]] agreed_view view_told(const frames::view& v, worker_id leader);
-/// The same members with other routes, from `change.clock` on.
-[[nodiscard]] agreed_view with_routes(agreed_view before, const frames::change_routes& change);
+[[nodiscard]] agreed_view view_told(const frames::view& v);
+/// The view that follows from `clock` on.
+[[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next,
+                                    clock_id clock);
+
+/// Those of `of` that are not among `others`.
+[[nodiscard]] std::vector<frames::member> without(const std::vector<frames::member>& of,
+                                                  const std::vector<frames::member>& others);
 
 }  // namespace poseidon

@@ -1,21 +1,27 @@
 #include "actors/cluster/view_change.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
 
-bool view_change::agree(const frames::change_routes& c, bool trains) {
+bool view_change::agree(clock_id clock, bool trains) {
   if (!trains || under_way()) {
-    next_ = c;
+    early_ = clock;
     return false;
   }
-  agreed_ = c;
+  clock_ = clock;
   at_ = step::draining;
   return true;
 }
 
-std::optional<frames::change_routes> view_change::take_next() {
-  return std::exchange(next_, std::nullopt);
+bool view_change::brings(seat_id seat) const {
+  return std::any_of(next_.members.begin(), next_.members.end(),
+                     [&](const auto& m) { return m.seat == seat; });
+}
+
+std::optional<clock_id> view_change::take_early() {
+  return std::exchange(early_, std::nullopt);
 }
 
 bool view_change::paused(std::uint64_t test_phases, time_point now) {
@@ -26,8 +32,9 @@ bool view_change::paused(std::uint64_t test_phases, time_point now) {
   return true;
 }
 
-bool view_change::release(std::size_t keepers) {
+bool view_change::release(frames::next_view next, std::size_t keepers) {
   if (at_ != step::paused) return false;
+  next_ = std::move(next);
   histories_missing_ = keepers;
   at_ = step::releasing;
   return true;
@@ -53,9 +60,9 @@ bool view_change::left(const caf::actor_addr& actor) {
 
 std::chrono::milliseconds view_change::resume(time_point now) {
   const auto since = paused_since_;
-  auto next = std::move(next_);
+  const auto early = early_;
   *this = {};
-  next_ = std::move(next);
+  early_ = early;
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - since);
 }
 

@@ -2,7 +2,7 @@
 //
 // One node's part in a change from one view to the next, while it trains: what has been agreed, how far this node is, and
 // what it still waits for. A state machine without a mailbox: the node tells it what it hears, and does what it answers.
-// Other routes are the first cause of a change; other members will be further ones.
+// Other routes and other members are its causes. A node that is no member of the next view goes the same way, but builds no graph.
 //
 //   none -agree-> draining -paused-> paused -release-> releasing -released, by all-> leaving -left, by all-> rebuilding
 //                     the solver trains up to the clock     solver state is given away     the old graph ends
@@ -32,19 +32,30 @@ class view_change {
 
   [[nodiscard]] step at() const { return at_; }
   [[nodiscard]] bool under_way() const { return at_ != step::none; }
-  /// The change under way.
-  [[nodiscard]] const frames::change_routes& agreed() const { return agreed_; }
+  /// The first clock of the next view.
+  [[nodiscard]] clock_id clock() const { return clock_; }
+  /// From release() on.
+  [[nodiscard]] const frames::next_view& next() const { return next_; }
+  /// It has been agreed on another view, and which one is not known here.
+  [[nodiscard]] bool awaits_next() const { return at_ == step::draining || at_ == step::paused; }
+  /// Whether this node is a member of the next view, where that is known.
+  [[nodiscard]] bool brings(seat_id seat) const;
+  /// Who leads from now on, where that is known before the next view has begun here.
+  [[nodiscard]] std::optional<seat_id> leader() const {
+    return next_.members.empty() ? std::nullopt : std::optional(next_.members.front().seat);
+  }
 
-  /// All nodes change as `c` says. True: this node begins to drain. False: it does not train yet, or another change is under
-  /// way; then `c` waits for take_next().
-  [[nodiscard]] bool agree(const frames::change_routes& c, bool trains);
-  /// The change that has been agreed before this node could begin with it.
-  [[nodiscard]] std::optional<frames::change_routes> take_next();
+  /// Another view holds from `clock` on. True: this node begins to drain. False: it does not train yet, or another change is under
+  /// way; then the clock waits for take_early().
+  [[nodiscard]] bool agree(clock_id clock, bool trains);
+  /// The clock that was agreed on before this node could begin to drain.
+  [[nodiscard]] std::optional<clock_id> take_early();
 
   /// The solver has paused before the clock. False: it was not asked to.
   [[nodiscard]] bool paused(std::uint64_t test_phases, time_point now);
-  /// All nodes have drained; `keepers` actors are asked for their solver state. False: this node has not drained.
-  [[nodiscard]] bool release(std::size_t keepers);
+  /// All nodes have drained, and this is the next view; `keepers` actors are asked for their solver state. False: this node
+  /// has not drained.
+  [[nodiscard]] bool release(frames::next_view next, std::size_t keepers);
   /// One of them has given its state away. True: it was the last one, and the old graph is to end.
   [[nodiscard]] bool released(std::shared_ptr<const chunk_histories> history);
   void leave(std::vector<caf::actor_addr> actors);
@@ -65,8 +76,9 @@ class view_change {
 
  private:
   step at_ = step::none;
-  frames::change_routes agreed_;
-  std::optional<frames::change_routes> next_;
+  clock_id clock_{};
+  frames::next_view next_;
+  std::optional<clock_id> early_;
   std::uint64_t test_phases_ = 0;
   time_point paused_since_;
   std::size_t histories_missing_ = 0;

@@ -81,7 +81,7 @@ std::map<std::string_view, trace_log::communication> trace_log::communication_of
   return out;
 }
 
-void trace_log::write(const json_stream::writer& write, worker_id self,
+void trace_log::write(const json_stream::writer& write, seat_id self,
                       const std::string& recording) const {
   const std::lock_guard lock(mutex_);
   const auto worker = value(self);

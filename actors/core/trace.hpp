@@ -111,7 +111,7 @@ class trace_log {
   /// Chrome trace JSON; pid is the worker, one tid per lane. "communication" has for each layer how long its updates were
   /// under way and for how much of that time streams were idle. `recording`: JSON that becomes the member "poseidon",
   /// which trace viewers skip; empty: none.
-  void write(const json_stream::writer& write, worker_id self,
+  void write(const json_stream::writer& write, seat_id self,
              const std::string& recording = {}) const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace poseidon {
 
-void say_farewell(const link_connection& c, worker_id self, const std::string& reason) noexcept {
+void say_farewell(const link_connection& c, seat_id self, const std::string& reason) noexcept {
   try {
     outbox out(c.peer.keys);
     out.add({std::make_shared<frame_queue::entry>(
@@ -12,7 +12,7 @@ void say_farewell(const link_connection& c, worker_id self, const std::string& r
              {},
              true,
              true},
-            self);
+            {self});
     out.begin_write(0);
     (void)c.socket->write_some(out.unwritten());  // it fits the buffer of a fresh connection
     c.socket->shutdown_writing();

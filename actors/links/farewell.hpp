@@ -10,6 +10,6 @@ namespace poseidon {
 /// Writes a goodbye on a connection after its handshake, and nothing after it. The peer reads it as any link's. Never throws;
 /// a peer that does not read waits for nothing. The caller keeps the socket for a while: closed at once, the connection could
 /// be reset before the peer has read.
-void say_farewell(const link_connection& c, worker_id self, const std::string& reason) noexcept;
+void say_farewell(const link_connection& c, seat_id self, const std::string& reason) noexcept;
 
 }  // namespace poseidon

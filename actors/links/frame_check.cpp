@@ -1,6 +1,7 @@
 #include "actors/links/frame_check.hpp"
 
 #include "messages/node_report.hpp"
+#include "messages/overloaded.hpp"
 #include "models/device/square_sum.hpp"
 
 #include <string>
@@ -162,20 +163,22 @@ wire_format format_of(const frames::fresh_parameters& f, const link_limits& limi
                                                  : wire_format::float32;
 }
 
-void check_frame(const decoded_header& h, worker_id peer, const link_limits& limits) {
-  const auto kind = kind_name(h.header);
-  const auto require_peer = [&](const char* field, worker_id named) {
-    if (named != peer && peer != no_worker)
-      throw bad_frame(kind, field, std::to_string(value(named)), std::to_string(value(peer)));
-  };
-  // A joiner has no id before its view says so.
-  if (h.from != no_worker) require_peer("from", h.from);
-  std::visit(
-      [&](const auto& f) {
-        check_values(h, f, limits);
-        if constexpr (requires { f.worker; }) require_peer("worker", f.worker);
+bool is_of_a_view(const frame_header& h) {
+  return std::visit(
+      []<class F>(const F&) {
+        return one_of<F, frames::push_gradient, frames::gradient_squares, frames::factors,
+                      frames::fresh_parameters, frames::install_history, frames::history,
+                      frames::worker_report>;
       },
-      h.header);
+      h);
+}
+
+void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits) {
+  // A joiner has no seat before its view says so.
+  if (h.from.seat != no_seat && peer != no_seat && h.from.seat != peer)
+    throw bad_frame(kind_name(h.header), "from", std::to_string(value(h.from.seat)),
+                    std::to_string(value(peer)));
+  std::visit([&](const auto& f) { check_values(h, f, limits); }, h.header);
 }
 
 }  // namespace poseidon

@@ -36,9 +36,11 @@ struct link_limits {
 /// The format in which the values of `f` travel.
 [[nodiscard]] wire_format format_of(const frames::fresh_parameters& f, const link_limits& limits);
 
-/// Holds the header of a frame from worker `peer` to the run. While that id is not known, no_worker, the frame may name
-/// any worker.
+/// Whether a frame belongs to one view, as values and what is computed from them do: in another view it means nothing.
+[[nodiscard]] bool is_of_a_view(const frame_header& h);
+
+/// Holds the header of a frame from node `peer` to the run. While that seat is not known, no_seat, the frame may name any.
 /// Errors   bad_frame.
-void check_frame(const decoded_header& h, worker_id peer, const link_limits& limits);
+void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits);
 
 }  // namespace poseidon

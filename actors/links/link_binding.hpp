@@ -1,4 +1,4 @@
-// actors/links/link_binding.hpp - what a link knows of the run: the two workers, what the peer may send, which actors get it.
+// actors/links/link_binding.hpp - what a link knows of the run: the two nodes, what the peer may send, which actors get it.
 #pragma once
 #include "actors/links/frame_check.hpp"
 #include "messages/link.hpp"
@@ -51,8 +51,9 @@ class frame_gate {
 };
 
 struct link_binding {
-  worker_id self = no_worker;
-  worker_id peer = no_worker;
+  frame_writer self;             ///< this node, and the view that this binding is of
+  seat_id peer = no_seat;        ///< no_seat: a joiner does not know whom it has reached
+  worker_id worker = no_worker;  ///< the peer, in that view
   link_limits limits;
   link_routes routes;
   std::shared_ptr<poseidon::landing> landing;

@@ -15,7 +15,7 @@ namespace poseidon {
 /// that it interrupted.
 struct link_event {
   bool sent = false;
-  worker_id peer{};
+  seat_id peer{};
   std::string_view kind;
   std::optional<chunk_id> chunk;
   std::optional<layer_id> layer;  ///< of factors

@@ -10,8 +10,8 @@ std::string seconds_text(std::chrono::steady_clock::duration d) {
   return text;
 }
 
-std::string peer_name(worker_id peer, const std::string& address) {
-  if (peer == no_worker) return "a joining node (" + address + ")";
+std::string peer_name(seat_id peer, const std::string& address) {
+  if (peer == no_seat) return "a joining node (" + address + ")";
   return "worker " + std::to_string(value(peer)) + " (" + address + ")";
 }
 

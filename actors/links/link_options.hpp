@@ -38,7 +38,7 @@ struct link_options {
 };
 
 /// "worker 2 (10.0.0.7:7600)"
-[[nodiscard]] std::string peer_name(worker_id peer, const std::string& address);
+[[nodiscard]] std::string peer_name(seat_id peer, const std::string& address);
 [[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
 
 }  // namespace poseidon

@@ -27,9 +27,9 @@ concept control_frame =
     one_of<F, frames::view, frames::member_ready, frames::start_training, frames::gather_history,
            frames::worker_report, frames::stop_requested, frames::snapshot_requested,
            frames::stop_after, frames::worker_done, frames::probe_heard, frames::watch,
-           frames::hold_training, frames::worker_paused, frames::change_routes,
-           frames::rebuild_graph, frames::send_rate, frames::time_net, frames::net_timed,
-           frames::worker_left, frames::factor_offer>;
+           frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
+           frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
+           frames::net_timed, frames::worker_left, frames::factor_offer>;
 
 }  // namespace
 
@@ -153,11 +153,23 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
     throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
                     "at most " + std::to_string(max_open_frames));
   f.binding = shared_->binding();
-  check_frame(f.head, f.binding->peer, f.binding->limits);
+  f.late = is_late(f);
+  if (!f.late) check_frame(f.head, f.binding->peer, f.binding->limits);
   budget_.admit(f.head.header, header_bytes + f.head.payload_bytes, shared_->options.now());
-  if (f.binding->gate) f.binding->gate->admit(f.head.header);
+  if (f.binding->gate && !f.late) f.binding->gate->admit(f.head.header);
   if (f.head.payload_bytes > 0) find_place(f);
   return f;
+}
+
+/// What the peer has written in an earlier view is read and thrown away. It writes nothing of a later one before this node has
+/// said that its links are bound to it.
+bool link_receiver::is_late(const open_frame& f) {
+  const auto epoch = f.head.from.epoch, here = f.binding->self.epoch;
+  if (epoch == here || !is_of_a_view(f.head.header)) return false;
+  if (epoch > here)
+    throw bad_frame(kind_name(f.head.header), "epoch", std::to_string(epoch),
+                    std::to_string(here) + ", as of this node's view");
+  return true;
 }
 
 /// What was read before its tag is used by nobody yet: without a right one the link ends.
@@ -180,19 +192,18 @@ void link_receiver::find_place(open_frame& f) {
     return *f.binding->landing;
   };
   using own_place = std::optional<std::span<std::byte>>;
-  const auto place = std::visit(overloaded{
-                                    [&](const frames::fresh_parameters& p) -> own_place {
-                                      auto& to = landing_of_run();
-                                      if (format_of(p, f.binding->limits) != wire_format::float32)
-                                        return std::nullopt;
-                                      return to.place(p.chunk, p.version);
-                                    },
-                                    [&](const frames::factors& u) -> own_place {
-                                      return landing_of_run().place_factors(f.binding->peer, u);
-                                    },
-                                    [](const auto&) -> own_place { return std::nullopt; },
-                                },
-                                h.header);
+  const auto find = overloaded{
+      [&](const frames::fresh_parameters& p) -> own_place {
+        auto& to = landing_of_run();
+        if (format_of(p, f.binding->limits) != wire_format::float32) return std::nullopt;
+        return to.place(p.chunk, p.version);
+      },
+      [&](const frames::factors& u) -> own_place {
+        return landing_of_run().place_factors(f.binding->worker, u);
+      },
+      [](const auto&) -> own_place { return std::nullopt; },
+  };
+  const auto place = f.late ? own_place{} : std::visit(find, h.header);
   if (!place) {
     auto buffer = pool_.take(h.payload_bytes);
     f.place = buffer.bytes;
@@ -207,8 +218,10 @@ void link_receiver::find_place(open_frame& f) {
 
 void link_receiver::deliver(open_frame f) {
   count_and_trace(f);
+  if (f.late) return;
   const auto& to = f.binding->routes;
-  const auto from = f.binding->peer;
+  const auto from = f.binding->worker;
+  const auto seat = f.binding->peer;
   const auto bytes = f.place.size();
   payload values{std::move(f.owner), f.place};
   std::visit(
@@ -244,13 +257,13 @@ void link_receiver::deliver(open_frame f) {
                  history_arrived{from, h.chunk, h.slot, h.version, std::move(values)}, bytes);
           },
           [&](const frames::report&) {
-            tell(to.reports, report_arrived{from, std::move(values)}, bytes);
+            tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
           },
           [&](const frames::probe& p) {  // the others of a round only fill the line
-            if (p.last) tell(to.control, control_arrived{from, p});
+            if (p.last) tell(to.control, control_arrived{from, p, seat});
           },
           [&](const control_frame auto&) {
-            tell(to.control, control_arrived{from, std::move(f.head.header)});
+            tell(to.control, control_arrived{from, std::move(f.head.header), seat});
           },
       },
       f.head.header);

@@ -87,6 +87,7 @@ class link_receiver : public actor<link_receiver> {
     std::span<std::byte> place;
     std::size_t filled = 0;
     std::int64_t start_ns = 0;
+    bool late = false;  // of an earlier view
   };
 
   receiver_ended receive_all();
@@ -94,6 +95,7 @@ class link_receiver : public actor<link_receiver> {
   open_frame begin_frame(std::size_t header_bytes, std::uint32_t checksum);
   void check_seal(std::span<const std::byte> preamble, std::span<const std::byte> header,
                   std::span<const std::byte> payload);
+  [[nodiscard]] static bool is_late(const open_frame& f);
   void find_place(open_frame& f);
   void deliver(open_frame f);
   void count_and_trace(const open_frame& f) const;

@@ -46,7 +46,7 @@ std::optional<frame_queue::piece> link_writer::next_piece(bool closing) {
 }
 
 // At most 256 KiB of payload, chosen now: what arrives in the mailbox during the write is looked at before the next one.
-void link_writer::fill_outbox(worker_id self, bool closing) {
+void link_writer::fill_outbox(const frame_writer& self, bool closing) {
   while (!outbox_.full()) {
     auto p = next_piece(closing);
     if (!p) break;
@@ -56,7 +56,7 @@ void link_writer::fill_outbox(worker_id self, bool closing) {
   }
 }
 
-void link_writer::put_now(frame_header h, worker_id self) {
+void link_writer::put_now(frame_header h, const frame_writer& self) {
   frame_queue::piece p{std::make_shared<frame_queue::entry>(), {}, true, true};
   p.of->frame.header = std::move(h);
   outbox_.add(std::move(p), self);
@@ -92,7 +92,7 @@ link_writer::step link_writer::write_outbox(const link_binding& b) {
                     "direction only"};
 }
 
-void link_writer::written(worker_id peer) {
+void link_writer::written(seat_id peer) {
   line_.spend(outbox_.bytes());
   auto& counters = *options_.counters;
   counters.bytes_out.fetch_add(outbox_.bytes(), std::memory_order_relaxed);

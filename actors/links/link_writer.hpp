@@ -22,7 +22,7 @@ class link_writer {
 
   void push(send_frame f) { queue_.push(std::move(f)); }
   /// Past the queue and the budget: a few bytes between two writes.
-  void put_now(frame_header h, worker_id self);
+  void put_now(frame_header h, const frame_writer& self);
   [[nodiscard]] bool empty() const { return queue_.empty() && outbox_.empty(); }
 
   struct step {
@@ -39,9 +39,9 @@ class link_writer {
 
  private:
   [[nodiscard]] std::optional<frame_queue::piece> next_piece(bool closing);
-  void fill_outbox(worker_id self, bool closing);
+  void fill_outbox(const frame_writer& self, bool closing);
   [[nodiscard]] step write_outbox(const link_binding& b);
-  void written(worker_id peer);
+  void written(seat_id peer);
 
   const link_options& options_;
   frame_queue queue_;

@@ -22,7 +22,7 @@ handle<link_acceptor> node_network::accept(caf::actor_system& system, edge_book&
 }
 
 link_connection node_network::dial(const host_port& to, const handshake_options& options) {
-  return poseidon::dial(to, options, dial_patience);
+  return poseidon::dial(to, options, options.patience.value_or(dial_patience));
 }
 
 handle<network_link> node_network::open(caf::actor_system& system, edge_book& book,

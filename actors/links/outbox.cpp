@@ -10,7 +10,7 @@ outbox::outbox(const std::optional<link_keys>& keys) {
   if (keys) seal_.emplace(keys->out);
 }
 
-void outbox::add(frame_queue::piece p, worker_id from) {
+void outbox::add(frame_queue::piece p, const frame_writer& from) {
   auto& s = slots_[pieces_];
   const auto sum = crc32c(p.bytes);
   s.header.clear();

@@ -33,7 +33,7 @@ class outbox {
 
   /// Not while it is full() or a write has begun.
   /// Errors   std::length_error if the header is larger than a peer would read; nothing is added.
-  void add(frame_queue::piece p, worker_id from);
+  void add(frame_queue::piece p, const frame_writer& from);
   [[nodiscard]] bool empty() const { return pieces_ == 0; }
   [[nodiscard]] bool full() const {
     return pieces_ == most_pieces || payload_bytes_ >= piece_bytes;

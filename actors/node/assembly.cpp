@@ -4,6 +4,7 @@
 #include "actors/node/node.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -12,14 +13,13 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   const auto& setup = core_.setup;
   const auto& view = core_.view();
   core_.phase = run_phase::building;
-  core_.run.build(view.self);
+  core_.run.build(view.self());
   note_shares();
   core_.run.describe();
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "telemetry",
-      telemetry_setup{view.self, view.leader, setup.records.trace, setup.edges, setup.records.view,
-                      setup.records.shows && view.leads() && setup.run->workers > 1, core_.watched,
+      telemetry_setup{view.seat, setup.records.trace, setup.edges, setup.records.view,
                       setup.records.trace_file, setup.records.graph_file, setup.records.recording});
   core_.run.show_facts(view, decisions, core_.change);
 }
@@ -36,11 +36,11 @@ void assembly::note_shares() const {
   const auto& view = core_.view();
   const auto each = core_.run.compiled().micro_batches;
   for (std::uint32_t w = 0; w < shares.size(); ++w) {
-    const bool own = worker_id{w} == view.self;
+    const bool own = worker_id{w} == view.self();
     if (view.leads() || own)
       core_.setup.display->note(
-          "batch: " + (own ? "this node" : view.name_of(worker_id{w})) + "\'s share " +
-          describe_share(shares[w].samples * each, samples_of_all(shares) * each) +
+          "batch: " + (own ? "this node" : view.name_of(view.seat_of(worker_id{w}))) +
+          "\'s share " + describe_share(shares[w].samples * each, samples_of_all(shares) * each) +
           (shares[w].replicas > 1 ? ", on " + plural(shares[w].replicas, "replica") : ""));
   }
 }
@@ -48,13 +48,13 @@ void assembly::note_shares() const {
 void assembly::spawn_graph() {
   const auto& setup = core_.setup;
   const auto self = core_.as_node.self();
-  links_bound_ = 0;
+  binding_.clear();
   for (const auto& a :
        core_.run.spawn({core_.as_node.system(),
                         *setup.edges,
                         *setup.records.trace,
-                        core_.view().self,
-                        core_.view().leader,
+                        core_.view().self(),
+                        worker_id{0},
                         setup.cluster.budget_mbit_s > 0,
                         setup.display,
                         self,
@@ -64,19 +64,38 @@ void assembly::spawn_graph() {
                         self,
                         self,
                         {},
+                        core_.run.before(core_.change),
                         [view = setup.records.view] { return view->own().carried(); }}))
     core_.as_node.monitor(a);
 }
 
 bool assembly::bind_if_complete() {
-  const auto& setup = core_.setup;
-  const auto& links = core_.members.links();
   const bool builds = core_.phase == run_phase::building || core_.phase == run_phase::rebuilding;
-  if (!builds || !core_.run.built() || links.size() + 1 < setup.run->workers) return false;
-  if (links.empty()) {
+  if (!builds || !core_.run.built() || !core_.members.is_complete()) return false;
+  binding_ = peers();
+  if (binding_.empty()) {
     connect();
     return true;
   }
+  const auto c = context();
+  for (const auto seat : peers())
+    core_.as_node.tell<bind_link>(core_.members.links().at(seat), {binding_to(seat, c)});
+  return false;
+}
+
+/// The members, and those that have just left: their solver state is still to come.
+std::set<seat_id> assembly::peers() const {
+  const auto& view = core_.view();
+  std::set<seat_id> out;
+  for (const auto& [seat, link] : core_.members.links())
+    if (view.has(seat) ||
+        std::find(view.before.begin(), view.before.end(), seat) != view.before.end())
+      out.insert(seat);
+  return out;
+}
+
+binding_context assembly::context() const {
+  const auto& setup = core_.setup;
   const auto self = core_.as_node.self();
   binding_context c{core_.view(),
                     *setup.run,
@@ -87,27 +106,43 @@ bool assembly::bind_if_complete() {
                     self,
                     self,
                     {},
-                    core_.change.before()};
+                    core_.run.before(core_.change)};
   if (setup.records.shows && core_.view().leads()) c.reports = telemetry_;
-  for (const auto& [worker, link] : links)
-    core_.as_node.tell<bind_link>(link, {binding_to(worker, c)});
-  return false;
+  return c;
 }
 
-bool assembly::bound() {
+bool assembly::bound(seat_id peer) {
   if (core_.phase != run_phase::building && core_.phase != run_phase::rebuilding) return false;
-  if (++links_bound_ != core_.members.links().size()) return false;
+  if (binding_.erase(peer) == 0 || !binding_.empty()) return false;
   connect();
   return true;
 }
 
+/// What this node still says belongs to the view that has begun without it.
+void assembly::part() {
+  const auto& view = core_.view();
+  for (const auto& [seat, link] : core_.members.links()) {
+    auto b = std::make_shared<link_binding>();
+    b->self = {view.seat, view.epoch};
+    b->peer = seat;
+    b->worker = view.worker_of(seat);
+    b->routes.control = core_.as_node.self();
+    b->routes.lost = core_.as_node.self();
+    core_.as_node.tell<bind_link>(link, {std::move(b)});
+  }
+}
+
 void assembly::connect() {
-  auto ports = core_.members.ports(core_.setup.run->workers);
-  core_.run.graph().connect(ports);
-  core_.as_node.tell<connect_telemetry>(telemetry_, {std::move(ports)});
+  core_.run.graph().connect(core_.members.ports());
+  connect_telemetry t;
+  t.links = core_.members.ports();
+  const auto& view = core_.view();
+  if (!view.leads()) t.to_leader = t.links.front();
+  t.shows = core_.setup.records.shows && view.leads();
+  t.watched = core_.watched;
+  core_.as_node.tell<connect_telemetry>(telemetry_, std::move(t));
   core_.phase = core_.phase == run_phase::building ? run_phase::waiting : run_phase::resuming;
-  core_.setup.display->detail("membership: links to " +
-                              plural(core_.members.links().size(), "node") +
+  core_.setup.display->detail("membership: links to " + plural(view.others().size(), "node") +
                               " and all actors stand; waiting for the others");
 }
 

@@ -5,11 +5,13 @@
 //
 //   build or rebuild -> bind_if_complete, until there is a link to every member -> bound, by each link -> the graph stands
 #pragma once
+#include "actors/node/link_bindings.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/telemetry/telemetry.hpp"
 #include "models/plan/route_choice.hpp"
 
 #include <cstddef>
+#include <set>
 #include <vector>
 
 namespace poseidon {
@@ -27,7 +29,9 @@ class assembly {
   [[nodiscard]] bool bind_if_complete();
   /// A link is bound. True: it was the last one, and the graph stands. No peer hears that this node is ready before: then
   /// all peers may send.
-  [[nodiscard]] bool bound();
+  [[nodiscard]] bool bound(seat_id peer);
+  /// The next view has begun without this node: its links are bound to it, to give solver state away.
+  void part();
 
   [[nodiscard]] const handle<telemetry>& the_telemetry() const { return telemetry_; }
   void end();
@@ -36,9 +40,11 @@ class assembly {
   void note_shares() const;
   void spawn_graph();
   void connect();
+  [[nodiscard]] std::set<seat_id> peers() const;
+  [[nodiscard]] binding_context context() const;
 
   node_core& core_;
-  std::size_t links_bound_ = 0;
+  std::set<seat_id> binding_;  // links that are to be bound
   handle<telemetry> telemetry_;
 };
 

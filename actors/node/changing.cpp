@@ -1,6 +1,7 @@
 #include "actors/node/changing.hpp"
 
 #include "actors/node/node.hpp"
+#include "models/words.hpp"
 
 #include <utility>
 
@@ -19,7 +20,30 @@ std::string describe_change(const net& n, const parameter_routes& from,
     if (on_factors(from, as_id<parameter_id>(p)) == (now == route::factor_broadcast)) continue;
     out += (out.empty() ? "" : ", ") + layer.name + " to " + std::string(to_string(now));
   }
-  return out.empty() ? "every layer stays where it is" : out;
+  return out;
+}
+
+std::string list_of(const std::vector<frames::member>& members, const agreed_view& view) {
+  std::string out;
+  for (const auto& m : members) out += (out.empty() ? "" : ", ") + view.name_of(m.seat);
+  return out;
+}
+
+/// "worker 3 (10.0.0.9:7600) joined, worker 1 (10.0.0.7:7600) left"; empty: the members stay.
+std::string describe_members(const agreed_view& before, const agreed_view& now) {
+  std::string out;
+  const auto add = [&](const std::string& who, const char* what) {
+    if (!who.empty()) out += (out.empty() ? "" : ", ") + who + what;
+  };
+  add(list_of(without(now.members, before.members), now), " joined");
+  add(list_of(without(before.members, now.members), before), " left");
+  return out;
+}
+
+std::vector<std::uint32_t> seats_of(const agreed_view& view) {
+  std::vector<std::uint32_t> out;
+  for (const auto& m : view.members) out.push_back(value(m.seat));
+  return out;
 }
 
 }  // namespace
@@ -31,31 +55,30 @@ void changing::hold() {
     core_.as_node.tell<hold_clocks>(core_.run.the_trainer().hold, {});
 }
 
-void changing::take_next() {
-  if (const auto next = core_.change.take_next()) take(*next);
+void changing::take_early() {
+  if (const auto clock = core_.change.take_early()) take(*clock);
 }
 
-void changing::take(const frames::change_routes& m) {
-  if (!core_.change.agree(m, core_.phase == run_phase::training)) return;
-  const auto what = describe_change(core_.run.train(), core_.setup.run->routes, m.routes);
-  core_.setup.display->note("routes: from iteration " + std::to_string(value(m.clock)) +
-                            " on: " + what);
-  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {m.clock});
+void changing::take(clock_id clock) {
+  if (!core_.change.agree(clock, core_.phase == run_phase::training)) return;
+  core_.setup.display->detail("membership: another view begins with iteration " +
+                              std::to_string(value(clock)));
+  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock});
 }
 
 std::optional<member_paused> changing::on(const training_paused& m) {
   if (core_.phase != run_phase::training ||
       !core_.change.paused(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
-  return member_paused{core_.view().self, clock_id{value(m.version)}, true};
+  return member_paused{core_.view().seat, clock_id{value(m.version)}, true};
 }
 
 // -- the old graph ends ---------------------------------------------------------------------------------
 
-void changing::leave() {
+void changing::leave(const frames::next_view& next) {
   if (core_.phase != run_phase::training) return;
   const auto keepers = core_.run.graph().parameters().histories();
-  if (!core_.change.release(keepers.size())) return;
+  if (!core_.change.release(next, keepers.size())) return;
   core_.phase = run_phase::changing;
   for (const auto& keeper : keepers)
     core_.as_node.tell<release_history>(keeper, {core_.as_node.self()});
@@ -77,21 +100,49 @@ bool changing::left(const caf::actor_addr& actor) {
 // -- the new one begins ---------------------------------------------------------------------------------
 
 void changing::rebuild() {
+  const auto before = core_.view();
+  const auto next = following(before, core_.change.next(), core_.change.clock());
+  const auto routes =
+      describe_change(core_.run.train(), core_.setup.run->routes, core_.change.next().routes);
+  if (!routes.empty())
+    core_.setup.display->note("routes: from iteration " + std::to_string(value(next.first_clock)) +
+                              " on: " + routes);
+  changed_ = describe_members(before, next);
+  members_changed_ = !changed_.empty();
+  if (!members_changed_) changed_ = "routes changed";
   core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
-  core_.run.rebuild(core_.change);
-  core_.members.enter(with_routes(core_.view(), core_.change.agreed()));
+  core_.members.enter(next);
+  for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
+  if (next.self() == no_worker) {
+    core_.phase = run_phase::parting;
+    return assembly_.part();
+  }
+  core_.run.rebuild(core_.change, next.self());
   assembly_.rebuild();
 }
 
-std::chrono::milliseconds changing::resume() {
+void changing::resume() {
   values_.hand_over();
-  const auto stopped = core_.change.resume(std::chrono::steady_clock::now());
-  core_.setup.display->note("routes: changed; this node did not train for " +
-                            std::to_string(stopped.count()) + " ms");
+  const auto why = core_.change.next().why;
+  stopped_ = core_.change.resume(std::chrono::steady_clock::now());
+  show(changed_, why);
   core_.phase = run_phase::training;
-  take_next();
+  take_early();
   core_.as_node.tell<resume_training>(core_.run.the_trainer().resume, {});
-  return stopped;
+}
+
+void changing::show(const std::string& changed, const std::string& why) const {
+  const auto& view = core_.view();
+  const auto& run = *core_.setup.run;
+  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, seats_of(view),
+                               changed, why, static_cast<std::uint64_t>(stopped_.count())});
+}
+
+void changing::part() {
+  values_.hand_over();
+  core_.setup.display->note("left the run before iteration " +
+                            std::to_string(value(core_.change.clock())) + "; " +
+                            plural(core_.view().members.size(), "node") + " go on");
 }
 
 }  // namespace poseidon

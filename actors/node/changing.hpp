@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 namespace poseidon {
 
@@ -25,25 +26,36 @@ class changing {
 
   /// The solver begins no further clock before it knows which one is the last of this view.
   void hold();
-  void take(const frames::change_routes& m);
-  /// What was agreed before this node could begin with it.
-  void take_next();
+  void take(clock_id clock);
+  /// The clock that was agreed on before this node could begin to drain.
+  void take_early();
   /// The solver has paused. Returns  what the leader is to hear.
   [[nodiscard]] std::optional<member_paused> on(const training_paused& m);
-  /// Every node has drained: this one's actors give their solver state away.
-  void leave();
+  /// Every node has drained, and this is the next view: this node's actors give their solver state away.
+  void leave(const frames::next_view& next);
   void on(const history_released& m);
   /// An actor has ended. True: it was the last one of the old graph.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
-  /// Spawns the graph of the next view.  Errors   as local_run::rebuild.
+  /// Enters the next view and spawns its graph; or waits, where this node is no member of it, until the others are ready.
+  /// Errors   as local_run::rebuild.
   void rebuild();
-  /// All nodes have rebuilt: what a peer sends now finds its place. Returns  how long this node's training was stopped.
-  [[nodiscard]] std::chrono::milliseconds resume();
+  /// All members have rebuilt: what a peer sends now finds its place.
+  void resume();
+  /// As resume, for a node that leaves.
+  void part();
+  /// Tells the user of the view that training begins with, or goes on with. `changed`: as in progress::view.
+  void show(const std::string& changed = {}, const std::string& why = {}) const;
+  [[nodiscard]] bool members_changed() const { return members_changed_; }
+  /// How long the last change stopped this node's training.
+  [[nodiscard]] std::chrono::milliseconds stopped() const { return stopped_; }
 
  private:
   node_core& core_;
   assembly& assembly_;
   value_sender& values_;
+  std::string changed_;  // by the last change, for people
+  bool members_changed_ = false;
+  std::chrono::milliseconds stopped_{0};
 };
 
 }  // namespace poseidon

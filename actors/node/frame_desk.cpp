@@ -8,147 +8,181 @@ namespace poseidon {
 
 frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();
-  auto why = refusal_of(m.header, m.from, {view.self, view.leader, core_.phase});
-  if (!why) why = turns_.refusal_of(m.header, m.from);
+  const sender from{m.seat, view.worker_of(m.seat)};
+  // A newcomer may be ready before this node has entered the view with it; who leaves says when it can give its state away.
+  const bool is_member =
+      view.members.empty() || view.has(m.seat) || view.had(m.seat) || core_.change.brings(m.seat);
+  if (is_too_early(m)) return next::nothing;
+  auto why = refusal_of(m.header, {m.seat, is_member},
+                        {view.seat, core_.change.leader().value_or(view.leader()), core_.phase});
+  // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more.
+  if (why && core_.change.leader().value_or(view.leader()) != view.leader()) return next::nothing;
+  if (!why) why = turns_.refusal_of(m.header, m.seat);
   if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.
     const auto& links = core_.members.links();
-    if (const auto link = links.find(m.from); link != links.end())
+    if (const auto link = links.find(m.seat); link != links.end())
       core_.as_node.tell<close_link>(link->second,
-                                     {view.name_of(m.from) + " sent a bad frame: " + *why});
+                                     {view.name_of(m.seat) + " sent a bad frame: " + *why});
     return next::nothing;
   }
   return std::visit(
       [&](const auto& f) {
         if constexpr (reaches_node<decltype(f)>)
-          return on(f, m.from);
+          return on(f, from);
         else
           return next::nothing;
       },
       m.header);
 }
 
+/// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
+bool frame_desk::is_too_early(const control_arrived& m) {
+  if (!std::holds_alternative<frames::member_ready>(m.header) || core_.view().leads() ||
+      !core_.change.awaits_next())
+    return false;
+  std::erase_if(early_, [&](const auto& e) { return e.seat == m.seat; });
+  early_.push_back(m);
+  return true;
+}
+
 // -- forming ---------------------------------------------------------------------------------------------
 
-frame_desk::next frame_desk::on(const frames::time_net& f, worker_id) {
+frame_desk::next frame_desk::on(const frames::time_net& f, const sender&) {
   joining_.on(f);
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::net_timed& f, worker_id from) {
-  leader_.here()->on(f, from);
+frame_desk::next frame_desk::on(const frames::net_timed& f, const sender& from) {
+  leader_.here()->on(f, from.seat);
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::view& f, worker_id from) {
-  joining_.on(f, from);
+frame_desk::next frame_desk::on(const frames::view& f, const sender&) {
+  if (f.prospect) {
+    joining_.prepare(f);
+    return next::nothing;
+  }
+  joining_.enter(f);
   return next::build;
 }
 
-frame_desk::next frame_desk::on(const frames::member_ready& f, worker_id) {
-  leader_.here()->on(f);
+frame_desk::next frame_desk::on(const frames::join_ready& f, const sender& from) {
+  leader_.here()->on(f, from.seat);
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::start_training&, worker_id) {
+frame_desk::next frame_desk::on(const frames::leave_wanted& f, const sender& from) {
+  leader_.here()->leaves(from.seat, f.why);
+  return next::nothing;
+}
+
+frame_desk::next frame_desk::on(const frames::member_ready& f, const sender& from) {
+  leader_.here()->on(f, from.seat);
+  return next::nothing;
+}
+
+frame_desk::next frame_desk::on(const frames::start_training&, const sender&) {
   if (core_.phase == run_phase::resuming) return next::resume;
+  if (core_.phase == run_phase::parting) return next::part;
   core_.setup.display->detail("membership: all are ready, training begins");
   return next::begin;
 }
 
 // -- links -----------------------------------------------------------------------------------------------
 
-frame_desk::next frame_desk::on(const frames::probe& f, worker_id from) {
-  if (f.last) core_.members.send(from, {frames::probe_heard{f.round}, {}, 0});
+frame_desk::next frame_desk::on(const frames::probe& f, const sender& from) {
+  if (f.last) core_.members.send(from.seat, {frames::probe_heard{f.round}, {}, 0});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::probe_heard& f, worker_id from) {
+frame_desk::next frame_desk::on(const frames::probe_heard& f, const sender& from) {
   if (!rates_.probes()) {
-    if (leader_.here() != nullptr) leader_.here()->probe_heard(from, f.round);
-  } else if (const auto rate = rates_.probe_heard(from, f.round)) {
+    if (leader_.here() != nullptr) leader_.here()->probe_heard(from.worker, f.round);
+  } else if (const auto rate = rates_.probe_heard(from.worker, f.round)) {
     leader_.rate(*rate);
   }
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::send_rate& f, worker_id from) {
-  leader_.here()->rate(from, {f.mbit_s, f.probed});
+frame_desk::next frame_desk::on(const frames::send_rate& f, const sender& from) {
+  leader_.here()->rate(from.worker, {f.mbit_s, f.probed});
   return next::nothing;
 }
 
 // -- for the node's actors -------------------------------------------------------------------------------
 
-frame_desk::next frame_desk::on(const frames::watch& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(assembly_.the_telemetry(), {from, f});
+frame_desk::next frame_desk::on(const frames::watch& f, const sender& from) {
+  core_.as_node.tell<control_arrived>(assembly_.the_telemetry(), {from.worker, f, from.seat});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::gather_history& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(core_.run.graph().parameters().shard(), {from, f});
+frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& from) {
+  core_.as_node.tell<control_arrived>(core_.run.graph().parameters().shard(),
+                                      {from.worker, f, from.seat});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::worker_report& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
+frame_desk::next frame_desk::on(const frames::worker_report& f, const sender& from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
   return next::nothing;
 }
 
 // -- the next view ---------------------------------------------------------------------------------------
 
-frame_desk::next frame_desk::on(const frames::hold_training&, worker_id) {
+frame_desk::next frame_desk::on(const frames::hold_training&, const sender&) {
   changing_.hold();
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::worker_paused& f, worker_id) {
-  leader_.here()->paused({f.worker, f.clock, f.drained});
+frame_desk::next frame_desk::on(const frames::worker_paused& f, const sender& from) {
+  leader_.here()->paused({from.seat, f.clock, f.drained});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::change_routes& f, worker_id) {
-  changing_.take(f);
+frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
+  changing_.take(f.clock);
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::rebuild_graph&, worker_id) {
+frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
   next_view();
-  changing_.leave();
-  return next::nothing;
+  changing_.leave(f);
+  return f.members.front().seat == core_.view().seat ? next::lead : next::nothing;
 }
 
 // -- the last clock --------------------------------------------------------------------------------------
 
-frame_desk::next frame_desk::on(const frames::stop_requested& f, worker_id) {
+frame_desk::next frame_desk::on(const frames::stop_requested& f, const sender&) {
   core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {f.reason});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::snapshot_requested&, worker_id from) {
-  core_.setup.display->note("a snapshot after this iteration: " + core_.view().name_of(from) +
+frame_desk::next frame_desk::on(const frames::snapshot_requested&, const sender& from) {
+  core_.setup.display->note("a snapshot after this iteration: " + core_.view().name_of(from.seat) +
                             " asks for it");
   core_.as_node.tell<snapshot_soon>(core_.run.the_trainer().snapshot, {});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::stop_after& f, worker_id) {
+frame_desk::next frame_desk::on(const frames::stop_after& f, const sender&) {
   end_.note_stop(f.version, f.reason);
   core_.as_node.tell<finish_after>(core_.run.the_trainer().finish, {f.version, f.reason});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::worker_left& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
+frame_desk::next frame_desk::on(const frames::worker_left& f, const sender& from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::factor_offer& f, worker_id from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from, f});
+frame_desk::next frame_desk::on(const frames::factor_offer& f, const sender& from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
   return next::nothing;
 }
 
-frame_desk::next frame_desk::on(const frames::worker_done& f, worker_id) {
-  leader_.here()->on(f);
+frame_desk::next frame_desk::on(const frames::worker_done& f, const sender& from) {
+  leader_.here()->on(f, from.seat);
   return next::nothing;
 }
 

@@ -13,6 +13,9 @@
 #include "actors/node/run_end.hpp"
 #include "messages/link.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace poseidon {
 
 class frame_desk {
@@ -27,36 +30,45 @@ class frame_desk {
         rates_(speeds),
         end_(end) {}
 
-  /// What the node is to do next.
-  enum class next { nothing, build, begin, resume };
+  /// What the node is to do next. `lead`: it leads the next view. `part`: the next view has begun without it.
+  enum class next { nothing, build, begin, resume, lead, part };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.
   void next_view() { turns_.next_view(); }
+  /// What was said to this node as the next leader before it knew that it is that; to be heard now.
+  [[nodiscard]] std::vector<control_arrived> take_early() { return std::exchange(early_, {}); }
 
  private:
+  struct sender {
+    seat_id seat{};
+    worker_id worker{};  ///< in this node's view
+  };
+  [[nodiscard]] bool is_too_early(const control_arrived& m);
   // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
-  next on(const frames::view& f, worker_id from);
-  next on(const frames::time_net& f, worker_id from);
-  next on(const frames::net_timed& f, worker_id from);
-  next on(const frames::member_ready& f, worker_id from);
-  next on(const frames::worker_done& f, worker_id from);
-  next on(const frames::worker_left& f, worker_id from);
-  next on(const frames::factor_offer& f, worker_id from);
-  next on(const frames::probe& f, worker_id from);
-  next on(const frames::probe_heard& f, worker_id from);
-  next on(const frames::watch& f, worker_id from);
-  next on(const frames::start_training& f, worker_id from);
-  next on(const frames::stop_requested& f, worker_id from);
-  next on(const frames::snapshot_requested& f, worker_id from);
-  next on(const frames::stop_after& f, worker_id from);
-  next on(const frames::hold_training& f, worker_id from);
-  next on(const frames::worker_paused& f, worker_id from);
-  next on(const frames::change_routes& f, worker_id from);
-  next on(const frames::rebuild_graph& f, worker_id from);
-  next on(const frames::send_rate& f, worker_id from);
-  next on(const frames::gather_history& f, worker_id from);
-  next on(const frames::worker_report& f, worker_id from);
+  next on(const frames::view& f, const sender& from);
+  next on(const frames::time_net& f, const sender& from);
+  next on(const frames::net_timed& f, const sender& from);
+  next on(const frames::member_ready& f, const sender& from);
+  next on(const frames::join_ready& f, const sender& from);
+  next on(const frames::leave_wanted& f, const sender& from);
+  next on(const frames::worker_done& f, const sender& from);
+  next on(const frames::worker_left& f, const sender& from);
+  next on(const frames::factor_offer& f, const sender& from);
+  next on(const frames::probe& f, const sender& from);
+  next on(const frames::probe_heard& f, const sender& from);
+  next on(const frames::watch& f, const sender& from);
+  next on(const frames::start_training& f, const sender& from);
+  next on(const frames::stop_requested& f, const sender& from);
+  next on(const frames::snapshot_requested& f, const sender& from);
+  next on(const frames::stop_after& f, const sender& from);
+  next on(const frames::hold_training& f, const sender& from);
+  next on(const frames::worker_paused& f, const sender& from);
+  next on(const frames::drain& f, const sender& from);
+  next on(const frames::next_view& f, const sender& from);
+  next on(const frames::send_rate& f, const sender& from);
+  next on(const frames::gather_history& f, const sender& from);
+  next on(const frames::worker_report& f, const sender& from);
 
   node_core& core_;
   joining& joining_;
@@ -66,6 +78,7 @@ class frame_desk {
   rates& rates_;
   run_end& end_;
   frame_turns turns_;
+  std::vector<control_arrived> early_;  // at most one of each node
 };
 
 }  // namespace poseidon

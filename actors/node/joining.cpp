@@ -5,13 +5,39 @@
 #include "actors/run/throughput_probe.hpp"
 #include "models/words.hpp"
 
+#include <utility>
+
 namespace poseidon {
 
 void joining::join() {
   core_.phase = run_phase::gathering;
   const auto& node = core_.setup.node;
-  core_.members.join(*core_.setup.cluster.join,
+  core_.members.join(core_.setup.cluster.join,
                      node.replicas != 0 ? node.replicas : node.compute->replicas(), core_.here());
+}
+
+bool joining::lost(const link_lost& m) {
+  const auto& view = core_.view();
+  const bool waits = core_.phase == run_phase::gathering && view.seat != no_seat && !view.leads() &&
+                     !view.has(view.seat);
+  if (!waits || m.reason) return false;
+  core_.members.lost(m.peer);
+  if (others_.empty() && m.peer != view.leader()) return true;
+  if (others_.empty()) {
+    core_.setup.display->note("the leader is gone; joining again");
+    for (const auto& other : view.members)
+      if (other.seat != m.peer) others_.push_back(parse_host_port(other.address));
+    for (const auto& at : core_.setup.cluster.join) others_.push_back(at);
+    for (const auto& [seat, link] : core_.members.links())
+      core_.as_node.tell<close_link>(link, {"it joins again, through another leader"});
+  }
+  if (!core_.members.links().empty()) return true;
+  const auto at = std::exchange(others_, {});
+  core_.members.start_over();
+  const auto& node = core_.setup.node;
+  core_.members.join(at, node.replicas != 0 ? node.replicas : node.compute->replicas(),
+                     core_.here());
+  return true;
 }
 
 /// This node has no view yet.
@@ -27,21 +53,43 @@ void joining::on(const frames::time_net& f) {
   core_.members.to_leader(frames::net_timed{speed.replicas, speed.samples_s});
 }
 
-void joining::on(const frames::view& f, worker_id from) {
+/// What the view says of the run, and what it asks of this node.
+void joining::take_run(const frames::view& f) {
   auto& setup = core_.setup;
-  auto& members = core_.members;
-  members.enter(view_told(f, from));
-  const auto& view = core_.view();
-  for (const auto& line : view.lines()) setup.display->detail(line);
+  core_.members.enter(view_told(f));
+  for (const auto& line : core_.view().lines()) setup.display->detail(line);
   setup.run = run_of(f);
   compare_programs();
   take_number_of_replicas(f);
   core_.watched = f.watched;
   if (core_.watched) setup.records.trace->watch();
-  setup.display->note("joined: worker " + std::to_string(value(view.self)) + " of " +
-                      std::to_string(view.members.size()));
-  members.dial_members(core_.here());
-  for (const auto& c : members.take_early()) (void)members.admit(c, 0, core_.here());
+}
+
+void joining::prepare(const frames::view& f) {
+  take_run(f);
+  auto& run = *core_.setup.run;
+  core_.setup.display->note(plural(run.workers, "node") +
+                            " train already; getting ready to join them");
+  const auto place = as_id<worker_id>(run.workers++);
+  const auto replicas = core_.run.try_out(place);
+  core_.members.dial_members(core_.here());
+  core_.members.to_leader(frames::join_ready{replicas});
+}
+
+void joining::enter(const frames::view& f) {
+  take_run(f);
+  core_.run.begin_after(f.before);
+  const auto& view = core_.view();
+  core_.setup.display->note(
+      "joined: worker " + std::to_string(value(view.seat)) + " of " +
+      std::to_string(view.members.size()) +
+      (f.before.seats.empty()
+           ? ""
+           : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
+      "; this node listens on " + core_.members.address());
+  core_.members.dial_members(core_.here());
+  for (const auto& c : core_.members.take_early())
+    (void)core_.members.admit(c, false, core_.here());
 }
 
 void joining::compare_programs() const {

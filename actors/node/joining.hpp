@@ -4,6 +4,9 @@
 // enters the view that it is told. A part of `node`; `leading` is its counterpart.
 #pragma once
 #include "actors/node/node_core.hpp"
+#include "messages/link.hpp"
+
+#include <vector>
 
 namespace poseidon {
 
@@ -13,17 +16,26 @@ class joining {
 
   /// Links the leader. Blocks.  Errors   socket_error, handshake_error.
   void join();
+  /// A node that waits to join has lost a link. True: it waits on, and joins again where the leader has left.
+  /// Errors   as join.
+  [[nodiscard]] bool lost(const link_lost& m);
   /// Answers how fast this node trains the leader's net.  Errors   as compile_run.
   void on(const frames::time_net& f);
-  /// Enters the view, and links the members that this node dials. Blocks.  Errors   as join; bad_frame.
-  void on(const frames::view& f, worker_id from);
+  /// A run that trains: compiles it, links all its members, and says that this node is ready to join. Blocks.
+  /// Errors   as join, compile_run.
+  void prepare(const frames::view& f);
+  /// Enters the view, and links the members that this node dials. Blocks.  Errors   as join.
+  void enter(const frames::view& f);
 
  private:
+  void take_run(const frames::view& f);
   /// Errors   std::invalid_argument: this node's program and worker 0's declare different parameters.
   void compare_programs() const;
   void take_number_of_replicas(const frames::view& v);
 
   node_core& core_;
+  // Not empty: it joins again there, as soon as its old links have ended.
+  std::vector<host_port> others_;
 };
 
 }  // namespace poseidon

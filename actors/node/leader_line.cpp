@@ -3,20 +3,18 @@
 namespace poseidon {
 
 bool leader_line::ready() const {
-  const auto self = core_.view().self;
   if (leading_)
-    leading_->ready(self);
+    leading_->ready(core_.view().seat);
   else
-    core_.members.to_leader(frames::member_ready{self, core_.run.compiled().replicas});
+    core_.members.to_leader(frames::member_ready{core_.run.compiled().replicas});
   return !leading_ && core_.view().leads();
 }
 
 bool leader_line::done(version_id version) const {
-  const auto self = core_.view().self;
   if (leading_)
-    leading_->done(self, version);
+    leading_->done(core_.view().seat, version);
   else
-    core_.members.to_leader(frames::worker_done{self, version});
+    core_.members.to_leader(frames::worker_done{version});
   return !leading_ && core_.view().leads();
 }
 
@@ -24,12 +22,19 @@ void leader_line::paused(const member_paused& m) const {
   if (leading_)
     leading_->paused(m);
   else
-    core_.members.to_leader(frames::worker_paused{m.worker, m.clock, m.drained});
+    core_.members.to_leader(frames::worker_paused{m.clock, m.drained});
+}
+
+void leader_line::leaves(const std::string& why) const {
+  if (leading_)
+    leading_->leaves(core_.view().seat, why);
+  else
+    core_.members.to_leader(frames::leave_wanted{why});
 }
 
 void leader_line::rate(const link_watch::rate& r) const {
   if (leading_)
-    leading_->rate(core_.view().self, r);
+    leading_->rate(core_.view().self(), r);
   else
     core_.members.to_leader(frames::send_rate{r.mbit_s, r.probed});
 }

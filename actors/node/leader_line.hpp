@@ -24,6 +24,8 @@ class leader_line {
   [[nodiscard]] bool done(version_id version) const;
 
   void paused(const member_paused& m) const;
+  /// This node wants to leave.
+  void leaves(const std::string& why) const;
   void rate(const link_watch::rate& r) const;
   /// Ends the actors of `leading`.
   void end();

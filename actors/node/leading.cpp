@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unistd.h>
 #include <utility>
 
@@ -15,11 +16,12 @@ namespace poseidon {
 
 namespace {
 
-/// As frames::view has them.
-std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
-  std::vector<std::uint8_t> out;
-  for (const auto r : routes) out.push_back(static_cast<std::uint8_t>(r));
-  return out;
+/// A list that ends early has the server's route from there on.
+bool same_routes(const parameter_routes& a, const parameter_routes& b) {
+  for (std::size_t p = 0; p < std::max(a.size(), b.size()); ++p)
+    if (on_factors(a, as_id<parameter_id>(p)) != on_factors(b, as_id<parameter_id>(p)))
+      return false;
+  return true;
 }
 
 /// Where other machines reach a node that listens at `address`.
@@ -38,19 +40,55 @@ std::string address_for_others(const std::string& address) {
 
 void leading::choose() {
   const auto& setup = core_.setup;
-  selector_ = poseidon::spawn<protocol_selector>(
-      core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
-      route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
-                    setup.choices.node_mbit_s, false});
-  core_.as_node.monitor(selector_.untyped());
+  if (is_alone()) return;
+  spawn_selector();
   if (!setup.around && setup.choices.shares.what != share_option::kind::equal)
     require_shares(*setup.run, setup.node);
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, {}});
 }
 
+void leading::spawn_selector() {
+  const auto& setup = core_.setup;
+  selector_ = poseidon::spawn<protocol_selector>(
+      core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
+      route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
+                    setup.choices.node_mbit_s, false});
+  core_.as_node.monitor(selector_.untyped());
+}
+
+/// Another number of nodes may want other routes, where they are not the user's words for each layer. Whoever leads after
+/// another node does not know these words; it knows whether routes follow the links.
+void leading::choose_again() {
+  const auto& setup = core_.setup;
+  if (selector_) core_.as_node.tell<shut_down>(selector_, {});
+  selector_ = {};
+  const bool may_choose = took_over_ ? setup.run->routes_follow_links
+                                     : setup.choices.routes.what != route_option::kind::listed;
+  if (is_alone() || setup.around || !may_choose) return;
+  spawn_selector();
+  const auto self = core_.as_node.self();
+  core_.as_node.tell<choose_routes>(selector_, {self, self, setup.run->shares});
+}
+
+void leading::chosen_again(const routes_chosen& m) {
+  auto& setup = core_.setup;
+  if (!m.error.empty()) return setup.display->warning("routes stay as they are: " + m.error);
+  if (m.needs_rate) return measure_links_of_all();
+  setup.run->routes_follow_links = m.follow_links;
+  if (same_routes(m.routes, setup.run->routes)) return;
+  for (const auto& note : m.notes) setup.display->note(note);
+  core_.as_node.tell<change_wanted>(
+      members_, {numbers_of(m.routes), std::nullopt,
+                 "chosen again for " + plural(core_.view().members.size(), "node")});
+}
+
 bool leading::on(const routes_chosen& m) {
   auto& setup = core_.setup;
+  if (core_.trains()) {
+    chosen_again(m);
+    return false;
+  }
   if (!m.error.empty()) throw spec_error(m.error);
   const bool first = core_.phase == run_phase::starting;
   const bool again = first && setup.choices.shares.what != share_option::kind::equal;
@@ -70,17 +108,37 @@ bool leading::on(const routes_chosen& m) {
   return tell_view_if_known();
 }
 
+/// A run that begins with one node has no links to choose routes for.
+bool leading::is_alone() const {
+  return core_.setup.run->workers == 1;
+}
+
+void leading::spawn_coordinator(coordinator_setup setup) {
+  members_ = poseidon::spawn<coordinator>(core_.as_node.system(), *core_.setup.edges,
+                                          thread_kind::shared, "coordinator", std::move(setup));
+  const auto self = core_.as_node.self();
+  core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self, self});
+}
+
+void leading::take_over(const std::vector<frames::member>& members) {
+  std::set<seat_id> parting;
+  for (const auto& m : without(core_.view().members, members)) parting.insert(m.seat);
+  core_.setup.display->note("this node leads from now on");
+  took_over_ = true;
+  spawn_coordinator({members.size(), members, true, std::move(parting)});
+}
+
 void leading::gather() {
   const auto& setup = core_.setup;
   core_.phase = run_phase::gathering;
+  gathers_ = !is_alone();
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
-  members_ =
-      poseidon::spawn<coordinator>(core_.as_node.system(), *setup.edges, thread_kind::shared,
-                                   "coordinator", coordinator_setup{setup.run->workers, address});
-  const auto self = core_.as_node.self();
-  core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self});
-  setup.display->note("listening on " + address + "; waiting for " +
-                      plural(setup.run->workers - 1, "node"));
+  const frames::member self{core_.view().seat, address};
+  spawn_coordinator({setup.run->workers, {self}});
+  if (is_alone()) core_.members.enter(formed(core_.view(), {self}));
+  setup.display->note("listening on " + address + "; " +
+                      (is_alone() ? "others may join at any time"
+                                  : "waiting for " + plural(setup.run->workers - 1, "node")));
   const auto reach = address_for_others(address);
   const bool secret = !setup.cluster.token.empty();
   setup.display->note(setup.around ? "others join with POSEIDON_JOIN=" + reach +
@@ -89,13 +147,10 @@ void leading::gather() {
                                          (secret ? " --token-file FILE" : ""));
 }
 
-std::size_t leading::room() const {
-  if (core_.phase != run_phase::gathering) return 0;
-  return core_.setup.run->workers - 1 - core_.members.links().size();
-}
-
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number.
 std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
+  if (core_.has_ended() || core_.done) return "the run ends";
+  if (!gathers_) return newcomers_.objection();
   const auto own = replicas_of(core_.setup.node, batch_);
   if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
       joiner.replicas == own)
@@ -106,22 +161,62 @@ std::optional<std::string> leading::objection_to(const link_identity& joiner) co
          "which a gradient counts by its samples";
 }
 
-void leading::joined(const std::string& address) {
+void leading::joined(const frames::member& joiner) {
   const auto& setup = core_.setup;
-  const auto worker = core_.members.links().size();
-  setup.display->detail("membership: " + std::to_string(worker + 1) + " of " +
+  if (!gathers_) return newcomers_.add(joiner);
+  setup.display->detail("membership: " + std::to_string(core_.members.links().size() + 1) + " of " +
                         plural(setup.run->workers, "node") + " are in; worker " +
-                        std::to_string(worker) + " listens on " + address);
-  core_.as_node.tell<member_joined>(members_, {address});
+                        std::to_string(value(joiner.seat)) + " listens on " + joiner.address);
+  if (core_.members.links().size() + 1 == setup.run->workers) gathers_ = false;
+  core_.as_node.tell<member_joined>(members_, {joiner});
 }
 
 bool leading::on(const view_agreed& m) {
   core_.members.enter(formed(core_.view(), m.members));
+  newcomers_.tell_all();
   const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
   if (equal) return tell_view_if_known();
   ask_speeds();
   return false;
 }
+
+// -- nodes that join and leave while training ------------------------------------------------------------
+
+void leading::on(const frames::join_ready& f, seat_id from) {
+  if (auto newcomer = newcomers_.ready(f, from))
+    core_.as_node.tell<newcomer_ready>(members_, {std::move(*newcomer)});
+}
+
+void leading::gone(seat_id seat, const std::string& why) {
+  if (newcomers_.gone(seat, why)) core_.as_node.tell<newcomer_gone>(members_, {seat});
+}
+
+void leading::leaves(seat_id seat, const std::string& why) {
+  core_.setup.display->note(core_.view().name_of(seat) + " leaves" +
+                            (why.empty() ? "" : ": " + why));
+  core_.as_node.tell<member_leaves>(members_, {seat});
+}
+
+void leading::began() {
+  core_.as_node.tell<everyone_began>(members_, {});
+}
+
+frames::next_view leading::tell_next_view(const everyone_drained& m) {
+  const auto& view = core_.view();
+  auto& run = *core_.setup.run;
+  frames::next_view next;
+  next.epoch = view.epoch + 1;
+  next.members = m.members;
+  next.routes = m.routes ? *m.routes : numbers_of(run.routes);
+  next.factor_rows = m.routes ? factor_rows_ : run.factor_rows;
+  next.shares = newcomers_.shares_for(next.members);
+  next.why = m.why;
+  core_.members.broadcast(next);
+  newcomers_.enter(next);
+  return next;
+}
+
+// -- the first view --------------------------------------------------------------------------------------
 
 /// Routes may need the rate of the links, which are timed first. Returns  whether the view has been told.
 bool leading::tell_view_if_known() {
@@ -133,29 +228,28 @@ void leading::measure_links_of_all() {
   const auto& links = core_.members.links();
   core_.setup.display->detail("routes: timing the links to " + plural(links.size(), "node"));
   std::vector<port<send_frame>> ports;
-  for (const auto& [worker, link] : links) ports.push_back(link);
+  for (const auto& [seat, link] : links)
+    if (core_.view().has(seat)) ports.push_back(link);
   const auto& members = core_.view().members;
   const bool within_machine = std::all_of(members.begin() + 1, members.end(), [](const auto& m) {
-    return is_loopback(parse_host_port(m));
+    return is_loopback(parse_host_port(m.address));
   });
   core_.as_node.tell<measure_links>(selector_, {std::move(ports), within_machine});
 }
 
 void leading::probe_heard(worker_id from, std::uint32_t round) {
-  core_.as_node.tell<probe_answered>(selector_, {from, round});
+  if (selector_) core_.as_node.tell<probe_answered>(selector_, {from, round});
 }
 
 void leading::tell_view() {
   const auto& setup = core_.setup;
   const auto& view = core_.view();
-  auto told = view_of(*setup.run);
-  told.members = view.members;
-  told.watched = setup.records.shows;
+  auto told = newcomers_.run_for_joiners();
   if (told.shares.empty()) told.replicas = replicas_of(setup.node, batch_);
   for (const auto& line : view.lines()) setup.display->detail(line);
-  for (const auto& [worker, link] : core_.members.links()) {
-    told.you = worker;
-    core_.members.send(worker, {told, {}, 0});
+  for (const auto seat : view.others()) {
+    told.you = seat;
+    core_.members.send(seat, {told, {}, 0});
   }
 }
 
@@ -170,14 +264,14 @@ void leading::ask_speeds() {
   core_.members.broadcast(frames::time_net{solver, setup.run->seed, measure});
   const auto own = speed_of(*setup.run, setup.node, measure, display_of(setup));
   batch_ = own.batch;
-  take_speed(core_.view().self, {own.replicas, own.samples_s});
+  take_speed(core_.view().seat, {own.replicas, own.samples_s});
 }
 
-void leading::on(const frames::net_timed& f, worker_id from) {
+void leading::on(const frames::net_timed& f, seat_id from) {
   if (!core_.view().members.empty()) take_speed(from, f);
 }
 
-void leading::take_speed(worker_id from, const frames::net_timed& speed) {
+void leading::take_speed(seat_id from, const frames::net_timed& speed) {
   if (split_.timed(from, speed) == core_.setup.run->workers) split_batch();
 }
 
@@ -191,8 +285,8 @@ void leading::split_batch() {
     throw spec_error("the batch cannot be shared: " + std::string(e.what()) + ".");
   }
   for (std::uint32_t w = 0; measured && w < rates.size(); ++w)
-    setup.display->note("batch: " + core_.view().name_of(worker_id{w}) + " trains " +
-                        std::to_string(std::llround(rates[w])) + " samples/s alone");
+    setup.display->note("batch: " + core_.view().name_of(core_.view().seat_of(worker_id{w})) +
+                        " trains " + std::to_string(std::llround(rates[w])) + " samples/s alone");
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, setup.run->shares});
 }
@@ -210,29 +304,30 @@ void leading::check_replicas() const {
 
 // -- what coordinator and protocol_selector hear ---------------------------------------------------------
 
-void leading::on(const frames::member_ready& f) {
-  core_.setup.display->detail("membership: " + core_.view().name_of(f.worker) + " is ready");
-  split_.ready(f.worker, f.replicas);
-  ready(f.worker);
+void leading::on(const frames::member_ready& f, seat_id from) {
+  core_.setup.display->detail("membership: " + core_.view().name_of(from) + " is ready");
+  split_.ready(from, f.replicas);
+  ready(from);
 }
 
-void leading::ready(worker_id w) {
-  core_.as_node.tell<member_is_ready>(members_, {w});
+void leading::ready(seat_id seat) {
+  core_.as_node.tell<member_is_ready>(members_, {seat});
 }
 
-void leading::on(const frames::worker_done& f) {
-  core_.setup.display->detail("membership: " + core_.view().name_of(f.worker) +
+void leading::on(const frames::worker_done& f, seat_id from) {
+  core_.setup.display->detail("membership: " + core_.view().name_of(from) +
                               " is done, at version " + std::to_string(value(f.version)));
-  done(f.worker, f.version);
+  done(from, f.version);
 }
 
-void leading::done(worker_id w, version_id version) {
+void leading::done(seat_id seat, version_id version) {
   if (core_.setup.around) {
-    const frames::worker_left left{w, version};
+    const frames::worker_left left{seat, version};
     core_.members.broadcast(left);
-    core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {core_.view().self, left});
+    core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
+                                        {core_.view().self(), left, core_.view().seat});
   }
-  core_.as_node.tell<member_is_done>(members_, {w});
+  core_.as_node.tell<member_is_done>(members_, {seat});
 }
 
 void leading::paused(const member_paused& m) {
@@ -246,20 +341,22 @@ void leading::rate(worker_id from, link_watch::rate r) {
                        ? std::numeric_limits<std::uint64_t>::max()
                        : static_cast<std::uint64_t>(std::max(0, run.solver.spec.max_iter()));
   const auto now = core_.run.trained_version().value_or(version_id{run.first_clock});
+  if (!selector_) return;
   core_.as_node.tell<send_rate_measured>(
       selector_, {from, r.mbit_s, r.probed, end - std::min(end, value(now))});
 }
 
 // -- what changes ----------------------------------------------------------------------------------------
 
-std::optional<frames::change_routes> leading::announce_next_change() {
+std::optional<clock_id> leading::announce_next_change() {
   if (later_routes_.empty()) return std::nullopt;
   const auto next = later_routes_.extract(later_routes_.begin());
-  const frames::change_routes change{clock_id{next.key()}, numbers_of(next.mapped()),
-                                     "as --routes " + core_.setup.choices.routes.file + " asks"};
-  core_.as_node.tell<change_wanted>(members_, {change.routes, change.clock, change.why});
-  core_.members.broadcast(change);
-  return change;
+  const clock_id clock{next.key()};
+  core_.as_node.tell<change_wanted>(members_,
+                                    {numbers_of(next.mapped()), clock,
+                                     "as --routes " + core_.setup.choices.routes.file + " asks"});
+  core_.members.broadcast(frames::drain{clock});
+  return clock;
 }
 
 void leading::on(const routes_proposed& m) {
@@ -270,16 +367,18 @@ void leading::on(const routes_proposed& m) {
 /// What is proposed from now on may give these parameters the factor route.
 void leading::on(const factors_offered& m) {
   factor_rows_ = m.rows;
-  core_.as_node.tell<choose_by_offers>(selector_, {m});
+  if (selector_) core_.as_node.tell<choose_by_offers>(selector_, {m});
 }
 
-void leading::changed(std::chrono::milliseconds paused) {
+void leading::changed(std::chrono::milliseconds paused, bool other_members) {
+  if (other_members) return choose_again();
+  if (!selector_) return;
   core_.as_node.tell<routes_changed>(selector_, {paused});
 }
 
 void leading::end() {
   core_.as_node.tell<shut_down>(members_, {});
-  core_.as_node.tell<shut_down>(selector_, {});
+  if (selector_) core_.as_node.tell<shut_down>(selector_, {});
 }
 
 }  // namespace poseidon

@@ -9,6 +9,7 @@
 #pragma once
 #include "actors/cluster/batch_split.hpp"
 #include "actors/cluster/coordinator.hpp"
+#include "actors/node/newcomers.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/routes/link_watch.hpp"
 #include "actors/routes/protocol_selector.hpp"
@@ -29,23 +30,32 @@ class leading {
   /// Chooses routes, as far as they can be chosen, before a node can join: what the net cannot do is said while no
   /// other node waits. Errors as require_shares.
   void choose();
+  /// Listens for other nodes.  Errors   socket_error.
+  void gather();
   // True: all nodes have been told the view, and this one is to build, too.  Errors   spec_error.
   [[nodiscard]] bool on(const routes_chosen& m);
   [[nodiscard]] bool on(const view_agreed& m);
   void on(const routes_proposed& m);
   void on(const factors_offered& m);
-  /// How many nodes may still join.
-  [[nodiscard]] std::size_t room() const;
+  /// Leads from now on, where another node has led before: the members of this view.
+  void take_over(const std::vector<frames::member>& members);
   /// Why this node may not join; empty: it may.
   [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;
-  void joined(const std::string& address);
+  /// A node has got a seat: while nodes gather it is one of them, later it gets ready for the next view.
+  void joined(const frames::member& joiner);
+  /// A node that is no member is gone.
+  void gone(seat_id seat, const std::string& why);
+  void leaves(seat_id seat, const std::string& why);
+  /// All have been told to train.
+  void began();
 
-  void on(const frames::net_timed& f, worker_id from);
-  void on(const frames::member_ready& f);
-  void on(const frames::worker_done& f);
+  void on(const frames::net_timed& f, seat_id from);
+  void on(const frames::member_ready& f, seat_id from);
+  void on(const frames::join_ready& f, seat_id from);
+  void on(const frames::worker_done& f, seat_id from);
   // Of any node, the leader's own too.
-  void ready(worker_id w);
-  void done(worker_id w, version_id version);
+  void ready(seat_id seat);
+  void done(seat_id seat, version_id version);
   void paused(const member_paused& m);
   void rate(worker_id from, link_watch::rate r);
   void probe_heard(worker_id from, std::uint32_t round);
@@ -53,22 +63,27 @@ class leading {
   /// With equal shares no node has told the others how many replicas there are to be. Errors spec_error: a node has
   /// another number than this one.
   void check_replicas() const;
-  /// The next change that a file given to --routes asks for. All other nodes hear of it before they begin, so that none
-  /// has begun that clock.
-  [[nodiscard]] std::optional<frames::change_routes> announce_next_change();
-  void changed(std::chrono::milliseconds paused);
-  /// By parameter, where programs compute the gradients: the most rows of its factors on one worker.
-  [[nodiscard]] const std::vector<std::uint32_t>& factor_rows() const { return factor_rows_; }
+  /// The clock of the next change that a file given to --routes asks for. All other nodes hear of it before they begin, so that
+  /// none has begun that clock.
+  [[nodiscard]] std::optional<clock_id> announce_next_change();
+  /// All have drained. Tells the next view to all that it is of, and to those that leave. Returns  it.
+  [[nodiscard]] frames::next_view tell_next_view(const everyone_drained& m);
+  /// All train in the next view.
+  void changed(std::chrono::milliseconds paused, bool other_members);
 
   /// Why the first routes are as they are.
   [[nodiscard]] const std::vector<route_decision>& decisions() const { return decisions_; }
   void end();
 
  private:
-  void gather();
   void measure_links_of_all();
   void ask_speeds();
-  void take_speed(worker_id from, const frames::net_timed& speed);
+  void take_speed(seat_id from, const frames::net_timed& speed);
+  void spawn_selector();
+  void choose_again();
+  void chosen_again(const routes_chosen& m);
+  void spawn_coordinator(coordinator_setup setup);
+  [[nodiscard]] bool is_alone() const;
   void split_batch();
   [[nodiscard]] bool tell_view_if_known();
   void tell_view();
@@ -77,11 +92,14 @@ class leading {
   handle<coordinator> members_;
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;
+  bool gathers_ = false;     // until there is a first view
+  bool took_over_ = false;   // another node has led before
   std::uint64_t batch_ = 0;  // of the net, on one node
   std::vector<route_decision> decisions_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   std::vector<std::uint32_t> factor_rows_;                  // that programs have offered
   batch_split split_;
+  newcomers newcomers_{core_};
 };
 
 }  // namespace poseidon

@@ -37,7 +37,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   }
   out.factors.resize(c.compiled.train.graph.layers.size());
   for (const auto& [layer, store] : c.parameters.factors())
-    out.factors[layer] = store->of_node(peer);
+    if (peer != no_worker) out.factors[layer] = store->of_node(peer);
   out.first_version = c.run.first_clock;
   // A program trains for as long as it likes.
   out.may_say_nothing = !c.run.declared.empty();
@@ -45,7 +45,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
                                       : static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   out.clips = solver.clip_gradients() >= 0;
   out.watches = bool(c.reports);
-  if (c.view.leads()) out.reports = reports_of(c.compiled, c.run, peer);
+  if (c.view.leads() && peer != no_worker) out.reports = reports_of(c.compiled, c.run, peer);
   return out;
 }
 
@@ -74,28 +74,33 @@ link_routes routes_of(const binding_context& c) {
   return out;
 }
 
-peer_window_setup window_of(worker_id peer, const binding_context& c) {
-  peer_window_setup out{c.view.self,
-                        peer,
-                        clock_id{c.run.first_clock},
-                        {},
-                        c.compiled.store,
-                        c.parameters.factors(),
-                        staleness_of(c.run)};
+/// The peer's place in the view before; no_worker: it had none.
+worker_id former_worker(seat_id peer, const agreed_view& view) {
+  const auto at = std::find(view.before.begin(), view.before.end(), peer);
+  return at == view.before.end()
+             ? no_worker
+             : as_id<worker_id>(static_cast<std::size_t>(at - view.before.begin()));
+}
+
+peer_window_setup window_of(seat_id peer, const binding_context& c) {
+  peer_window_setup out{c.view.self(),    c.view.worker_of(peer), clock_id{c.run.first_clock}, {},
+                        c.compiled.store, c.parameters.factors(), staleness_of(c.run)};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
   out.before = c.before;
-  out.leader = c.view.leader;
+  out.former_peer = former_worker(peer, c.view);
+  out.joins = c.before != nullptr && former_worker(c.view.seat, c.view) == no_worker;
   return out;
 }
 
 }  // namespace
 
-std::shared_ptr<const link_binding> binding_to(worker_id peer, const binding_context& c) {
+std::shared_ptr<const link_binding> binding_to(seat_id peer, const binding_context& c) {
   auto b = std::make_shared<link_binding>();
-  b->self = c.view.self;
+  b->self = {c.view.seat, c.view.epoch};
   b->peer = peer;
-  b->limits = limits_of(peer, c);
+  b->worker = c.view.worker_of(peer);
+  b->limits = limits_of(b->worker, c);
   b->routes = routes_of(c);
   b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors());
   b->gate = std::make_shared<peer_window>(window_of(peer, c));

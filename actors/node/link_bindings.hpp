@@ -21,11 +21,11 @@ struct binding_context {
   port<link_lost> lost;           ///< the node
   port<link_flow> flow;           ///< the node
   port<report_arrived> reports;   ///< telemetry, where the leader shows the run
-  /// How parameters were cut before the view changed; null at the run's first clock.
+  /// How parameters were cut in the view before; null in the first one.
   std::shared_ptr<const partition> before;
 };
 
-[[nodiscard]] std::shared_ptr<const link_binding> binding_to(worker_id peer,
+[[nodiscard]] std::shared_ptr<const link_binding> binding_to(seat_id peer,
                                                              const binding_context& c);
 
 }  // namespace poseidon

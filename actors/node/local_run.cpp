@@ -12,6 +12,12 @@
 
 namespace poseidon {
 
+std::uint32_t local_run::try_out(worker_id self) {
+  auto node = setup_.node;
+  node.worker = value(self);
+  return compile_run(*setup_.run, node, display_of(setup_))->replicas;
+}
+
 void local_run::build(worker_id self) {
   auto& run = *setup_.run;
   setup_.node.worker = value(self);
@@ -33,21 +39,43 @@ void local_run::describe() const {
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
 }
 
-void local_run::rebuild(const view_change& change) {
+std::uint64_t local_run::first_sample_of(clock_id clock) const {
+  const auto& run = *setup_.run;
+  if (!run.declared.empty()) return run.data.samples;
+  return run.data.samples +
+         (value(clock) - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
+}
+
+partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t>& routes) const {
+  parameter_routes by_parameter;
+  for (const auto r : routes) by_parameter.push_back(static_cast<route>(r));
+  return make_partition(train(), workers, by_parameter,
+                        setup_.run->solver.spec.poseidon().replay().byte_scale());
+}
+
+std::shared_ptr<const partition> local_run::before(const view_change& change) const {
+  if (change.before() || former_.seats.empty()) return change.before();
+  return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
+}
+
+void local_run::rebuild(const view_change& change, worker_id self) {
   const auto old = store();
   old->come_home();
-  const auto clock = value(change.agreed().clock);
+  const auto clock = value(change.clock());
+  const auto& next = change.next();
   auto& run = *setup_.run;
   const bool declared = !run.declared.empty();
-  if (!declared)
-    run.data.samples +=
-        (clock - run.first_clock) * schedule_of(run, *compiled_).samples_per_clock();
+  run.data.samples = first_sample_of(change.clock());
   run.data.test_phases = change.test_phases();
   run.first_clock = clock;
   run.routes.clear();
-  for (const auto r : change.agreed().routes) run.routes.push_back(static_cast<route>(r));
+  for (const auto r : next.routes) run.routes.push_back(static_cast<route>(r));
   run.reasons.clear();
-  run.factor_rows = change.agreed().factor_rows;
+  run.factor_rows = next.factor_rows;
+  run.workers = next.members.size();
+  run.shares.clear();
+  for (const auto& s : next.shares) run.shares.push_back({s.samples, s.replicas});
+  setup_.node.worker = value(self);
 
   graph_.reset();
   compiled_.reset();  // before there is another one: a node need not have room for two
@@ -80,14 +108,16 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
 void local_run::show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
                            const view_change& change) const {
   auto facts = facts_of(*compiled_, *setup_.run, decisions);
-  facts.self = value(view.self);
-  facts.members = view.members;
+  facts.self = value(view.seat);
+  for (const auto& m : view.members) facts.members[value(m.seat)] = m.address;
+  facts.leader = value(view.leader());
+  facts.epoch = view.epoch;
   facts.first_clock = began_at_;
   if (change.under_way())
-    keep_reasons(setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
-                 "changed at iteration " + std::to_string(value(change.agreed().clock)) + ": " +
-                     change.agreed().why,
-                 facts.routes);
+    keep_reasons(
+        setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
+        "changed at iteration " + std::to_string(value(change.clock())) + ": " + change.next().why,
+        facts.routes);
   setup_.records.view->begin(std::move(facts));
 }
 

@@ -21,13 +21,25 @@ class local_run {
   /// `setup` is the node's; its run and its node are used, and changed with the view.
   explicit local_run(node_setup& setup) : setup_(setup) {}
 
+  /// Compiles the run for worker `self`, and forgets it again: what cannot be compiled is found before others wait for this node.
+  /// Returns  the number of replicas.  Errors   as compile_run.
+  std::uint32_t try_out(worker_id self);
+  /// The run's first view here. `former`: as in frames::view.
+  void begin_after(frames::former_view former) { former_ = std::move(former); }
   /// Compiles the run for worker `self`.  Errors   as compile_run.
   void build(worker_id self);
   /// Tells the user what has been built.
   void describe() const;
-  /// Compiles the run again, for the view that `change` leads to; the parameters are copied from the old run. The old
-  /// graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
-  void rebuild(const view_change& change);
+  /// Compiles the run again, for worker `self` of the view that `change` leads to; the parameters are copied from the old run.
+  /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
+  void rebuild(const view_change& change, worker_id self);
+  /// How parameters were cut in the view before; null in the first one.
+  [[nodiscard]] std::shared_ptr<const partition> before(const view_change& change) const;
+  /// How they are cut in a view of so many members with these routes.
+  [[nodiscard]] partition cut_for(std::size_t workers,
+                                  const std::vector<std::uint8_t>& routes) const;
+  /// Global index of the first sample of `clock`.
+  [[nodiscard]] std::uint64_t first_sample_of(clock_id clock) const;
   /// The actors on it; the first time also those that last. Returns  those that are to be monitored.
   [[nodiscard]] const std::vector<caf::actor>& spawn(graph_context context);
   /// For the page; `change`: what this graph was rebuilt for, if it was.
@@ -65,6 +77,7 @@ class local_run {
   std::shared_ptr<compiled_run> compiled_;
   std::unique_ptr<training_graph> graph_;
   lasting_actors lasting_;      // of graph_
+  frames::former_view former_;  // of the first view of this node
   std::uint64_t began_at_ = 0;  // the run's first clock
   std::shared_ptr<by_id<chunk_id, std::string_view>> chunk_layers_ =
       std::make_shared<by_id<chunk_id, std::string_view>>();

@@ -20,12 +20,16 @@ void node::started() {
 // -- until training begins -------------------------------------------------------------------------------
 
 void node::on(const start_node&) {
-  if (const auto later = progress_.interval()) tell_self(look_at_progress{}, *later);
+  watch_progress();
   guarded([this] {
-    if (core_.setup.cluster.join) {
+    const auto& cluster = core_.setup.cluster;
+    if (!cluster.join.empty()) {
       joining_.join();
     } else if (core_.setup.run->workers > 1) {
       leader_.lead().choose();
+    } else if (cluster.listen) {
+      leader_.lead().gather();
+      build();
     } else {
       core_.members.enter(view_of_leader());
       build();
@@ -41,22 +45,35 @@ void node::on(const routes_chosen& m) {
 
 void node::on(const link_accepted& m) {
   if (core_.has_ended()) return;
+  const auto& peer = m.connection.peer;
+  if (peer.wants == link_identity::purpose::ask_to_leave) return asked_to_leave(m.connection);
   auto* const leads = leader_.here();
-  const auto room = leads != nullptr ? leads->room() : 0;
-  if (room > 0)
-    if (const auto why = leads->objection_to(m.connection.peer))
+  const bool joins = leads != nullptr && peer.seat == no_seat;
+  if (joins)
+    if (const auto why = leads->objection_to(peer))
       return core_.members.turn_away(m.connection, *why);
-  switch (core_.members.admit(m.connection, room, core_.here())) {
+  switch (core_.members.admit(m.connection, joins, core_.here())) {
     case member::admission::joined:
-      return leader_.here()->joined(m.connection.peer.listen_address);
+      return leads->joined(core_.members.newest());
     case member::admission::linked:
       return guarded([this] {
         if (assembly_.bind_if_complete()) stands();
       });
     case member::admission::kept:
-    case member::admission::stranger:
+    case member::admission::dropped:
       return;
   }
+}
+
+/// poseidon-node leave
+void node::asked_to_leave(const link_connection& c) {
+  if (!end_.leaves(0))
+    return core_.members.turn_away(c, core_.trains()
+                                          ? "this node cannot leave: it is the last one, or "
+                                            "the others cannot go on without it"
+                                          : "this node does not train yet");
+  core_.members.dismiss(c);
+  leader_.leaves("asked to by poseidon-node leave");
 }
 
 void node::on(const peer_refused& m) {
@@ -77,8 +94,8 @@ void node::build() {
   if (assembly_.bind_if_complete()) stands();
 }
 
-void node::on(const link_bound&) {
-  if (assembly_.bound()) stands();
+void node::on(const link_bound& m) {
+  if (assembly_.bound(m.peer)) stands();
 }
 
 /// This node's graph and links stand; it waits for the others.
@@ -94,17 +111,23 @@ void node::on(const everyone_ready&) {
       leads->check_replicas();
       if (const auto next = leads->announce_next_change()) changing_.take(*next);
     }
-    if (core_.phase == run_phase::resuming) return resume();
-    core_.setup.display->detail("membership: all are ready; sending first values, training begins");
-    values_.give_first_values();
-    core_.members.broadcast(frames::start_training{});
-    begin();
+    if (core_.phase == run_phase::resuming) {
+      resume();
+    } else {
+      core_.setup.display->detail(
+          "membership: all are ready; sending first values, training begins");
+      values_.give_first_values();
+      core_.members.broadcast(frames::start_training{});
+      begin();
+    }
+    if (auto* const leads = leader_.here()) leads->began();
   });
 }
 
 void node::begin() {
   core_.phase = run_phase::training;
-  changing_.take_next();
+  if (view().epoch > 0) changing_.show();
+  changing_.take_early();
   tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});
 }
 
@@ -120,6 +143,13 @@ void node::on(const control_arrived& m) {
         return begin();
       case frame_desk::next::resume:
         return resume();
+      case frame_desk::next::lead:
+        leader_.lead().take_over(core_.change.next().members);
+        for (const auto& early : desk_.take_early()) on(early);
+        return;
+      case frame_desk::next::part:
+        changing_.part();
+        return close();
     }
   });
 }
@@ -144,23 +174,30 @@ void node::on(const hold_everyone&) {
 }
 
 void node::on(const clocks_held& m) {
-  leader_.paused({view().self, m.clock, false});
+  leader_.paused({view().seat, m.clock, false});
 }
 
-void node::on(const change_agreed& m) {
-  const frames::change_routes change{m.clock, m.routes, m.why, leader_.here()->factor_rows()};
-  core_.members.broadcast(change);
-  changing_.take(change);
+void node::on(const drain_agreed& m) {
+  core_.members.broadcast(frames::drain{m.clock});
+  changing_.take(m.clock);
 }
 
 void node::on(const training_paused& m) {
   if (const auto paused = changing_.on(m)) leader_.paused(*paused);
 }
 
-void node::on(const everyone_drained&) {
-  core_.members.broadcast(frames::rebuild_graph{});
-  desk_.next_view();
-  changing_.leave();
+void node::on(const everyone_drained& m) {
+  guarded([&] {
+    const auto next = leader_.here()->tell_next_view(m);
+    desk_.next_view();
+    changing_.leave(next);
+    if (next.members.front().seat != view().seat) leader_.end();
+  });
+}
+
+/// All members have been told to leave: that is the end of the run, with its snapshot.
+void node::on(const everyone_leaves&) {
+  tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
 }
 
 void node::on(const history_released& m) {
@@ -168,8 +205,13 @@ void node::on(const history_released& m) {
 }
 
 void node::resume() {
-  const auto stopped = changing_.resume();
-  if (leader_.here() != nullptr) leader_.here()->changed(stopped);
+  changing_.resume();
+  rates_.begin();
+  if (leader_.here() != nullptr)
+    leader_.here()->changed(changing_.stopped(), changing_.members_changed());
+  if (leader_changed_) end_.say_again();
+  leader_changed_ = false;
+  watch_progress();
 }
 
 // -- the last clock --------------------------------------------------------------------------------------
@@ -195,22 +237,37 @@ void node::on(const everyone_done&) {
 
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
+  if (m.leaves && end_.leaves(m.signal)) return leader_.leaves("SIGTERM");
   if (end_.interrupted(m.signal)) return close();
-  const bool looks = progress_.interval().has_value();
   progress_.hurry();
-  if (!looks) on(look_at_progress{});
+  watch_progress();
+}
+
+/// Where this node is alone, there is nothing to watch until another one joins.
+void node::watch_progress() {
+  if (looks_ || !progress_.interval()) return;
+  looks_ = true;
+  on(look_at_progress{});
 }
 
 void node::on(const look_at_progress&) {
   if (core_.phase == run_phase::ended) return;
   if (auto why = progress_.look(std::chrono::steady_clock::now())) fail(std::move(*why), 3);
-  if (const auto later = progress_.interval()) tell_self(look_at_progress{}, *later);
+  const auto later = progress_.interval();
+  looks_ = later.has_value();
+  if (later) tell_self(look_at_progress{}, *later);
 }
 
 // -- ends ------------------------------------------------------------------------------------------------
 
 void node::on(const link_lost& m) {
-  if (core_.phase != run_phase::ended && end_.lost(m)) close();
+  if (core_.phase == run_phase::ended) return;
+  bool waits = false;
+  guarded([&] { waits = joining_.lost(m); });
+  if (waits || core_.phase == run_phase::ended) return;
+  if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
+    leads->gone(m.peer, m.reason.value_or(m.why));
+  if (end_.lost(m)) close();
 }
 
 void node::on(const training_failed& m) {
@@ -232,8 +289,11 @@ void node::an_actor_died(const caf::down_msg& m) {
   if (m.reason == caf::exit_reason::normal) {
     if (changing_.left(m.source))
       guarded([this] {
+        const auto leader = view().leader();
         changing_.rebuild();
+        leader_changed_ = leader != view().leader();
         route_file_.write();
+        if (core_.phase == run_phase::parting) (void)leader_.ready();
         if (assembly_.bind_if_complete()) stands();
       });
     return;

@@ -19,7 +19,7 @@
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (leader)
-//          hold_everyone, change_agreed, everyone_drained   from coordinator (leader)
+//          hold_everyone, drain_agreed, everyone_drained, everyone_leaves   from coordinator (leader)
 //          routes_chosen, routes_proposed   from protocol_selector (leader of several)
 //          factors_offered    from caller (leader)
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
@@ -30,7 +30,7 @@
 //          interrupted        from the app's signal thread
 //          look_at_progress   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          change_wanted, member_paused   to coordinator
+//          change_wanted, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
 //          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
@@ -75,16 +75,17 @@ class node : public actor<node> {
   using accepts =
       messages<start_node, routes_chosen, routes_proposed, factors_offered, link_accepted,
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
-               change_agreed, everyone_drained, control_arrived, link_bound, link_flow, link_lost,
-               stop_decided, training_done, training_failed, clocks_held, look_at_progress,
-               training_paused, history_released, snapshot_written, interrupted>;
+               drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
+               link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
+               look_at_progress, training_paused, history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
-               member_is_ready, member_is_done, change_wanted, member_paused, send_frame, bind_link,
-               close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
-               hold_clocks, pause_at, resume_training, release_history, chunk_landed,
-               history_arrived, write_snapshot, stop_accepting, shut_down>;
+               member_is_ready, member_is_done, change_wanted, member_paused, newcomer_ready,
+               newcomer_gone, member_leaves, everyone_began, send_frame, bind_link, close_link,
+               begin_training, stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks,
+               pause_at, resume_training, release_history, chunk_landed, history_arrived,
+               write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -104,9 +105,10 @@ class node : public actor<node> {
   void on(const factors_offered& m);
   void on(const hold_everyone& m);
   void on(const clocks_held& m);
-  void on(const change_agreed& m);
+  void on(const drain_agreed& m);
   void on(const training_paused& m);
   void on(const everyone_drained& m);
+  void on(const everyone_leaves&);
   void on(const history_released& m);
   // training and its end
   void on(const control_arrived& m);
@@ -130,6 +132,8 @@ class node : public actor<node> {
   }
   void build();
   void stands();
+  void asked_to_leave(const link_connection& c);
+  void watch_progress();
   void begin();
   void resume();
   void an_actor_died(const caf::down_msg& m);
@@ -148,6 +152,8 @@ class node : public actor<node> {
   progress_watch progress_{core_};
   run_end end_{core_};
   leader_line leader_{core_};
+  bool leader_changed_ = false;  // with the view that is being built
+  bool looks_ = false;           // a look_at_progress is under way
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
 };
 

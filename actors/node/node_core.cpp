@@ -22,17 +22,17 @@ member_setup node_core::membership() {
     const auto bytes = f.data.bytes.size();
     as_node.tell(link, std::move(f), bytes);
   };
-  m.equip = [this](worker_id worker, link_options& o) {
+  m.equip = [this](seat_id seat, link_options& o) {
     o.binding.routes.control = as_node.self();
     o.binding.routes.lost = as_node.self();
     o.rate_mbit_s = setup.cluster.link_mbit_s;
     o.budget_mbit_s = setup.cluster.budget_mbit_s;
     o.silence_limit = setup.cluster.silence_limit;
     o.stall_limit = std::max(o.stall_limit, o.silence_limit);
-    setup.records.view->own().opened(value(worker), o.counters);
+    setup.records.view->own().opened(value(seat), o.counters);
     // A joiner opens its first link before it knows whether the run is watched.
-    if (setup.records.trace->enabled() || setup.cluster.join)
-      o.trace = spans_of_link(setup.records.trace, link_name(value(worker)), run.chunk_layers(),
+    if (setup.records.trace->enabled() || !setup.cluster.join.empty())
+      o.trace = spans_of_link(setup.records.trace, link_name(value(seat)), run.chunk_layers(),
                               run.layer_names());
   };
   return m;

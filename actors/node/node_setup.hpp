@@ -29,8 +29,9 @@ struct node_result {
 
 /// How a node reaches the others.
 struct cluster_setup {
-  std::optional<host_port> listen;  ///< the leader of several nodes
-  std::optional<host_port> join;
+  std::optional<host_port> listen;  ///< of a node that begins a run which others can join
+  /// Addresses of nodes, of which any can be the leader. Not empty: this node joins.
+  std::vector<host_port> join;
   std::string token;
   /// A peer that is silent for this long is lost.
   std::chrono::milliseconds silence_limit{2000};

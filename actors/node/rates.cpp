@@ -25,7 +25,9 @@ std::optional<link_watch::rate> rates::on(const link_flow& m) {
     watch_.forget();
     return std::nullopt;
   }
-  return follow(watch_.heard(m.peer, {m.acked_bytes, m.busy_us, m.hindered_us, m.waited_us},
+  const auto peer = core_.view().worker_of(m.peer);
+  if (peer == no_worker) return std::nullopt;
+  return follow(watch_.heard(peer, {m.acked_bytes, m.busy_us, m.hindered_us, m.waited_us},
                              waits_for_a_rise(), std::chrono::steady_clock::now()));
 }
 

@@ -33,30 +33,37 @@ replica_graph::replica_graph(const graph_context& context, actor_spawner& spawne
 void replica_graph::spawn_solver() {
   if (solver_) return spawner_.adopt(solver_);
   solver_setup s;
+  s.part = part_of_view();
+  for (const auto& group : groups_)
+    if (!group.learned.empty()) ++s.layers_that_learn;
+  s.spec = spec_.solver.spec;
+  s.barrier = s.spec.poseidon().replay().fifo();
+  s.test_phases = spec_.data.test_phases;
+  s.overlap = context_.lasting.overlap;
+  s.display = context_.display;
+  s.carried = context_.carried;
+  solver_ = spawner_.start<solver>(thread_kind::shared, "solver", std::move(s));
+}
+
+solver_part replica_graph::part_of_view() const {
+  solver_part s;
   s.self = context_.self;
   s.leader = context_.leader;
   s.workers = spec_.workers;
   s.replicas = run_.replicas;
   s.micro_batches = run_.micro_batches;
-  for (const auto& group : groups_)
-    if (!group.learned.empty()) ++s.layers_that_learn;
   const auto schedule = schedule_of(spec_, run_);
   s.images_per_clock = samples_of_node(run_);
   s.images_of_all = schedule.samples_per_clock();
   for (std::uint32_t r = 0; uneven(spec_.shares) && r < run_.replicas; ++r)
     s.weights.push_back(static_cast<double>(run_.train.batch_of(r)) /
                         static_cast<double>(run_.whole_batch));
-  s.spec = spec_.solver.spec;
-  s.barrier = s.spec.poseidon().replay().fifo();
-  s.test_phases = spec_.data.test_phases;
-  s.overlap = context_.lasting.overlap;
+  s.first_clock = spec_.first_clock;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});
   };
-  s.display = context_.display;
-  s.carried = context_.carried;
-  solver_ = spawner_.start<solver>(thread_kind::shared, "solver", std::move(s));
+  return s;
 }
 
 void replica_graph::spawn_streams() {

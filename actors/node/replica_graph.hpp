@@ -26,7 +26,7 @@
 
 namespace poseidon {
 
-/// What remains when the graph is built again because routes have changed.
+/// What remains when the graph is built again because the view has changed.
 struct lasting_actors {
   handle<solver> the_solver;  ///< or the caller
   handle<caller> the_caller;
@@ -48,7 +48,9 @@ struct graph_context {
   port<clocks_held> node_held = {};
   port<training_paused> node_paused = {};
   port<factors_offered> node_offered = {};
-  lasting_actors lasting = {};            ///< of the graph before this one; empty at the start
+  lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
+  /// How parameters were cut in the view before; null in the first one.
+  std::shared_ptr<const partition> before = {};
   std::function<traffic()> carried = {};  ///< what this node's links have sent and received
 };
 
@@ -76,6 +78,7 @@ class replica_graph {
     [[nodiscard]] bool training() const { return test_net < 0; }
   };
   void spawn_solver();
+  [[nodiscard]] solver_part part_of_view() const;
   void spawn_streams();
   void spawn_copy_out(std::uint32_t replica, std::shared_ptr<copies_in_flight> copies);
   void spawn_copy_in(std::uint32_t replica);

@@ -50,6 +50,7 @@ void replica_graph::connect(const std::vector<port<send_frame>>& links) {
   for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
 
   connect_solver s;
+  s.part = part_of_view();
   s.train = solver_view(run_.train, train_);
   for (std::size_t t = 0; t < tests_.size(); ++t) {
     s.tests.push_back(solver_view(run_.tests[t], tests_[t]));

@@ -29,14 +29,15 @@ bool run_end::fail(std::string text, int exit_code) {
   goodbye_ = result_.error;
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
-  const auto& links = core_.members.links();
-  const bool lowest = links.empty() || core_.view().self < links.begin()->first;
+  std::optional<seat_id> lower;  // that this node still has a link to
+  for (const auto& [seat, link] : core_.members.links())
+    if (core_.view().has(seat) && seat < core_.view().seat && !lower) lower = seat;
   const auto version = core_.trains() ? core_.run.trained_version() : std::nullopt;
   // A program has its own parameters.
   if (exit_code != 3 || !version || setup.around || setup.run->solver.spec.poseidon().has_replay())
     return true;
-  if (!lowest) {
-    result_.error += next_sentence(result_.error) + core_.view().name_of(links.begin()->first) +
+  if (lower) {
+    result_.error += next_sentence(result_.error) + core_.view().name_of(*lower) +
                      " keeps what was trained, and says how to go on.";
     return true;
   }
@@ -112,18 +113,40 @@ bool run_end::interrupted(int signal) {
   // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
   if (core_.phase == run_phase::failing) return false;
   result_.exit_code = 128 + signal;
-  const auto self = core_.view().self;
-  const auto why = "worker " + (self == no_worker ? "?" : std::to_string(value(self))) + " got " +
+  const auto seat = core_.view().seat;
+  const auto why = "worker " + (seat == no_seat ? "?" : std::to_string(value(seat))) + " got " +
                    signal_name(signal);
   if (!core_.trains()) {
     goodbye_ = why;  // the others wait for this node: they hear why it goes
     return true;
   }
-  if (core_.view().leads())
-    core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {why});
-  else
-    core_.members.to_leader(frames::stop_requested{why});
+  wants_end_ = why;
+  ask_for_end();
   return false;
+}
+
+void run_end::ask_for_end() const {
+  if (core_.view().leads())
+    core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {wants_end_});
+  else
+    core_.members.to_leader(frames::stop_requested{wants_end_});
+}
+
+void run_end::say_again() const {
+  if (!wants_end_.empty()) ask_for_end();
+  if (leaving_ && !core_.view().leads()) core_.members.to_leader(frames::leave_wanted{"again"});
+}
+
+bool run_end::leaves(int signal) {
+  const auto& view = core_.view();
+  // Programs, and nodes with data of their own, cannot be done without.
+  const bool can = core_.trains() && view.members.size() > 1 && !core_.setup.around &&
+                   !core_.setup.node.own_data && !core_.done;
+  if (!can) return false;
+  result_.exit_code = signal == 0 ? 0 : 128 + signal;
+  leaving_ = true;
+  core_.setup.display->note("leaving: the other nodes go on without this one");
+  return true;
 }
 
 void run_end::keep_snapshot() const {
@@ -134,7 +157,8 @@ void run_end::keep_snapshot() const {
     display.note("a snapshot after this iteration: SIGHUP");
     core_.as_node.tell<snapshot_soon>(core_.run.the_trainer().snapshot, {});
   } else {
-    display.note("asked " + core_.view().name_of(core_.view().leader) + " for a snapshot: SIGHUP");
+    display.note("asked " + core_.view().name_of(core_.view().leader()) +
+                 " for a snapshot: SIGHUP");
     core_.members.to_leader(frames::snapshot_requested{});
   }
 }
@@ -143,8 +167,16 @@ bool run_end::lost(const link_lost& m) {
   const auto& setup = core_.setup;
   setup.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
   core_.members.lost(m.peer);
-  if (!m.on_purpose) setup.records.view->lost(m.peer, m.why);
+  const auto& view = core_.view();
+  if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
+    setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
+  // It never was a member, or has left: then it says goodbye when it has given its solver state away.
+  if (!view.members.empty() && view.has(view.seat) && !view.has(m.peer)) {
+    const bool gave_all = m.on_purpose && !m.reason;
+    return view.had(m.peer) && !gave_all &&
+           fail(m.why + ", while it was leaving: its part of the solver state may be lost", 3);
+  }
   if (!m.on_purpose || m.reason) return fail(m.why, 3);
   if (!core_.done)
     return fail(
@@ -152,7 +184,7 @@ bool run_end::lost(const link_lost& m) {
         3);
   // The leader says goodbye when all are done. Another node heard that before this one did: the leader's goodbye is on its
   // way.
-  return m.peer == core_.view().leader;
+  return m.peer == core_.view().leader();
 }
 
 void run_end::begin() {
@@ -161,8 +193,13 @@ void run_end::begin() {
   core_.phase = run_phase::ended;
   core_.setup.records.view->ended(result_.error);  // before its actors end: they stay to be seen
   as_node.tell<stop_accepting>(core_.members.acceptor(), {});
-  for (const auto& [worker, link] : core_.members.links())
-    as_node.tell<close_link>(link, {goodbye_});
+  const auto& view = core_.view();
+  // Who waits to join hears that there is nothing to join; from one that leaves, only that it goes.
+  const bool leaves = leaving_ && view.self() == no_worker;
+  for (const auto& [seat, link] : core_.members.links()) {
+    const bool waits = !view.members.empty() && !view.has(seat) && !leaves && goodbye_.empty();
+    as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_});
+  }
   // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
   for (const auto& a : core_.run.all()) as_node.tell_urgent<shut_down>(a, {});
 }

@@ -46,6 +46,10 @@ class run_end {
   // True: close now.
   /// A signal came. While the run trains, all nodes end after one clock, which the leader's solver chooses.
   [[nodiscard]] bool interrupted(int signal);
+  /// This node is to leave, for a signal or (0) because somebody asks for it. False: it cannot, so all are to end.
+  [[nodiscard]] bool leaves(int signal);
+  /// To the leader: what it may not have heard, because another node led meanwhile.
+  void say_again() const;
   /// A link has ended, with the run or against the plan.
   [[nodiscard]] bool lost(const link_lost& m);
 
@@ -55,11 +59,14 @@ class run_end {
 
  private:
   [[nodiscard]] std::string command_with(const std::string& option) const;
+  void ask_for_end() const;
   [[nodiscard]] bool fail_by(const std::exception_ptr& thrown);
 
   node_core& core_;
   node_result result_;
-  std::string goodbye_;  // what the peers hear; empty: as planned
+  bool leaving_ = false;
+  std::string wants_end_;  // why this node's user wants all to end
+  std::string goodbye_;    // what the peers hear; empty: as planned
 };
 
 }  // namespace poseidon

@@ -1,5 +1,6 @@
 #include "actors/node/training_graph.hpp"
 
+#include "actors/parameters/handover.hpp"
 #include "models/files/snapshot.hpp"
 
 namespace poseidon {
@@ -48,6 +49,18 @@ snapshot_files files_of(const net& train, snapshot_format format) {
           {}};
 }
 
+/// What each chunk's keeper waits for in the first clock of a view.
+by_id<chunk_id, std::size_t> awaited_state(const graph_context& context, const run_definition& spec,
+                                           const node_spec& node, const compiled_run& run) {
+  by_id<chunk_id, std::size_t> out;
+  if (context.before == nullptr) return out;
+  const auto& cut = run.store->cut();
+  for (const auto id : cut.chunks.ids())
+    out.push_back(state_values(run.train.graph, *context.before, cut, id, history_count(spec),
+                               node.compute->computes()));
+  return out;
+}
+
 parameter_graph_setup setup_of(const graph_context& context, const run_definition& spec,
                                const node_spec& node, const compiled_run& run,
                                std::shared_ptr<overlap_meter> overlap,
@@ -85,6 +98,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.computes = node.compute->computes();
   s.host_memory = node.compute->host_memory();
   s.store = run.store;
+  s.awaited_state = awaited_state(context, spec, node, run);
   s.updates = run.updates;
   s.overlap = std::move(overlap);
   s.display = context.display;

@@ -22,15 +22,16 @@ void copy_first_values(const program& from, std::uint64_t version, parameter_sto
 
 void value_sender::show() {
   const auto& setup = core_.setup;
-  if (core_.members.links().empty()) return;
+  if (core_.view().others().empty()) return;
   const auto& view = core_.view();
-  const bool gives = view.leads();
+  // Those who give them to a newcomer train meanwhile.
+  const bool gives = view.leads() && view.before.empty();
   const auto slots = setup.run->first_clock == 0 ? 0 : history_count(*setup.run);
   long_task task;
   task.what = gives ? "sending the parameters" : "receiving the parameters";
   task.in = long_task::unit::bytes;
   task.total =
-      first_value_bytes(core_.run.store()->cut(), slots, view.self, gives, setup.run->workers);
+      first_value_bytes(core_.run.store()->cut(), slots, view.self(), gives, setup.run->workers);
   const auto before = setup.records.view->own().carried();
   task.done = [view = setup.records.view, before, gives] {
     const auto now = view->own().carried();
@@ -63,22 +64,67 @@ void value_sender::give_first_values() {
   reading.reset();
   for (const auto chunk : store.cut().chunks.ids()) {
     // The solver state first: a shard must have it before a clock's gradients can be complete.
-    give(first_history(store.cut(), chunk, history, core_.view().self, setup.run->workers),
-         version);
+    give(first_history(store.cut(), chunk, history, core_.view().self(), setup.run->workers),
+         version, store.cut());
     const payload values{run.store(), std::as_bytes(store.at(chunk, value(version)))};
     core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
     landed(chunk);
   }
 }
 
+namespace {
+
+std::vector<worker_id> newcomers_of(const agreed_view& view) {
+  std::vector<worker_id> out;
+  for (const auto& m : view.members)
+    if (std::find(view.before.begin(), view.before.end(), m.seat) == view.before.end())
+      out.push_back(view.worker_of(m.seat));
+  return out;
+}
+
+worker_id former_self(const agreed_view& view) {
+  const auto at = std::find(view.before.begin(), view.before.end(), view.seat);
+  return as_id<worker_id>(static_cast<std::size_t>(at - view.before.begin()));
+}
+
+}  // namespace
+
 void value_sender::hand_over() {
-  const auto& cut = core_.run.store()->cut();
-  give(handover(core_.run.train(), *core_.change.before(), cut, core_.change.histories(),
-                core_.view().self, core_.setup.run->workers),
-       version_id{});
-  // All nodes have rebuilt, so gradients and factors may follow the solver state on every link.
-  if (core_.view().leads()) core_.members.broadcast(frames::start_training{});
+  const auto& view = core_.view();
+  const bool leaves = view.self() == no_worker;
+  const auto cut = leaves ? core_.run.cut_for(view.members.size(), core_.change.next().routes)
+                          : core_.run.store()->cut();
+  // All members have rebuilt, so gradients and factors may follow the solver state on every link.
+  if (view.leads()) start_others();
+  const view_step step{*core_.change.before(), cut, former_self(view), view.self(),
+                       newcomers_of(view)};
+  give(handover(core_.run.train(), step, core_.change.histories()), version_id{}, cut);
+  give_values(step);
+  if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
+}
+
+/// Those that leave give their solver state away now, and end.
+void value_sender::start_others() const {
+  const auto& view = core_.view();
+  core_.members.broadcast(frames::start_training{});
+  for (const auto seat : view.before)
+    if (!view.has(seat)) core_.members.send(seat, send_frame{frames::start_training{}, {}, 0});
+}
+
+/// Each member of the view before gives newcomers an equal part of all values.
+void value_sender::give_values(const view_step& step) const {
+  if (step.newcomers.empty()) return;
+  const auto& store = core_.run.store();
+  const version_id version{value(core_.view().first_clock)};
+  for (const auto chunk : step.now.chunks.ids()) {
+    if (donor_of(chunk, step.before.by_owner.size()) != step.former_self) continue;
+    const auto& c = step.now.chunks[chunk];
+    const auto values = store->current(c.parameter).subspan(c.offset, c.count);
+    for (const auto w : step.newcomers)
+      core_.members.send(
+          w, {frames::fresh_parameters{chunk, version}, {store, std::as_bytes(values)}, 0});
+  }
 }
 
 void value_sender::landed(chunk_id chunk) {
@@ -87,13 +133,13 @@ void value_sender::landed(chunk_id chunk) {
       {chunk, version_id{core_.setup.run->first_clock}});
 }
 
-void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
-  const auto& chunks = core_.run.store()->cut().chunks;
+void value_sender::give(const std::vector<history_piece>& pieces, version_id version,
+                        const partition& cut) {
   for (const auto& p : pieces) {
     if (p.here)
       core_.as_node.tell<history_arrived>(
-          core_.run.graph().parameters().history_owner(chunks[p.chunk].parameter),
-          {core_.view().self, p.chunk, p.slot, version, p.values, p.first});
+          core_.run.graph().parameters().history_owner(cut.chunks[p.chunk].parameter),
+          {core_.view().self(), p.chunk, p.slot, version, p.values, p.first});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});
   }

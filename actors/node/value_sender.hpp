@@ -1,7 +1,7 @@
 // actors/node/value_sender.hpp
 //
 // Gives parameters and solver state to the actors that begin with them, here and on other nodes: the leader at the first
-// clock, every node after a change of the view. Which pieces go where is in parameters/. A part of `node`.
+// clock, every member of the view before after a change. Which pieces go where is in parameters/. A part of `node`.
 #pragma once
 #include "actors/node/node_core.hpp"
 #include "actors/parameters/handover.hpp"
@@ -19,13 +19,15 @@ class value_sender {
   void show();
   /// The leader's: reads or draws the first values, and gives them.  Errors   as write_first_values, read_solverstate.
   void give_first_values();
-  /// After a change of the view: the solver state that this node kept goes to those that keep it now, and its own actors
-  /// learn that their parameters are there.
+  /// After a change of the view, also where this node leaves: the solver state that it kept goes to those that keep it now,
+  /// newcomers get its part of the values, and its own actors learn that their parameters are there.
   void hand_over();
   void end() { shown_.reset(); }
 
  private:
-  void give(const std::vector<history_piece>& pieces, version_id version);
+  void give(const std::vector<history_piece>& pieces, version_id version, const partition& cut);
+  void give_values(const view_step& step) const;
+  void start_others() const;
   void landed(chunk_id chunk);
 
   node_core& core_;

@@ -118,7 +118,7 @@ void factor_broadcast::take(clock_id clock, worker_id worker, std::size_t rows) 
 // -- updates --------------------------------------------------------------------------------------------
 
 void factor_broadcast::update_if_complete() {
-  if (chunks_missing_ > 0) return;
+  if (chunks_missing_ > 0 || setup_.awaited_state > 0) return;
   // A worker's clocks come in order, so the clock after this one cannot be complete before it.
   const auto it = clocks_.find(version_);
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
@@ -221,7 +221,11 @@ void factor_broadcast::on(const chunk_landed& m) {
 }
 
 void factor_broadcast::on(const history_arrived& m) {
-  history_.write(m.chunk, m.slot, m.first, floats(m.values));
+  const auto values = floats(m.values);
+  history_.write(m.chunk, m.slot, m.first, values);
+  if (setup_.awaited_state == 0) return;  // of a resumed run: it comes before any factors
+  setup_.awaited_state -= std::min(setup_.awaited_state, values.size());
+  update_if_complete();
 }
 
 void factor_broadcast::on(const copy_history&) {

@@ -11,7 +11,7 @@
 //          backward_done     from layer, caller  once per replica, clock and micro-batch: its factors are packed
 //          factors_landed    from network_link   each frame of another worker's factors has been read to its place
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
-//          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
 //          copy_history      from checkpointer (own node)
 //          release_history   from node           the last before shut_down, where routes change
 //          shut_down         from node
@@ -71,6 +71,8 @@ struct factor_broadcast_setup {
   std::shared_ptr<factor_store> factors;
   /// The shape of the product over all workers' factors: that of `factors`, unless their bytes are scaled.
   factor_shape product;
+  /// Values of solver state that come from the members of the view before; no update is made before.
+  std::size_t awaited_state = 0;
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
 };

@@ -1,5 +1,7 @@
 #include "actors/parameters/handover.hpp"
 
+#include "messages/wire/codec.hpp"
+
 #include <algorithm>
 
 namespace poseidon {
@@ -9,7 +11,7 @@ namespace {
 /// Where the solver state of a chunk of `owner` is kept, as seen from `self`.
 void set_places(history_piece& piece, worker_id owner, worker_id self, std::size_t workers,
                 bool travels) {
-  piece.here = owner == every_worker || owner == self;
+  piece.here = self != no_worker && (owner == every_worker || owner == self);
   if (!travels) return;
   for (const auto w : id_range<worker_id>(workers))
     if (w != self && (owner == every_worker || owner == w)) piece.away.push_back(w);
@@ -33,31 +35,77 @@ std::vector<history_piece> first_history(
   return out;
 }
 
-std::vector<history_piece> handover(const net& train, const partition& before, const partition& now,
-                                    const std::vector<std::shared_ptr<const chunk_histories>>& kept,
-                                    worker_id self, std::size_t workers) {
+namespace {
+
+struct overlap {
+  chunk_id of_now{};
+  std::size_t begin = 0, end = 0;  // in values of the parameter
+};
+
+/// The chunks of the new partition that have values of `from`.
+std::vector<overlap> overlaps(const chunk& from, const partition& now) {
+  std::vector<overlap> out;
+  for (const auto id : now.by_parameter[from.parameter]) {
+    const auto& to = now.chunks[id];
+    const auto begin = std::max(from.offset, to.offset);
+    const auto end = std::min(from.offset + from.count, to.offset + to.count);
+    if (begin < end) out.push_back({id, begin, end});
+  }
+  return out;
+}
+
+/// Every member of the view before has kept it.
+void give_to_newcomers(history_piece& piece, worker_id owner, const view_step& step) {
+  piece.here = step.self != no_worker && (owner == every_worker || owner == step.self);
+  if (donor_of(piece.chunk, step.before.by_owner.size()) != step.former_self) return;
+  for (const auto w : step.newcomers)
+    if (owner == every_worker || owner == w) piece.away.push_back(w);
+}
+
+}  // namespace
+
+std::vector<history_piece> handover(
+    const net& train, const view_step& step,
+    const std::vector<std::shared_ptr<const chunk_histories>>& kept) {
   std::vector<history_piece> out;
   for (const auto& history : kept)
     for (const auto& [old_id, slots] : *history) {
-      const auto& from = before.chunks[old_id];
+      const auto& from = step.before.chunks[old_id];
       if (!is_updated(train, value(from.parameter))) continue;
-      for (const auto id : now.by_parameter[from.parameter]) {
-        const auto& to = now.chunks[id];
-        const auto begin = std::max(from.offset, to.offset);
-        const auto end = std::min(from.offset + from.count, to.offset + to.count);
-        for (std::uint32_t slot = 0; begin < end && slot < slots.size(); ++slot) {
+      for (const auto& part : overlaps(from, step.now)) {
+        const auto& to = step.now.chunks[part.of_now];
+        for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
           if (slots[slot].empty()) continue;  // a device that does not compute has none
-          const auto values = std::span(slots[slot]).subspan(begin - from.offset, end - begin);
+          const auto values =
+              std::span(slots[slot]).subspan(part.begin - from.offset, part.end - part.begin);
           auto& piece = out.emplace_back();
-          piece.chunk = id;
+          piece.chunk = part.of_now;
           piece.slot = slot;
-          piece.first = begin - to.offset;
+          piece.first = part.begin - to.offset;
           piece.values = {history, std::as_bytes(values)};
-          set_places(piece, to.owner, self, workers, from.owner != every_worker);
+          if (from.owner == every_worker)
+            give_to_newcomers(piece, to.owner, step);
+          else
+            set_places(piece, to.owner, step.self, step.now.by_owner.size(), true);
         }
       }
     }
   return out;
+}
+
+std::size_t state_values(const net& train, const partition& before, const partition& now,
+                         chunk_id chunk, std::size_t slots, bool computes) {
+  const auto& to = now.chunks[chunk];
+  if (!is_updated(train, value(to.parameter))) return 0;
+  std::size_t values = 0;
+  for (const auto id : before.by_parameter[to.parameter]) {
+    const auto& from = before.chunks[id];
+    if (from.owner == every_worker && !computes) continue;
+    const auto begin = std::max(from.offset, to.offset);
+    const auto end = std::min(from.offset + from.count, to.offset + to.count);
+    if (begin < end) values += end - begin;
+  }
+  return values * slots;
 }
 
 }  // namespace poseidon

@@ -29,11 +29,30 @@ struct history_piece {
     const partition& cut, chunk_id id, const std::vector<std::shared_ptr<parameter_arrays>>& slots,
     worker_id self, std::size_t workers);
 
-/// What worker `self` kept under `before` goes to the shard or the nodes that keep it under `now`. What a factor_broadcast
-/// kept, every node has: nothing of it travels.
+/// Two views as one of their nodes sees them.
+struct view_step {
+  const partition& before;
+  const partition& now;
+  worker_id former_self{};           ///< in the view before
+  worker_id self{};                  ///< no_worker: it leaves
+  std::vector<worker_id> newcomers;  ///< of the new view; they have nothing yet
+};
+
+/// Which member of the view before, of `members`, gives newcomers a chunk of the new view: each the same part.
+[[nodiscard]] inline worker_id donor_of(chunk_id chunk, std::size_t members) {
+  return as_id<worker_id>(value(chunk) % members);
+}
+
+/// What this node kept in the view before goes to the shard or the nodes that keep it in the new one. What a factor_broadcast
+/// kept, every member had: a donor gives it to the newcomers that need it.
 [[nodiscard]] std::vector<history_piece> handover(
-    const net& train, const partition& before, const partition& now,
-    const std::vector<std::shared_ptr<const chunk_histories>>& kept, worker_id self,
-    std::size_t workers);
+    const net& train, const view_step& step,
+    const std::vector<std::shared_ptr<const chunk_histories>>& kept);
+
+/// How many values of solver state the keeper of a chunk receives before it may use any; `slots`: arrays for each value.
+/// `computes`: factor_broadcasts keep state.
+[[nodiscard]] std::size_t state_values(const net& train, const partition& before,
+                                       const partition& now, chunk_id chunk, std::size_t slots,
+                                       bool computes);
 
 }  // namespace poseidon

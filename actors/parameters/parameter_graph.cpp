@@ -49,6 +49,7 @@ void parameter_graph::spawn_shard() {
   s.by_magnitude = setup_.by_magnitude;
   s.arithmetic = setup_.arithmetic;
   s.store = setup_.store;
+  s.awaited_state = setup_.awaited_state;
   s.updates = setup_.updates;
   s.trace = spawner_.lane("server_shard");
   shard_ = spawner_.start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
@@ -151,6 +152,9 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.computes = setup_.computes;
   s.store = setup_.store;
   s.updates = setup_.updates;
+  for (const auto p : g.group.learned)
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      if (!setup_.awaited_state.empty()) s.awaited_state += setup_.awaited_state[id];
   s.factors =
       std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
                                      setup_.staleness, setup_.host_memory);

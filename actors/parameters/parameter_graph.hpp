@@ -66,6 +66,8 @@ struct parameter_graph_setup {
   bool computes = true;  ///< false: the device reconstructs no values from factors (replay)
   std::shared_ptr<std::pmr::memory_resource> host_memory;  ///< for factors; empty: any
   std::shared_ptr<parameter_store> store;
+  /// By chunk: values of solver state that come from the members of the view before. Empty: none.
+  by_id<chunk_id, std::size_t> awaited_state;
   std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
   std::shared_ptr<overlap_meter> overlap;
   std::shared_ptr<progress> display;  ///< may be null

@@ -1,6 +1,7 @@
 #include "actors/parameters/peer_window.hpp"
 
-#include "messages/wire/codec.hpp"
+#include "actors/links/frame_check.hpp"
+#include "actors/parameters/handover.hpp"
 
 #include <algorithm>
 #include <string>
@@ -34,17 +35,27 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
   const auto chunks = setup_.store->cut().chunks.size();
   next_gradient_.assign(chunks, first);
   // Every later version comes from the chunk's owner.
-  next_version_.assign(chunks, gives_first_values() ? first : first + 1);
+  for (const auto id : setup_.store->cut().chunks.ids())
+    next_version_.push_back(gives_first_values(id) ? first : first + 1);
   next_squares_ = first;
   for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
 }
 
 void peer_window::admit(const frame_header& h) {
+  if (setup_.peer == no_worker && is_of_a_view(h) &&
+      !std::holds_alternative<frames::install_history>(h) &&
+      !std::holds_alternative<frames::fresh_parameters>(h))
+    throw bad_frame(kind_name(h), "sender", "a node that has left", "a member");
   std::visit(
       [this](const auto& f) {
         if constexpr (requires { this->take(f); }) this->take(f);
       },
       h);
+}
+
+bool peer_window::gives_first_values(chunk_id id) const {
+  if (setup_.before == nullptr) return setup_.peer == worker_id{0};
+  return setup_.joins && setup_.former_peer == donor_of(id, setup_.before->by_owner.size());
 }
 
 const chunk& peer_window::at(chunk_id id) const {
@@ -88,7 +99,7 @@ void peer_window::take(const frames::gradient_squares& f) {
 void peer_window::take(const frames::fresh_parameters& f) {
   const auto first = value(setup_.first_clock);
   const auto version = value(f.version);
-  const bool initial = version == first && gives_first_values();
+  const bool initial = version == first && gives_first_values(f.chunk);
   if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
   // A new version includes this node's gradient of the clock before, computed with a version at most `staleness` older.
   const auto reached =
@@ -97,24 +108,29 @@ void peer_window::take(const frames::fresh_parameters& f) {
                reached);
 }
 
-/// Did this peer's shard own the first of those values before routes changed?
-bool peer_window::kept_before(const frames::install_history& f) const {
+/// Did this peer keep the first of those values in the view before? What all members kept, one of them gives to those that join.
+bool peer_window::may_give(const frames::install_history& f) const {
+  if (setup_.before == nullptr) return setup_.peer == worker_id{0};
   const auto& now = at(f.chunk);
   const auto place = now.offset + f.first;
   for (const auto id : setup_.before->by_parameter[now.parameter]) {
     const auto& c = setup_.before->chunks[id];
-    if (c.offset <= place && place < c.offset + c.count) return c.owner == setup_.peer;
+    if (place < c.offset || place >= c.offset + c.count) continue;
+    if (c.owner != every_worker) return c.owner == setup_.former_peer;
+    return setup_.joins && setup_.former_peer == donor_of(f.chunk, setup_.before->by_owner.size());
   }
   return false;
 }
 
 void peer_window::take(const frames::install_history& f) {
-  if (setup_.before != nullptr && !kept_before(f))
+  if (setup_.before == nullptr && setup_.peer != worker_id{0})
+    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)), "0");
+  if (setup_.before != nullptr && setup_.former_peer == no_worker)
+    throw bad_frame("install_history", "from", "a node that was no member of the view before",
+                    "one that was");
+  if (!may_give(f))
     throw bad_frame("install_history", of_chunk("former owner", f.chunk), "another worker",
-                    "worker " + std::to_string(value(setup_.peer)));
-  if (setup_.before == nullptr && !gives_first_values())
-    throw bad_frame("install_history", "from", std::to_string(value(setup_.peer)),
-                    std::to_string(value(setup_.leader)));
+                    "worker " + std::to_string(value(setup_.former_peer)));
   if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
   const auto now = setup_.store->applied(f.chunk);
   if (now > value(setup_.first_clock))

@@ -7,6 +7,7 @@
 #include "actors/links/link_binding.hpp"
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/parameter_store.hpp"
+#include "messages/wire/codec.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,16 +20,17 @@
 namespace poseidon {
 
 struct peer_window_setup {
-  worker_id self{}, peer{};
-  clock_id first_clock{};  ///< of the run
+  worker_id self{}, peer{};  ///< peer: no_worker, if it has left and gives its solver state away
+  clock_id first_clock{};    ///< of the run
   by_id<parameter_id, bool> learned;
   std::shared_ptr<const parameter_store> store;
   factor_stores factors;
   std::uint64_t staleness = 0;
-  /// The partition before routes changed, where training goes on with the values that every node has. Null: the leader
-  /// sends the first values and the solver state to all nodes.
+  /// The partition of the view before, where training goes on with the values that its members have. Null: there was none, and
+  /// the leader, worker 0, sends the first values and the solver state to all nodes.
   std::shared_ptr<const partition> before = nullptr;
-  worker_id leader{};
+  worker_id former_peer = no_worker;  ///< the peer in that view; no_worker: it was no member
+  bool joins = false;  ///< this node was no member of it: its members give it all values
 };
 
 class peer_window : public frame_gate {
@@ -49,12 +51,10 @@ class peer_window : public frame_gate {
   void take(const frames::factors& f);
   void take(const frames::worker_report& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
-  /// Whether the first values and the solver state come from this peer.
-  [[nodiscard]] bool gives_first_values() const {
-    return setup_.peer == setup_.leader && setup_.before == nullptr;
-  }
+  /// Whether the first values of a chunk come from this peer.
+  [[nodiscard]] bool gives_first_values(chunk_id id) const;
   [[nodiscard]] std::uint64_t newest_version() const;
-  [[nodiscard]] bool kept_before(const frames::install_history& f) const;
+  [[nodiscard]] bool may_give(const frames::install_history& f) const;
   void require_owner(std::string_view kind, chunk_id id, worker_id owner) const;
 
   peer_window_setup setup_;

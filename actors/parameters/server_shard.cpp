@@ -24,7 +24,8 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
   std::size_t largest = 0;
   for (const auto id : cut.by_owner[setup_.self]) {
     const auto& c = cut.chunks[id];
-    chunks_.try_emplace(id);
+    auto& o = chunks_.try_emplace(id).first->second;
+    if (!setup_.awaited_state.empty()) o.state_missing = setup_.awaited_state[id];
     history_.add(id);
     begin_with_state(id);
     largest = std::max(largest, c.count);
@@ -66,8 +67,12 @@ void server_shard::on(const install_chunk& m) {
 }
 
 void server_shard::on(const history_arrived& m) {
-  (void)at(m.chunk);  // throws unless it is one of its own
-  history_.write(m.chunk, m.slot, m.first, floats(m.values));
+  auto& o = at(m.chunk);
+  const auto values = floats(m.values);
+  history_.write(m.chunk, m.slot, m.first, values);
+  if (o.state_missing == 0) return;  // of a resumed run: it comes before any gradient
+  o.state_missing -= std::min(o.state_missing, values.size());
+  apply_if_complete(m.chunk);
 }
 
 void server_shard::on(const gradient_arrived& m) {
@@ -82,7 +87,7 @@ void server_shard::on(const gradient_arrived& m) {
 
 void server_shard::apply_if_complete(chunk_id id) {
   auto& o = at(id);
-  while (o.installed) {
+  while (o.installed && o.state_missing == 0) {
     const auto gradients = o.waiting.take(o.version);
     if (!gradients) return;
     const auto& c = setup_.store->cut().chunks[id];

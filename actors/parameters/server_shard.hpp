@@ -13,7 +13,7 @@
 //
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
-//          history_arrived   from network_link, node   solver state of a resumed run, before the first clock
+//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
 //          squares_arrived   from network_link    with clip_gradients: once per other shard and clock
 //          copy_history      from checkpointer (own node)
 //          release_history   from node            the last before shut_down, where routes change
@@ -75,6 +75,8 @@ struct server_shard_setup {
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;      ///< null: the host makes all updates
   by_id<parameter_id, std::string_view> names;  ///< for the trace
+  /// Values of solver state that come from those that kept it in the view before: no chunk is updated before its own are there.
+  by_id<chunk_id, std::size_t> awaited_state;  ///< by chunk; empty: none
   trace_lane* trace = nullptr;
 };
 
@@ -113,6 +115,7 @@ class server_shard : public actor<server_shard> {
     std::vector<float> exact;
     worker_gradients waiting;
     std::optional<std::vector<float>> held;  // the sum that waits for the norm
+    std::size_t state_missing = 0;           // values of solver state
   };
 
   owned& at(chunk_id id);

@@ -12,7 +12,11 @@ cluster_view::cluster_view(std::shared_ptr<edge_book> edges, std::shared_ptr<tra
 
 void cluster_view::begin(run_facts facts) {
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t w = 0; w < facts.members.size(); ++w) state_.workers[w];
+  if (!facts.members.empty())
+    std::erase_if(state_.workers, [&](const auto& w) {
+      return w.first != facts.self && state_.facts && !facts.members.contains(w.first);
+    });
+  for (const auto& [seat, address] : facts.members) state_.workers[seat];
   state_.workers[facts.self].replicas = facts.replicas;
   state_.phase = "running";
   state_.facts = std::move(facts);
@@ -46,7 +50,8 @@ void cluster_view::note_who_lives(const std::vector<node_report::link>& before,
     const auto old =
         std::find_if(before.begin(), before.end(), [&](const auto& b) { return b.peer == l.peer; });
     if (old == before.end() || l.bytes_in > old->bytes_in)
-      state_.workers[l.peer].contact.alive_ns = now;
+      if (const auto w = state_.workers.find(l.peer); w != state_.workers.end())
+        w->second.contact.alive_ns = now;
   }
 }
 
@@ -91,16 +96,17 @@ node_report cluster_view::report_since(report_place& from) const {
   return r;
 }
 
-void cluster_view::take(worker_id from, const node_report& r) {
+void cluster_view::take(seat_id from, const node_report& r) {
   const auto now = now_ns();
   const std::lock_guard lock(mutex_);
+  if (state_.facts && !state_.facts->members.contains(value(from))) return;
   auto& w = state_.workers[value(from)];
   w.check(r);
   w.contact.compare(r, now);
   w.take(r, ++state_.revision, state_.ended, now);
 }
 
-void cluster_view::lost(worker_id who, const std::string& why) {
+void cluster_view::lost(seat_id who, const std::string& why) {
   const std::lock_guard lock(mutex_);
   auto& w = state_.workers[value(who)];
   w.contact.lost = true;

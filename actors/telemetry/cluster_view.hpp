@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,12 +27,14 @@
 
 namespace poseidon {
 
-/// What is fixed until routes change.
+/// What is fixed until the view changes.
 struct run_facts {
   std::string model;
-  std::uint32_t self = 0;
-  std::vector<std::string> members;  ///< addresses by worker; one empty text in a run of one node
-  std::uint32_t replicas = 1;        ///< on this node
+  std::uint32_t self = 0;                        ///< seat of this node
+  std::map<std::uint32_t, std::string> members;  ///< addresses by seat; none in a run of one node
+  std::uint32_t leader = 0;                      ///< its seat
+  std::uint64_t epoch = 0;                       ///< of the view
+  std::uint32_t replicas = 1;                    ///< on this node
   std::uint64_t first_clock = 0, last_clock = 0, staleness = 0;
   std::uint64_t images_per_clock = 0;  ///< summed over all workers
   std::vector<std::uint64_t> shares;   ///< images per clock by worker; empty: equal shares
@@ -43,6 +46,17 @@ struct run_facts {
     double server_ms = -1, factors_ms = -1;  ///< as predicted; -1: not predicted
   };
   std::vector<layer_route> routes;  ///< layers that learn
+
+  /// Where a member listens; "": it is no member, or the run has one node.
+  [[nodiscard]] std::string address_of(std::uint32_t seat) const {
+    const auto at = members.find(seat);
+    return at == members.end() ? "" : at->second;
+  }
+  /// A member's worker id: its place among the members. 0 for a node that is no member.
+  [[nodiscard]] std::uint32_t worker_of(std::uint32_t seat) const {
+    const auto at = members.find(seat);
+    return at == members.end() ? 0 : static_cast<std::uint32_t>(std::distance(members.begin(), at));
+  }
 };
 
 /// How much of this node's own worker_view a reader has read.
@@ -59,22 +73,23 @@ class cluster_view {
   [[nodiscard]] activity& own() { return own_; }
   [[nodiscard]] run_history& history() { return *history_; }
   [[nodiscard]] const run_history& history() const { return *history_; }
-  /// Before training begins, and when routes have changed.
+  /// Before training begins, and when the view has changed.
   void begin(run_facts facts);
   /// Adds what this node has done since the last call. Any thread.
   void sample();
   /// What this node reports to another one: all that is new since `from`, which is moved on. Without the watch's times.
   [[nodiscard]] node_report report_since(report_place& from) const;
-  /// Adds a worker's report. Errors  bad_frame if it does not fit the reports before; then nothing of it is added.
-  void take(worker_id from, const node_report& r);
-  void lost(worker_id who, const std::string& why);
+  /// Adds a member's report; one of a node that has left is dropped. Errors  bad_frame if it does not fit the reports before;
+  /// then nothing of it is added.
+  void take(seat_id from, const node_report& r);
+  void lost(seat_id who, const std::string& why);
   void ended(const std::string& error);
 
   /// Reads under the lock.
   struct state {
     std::optional<run_facts> facts;
-    std::map<std::uint32_t, worker_view> workers;
-    std::uint64_t revision = 0;  ///< rises with every report
+    std::map<std::uint32_t, worker_view> workers;  ///< by seat
+    std::uint64_t revision = 0;                    ///< rises with every report
     std::string phase = "waiting for the other nodes";
     bool ended = false;
     std::int64_t silence_limit_ns = 2'000'000'000;  ///< after which a link ends

@@ -1,5 +1,7 @@
 #include "actors/telemetry/living_graph.hpp"
 
+#include "actors/core/actor_names.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -91,13 +93,28 @@ class census {
   std::map<std::string_view, std::size_t> by_name_;
 };
 
+/// Plans number the nodes by their places in the view; links bear seats.
+actor_graph plan_of(const run_facts& facts, std::uint32_t seat, std::uint32_t replicas) {
+  auto plan = facts.plan(facts.worker_of(seat), replicas);
+  std::vector<std::uint32_t> seats;
+  for (const auto& [s, address] : facts.members) seats.push_back(s);
+  for (auto& a : plan.actors) {
+    auto name = parse_actor_name(a.name);
+    if (!name.worker || *name.worker >= seats.size()) continue;
+    name.worker = seats[*name.worker];
+    a.name = to_string(name);
+  }
+  return plan;
+}
+
 }  // namespace
 
 living_graph living_graph_of(const cluster_view::state& s, std::uint32_t worker) {
   const auto at = s.workers.find(worker);
   if (at == s.workers.end()) return {};
   const auto& w = at->second;
-  return census(w, s.facts && w.replicas > 0 ? s.facts->plan(worker, w.replicas) : actor_graph{})
+  return census(w,
+                s.facts && w.replicas > 0 ? plan_of(*s.facts, worker, w.replicas) : actor_graph{})
       .run();
 }
 

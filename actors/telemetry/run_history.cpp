@@ -81,6 +81,11 @@ void run_history::snapshot(std::uint64_t clock, const std::string& path, const s
   if (next_) next_->snapshot(clock, path, error);
 }
 
+void run_history::viewed(const view& v) {
+  add_line(describe(v), false);
+  if (next_) next_->viewed(v);
+}
+
 void run_history::note(const std::string& text) {
   add_line(text, false);
   if (next_) next_->note(text);

@@ -54,6 +54,7 @@ class run_history : public progress {
               const std::vector<output_value>& outputs) override;
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
   void stepped(const step& s) override;
+  void viewed(const view& v) override;
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;

@@ -5,6 +5,7 @@
 #include "models/json.hpp"
 
 #include <limits>
+#include <utility>
 
 namespace poseidon {
 
@@ -22,18 +23,19 @@ telemetry::telemetry(actor_context context, telemetry_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
 void telemetry::on(const connect_telemetry& m) {
-  setup_.view->sample();  // folds the counts of the actors that a change of routes has ended
-  const bool first = ports_->links.empty();
+  setup_.view->sample();  // folds the counts of the actors that a change of the view has ended
+  if (m.to_leader.target() != ports_->to_leader.target()) known_ = {};  // another node reads them
   ports_ = m;
-  if (first && (setup_.shows || setup_.watched)) tell_self(report_tick{});
+  const bool has_work = m.watched || (m.shows && m.links.size() > 1);
+  if (has_work && !std::exchange(ticks_, true)) tell_self(report_tick{});
 }
 
 void telemetry::on(const report_tick&) {
-  if (setup_.shows) ask();
-  if (setup_.watched) answer();
+  if (ports_->shows) ask();
+  if (ports_->watched && ports_->to_leader) answer();
   const bool asked = now_ns() - watch_heard_ns_ < watch_holds_ns && watch_.sent_ns != 0;
-  tell_self(report_tick{}, setup_.watched && asked ? std::chrono::milliseconds{watch_.interval_ms}
-                                                   : watch_interval);
+  tell_self(report_tick{}, ports_->watched && asked ? std::chrono::milliseconds{watch_.interval_ms}
+                                                    : watch_interval);
 }
 
 void telemetry::ask() {
@@ -45,15 +47,14 @@ void telemetry::ask() {
 void telemetry::answer() {
   setup_.view->sample();  // also without a watch, because this empties the trace's lanes
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
-  const auto leader = value(setup_.leader);
-  if (under_way_.lock() || leader >= ports_->links.size() || !ports_->links[leader]) return;
+  if (under_way_.lock()) return;
   auto r = setup_.view->report_since(known_);
   r.asked_ns = watch_.sent_ns;
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);
   under_way_ = bytes;
-  tell(ports_->links[leader],
-       send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else}, bytes->size());
+  tell(ports_->to_leader, send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
+       bytes->size());
 }
 
 void telemetry::on(const control_arrived& m) {

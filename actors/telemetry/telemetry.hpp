@@ -31,19 +31,20 @@
 
 namespace poseidon {
 
-/// node -> telemetry: by worker, empty at self.
+/// node -> telemetry, for each view.
 struct connect_telemetry {
-  std::vector<port<send_frame>> links;
+  std::vector<port<send_frame>> links;  ///< by worker, empty at self
+  port<send_frame> to_leader;           ///< empty on the leader
+  bool shows = false;                   ///< on the leader, with --web: asks the others
+  bool watched = false;                 ///< on another node while the leader shows the run
 };
 struct report_tick {};
 
 struct telemetry_setup {
-  worker_id self{}, leader{};
+  seat_id self{};
   std::shared_ptr<trace_log> trace;
   std::shared_ptr<edge_book> edges;
   std::shared_ptr<cluster_view> view;
-  bool shows = false;                ///< on the leader, with --web: asks the others
-  bool watched = false;              ///< on another node while the leader shows the run
   std::filesystem::path trace_file;  ///< empty: not written
   std::filesystem::path graph_file;  ///< empty: not written
   /// JSON that the trace file holds as "poseidon", besides its spans; empty: nothing.
@@ -74,6 +75,7 @@ class telemetry : public actor<telemetry> {
   report_place known_;   // to the leader
   frames::watch watch_;  // the newest; sent_ns 0: none
   std::int64_t watch_heard_ns_ = 0;
+  bool ticks_ = false;
   std::weak_ptr<const std::vector<std::byte>> under_way_;  // the last report, until it is written
 };
 

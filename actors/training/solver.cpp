@@ -16,7 +16,12 @@ solver::solver(actor_context context, solver_setup setup)
 
 void solver::on(const connect_solver& m) {
   nets_ = m;
-  if (leads()) goals_ = run_goals(setup_.spec);
+  reports_.leave_part(m.part.first_clock);
+  setup_.part = m.part;
+  if (leads() && !std::exchange(led_, true)) {
+    goals_ = run_goals(setup_.spec);
+    goals_.begin(std::chrono::steady_clock::now());
+  }
   reports_.connect(m.train.outputs);
 }
 
@@ -61,11 +66,15 @@ void solver::next() {
 
 void solver::start_micro_batch() {
   issued_ = 0;
-  for (std::uint32_t r = 0; r < setup_.replicas; ++r) {
-    const auto first = setup_.first_sample(plan_.clock() - plan_.first(), micro_batch_, r);
+  for (std::uint32_t r = 0; r < setup_.part.replicas; ++r) {
+    const auto first = first_sample(micro_batch_, r);
     for (const auto& source : nets_->train.sources[r])
       tell(source, start_pass{{clock_id{plan_.clock()}, micro_batch_, first}});
   }
+}
+
+std::uint64_t solver::first_sample(std::uint32_t micro_batch, std::uint32_t replica) const {
+  return setup_.part.first_sample(plan_.clock() - setup_.part.first_clock, micro_batch, replica);
 }
 
 void solver::on(const pass_issued& m) {
@@ -78,13 +87,13 @@ void solver::on(const pass_issued& m) {
     return;
   }
   const auto data_layers = nets_->train.sources[0].size();
-  if (phase_ != phase::training || ++issued_ < data_layers * setup_.replicas) return;
-  if (++micro_batch_ < setup_.micro_batches) {
+  if (phase_ != phase::training || ++issued_ < data_layers * setup_.part.replicas) return;
+  if (++micro_batch_ < setup_.part.micro_batches) {
     start_micro_batch();
     return;
   }
   plan_.advance();
-  images_ += setup_.images_per_clock;
+  images_ += setup_.part.images_per_clock;
   // What a test finds decides which files are written, so that each version is gathered once.
   if (goals_.any() && test_due())
     next();
@@ -128,7 +137,7 @@ void solver::on(const outputs_ready& m) {
 
 void solver::report(frames::worker_report r) {
   if (leads())
-    reported(setup_.self, r);
+    reported(setup_.part.self, r);
   else
     tell(nets_->to_leader, send_frame{std::move(r), {}, 0});
 }
@@ -160,7 +169,7 @@ bool solver::test_due() const {
 void solver::start_test(std::size_t net) {
   phase_ = phase::testing;
   tests_.begin(net, nets_->tests);
-  for (std::uint64_t r = 0; r < setup_.replicas; ++r) start_test_passes(r);
+  for (std::uint64_t r = 0; r < setup_.part.replicas; ++r) start_test_passes(r);
   end_test_if_finished();
 }
 
@@ -205,10 +214,10 @@ void solver::copy_if_fresh() {
   files.regular = files.regular || last_snapshot_due();
   snapshots_.ask(clock);
   const handle<solver> self(this);
-  const auto samples = setup_.first_sample(clock - plan_.first(), 0, 0);
   tell(nets_->checkpointer,
-       write_snapshot{version_id{clock}, samples, tests_.completed_before(clock), true, self, self,
-                      files.regular, files.best});
+       write_snapshot{version_id{clock},
+                      setup_.part.first_sample(clock - setup_.part.first_clock, 0, 0),
+                      tests_.completed_before(clock), true, self, self, files.regular, files.best});
 }
 
 /// The one after training.
@@ -296,7 +305,13 @@ void solver::finish() {
 
 /// A worker that is ahead answers with a later clock, and all train up to the latest: so no worker has begun it.
 void solver::on(const hold_clocks&) {
-  tell(nets_->node_held, clocks_held{clock_id{plan_.hold(phase_ == phase::training)}});
+  tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}});
+}
+
+/// A test belongs to the clock that follows it: its batches are shared among the members of one view.
+bool solver::clock_has_begun() const {
+  return phase_ == phase::training || phase_ == phase::testing ||
+         tests_.completed_at(plan_.clock());
 }
 
 void solver::on(const pause_at& m) {

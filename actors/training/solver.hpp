@@ -12,7 +12,7 @@
 // begins no clock before all nodes have reported the test.
 // With a barrier, which only comparisons have, every layer has to be at version c+1 before clock c+1.
 //
-// Where routes change, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
+// Where the view changes, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
 //
 // Accepts  begin_training    from node
@@ -51,8 +51,9 @@
 
 namespace poseidon {
 
-/// Ports and nets that exist only after all actors have been spawned.
+/// Ports and nets that exist only after all actors have been spawned; again for each view.
 struct connect_solver {
+  solver_part part;
   solver_net train;
   std::vector<solver_net> tests;
   port<send_frame> to_leader;         ///< link to the leader; empty on the leader
@@ -119,7 +120,9 @@ class solver : public actor<solver> {
   void finish();
   [[nodiscard]] bool test_due() const;
   [[nodiscard]] bool last_snapshot_due() const;
-  [[nodiscard]] bool leads() const { return setup_.self == setup_.leader; }
+  [[nodiscard]] bool leads() const { return setup_.part.self == setup_.part.leader; }
+  [[nodiscard]] std::uint64_t first_sample(std::uint32_t micro_batch, std::uint32_t replica) const;
+  [[nodiscard]] bool clock_has_begun() const;
   void report(frames::worker_report r);
   void reported(worker_id from, const frames::worker_report& r);
 
@@ -133,7 +136,8 @@ class solver : public actor<solver> {
 
   fresh_versions fresh_;
   training_reports reports_;
-  run_goals goals_;  // leader only
+  run_goals goals_;   // leader only
+  bool led_ = false;  // this node has led before
   test_phases tests_;
   snapshot_plan snapshots_;
   bool unjudged_ = false;    // a test is complete here, and the goals have not decided

@@ -21,23 +21,29 @@ struct solver_net {
   test_share share;  ///< test nets
 };
 
-struct solver_setup {
+/// What one view asks of this node.
+struct solver_part {
   worker_id self{};
   worker_id leader{};  ///< shows what all nodes report
   std::size_t workers = 1;
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;
-  std::size_t layers_that_learn = 0;
-  bool barrier = false;
   std::uint64_t images_per_clock = 0;  ///< samples per clock on this node
   std::uint64_t images_of_all = 0;     ///< samples per clock, summed over all nodes
   /// With uneven shares: the weight of each replica's outputs in the mean of this node. Empty: the passes of all
   /// replicas count alike.
   std::vector<double> weights;
+  std::uint64_t first_clock = 0;  ///< of the view
+  /// First sample of a training pass: (clocks since the view's first, micro-batch, replica).
+  std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
+};
+
+struct solver_setup {
+  solver_part part;  ///< changes with the view
+  std::size_t layers_that_learn = 0;
+  bool barrier = false;
   std::uint64_t test_phases = 0;  ///< completed by the run that this one resumes
   ::caffe::SolverParameter spec;
-  /// First sample of a training pass: (clocks since the run's first, micro-batch, replica).
-  std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
   /// Is told steps and tests, on the leader values and snapshots, too; may be empty.
   std::shared_ptr<progress> display;
   std::function<traffic()> carried;  ///< by this node's links; may be empty

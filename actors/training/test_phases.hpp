@@ -44,6 +44,8 @@ class test_phases {
   void give_up();
   [[nodiscard]] bool given_up() const { return given_up_; }
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
+  /// There was one at this boundary.
+  [[nodiscard]] bool completed_at(std::uint64_t clock) const { return clock_ == clock; }
   /// Without a phase at this boundary: whoever resumes a snapshot of this clock runs that again.
   [[nodiscard]] std::uint64_t completed_before(std::uint64_t clock) const {
     return completed_ - (clock_ == clock ? 1 : 0);

@@ -21,28 +21,38 @@ training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParame
 training_reports::training_reports(const solver_setup& setup)
     : setup_(setup),
       loss_(static_cast<std::size_t>(std::max(1, setup.spec.average_loss()))),
-      board_(setup.workers) {}
+      board_(setup.part.workers) {}
+
+void training_reports::leave_part(std::uint64_t next_first_clock) {
+  if (!begun_) return;
+  const auto clocks = next_first_clock - first_clock_;
+  images_before_ += clocks * setup_.part.images_per_clock;
+  images_of_all_before_ += clocks * setup_.part.images_of_all;
+  first_clock_ = next_first_clock;
+}
 
 void training_reports::connect(std::vector<output_value> outputs) {
   outputs_ = std::move(outputs);
-  sums_ = {outputs_.size(), std::size_t{setup_.replicas} * setup_.micro_batches};
+  sums_ = {outputs_.size(), std::size_t{setup_.part.replicas} * setup_.part.micro_batches};
+  board_ = report_board(setup_.part.workers);
 }
 
 void training_reports::begin(std::uint64_t first_clock) {
   first_clock_ = computed_ = first_clock;
+  begun_ = true;
 }
 
 void training_reports::show_step(std::uint64_t done, std::uint64_t end) const {
   if (!setup_.display) return;
   const auto carried = setup_.carried ? setup_.carried() : traffic{};
-  setup_.display->stepped({done, end, (done - first_clock_) * setup_.images_of_all,
-                           carried.bytes_out, carried.bytes_in});
+  const auto images = images_of_all_before_ + (done - first_clock_) * setup_.part.images_of_all;
+  setup_.display->stepped({done, end, images, carried.bytes_out, carried.bytes_in});
 }
 
 bool training_reports::add(const outputs_ready& m) {
   const auto clock = value(m.pass.clock);
   auto sums = sums_.add(clock, m.output, m.values,
-                        setup_.weights.empty() ? 1 : setup_.weights.at(value(m.replica)));
+                        setup_.part.weights.empty() ? 1 : setup_.part.weights.at(value(m.replica)));
   if (!sums) return false;
   last_ = std::move(*sums);
   computed_ = clock + 1;
@@ -52,7 +62,8 @@ bool training_reports::add(const outputs_ready& m) {
 std::optional<frames::worker_report> training_reports::report(std::uint64_t end) {
   const auto clock = computed_ - 1;
   const auto passes =
-      (setup_.weights.empty() ? static_cast<double>(setup_.replicas) : 1) * setup_.micro_batches;
+      (setup_.part.weights.empty() ? static_cast<double>(setup_.part.replicas) : 1) *
+      setup_.part.micro_batches;
   for (auto& sum : last_) sum /= passes;
   last_.insert(last_.begin(), loss_.add(weighted_loss(last_, outputs_)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
@@ -61,15 +72,15 @@ std::optional<frames::worker_report> training_reports::report(std::uint64_t end)
 }
 
 std::optional<frames::worker_report> training_reports::last_report(std::uint64_t end) {
-  if (computed_ != end || computed_ == first_clock_ || std::exchange(reported_, true))
-    return std::nullopt;
+  if (computed_ != end || last_.empty() || std::exchange(reported_, true)) return std::nullopt;
   return report_now();
 }
 
 frames::worker_report training_reports::report_now() {
   const auto overlap = setup_.overlap->read(now_ns());
   // Outputs may overtake the pass_issued of their pass, so the solver's own count may lag here.
-  const std::uint64_t images = (computed_ - first_clock_) * setup_.images_per_clock;
+  const std::uint64_t images =
+      images_before_ + (computed_ - first_clock_) * setup_.part.images_per_clock;
   return {clock_id{computed_ - 1}, -1, 1, last_, images, overlap.communication_ns,
           overlap.exposed_ns};
 }

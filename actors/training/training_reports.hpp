@@ -23,6 +23,8 @@ class training_reports {
   /// `setup` is the solver's, and outlives this.
   explicit training_reports(const solver_setup& setup);
 
+  /// Before `setup` says what the next view asks of this node; then connect().
+  void leave_part(std::uint64_t next_first_clock);
   void connect(std::vector<output_value> outputs);
   void begin(std::uint64_t first_clock);
   /// All clocks below `done` of those below `end` have been computed.
@@ -53,7 +55,9 @@ class training_reports {
   std::vector<double> last_;  // sums of the last complete clock
   smoothed_loss loss_;
   report_board board_;
-  std::uint64_t first_clock_ = 0, computed_ = 0;
+  std::uint64_t first_clock_ = 0, computed_ = 0;                // first_clock_: of the view
+  std::uint64_t images_before_ = 0, images_of_all_before_ = 0;  // the view
+  bool begun_ = false;
   bool reported_ = false;  // the last complete clock
 };
 

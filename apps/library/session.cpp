@@ -82,7 +82,7 @@ node_setup session::setup() const {
   }
   s.node.replicas = 1;
   s.cluster.listen = options_.listen;
-  s.cluster.join = options_.join;
+  if (options_.join) s.cluster.join = {*options_.join};
   s.cluster.token = options_.token;
   s.cluster.silence_limit = options_.silence_limit;
   s.cluster.progress_limit = options_.progress_limit;

@@ -46,11 +46,11 @@ void check_files(const node_options& o) {
 }  // namespace
 
 void check(const node_options& o) {
-  if (o.join && !o.solver.empty())
+  if (!o.join.empty() && !o.solver.empty())
     throw spec_error(
         "--join and --solver exclude each other: a joiner gets solver and net from the "
         "node that it joins.");
-  if (o.join &&
+  if (!o.join.empty() &&
       (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
        o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
        o.batch_share != "equal" || !o.keep_best.empty() || !o.stop_at.empty()))
@@ -58,7 +58,7 @@ void check(const node_options& o) {
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
         "--wire, --link-rate, --staleness, --batch-share, --keep-best, --stop-at: those belong to "
         "the first node.");
-  if (!o.join && o.solver.empty())
+  if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
         "node. --help shows examples.");
@@ -75,7 +75,7 @@ void check(const node_options& o) {
     if (o.json)
       throw spec_error(
           "--json is for a run; for programs --explain-routes=json prints the reckoning.");
-    if (o.join || o.nodes < 2)
+    if (!o.join.empty() || o.nodes < 2)
       throw spec_error(
           "--explain-routes needs --solver and --nodes N with N >= 2: routes lead from node to "
           "node.");
@@ -85,20 +85,18 @@ void check(const node_options& o) {
     throw spec_error("--nodes " + std::to_string(o.nodes) +
                      " needs --listen HOST:PORT, the address "
                      "that the other nodes join.");
-  if (o.listen && o.nodes < 2)
-    throw spec_error("--listen needs --nodes N with N >= 2: how many nodes train together.");
   if (o.listen && !is_loopback(*o.listen) && o.token.empty())
     throw spec_error(
         "--listen " + to_string(*o.listen) +
         " can be reached from other machines, and no "
         "token is set, so anybody could take part. Give --token-file FILE (the same file on "
         "every node), or listen on 127.0.0.1.");
-  if (o.join && (!o.csv.empty() || !o.tensorboard.empty()))
+  if (!o.join.empty() && (!o.csv.empty() || !o.tensorboard.empty()))
     throw spec_error(
         "--csv and --tensorboard belong to the first node: only it knows the outputs of all "
         "nodes.");
-  if (o.join && !is_loopback(*o.join) && o.token.empty())
-    throw spec_error("--join " + to_string(*o.join) +
+  if (!o.join.empty() && !std::all_of(o.join.begin(), o.join.end(), is_loopback) && o.token.empty())
+    throw spec_error("--join " + to_string(o.join.front()) +
                      " leads to another machine, and this node will listen where other machines "
                      "reach it, but no token is set, so anybody could take part. Give "
                      "--token-file FILE, the first node's.");
@@ -117,14 +115,14 @@ void check_scales(const node_options& o, bool given) {
   if (!given) return;
   if (o.replay.empty())
     throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
-  if (o.join)
+  if (!o.join.empty())
     throw spec_error(
         "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
         "all.");
 }
 
 std::vector<std::string> without_effect(const node_options& o, const CLI::App& app) {
-  if (o.join || o.nodes > 1) return {};
+  if (!o.join.empty() || o.nodes > 1) return {};
   std::vector<std::string> idle;
   for (const std::string option :
        {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",

@@ -48,7 +48,7 @@ void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& w
   o.sighup = parse_signal_effect("--sighup-effect", words.sighup_effect);
   if (app.count("--level") > 0) o.level = words.level;
   o.stages = comma_separated(words.stages);
-  if (o.join && (o.level || !o.stages.empty()))
+  if (!o.join.empty() && (o.level || !o.stages.empty()))
     throw spec_error("--join goes without --level and --stage: the first node's hold for all.");
   if (o.json && words.log_format != "text")
     throw spec_error(
@@ -76,7 +76,8 @@ void take_output(node_options& o, const output_words& words, bool level_given) {
 /// Options whose text is parsed after all of them have been read.
 struct option_words {
   std::filesystem::path web_token_file;
-  std::string listen, join, web, synthetic, explain;
+  std::string listen, web, synthetic, explain;
+  std::vector<std::string> join;
   device_words devices;
   output_words output;
   caffe_words caffe;
@@ -87,8 +88,11 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
                  "HOST:PORT where other nodes join this one (the first node)");
   app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--join", words.join,
-                 "HOST:PORT of the first node; everything else comes from there");
+  app.add_option(
+         "--join", words.join,
+         "HOST:PORT of any node of the run, or several of them, separated by commas; everything "
+         "else comes from there")
+      ->delimiter(',');
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   app.add_option("--silence-limit", o.silence_limit_s,
                  "seconds after which another node that cannot be heard is lost; on a busy or "
@@ -212,7 +216,7 @@ void take_devices(node_options& o, const CLI::App& app, const device_words& word
   o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
   o.gpu_words = words.gpus;
   o.gpu_option = gpu_option_of(app);
-  if (o.devices_given || o.join) o.gpus = gpus_of(app, words);
+  if (o.devices_given || !o.join.empty()) o.gpus = gpus_of(app, words);
   o.readers = words.readers;
   if (const auto profile = replay_profile(words.devices)) {
     o.replay = *profile;
@@ -247,7 +251,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
 
   take_output(o, words.output, app.count("--log-level") > 0);
   if (!words.listen.empty()) o.listen = parse_host_port(words.listen);
-  if (!words.join.empty()) o.join = parse_host_port(words.join);
+  for (const auto& address : words.join) o.join.push_back(parse_host_port(address));
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
   take_caffe_words(o, app, words.caffe);

@@ -14,7 +14,8 @@ namespace poseidon::app {
 
 struct node_options {
   std::filesystem::path solver;
-  std::optional<host_port> listen, join, web;
+  std::optional<host_port> listen, web;
+  std::vector<host_port> join;  ///< not empty: this node joins
   std::size_t nodes = 1;
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
   std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: chosen

@@ -124,7 +124,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.records.recording = recording_json;
   s.records.graph_file = o.graph;
   s.records.shows = o.web.has_value();
-  if (!o.join) s.command = o.command;
+  if (o.join.empty()) s.command = o.command;
   return s;
 }
 

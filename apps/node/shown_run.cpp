@@ -14,7 +14,7 @@ namespace {
 
 std::shared_ptr<run_display> display_of(const node_options& o) {
   const auto level = verbosity_of(o.log_level);
-  const auto nodes = o.join ? 2 : o.nodes;  // a joiner is never alone
+  const auto nodes = !o.join.empty() ? 2 : o.nodes;  // a joiner is never alone
   if (o.json) return std::make_shared<json_console>(level, nodes);
   if (o.log_format == "caffe") return std::make_shared<caffe_console>(level, nodes);
   return std::make_shared<console>(level, nodes);

@@ -1,4 +1,4 @@
-// apps/node/status_verb.cpp - poseidon-node status: prints the state of a running node.
+// apps/node/status_verb.cpp - poseidon-node status and members: what the page of a running node says, as text.
 #include "apps/cli.hpp"
 #include "apps/node/options.hpp"
 #include "apps/node/verbs.hpp"
@@ -13,16 +13,27 @@
 
 namespace poseidon::app {
 
-int status_verb(int argc, char** argv) {
-  command_line app("Says how far a run is, how its nodes are, and who waits for whom.",
-                   "poseidon-node status");
+namespace {
+
+/// What a verb asks a page.
+struct question {
+  const char* name;
+  const char* description;
+  const char* text;  ///< path of the answer for people
+  const char* json;  ///< for programs
+  const char* event;
+  const char* field;
+};
+
+int ask(int argc, char** argv, const question& q) {
+  command_line app(q.description, std::string("poseidon-node ") + q.name);
   std::string at = default_page;
   std::filesystem::path token_file;
   app.add_option("--attach", at, "HOST:PORT of the page of a node, its --web");
   app.add_option("--web-token-file", token_file,
                  "file whose first line the node's page wants to know");
   app.footer(
-      "Only the first node knows of all others. Exit codes: 0 it answers, 1 it does not, 2 wrong "
+      "Only the leader knows of all others. Exit codes: 0 it answers, 1 it does not, 2 wrong "
       "use.");
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
@@ -32,14 +43,28 @@ int status_verb(int argc, char** argv) {
   reporter out(words);
   out.until_end(
       [&] {
-        auto said = web::fetch({parse_host_port(at), token},
-                               words.json ? "/api/status.json" : "/api/status");
+        auto said = web::fetch({parse_host_port(at), token}, words.json ? q.json : q.text);
         while (said.ends_with('\n')) said.pop_back();
         out.result(said);
-        if (words.json) out.event(json_event("status").json("run", {said}));
+        if (words.json) out.event(json_event(q.event).json(q.field, {said}));
       },
       exit_code_of);
   return 0;
+}
+
+}  // namespace
+
+int status_verb(int argc, char** argv) {
+  return ask(argc, argv,
+             {"status", "Says how far a run is, how its nodes are, and who waits for whom.",
+              "/api/status", "/api/status.json", "status", "run"});
+}
+
+int members_verb(int argc, char** argv) {
+  return ask(
+      argc, argv,
+      {"members", "Says which nodes take part in a run, where they are, and which one leads.",
+       "/api/members", "/api/members.json", "members", "view"});
 }
 
 }  // namespace poseidon::app

@@ -32,7 +32,7 @@ std::string take_newest_state(const std::optional<run_definition>& run, node_opt
 /// Everything that is known about the run before it begins, to the user and to the node.
 node_setup started(node_options o, shown_run& shown) {
   std::optional<run_definition> run;
-  if (!o.join) {
+  if (o.join.empty()) {
     run = read_run(o);
     check_solver(run->solver);
     for (const auto& lines : {run->solver.warnings, take_solver_mode(run->solver, o),
@@ -64,7 +64,8 @@ node_result train(const node_options& o, shown_run& shown, signal_thread& signal
           const auto effect = signal == SIGHUP   ? o.sighup
                               : signal == SIGINT ? o.sigint
                                                  : signal_effect::stop;
-          if (effect != signal_effect::none) tell({signal, effect == signal_effect::snapshot});
+          if (effect != signal_effect::none)
+            tell({signal, effect == signal_effect::snapshot, signal == SIGTERM});
           return effect == signal_effect::stop;
         },
         [display = shown.display()] { display->lines().abandon(); });

@@ -16,6 +16,8 @@ int test_verb(int argc, char** argv);
 int time_verb(int argc, char** argv);
 int device_query_verb(int argc, char** argv);
 int status_verb(int argc, char** argv);
+int members_verb(int argc, char** argv);
+int leave_verb(int argc, char** argv);
 int classify_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.

@@ -57,6 +57,17 @@ void json_console::snapshot(std::uint64_t clock, const std::string& path,
   lines().out(e.line());
 }
 
+void json_console::viewed(const view& v) {
+  json_event e("view");
+  e.count("epoch", v.epoch).count("first_clock", v.first_clock);
+  e.count("first_sample", v.first_sample);
+  json_array members;
+  for (const auto seat : v.seats) members.put(seat);
+  e.json("members", {members.text()}).text("changed", v.changed).text("why", v.why);
+  e.count("paused_ms", v.paused_ms).text("text", describe(v));
+  lines().out(e.line());
+}
+
 void json_console::note(const std::string& text) {
   if (level() != verbosity::quiet) lines().out(json_event("note").text("text", text).line());
 }

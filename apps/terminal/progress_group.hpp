@@ -16,6 +16,7 @@ class run_listener : public progress {
   void tested(std::size_t, std::uint64_t, const std::vector<double>&,
               const std::vector<output_value>&) override {}
   void snapshot(std::uint64_t, const std::string&, const std::string&) override {}
+  void viewed(const view&) override {}
   void note(const std::string&) override {}
   void warning(const std::string&) override {}
 };
@@ -42,6 +43,9 @@ class progress_group : public progress {
   }
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override {
     for (const auto& one : all_) one->snapshot(clock, path, error);
+  }
+  void viewed(const view& v) override {
+    for (const auto& one : all_) one->viewed(v);
   }
   void note(const std::string& line) override {
     for (const auto& one : all_) one->note(line);

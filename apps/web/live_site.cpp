@@ -124,6 +124,12 @@ constexpr node_path node_paths[] = {
      [](view_of_run view, const request&, std::uint32_t) -> response {
        return {200, json, status_json(view), ""};
      }},
+    {"/api/members.json", true,
+     [](view_of_run view, const request&, std::uint32_t) -> response {
+       return {200, json, members_json(view), ""};
+     }},
+    {"/api/members", true,
+     [](view_of_run view, const request&, std::uint32_t) { return text(200, members_text(view)); }},
     {"/api/graph", true,
      [](view_of_run view, const request&, std::uint32_t worker) -> response {
        return {200, json, graph_json(view, worker), ""};

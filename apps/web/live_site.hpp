@@ -6,7 +6,7 @@
 //   /events?node=W  server-sent events: start, once: {"began_us":..}, when the run began, in the clock of the spans;
 //                   then tick, spans, history (apps/web/view_json.hpp), several a second
 //   /api/graph?node=W  /api/history  /api/trace?iters=N  /api/dot?node=W  /api/csv
-//   /api/status  /api/status.json  /metrics  /healthz
+//   /api/status  /api/status.json  /api/members  /api/members.json  /metrics  /healthz
 //
 // With a token every request needs it: as ?token=T once, which a cookie then keeps, or as "Authorization: Bearer T".
 #pragma once

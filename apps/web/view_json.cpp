@@ -82,11 +82,13 @@ json_object graph_of(const state& s, std::uint32_t worker) {
 json_object member_json(const state& s, std::uint32_t id, const worker_view& w, std::int64_t now) {
   json_object out;
   out.put("id", id);
-  out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
+  out.put("address", s.facts ? s.facts->address_of(id) : "");
   out.put("state", condition_of(w, now, s.silent_after_ns()));
   if (w.contact.lost) out.put("why", w.contact.why_lost);
-  if (s.facts && id < s.facts->shares.size())
-    out.put("share", describe_share(s.facts->shares[id], s.facts->images_per_clock));
+  out.put("leads", s.facts && s.facts->members.size() > 1 && id == s.facts->leader);
+  if (s.facts && s.facts->worker_of(id) < s.facts->shares.size())
+    out.put("share",
+            describe_share(s.facts->shares[s.facts->worker_of(id)], s.facts->images_per_clock));
   if (w.contact.heard_ns != 0) {
     out.put("clock", w.pace.clock).put("lag", lag_of(s.workers, id, now));
     out.put("age_ms", (now - w.contact.heard_ns) / 1000000);

@@ -50,6 +50,10 @@ struct span_place {
 /// "hidden":..,"workers":[{..}],"doctor":{..}}. Unknown values are null.
 [[nodiscard]] std::string status_json(const cluster_view& view);
 
+/// Who takes part: the view, its leader, and a line for each member.
+[[nodiscard]] std::string members_text(const cluster_view& view);
+[[nodiscard]] std::string members_json(const cluster_view& view);
+
 /// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
 [[nodiscard]] std::string health_json(const cluster_view& view);
 

@@ -3,6 +3,7 @@
 #include "apps/web/link_traffic.hpp"
 #include "apps/web/view_json.hpp"
 #include "data/batch_shares.hpp"
+#include "models/words.hpp"
 
 #include <cstdio>
 #include <optional>
@@ -37,11 +38,10 @@ std::string progress_of(const cluster_view::state& s, const run_history& history
 
 std::string member_line(const cluster_view::state& s, std::uint32_t id, const worker_view& w,
                         std::int64_t now) {
-  const bool named = s.facts && id < s.facts->members.size() && !s.facts->members[id].empty();
+  const auto address = s.facts ? s.facts->address_of(id) : "";
   const auto traffic = traffic_of(s, id);
-  auto line =
-      printed("worker %-3u %-24s %-8s", id, named ? s.facts->members[id].c_str() : "this node",
-              condition_of(w, now, s.silent_after_ns()));
+  auto line = printed("worker %-3u %-24s %-8s", id, address.empty() ? "this node" : address.c_str(),
+                      condition_of(w, now, s.silent_after_ns()));
   if (w.contact.heard_ns != 0)
     line += printed(" iteration %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
                     static_cast<unsigned long long>(w.pace.clock),
@@ -50,8 +50,9 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
                     static_cast<double>(traffic.out) / 1e6, static_cast<double>(traffic.in) / 1e6);
   if (const auto probes = traffic.probes_out + traffic.probes_in; probes > 0)
     line += printed(" (and %.1f MB of probes)", static_cast<double>(probes) / 1e6);
-  if (s.facts && id < s.facts->shares.size())
-    line += ", share " + describe_share(s.facts->shares[id], s.facts->images_per_clock);
+  if (s.facts && s.facts->worker_of(id) < s.facts->shares.size())
+    line += ", share " +
+            describe_share(s.facts->shares[s.facts->worker_of(id)], s.facts->images_per_clock);
   return line + (w.contact.lost ? ": " + w.contact.why_lost : std::string()) + "\n";
 }
 
@@ -63,7 +64,7 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
   };
   json_object out;
   out.put("worker", id);
-  out.put("address", s.facts && id < s.facts->members.size() ? s.facts->members[id] : "");
+  out.put("address", s.facts ? s.facts->address_of(id) : "");
   out.put("condition", condition_of(w, now, s.silent_after_ns()))
       .put("clock", if_heard(w.pace.clock));
   out.put("lag", if_heard(lag_of(s.workers, id, now)));
@@ -72,12 +73,47 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
   out.put("bytes_in", if_heard(traffic.in + traffic.probes_in));
   out.put("probe_bytes_out", if_heard(traffic.probes_out));
   out.put("probe_bytes_in", if_heard(traffic.probes_in));
-  const bool has_share = s.facts && id < s.facts->shares.size();
-  out.put("share", has_share ? std::optional(s.facts->shares[id]) : std::nullopt);
+  const bool has_share = s.facts && s.facts->worker_of(id) < s.facts->shares.size();
+  out.put("share",
+          has_share ? std::optional(s.facts->shares[s.facts->worker_of(id)]) : std::nullopt);
   return out.put("why_lost", w.contact.lost ? std::optional(w.contact.why_lost) : std::nullopt);
 }
 
 }  // namespace
+
+std::string members_text(const cluster_view& view) {
+  const auto now = now_ns();
+  return view.read([&](const cluster_view::state& s) {
+    const auto epoch = s.facts ? s.facts->epoch : 0;
+    std::string out =
+        "view " + std::to_string(epoch) + ": " +
+        plural(std::max<std::size_t>(1, s.facts ? s.facts->members.size() : 0), "node");
+    if (s.facts) out += ", worker " + std::to_string(s.facts->leader) + " leads";
+    for (const auto& [id, w] : s.workers) {
+      const auto address = s.facts ? s.facts->address_of(id) : "";
+      out += printed("\nworker %-3u %-24s %s", id, address.empty() ? "this node" : address.c_str(),
+                     condition_of(w, now, s.silent_after_ns()));
+    }
+    return out + "\n";
+  });
+}
+
+std::string members_json(const cluster_view& view) {
+  const auto now = now_ns();
+  return view.read([&](const cluster_view::state& s) {
+    json_array members;
+    for (const auto& [id, w] : s.workers)
+      members.put(json_object()
+                      .put("worker", id)
+                      .put("address", s.facts ? s.facts->address_of(id) : "")
+                      .put("condition", condition_of(w, now, s.silent_after_ns())));
+    return json_object()
+        .put("view", s.facts ? s.facts->epoch : 0)
+        .put("leader", s.facts ? s.facts->leader : 0)
+        .put("members", members)
+        .text();
+  });
+}
 
 std::string status_json(const cluster_view& view) {
   const auto now = now_ns();

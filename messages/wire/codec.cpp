@@ -29,9 +29,10 @@ std::string_view kind_name(const frame_header& h) {
       "stop_after",       "goodbye",        "worker_done",
       "gradient_squares", "factors",        "probe",
       "probe_heard",      "watch",          "report",
-      "hold_training",    "worker_paused",  "change_routes",
-      "rebuild_graph",    "send_rate",      "time_net",
-      "net_timed",        "worker_left",    "factor_offer"};
+      "hold_training",    "worker_paused",  "drain",
+      "next_view",        "join_ready",     "leave_wanted",
+      "send_rate",        "time_net",       "net_timed",
+      "worker_left",      "factor_offer"};
   return names[h.index()];
 }
 
@@ -46,7 +47,8 @@ bool has_payload(const frame_header& h) {
 }
 
 bool carries_nets(const frame_header& h) {
-  return std::holds_alternative<frames::view>(h) || std::holds_alternative<frames::time_net>(h);
+  return std::holds_alternative<frames::view>(h) || std::holds_alternative<frames::time_net>(h) ||
+         std::holds_alternative<frames::next_view>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

@@ -17,8 +17,9 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 10;  ///< see wire.capnp, Evolution
-inline constexpr worker_id no_worker{0xffffffff};  ///< Frame.from of a node that has no id yet
+inline constexpr std::uint32_t wire_version = 11;  ///< see wire.capnp, Evolution
+inline constexpr worker_id no_worker{0xffffffff};  ///< a node that is in no view
+inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node that has no seat yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
@@ -48,7 +49,7 @@ struct bad_frame : std::runtime_error {
 [[nodiscard]] std::string_view kind_name(const frame_header& h);
 /// Whether frames of this kind carry values.
 [[nodiscard]] bool has_payload(const frame_header& h);
-/// Whether a header of this kind may have max_view_bytes: a view and a time_net.
+/// Whether a header of this kind may have max_view_bytes: a view, a time_net and a next_view.
 [[nodiscard]] bool carries_nets(const frame_header& h);
 
 inline constexpr std::size_t preamble_bytes = 8;
@@ -60,9 +61,15 @@ struct preamble {
 /// Errors   bad_frame if this is no preamble or announces a header beyond max_view_bytes.
 [[nodiscard]] preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes);
 
+/// Who writes a frame.
+struct frame_writer {
+  seat_id seat = no_seat;
+  std::uint64_t epoch = 0;  ///< of the view that its link is bound to; 0: none yet
+};
+
 /// What goes into the header beside the frame itself.
 struct envelope {
-  worker_id from{};
+  frame_writer from;
   std::size_t payload_bytes = 0;       ///< of the whole frame
   std::uint32_t payload_checksum = 0;  ///< crc32c of the payload in the frame's first piece
 };

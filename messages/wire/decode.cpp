@@ -6,6 +6,7 @@
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -43,13 +44,37 @@ std::vector<std::uint32_t> read_rows(std::string_view kind,
   return out;
 }
 
-frame_header read(wire::ChangeRoutes::Reader r) {
-  frames::change_routes c{clock_id{r.getClock()}, read_routes("change_routes", r.getRoutes()),
-                          text("change_routes", "why", r.getWhy()),
-                          read_rows("change_routes", r.getFactorRows())};
-  if (c.routes.empty())
-    throw bad_frame("change_routes", "number of routes", "0", "that of the net's parameters");
-  return c;
+/// Rises strictly: the order of members is that of their seats.
+void check_order(std::string_view kind, seat_id before, seat_id seat) {
+  if (seat <= before)
+    throw bad_frame(kind, "seat", std::to_string(value(seat)),
+                    "more than that of the member before, " + std::to_string(value(before)));
+}
+
+std::vector<frames::member> read_members(std::string_view kind,
+                                         capnp::List<wire::Member>::Reader members) {
+  at_most(kind, "number of members", members.size(), max_members);
+  if (members.size() == 0) throw bad_frame(kind, "number of members", "0", "1 or more");
+  std::vector<frames::member> out;
+  for (const auto m : members) {
+    const seat_id seat{m.getSeat()};
+    if (seat == no_seat) throw bad_frame(kind, "seat", std::to_string(value(seat)), "a member's");
+    if (!out.empty()) check_order(kind, out.back().seat, seat);
+    out.push_back({seat, text(kind, "address of a member", m.getAddress())});
+  }
+  return out;
+}
+
+frames::former_view read(wire::FormerView::Reader r) {
+  frames::former_view out;
+  const auto seats = r.getSeats();
+  at_most("view", "number of former members", seats.size(), max_members);
+  for (const auto s : seats) {
+    if (!out.seats.empty()) check_order("view", out.seats.back(), seat_id{s});
+    out.seats.push_back(seat_id{s});
+  }
+  out.routes = read_routes("view", r.getRoutes());
+  return out;
 }
 
 frame_header read(wire::SendRate::Reader r) {
@@ -66,8 +91,7 @@ std::uint32_t read_replicas(std::string_view kind, std::uint32_t replicas) {
 }
 
 frame_header read(wire::MemberReady::Reader r) {
-  return frames::member_ready{worker_id{r.getWorker()},
-                              read_replicas("member_ready", r.getReplicas())};
+  return frames::member_ready{read_replicas("member_ready", r.getReplicas())};
 }
 
 frame_header read(wire::NetTimed::Reader r) {
@@ -77,17 +101,18 @@ frame_header read(wire::NetTimed::Reader r) {
   return frames::net_timed{read_replicas("net_timed", r.getReplicas()), rate};
 }
 
-std::vector<frames::share> read_shares(capnp::List<wire::Share>::Reader shares,
+std::vector<frames::share> read_shares(std::string_view kind,
+                                       capnp::List<wire::Share>::Reader shares,
                                        std::size_t members) {
   std::vector<frames::share> out;
   if (shares.size() != 0 && shares.size() != members)
-    throw bad_frame("view", "number of shares", std::to_string(shares.size()),
+    throw bad_frame(kind, "number of shares", std::to_string(shares.size()),
                     "0, or that of the members, " + std::to_string(members));
   for (const auto s : shares) {
-    const auto replicas = read_replicas("view", s.getReplicas());
-    at_most("view", "samples of a share", s.getSamples(), max_share_samples);
+    const auto replicas = read_replicas(kind, s.getReplicas());
+    at_most(kind, "samples of a share", s.getSamples(), max_share_samples);
     if (s.getSamples() < replicas)
-      throw bad_frame("view", "samples of a share", std::to_string(s.getSamples()),
+      throw bad_frame(kind, "samples of a share", std::to_string(s.getSamples()),
                       "one for each of its " + std::to_string(replicas) + " replicas, at least");
     out.push_back({s.getSamples(), replicas});
   }
@@ -122,14 +147,15 @@ std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parame
 frame_header read(wire::View::Reader r) {
   frames::view v;
   v.epoch = r.getEpoch();
-  v.you = worker_id{r.getYou()};
-  const auto members = r.getMembers();
-  at_most("view", "number of members", members.size(), max_members);
-  if (r.getYou() >= members.size()) {
+  v.you = seat_id{r.getYou()};
+  v.members = read_members("view", r.getNodes());
+  v.before = read(r.getBefore());
+  v.prospect = r.getProspect();
+  const bool is_member = std::any_of(v.members.begin(), v.members.end(),
+                                     [&](const auto& m) { return m.seat == v.you; });
+  if (is_member == v.prospect || v.you == no_seat)
     throw bad_frame("view", "you", std::to_string(r.getYou()),
-                    "less than the number of members, " + std::to_string(members.size()));
-  }
-  for (const auto m : members) v.members.push_back(text("view", "member", m));
+                    v.prospect ? "a seat that no member has" : "the seat of a member");
   v.solver = blob(r.getSolver());
   v.seed = r.getSeed();
   v.first_clock = clock_id{r.getFirstClock()};
@@ -149,12 +175,23 @@ frame_header read(wire::View::Reader r) {
   for (const auto why : reasons) v.reasons.push_back(text("view", "reason", why));
   v.replicas = r.getReplicas();
   at_most("view", "replicas", v.replicas, max_replicas);
-  v.shares = read_shares(r.getShares(), v.members.size());
+  v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
   if (r.getOptimizer() >= optimizer_rules)
     throw bad_frame("view", "optimizer", std::to_string(r.getOptimizer()),
                     "less than " + std::to_string(optimizer_rules));
   v.optimizer = static_cast<optimizer_rule>(r.getOptimizer());
+  return v;
+}
+
+frame_header read(wire::NextView::Reader r) {
+  frames::next_view v;
+  v.epoch = r.getEpoch();
+  v.members = read_members("next_view", r.getNodes());
+  v.routes = read_routes("next_view", r.getRoutes());
+  v.factor_rows = read_rows("next_view", r.getFactorRows());
+  v.shares = read_shares("next_view", r.getShares(), v.members.size());
+  v.why = text("next_view", "why", r.getWhy());
   return v;
 }
 
@@ -221,7 +258,7 @@ frame_header read(wire::Frame::Reader frame) {
     }
     case wire::Frame::WORKER_DONE: {
       const auto r = frame.getWorkerDone();
-      return frames::worker_done{worker_id{r.getWorker()}, version_id{r.getVersion()}};
+      return frames::worker_done{version_id{r.getVersion()}};
     }
     case wire::Frame::GRADIENT_SQUARES:
       return frames::gradient_squares{clock_id{frame.getGradientSquares().getClock()}};
@@ -247,13 +284,20 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::hold_training{};
     case wire::Frame::WORKER_PAUSED: {
       const auto r = frame.getWorkerPaused();
-      return frames::worker_paused{worker_id{r.getWorker()}, clock_id{r.getClock()},
-                                   r.getDrained()};
+      return frames::worker_paused{clock_id{r.getClock()}, r.getDrained()};
     }
-    case wire::Frame::CHANGE_ROUTES:
-      return read(frame.getChangeRoutes());
-    case wire::Frame::REBUILD_GRAPH:
-      return frames::rebuild_graph{};
+    case wire::Frame::DRAIN:
+      return frames::drain{clock_id{frame.getDrain().getClock()}};
+    case wire::Frame::NEXT_VIEW:
+      return read(frame.getNextView());
+    case wire::Frame::JOIN_READY:
+      return frames::join_ready{read_replicas("join_ready", frame.getJoinReady().getReplicas())};
+    case wire::Frame::LEAVE_WANTED:
+      return frames::leave_wanted{
+          text("leave_wanted", "reason", frame.getLeaveWanted().getReason())};
+    case wire::Frame::OBSOLETE_CHANGE_ROUTES:
+    case wire::Frame::OBSOLETE_REBUILD_GRAPH:
+      break;
     case wire::Frame::SEND_RATE:
       return read(frame.getSendRate());
     case wire::Frame::TIME_NET: {
@@ -262,7 +306,7 @@ frame_header read(wire::Frame::Reader frame) {
     }
     case wire::Frame::WORKER_LEFT: {
       const auto r = frame.getWorkerLeft();
-      return frames::worker_left{worker_id{r.getLeft()}, version_id{r.getVersion()}};
+      return frames::worker_left{seat_id{r.getLeft()}, version_id{r.getVersion()}};
     }
     case wire::Frame::FACTOR_OFFER:
       return frames::factor_offer{read_rows("factor_offer", frame.getFactorOffer().getRows())};
@@ -286,9 +330,10 @@ decoded_header decode_words(kj::ArrayPtr<const capnp::word> words) {
   try {
     capnp::FlatArrayMessageReader message(words, bounds);
     const auto frame = message.getRoot<wire::Frame>();
-    decoded_header d{
-        {worker_id{frame.getFrom()}, frame.getPayloadBytes(), frame.getPayloadChecksum()},
-        read(frame)};
+    decoded_header d{{{seat_id{frame.getFrom()}, frame.getEpoch()},
+                      frame.getPayloadBytes(),
+                      frame.getPayloadChecksum()},
+                     read(frame)};
     const auto kind = kind_name(d.header);
     if (!carries_nets(d.header))
       at_most(kind, "header size", words.size() * sizeof(capnp::word), max_header_bytes);

@@ -35,18 +35,48 @@ void write(wire::StepMark::Builder w, const step_mark& m) {
   w.setDigest(m.digest);
 }
 
+void write(capnp::List<wire::Member>::Builder w, const std::vector<frames::member>& members) {
+  for (unsigned i = 0; i < w.size(); ++i) {
+    w[i].setSeat(value(members[i].seat));
+    w[i].setAddress(text_of(members[i].address));
+  }
+}
+
+template <class Int>
+void write(typename capnp::List<Int>::Builder w, const std::vector<Int>& numbers) {
+  for (unsigned i = 0; i < w.size(); ++i) w.set(i, numbers[i]);
+}
+
+void write(capnp::List<wire::Share>::Builder w, const std::vector<frames::share>& shares) {
+  for (unsigned i = 0; i < w.size(); ++i) {
+    w[i].setSamples(shares[i].samples);
+    w[i].setReplicas(shares[i].replicas);
+  }
+}
+
+void write(wire::NextView::Builder w, const frames::next_view& v) {
+  w.setEpoch(v.epoch);
+  write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
+  write(w.initRoutes(static_cast<unsigned>(v.routes.size())), v.routes);
+  write(w.initFactorRows(static_cast<unsigned>(v.factor_rows.size())), v.factor_rows);
+  write(w.initShares(static_cast<unsigned>(v.shares.size())), v.shares);
+  w.setWhy(text_of(v.why));
+}
+
 void write(wire::View::Builder w, const frames::view& v) {
   w.setEpoch(v.epoch);
   w.setYou(value(v.you));
-  auto members = w.initMembers(static_cast<unsigned>(v.members.size()));
-  for (unsigned i = 0; i < members.size(); ++i) members.set(i, text_of(v.members[i]));
+  write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
+  w.setProspect(v.prospect);
+  auto seats = w.initBefore().initSeats(static_cast<unsigned>(v.before.seats.size()));
+  for (unsigned i = 0; i < seats.size(); ++i) seats.set(i, value(v.before.seats[i]));
+  write(w.getBefore().initRoutes(static_cast<unsigned>(v.before.routes.size())), v.before.routes);
   w.setSolver(bytes_of(v.solver));
   w.setSeed(v.seed);
   w.setFirstClock(value(v.first_clock));
   w.setFirstSample(v.first_sample);
   w.setTestPhases(v.test_phases);
-  auto routes = w.initRoutes(static_cast<unsigned>(v.routes.size()));
-  for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, v.routes[i]);
+  write(w.initRoutes(static_cast<unsigned>(v.routes.size())), v.routes);
   auto formats = w.initWire(static_cast<unsigned>(v.wire.size()));
   for (unsigned i = 0; i < formats.size(); ++i) formats.set(i, v.wire[i]);
   w.setWatched(v.watched);
@@ -62,11 +92,7 @@ void write(wire::View::Builder w, const frames::view& v) {
     auto dims = parameters[i].initDims(static_cast<unsigned>(from.size()));
     for (unsigned d = 0; d < dims.size(); ++d) dims.set(d, static_cast<std::uint32_t>(from[d]));
   }
-  auto shares = w.initShares(static_cast<unsigned>(v.shares.size()));
-  for (unsigned i = 0; i < shares.size(); ++i) {
-    shares[i].setSamples(v.shares[i].samples);
-    shares[i].setReplicas(v.shares[i].replicas);
-  }
+  write(w.initShares(static_cast<unsigned>(v.shares.size())), v.shares);
 }
 
 void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
@@ -81,127 +107,113 @@ void write(wire::WorkerReport::Builder w, const frames::worker_report& r) {
 }
 
 void write(wire::Frame::Builder frame, const frame_header& h) {
-  std::visit(overloaded{
-                 [&](const frames::heartbeat&) { frame.setHeartbeat(); },
-                 [&](const frames::view& f) { write(frame.initView(), f); },
-                 [&](const frames::member_ready& f) {
-                   auto w = frame.initMemberReady();
-                   w.setWorker(value(f.worker));
-                   w.setReplicas(f.replicas);
-                 },
-                 [&](const frames::start_training&) { frame.setStartTraining(); },
-                 [&](const frames::push_gradient& f) {
-                   auto w = frame.initPushGradient();
-                   w.setChunk(value(f.chunk));
-                   w.setClock(value(f.clock));
-                   w.setNothing(f.nothing);
-                   if (f.step.digest != 0) write(w.initStep(), f.step);
-                 },
-                 [&](const frames::fresh_parameters& f) {
-                   auto w = frame.initFreshParameters();
-                   w.setChunk(value(f.chunk));
-                   w.setVersion(value(f.version));
-                   w.setNothing(f.nothing);
-                 },
-                 [&](const frames::install_history& f) {
-                   auto w = frame.initInstallHistory();
-                   w.setChunk(value(f.chunk));
-                   w.setSlot(f.slot);
-                   w.setFirst(f.first);
-                 },
-                 [&](const frames::gather_history& f) {
-                   frame.initGatherHistory().setVersion(value(f.version));
-                 },
-                 [&](const frames::history& f) {
-                   auto w = frame.initHistory();
-                   w.setChunk(value(f.chunk));
-                   w.setSlot(f.slot);
-                   w.setVersion(value(f.version));
-                 },
-                 [&](const frames::worker_report& f) { write(frame.initWorkerReport(), f); },
-                 [&](const frames::stop_requested& f) {
-                   write_reason(frame.initStopRequested(), f.reason);
-                 },
-                 [&](const frames::snapshot_requested&) { frame.setSnapshotRequested(); },
-                 [&](const frames::stop_after& f) {
-                   auto w = frame.initStopAfter();
-                   w.setVersion(value(f.version));
-                   write_reason(w, f.reason);
-                 },
-                 [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },
-                 [&](const frames::worker_done& f) {
-                   auto w = frame.initWorkerDone();
-                   w.setWorker(value(f.worker));
-                   w.setVersion(value(f.version));
-                 },
-                 [&](const frames::gradient_squares& f) {
-                   frame.initGradientSquares().setClock(value(f.clock));
-                 },
-                 [&](const frames::factors& f) {
-                   auto w = frame.initFactors();
-                   w.setLayer(value(f.layer));
-                   w.setClock(value(f.clock));
-                   w.setRows(f.rows);
-                   w.setFirst(f.first);
-                   if (f.step.digest != 0) write(w.initStep(), f.step);
-                 },
-                 [&](const frames::probe& f) {
-                   auto w = frame.initProbe();
-                   w.setRound(f.round);
-                   w.setLast(f.last);
-                 },
-                 [&](const frames::probe_heard& f) { frame.initProbeHeard().setRound(f.round); },
-                 [&](const frames::watch& f) {
-                   auto w = frame.initWatch();
-                   w.setSentNs(f.sent_ns);
-                   w.setIntervalMs(f.interval_ms);
-                 },
-                 [&](const frames::report&) { frame.setReport(); },
-                 [&](const frames::hold_training&) { frame.setHoldTraining(); },
-                 [&](const frames::worker_paused& f) {
-                   auto w = frame.initWorkerPaused();
-                   w.setWorker(value(f.worker));
-                   w.setClock(value(f.clock));
-                   w.setDrained(f.drained);
-                 },
-                 [&](const frames::change_routes& f) {
-                   auto w = frame.initChangeRoutes();
-                   w.setClock(value(f.clock));
-                   auto routes = w.initRoutes(static_cast<unsigned>(f.routes.size()));
-                   for (unsigned i = 0; i < routes.size(); ++i) routes.set(i, f.routes[i]);
-                   w.setWhy(text_of(f.why));
-                   auto rows = w.initFactorRows(static_cast<unsigned>(f.factor_rows.size()));
-                   for (unsigned i = 0; i < rows.size(); ++i) rows.set(i, f.factor_rows[i]);
-                 },
-                 [&](const frames::factor_offer& f) {
-                   auto rows =
-                       frame.initFactorOffer().initRows(static_cast<unsigned>(f.rows.size()));
-                   for (unsigned i = 0; i < rows.size(); ++i) rows.set(i, f.rows[i]);
-                 },
-                 [&](const frames::rebuild_graph&) { frame.setRebuildGraph(); },
-                 [&](const frames::send_rate& f) {
-                   auto w = frame.initSendRate();
-                   w.setMbitS(f.mbit_s);
-                   w.setProbed(f.probed);
-                 },
-                 [&](const frames::time_net& f) {
-                   auto w = frame.initTimeNet();
-                   w.setSolver(bytes_of(f.solver));
-                   w.setSeed(f.seed);
-                   w.setMeasure(f.measure);
-                 },
-                 [&](const frames::worker_left& f) {
-                   auto w = frame.initWorkerLeft();
-                   w.setLeft(value(f.left));
-                   w.setVersion(value(f.version));
-                 },
-                 [&](const frames::net_timed& f) {
-                   auto w = frame.initNetTimed();
-                   w.setReplicas(f.replicas);
-                   w.setSamplesPerSecond(f.samples_s);
-                 },
-             },
-             h);
+  std::visit(
+      overloaded{
+          [&](const frames::heartbeat&) { frame.setHeartbeat(); },
+          [&](const frames::view& f) { write(frame.initView(), f); },
+          [&](const frames::member_ready& f) { frame.initMemberReady().setReplicas(f.replicas); },
+          [&](const frames::start_training&) { frame.setStartTraining(); },
+          [&](const frames::push_gradient& f) {
+            auto w = frame.initPushGradient();
+            w.setChunk(value(f.chunk));
+            w.setClock(value(f.clock));
+            w.setNothing(f.nothing);
+            if (f.step.digest != 0) write(w.initStep(), f.step);
+          },
+          [&](const frames::fresh_parameters& f) {
+            auto w = frame.initFreshParameters();
+            w.setChunk(value(f.chunk));
+            w.setVersion(value(f.version));
+            w.setNothing(f.nothing);
+          },
+          [&](const frames::install_history& f) {
+            auto w = frame.initInstallHistory();
+            w.setChunk(value(f.chunk));
+            w.setSlot(f.slot);
+            w.setFirst(f.first);
+          },
+          [&](const frames::gather_history& f) {
+            frame.initGatherHistory().setVersion(value(f.version));
+          },
+          [&](const frames::history& f) {
+            auto w = frame.initHistory();
+            w.setChunk(value(f.chunk));
+            w.setSlot(f.slot);
+            w.setVersion(value(f.version));
+          },
+          [&](const frames::worker_report& f) { write(frame.initWorkerReport(), f); },
+          [&](const frames::stop_requested& f) {
+            write_reason(frame.initStopRequested(), f.reason);
+          },
+          [&](const frames::snapshot_requested&) { frame.setSnapshotRequested(); },
+          [&](const frames::stop_after& f) {
+            auto w = frame.initStopAfter();
+            w.setVersion(value(f.version));
+            write_reason(w, f.reason);
+          },
+          [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },
+          [&](const frames::worker_done& f) {
+            frame.initWorkerDone().setVersion(value(f.version));
+          },
+          [&](const frames::gradient_squares& f) {
+            frame.initGradientSquares().setClock(value(f.clock));
+          },
+          [&](const frames::factors& f) {
+            auto w = frame.initFactors();
+            w.setLayer(value(f.layer));
+            w.setClock(value(f.clock));
+            w.setRows(f.rows);
+            w.setFirst(f.first);
+            if (f.step.digest != 0) write(w.initStep(), f.step);
+          },
+          [&](const frames::probe& f) {
+            auto w = frame.initProbe();
+            w.setRound(f.round);
+            w.setLast(f.last);
+          },
+          [&](const frames::probe_heard& f) { frame.initProbeHeard().setRound(f.round); },
+          [&](const frames::watch& f) {
+            auto w = frame.initWatch();
+            w.setSentNs(f.sent_ns);
+            w.setIntervalMs(f.interval_ms);
+          },
+          [&](const frames::report&) { frame.setReport(); },
+          [&](const frames::hold_training&) { frame.setHoldTraining(); },
+          [&](const frames::worker_paused& f) {
+            auto w = frame.initWorkerPaused();
+            w.setClock(value(f.clock));
+            w.setDrained(f.drained);
+          },
+          [&](const frames::drain& f) { frame.initDrain().setClock(value(f.clock)); },
+          [&](const frames::next_view& f) { write(frame.initNextView(), f); },
+          [&](const frames::join_ready& f) { frame.initJoinReady().setReplicas(f.replicas); },
+          [&](const frames::leave_wanted& f) { write_reason(frame.initLeaveWanted(), f.why); },
+          [&](const frames::factor_offer& f) {
+            write(frame.initFactorOffer().initRows(static_cast<unsigned>(f.rows.size())), f.rows);
+          },
+          [&](const frames::send_rate& f) {
+            auto w = frame.initSendRate();
+            w.setMbitS(f.mbit_s);
+            w.setProbed(f.probed);
+          },
+          [&](const frames::time_net& f) {
+            auto w = frame.initTimeNet();
+            w.setSolver(bytes_of(f.solver));
+            w.setSeed(f.seed);
+            w.setMeasure(f.measure);
+          },
+          [&](const frames::worker_left& f) {
+            auto w = frame.initWorkerLeft();
+            w.setLeft(value(f.left));
+            w.setVersion(value(f.version));
+          },
+          [&](const frames::net_timed& f) {
+            auto w = frame.initNetTimed();
+            w.setReplicas(f.replicas);
+            w.setSamplesPerSecond(f.samples_s);
+          },
+      },
+      h);
 }
 
 }  // namespace
@@ -210,7 +222,8 @@ void encode_header(const frame_header& h, const envelope& e, std::vector<std::by
   std::array<capnp::word, 128> first_segment{};  // enough for all but a view: no allocation
   capnp::MallocMessageBuilder message(kj::arrayPtr(first_segment.data(), first_segment.size()));
   auto frame = message.initRoot<wire::Frame>();
-  frame.setFrom(value(e.from));
+  frame.setFrom(value(e.from.seat));
+  frame.setEpoch(e.from.epoch);
   frame.setPayloadBytes(static_cast<std::uint32_t>(e.payload_bytes));
   frame.setPayloadChecksum(e.payload_checksum);
   write(frame, h);

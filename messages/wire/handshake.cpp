@@ -1,5 +1,7 @@
 #include "messages/wire/handshake.hpp"
 
+#include "messages/wire/little_endian.hpp"
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -20,16 +22,10 @@ constexpr std::size_t hello_bytes = 80;
 constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t build_bytes = 32;
 constexpr std::size_t mac_bytes = 32;
-constexpr std::size_t max_address_bytes = 255;
-// worker 4, epoch 8, replicas 4, address length 1, address 255 (zeros behind it): always whole, so
-// that no length is read
-constexpr std::size_t at_epoch = 4, at_replicas = 12, at_size = 16, at_address = 17;
-constexpr std::size_t identity_bytes = at_address + max_address_bytes;
 constexpr std::string_view magic = "POSEIDON";
 
 using hello = std::array<std::byte, hello_bytes>;
 using mac = std::array<std::byte, mac_bytes>;
-using identity = std::array<std::byte, identity_bytes>;
 
 // Each part after the hellos starts with one of these.
 enum class part : std::uint8_t { proof = 1, welcome = 2, refused = 3 };
@@ -40,41 +36,12 @@ constexpr std::size_t at_version = 8, at_token = 12, at_build = 16, at_nonce = 4
 constexpr std::byte untold{2};
 static_assert(at_nonce + nonce_bytes == hello_bytes && at_build + build_bytes == at_nonce);
 
-template <class Int>
-void put(std::span<std::byte> to, Int v) {
-  for (std::size_t i = 0; i < sizeof v; ++i) to[i] = static_cast<std::byte>(v >> (8 * i));
-}
-template <class Int>
-Int get(std::span<const std::byte> from) {
-  Int v = 0;
-  for (std::size_t i = 0; i < sizeof v; ++i)
-    v |= static_cast<Int>(std::to_integer<std::uint8_t>(from[i])) << (8 * i);
-  return v;
-}
-
-// A peer's text as it may be shown to a user: printable ASCII only.
-std::string printable(std::span<const std::byte> bytes) {
-  std::string s;
-  for (const auto b : bytes) {
-    const auto c = std::to_integer<char>(b);
-    if (c == 0) break;
-    s += c >= 0x20 && c < 0x7f ? c : '?';
-  }
-  return s;
-}
-
 std::string describe(const hello& h) {
   auto text = "protocol version " +
               std::to_string(get<std::uint32_t>(std::span(h).subspan(at_version))) + ", build " +
               printable(std::span(h).subspan(at_build, build_bytes));
   if (h[at_token] == untold) return text;
   return text + (h[at_token] == std::byte{0} ? ", no token" : ", a token");
-}
-
-std::string name_of(const link_identity& who) {
-  return (who.worker == no_worker ? std::string("a joining node")
-                                  : "worker " + std::to_string(value(who.worker))) +
-         ", which listens on " + who.listen_address;
 }
 
 class handshake {
@@ -92,7 +59,7 @@ class handshake {
   void receive_part(part expected);
   void read(std::span<std::byte> into);
   void write(std::span<const std::byte> bytes);
-  [[nodiscard]] mac proof_of(handshake_role who, const identity& id) const;
+  [[nodiscard]] mac proof_of(handshake_role who, const identity_block& id) const;
   [[noreturn]] void refuse(refusal why, const std::string& text);
   [[noreturn]] void fail(refusal why, const std::string& text) const {
     throw handshake_error(why, peer() + " " + text);
@@ -181,7 +148,7 @@ std::string handshake::versions() const {
          options_.build + ")";
 }
 
-mac handshake::proof_of(handshake_role who, const identity& id) const {
+mac handshake::proof_of(handshake_role who, const identity_block& id) const {
   // Both compute the same: the dialer's hello always comes first.
   const bool dialing = role_ == handshake_role::dialer;
   const auto& first = dialing ? ours_ : theirs_;
@@ -203,18 +170,8 @@ mac handshake::proof_of(handshake_role who, const identity& id) const {
 }
 
 void handshake::send_proof() {
-  const auto& self = options_.self;
-  if (self.listen_address.size() > max_address_bytes) {
-    throw std::invalid_argument("the address \"" + self.listen_address + "\" has " +
-                                std::to_string(self.listen_address.size()) +
-                                " characters, at most 255 can be sent");
-  }
-  identity id{};
-  put(std::span(id), value(self.worker));
-  put(std::span(id).subspan(at_epoch), self.epoch);
-  put(std::span(id).subspan(at_replicas), self.replicas);
-  id[at_size] = static_cast<std::byte>(self.listen_address.size());
-  std::memcpy(&id[at_address], self.listen_address.data(), self.listen_address.size());
+  const auto self = options_.identify ? options_.identify() : options_.self;
+  const auto id = encode(self);
   const auto proof = proof_of(role_, id);
   std::array<std::byte, 1 + identity_bytes + mac_bytes> out;
   out[0] = static_cast<std::byte>(part::proof);
@@ -225,7 +182,7 @@ void handshake::send_proof() {
 
 link_identity handshake::receive_proof() {
   receive_part(part::proof);
-  identity id;
+  identity_block id;
   mac sent;
   read(id);
   read(sent);
@@ -235,20 +192,14 @@ link_identity handshake::receive_proof() {
     refuse(refusal::wrong_token,
            "has another token than this node. Give every node the same --token-file.");
   }
-  link_identity who;
-  who.worker = worker_id{get<std::uint32_t>(id)};
   if (options_.progress) options_.progress->proved = true;
-  who.epoch = get<std::uint64_t>(std::span(id).subspan(at_epoch));
-  who.replicas = get<std::uint32_t>(std::span(id).subspan(at_replicas));
-  const auto size = std::to_integer<std::size_t>(id[at_size]);
-  who.listen_address = printable(std::span(id).subspan(at_address, size));
-  try {
-    auto at = parse_host_port(who.listen_address);
-    if (is_any_address(at)) at.host = parse_host_port(peer()).host;
-    who.listen_address = to_string(at);
-  } catch (const std::invalid_argument& e) {
-    refuse(refusal::bad_identity, std::string("gives its own address wrongly: ") + e.what());
-  }
+  const auto who = [&] {
+    try {
+      return decode_identity(id, parse_host_port(peer()).host);
+    } catch (const std::invalid_argument& e) {
+      refuse(refusal::bad_identity, e.what());
+    }
+  }();
   detail("its proof is right: it is " + name_of(who));
   return who;
 }

@@ -18,8 +18,8 @@
 //
 // The first 12 bytes of a hello keep their meaning in all versions, so that any two can name each other's.
 #pragma once
-#include "messages/wire/codec.hpp"
 #include "messages/wire/frame_seal.hpp"
+#include "messages/wire/link_identity.hpp"
 #include "messages/wire/socket.hpp"
 
 #include <atomic>
@@ -33,16 +33,6 @@
 
 namespace poseidon {
 
-/// Who a node says it is. Trusted once its proof is right.
-struct link_identity {
-  /// "host:port" where it accepts links. A node that listens on every address sends an empty host;
-  /// the other side fills in the host that it sees.
-  std::string listen_address;
-  worker_id worker = no_worker;  ///< no_worker: joins now, has none yet
-  std::uint64_t epoch = 0;       ///< of the view that it is in; 0: none yet
-  std::uint32_t replicas = 0;    ///< that a joiner was told to have; 0: as many as the leader
-};
-
 /// Of one handshake of an acceptor; its atomics belong to any thread.
 struct handshake_progress {
   std::atomic<bool> proved{false};  ///< the peer knows the token
@@ -54,7 +44,11 @@ struct handshake_options {
   std::string token;  ///< the cluster's secret; empty: none is configured here
   std::string build;  ///< this program's release, for error texts: "0.1.0"
   link_identity self;
-  std::chrono::milliseconds limit{5000};           ///< for the whole of it
+  /// An acceptor's, in place of `self`: what is true when a connection comes. Called by any thread; may be empty.
+  std::function<link_identity()> identify;
+  std::chrono::milliseconds limit{5000};  ///< for the whole of it
+  /// Of who dials through a node_network; empty: a minute.
+  std::optional<std::chrono::milliseconds> patience;
   std::uint32_t version = wire_version;            ///< tests set another
   std::shared_ptr<const wake_up> stop;             ///< ends waits of the dialing side; may be empty
   std::function<void(const std::string&)> detail;  ///< told each step, by any thread; may be empty

@@ -24,7 +24,7 @@ $Cxx.namespace("poseidon::wire");
 #           a reader that meets an unknown member ends the link and says so. Retired: rename obsoleteX.
 
 struct Frame {
-  from @0 :UInt32;          # the writer's worker; 4294967295 until it knows (a joiner before its view)
+  from @0 :UInt32;          # the writer's seat; 4294967295 until it knows (a joiner before its view)
   payloadBytes @1 :UInt32;  # of the whole frame, all pieces; 0 unless the member below has a payload
 
   payloadChecksum @2 :UInt32;  # CRC-32C of the payload in this piece, the frame's first
@@ -52,22 +52,41 @@ struct Frame {
     report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
     holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
     workerPaused @24 :WorkerPaused;
-    changeRoutes @25 :ChangeRoutes;
-    rebuildGraph @26 :Void;           # the first node to all: all have drained
+    obsoleteChangeRoutes @25 :Void;
+    obsoleteRebuildGraph @26 :Void;
     sendRate @27 :SendRate;
     timeNet @28 :TimeNet;
     netTimed @29 :NetTimed;
     snapshotRequested @30 :Void;      # any node to the first: write a snapshot, and go on
     workerLeft @31 :WorkerLeft;       # the first node to each other one
     factorOffer @32 :FactorOffer;
+    drain @33 :Drain;
+    nextView @34 :NextView;
+    joinReady @35 :JoinReady;
+    leaveWanted @36 :LeaveWanted;
   }
+  epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
+                            # another epoch than the reader's is not believed
 }
 
-# The first node to each other one, once all have joined. A joiner needs no files but its data.
+# A member of a view. Its seat is given by the leader when it lets a node in: the first has 0, each further one the next number,
+# and none is given twice in a run. The place among the members of a view is the node's worker id in that view.
+struct Member {
+  seat @0 :UInt32;
+  address @1 :Text;           # "host:port" where that node accepts links
+}
+
+# Who kept the solver state until a view began.
+struct FormerView {
+  seats @0 :List(UInt32);     # by worker of that view; empty: there was none, and the leader gives all first values
+  routes @1 :List(UInt8);     # as in View
+}
+
+# The leader to each node that joins. A joiner needs no files but its data.
 struct View {
   epoch @0 :UInt64;
-  you @1 :UInt32;             # the receiver's own worker id, less than the number of members
-  members @2 :List(Text);     # by worker: "host:port" where that node accepts links
+  you @1 :UInt32;             # the receiver's own seat; one of the members', unless `prospect`
+  obsoleteMembers @2 :List(Text);
   solver @3 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
   obsoleteTrainNet @4 :Data;  # the nets travel in the solver
   obsoleteTestNets @5 :List(Data);
@@ -84,6 +103,9 @@ struct View {
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
   parameters @18 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
   optimizer @19 :UInt8;       # where parameters is not empty: 0 the programs make the updates; 1 SGD, 2 Adam, 3 AdamW: the shards, as PyTorch does
+  nodes @20 :List(Member);    # by worker
+  before @21 :FormerView;
+  prospect @22 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
@@ -113,22 +135,22 @@ struct NetTimed {
   samplesPerSecond @1 :Float64;  # of the net's batch, all replicas together; 0 if it was not to be measured
 }
 
-# Each node to the first: links to all members are up and the actors wait.
+# Each member to the leader: links to all members are up and the actors wait.
 struct MemberReady {
-  worker @0 :UInt32;          # equals Frame.from
+  obsoleteWorker @0 :UInt32;
   replicas @1 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
 }
 
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct WorkerDone {
-  worker @0 :UInt32;          # equals Frame.from
+  obsoleteWorker @0 :UInt32;
   version @1 :UInt64;         # of its parameters
 }
 
 # The first node to each other one where View.parameters is not empty, itself included: that worker trains no further clock. One
 # that does would wait for it for ever.
 struct WorkerLeft {
-  left @0 :UInt32;
+  left @0 :UInt32;            # its seat
   version @1 :UInt64;         # of its parameters
 }
 
@@ -142,22 +164,37 @@ struct ProbeHeard {
   round @0 :UInt32;
 }
 
-# Each node to the first, twice in a change of routes: when it holds (it will not begin `clock` before it hears
-# ChangeRoutes), and when it has drained (its parameters are at that version).
+# Each node to the leader, twice in a change of the view: when it holds (it will not begin `clock` before it hears
+# Drain), and when it has drained (its parameters are at that version).
 struct WorkerPaused {
-  worker @0 :UInt32;          # equals Frame.from
+  obsoleteWorker @0 :UInt32;
   clock @1 :UInt64;
   drained @2 :Bool;
 }
 
-# The first node to all: from `clock` on these routes hold. Not before every node has drained, rebuilt and said
-# memberReady again does startTraining let that clock begin.
-struct ChangeRoutes {
+# The leader to all: from `clock` on another view holds, which NextView tells when all have drained. Not before every member of
+# it has rebuilt and said memberReady does startTraining let that clock begin.
+struct Drain {
   clock @0 :UInt64;
-  routes @1 :List(UInt8);     # as in View; never empty
-  why @2 :Text;               # for people; may be empty
+}
+struct NextView {
+  epoch @0 :UInt64;           # one more than that of the view before
+  nodes @1 :List(Member);     # by worker. Who is not among them gives its solver state away and leaves
+  routes @2 :List(UInt8);     # as in View; empty: all on the server
   factorRows @3 :List(UInt32); # where View.parameters is not empty: by parameter, most rows of its factors on one worker in a
                               # clock; empty: all 0
+  shares @4 :List(Share);     # as in View
+  why @5 :Text;               # for people; may be empty
+}
+
+# A node that joins a run that trains, to the leader: its nets and data are there, and links to all members.
+struct JoinReady {
+  replicas @0 :UInt32;        # as in MemberReady
+}
+
+# A member to the leader: the others are to go on without it.
+struct LeaveWanted {
+  reason @0 :Text;            # for people; may be empty
 }
 
 # Each worker to the first, once, where View.parameters is not empty: which gradients its program can give as factors.
@@ -200,7 +237,8 @@ struct Factors {
   step @4 :StepMark;          # as PushGradient's
 }
 
-# A server_shard (before the first clock: node 0) to every worker. Payload: the chunk's float32 values. Where its
+# A server_shard to every worker. Before the first clock of a run: the leader to all; before that of a view: a member of the view
+# before to each node that has joined, each member the chunks whose number modulo theirs is its worker id there. Payload: the chunk's float32 values. Where its
 # parameter has a reduced format and this is not the first version: the difference of the shard's own values and
 # those that every node had, in that format; each adds it, in float32, to the version before.
 struct FreshParameters {
@@ -216,8 +254,8 @@ struct GradientSquares {
   clock @0 :UInt64;
 }
 
-# To the owning shard (or to every factor_broadcast of the layer): node 0 before the first clock of a resumed run;
-# the node that kept the state until then, before the first clock of changed routes. Payload: float32 values `first` and
+# To the owning shard (or to every factor_broadcast of the layer): the leader before the first clock of a resumed run;
+# the node that kept the state until then, before the first clock of the next view. Payload: float32 values `first` and
 # following of one array of the chunk's solver state.
 struct InstallHistory {
   chunk @0 :UInt32;

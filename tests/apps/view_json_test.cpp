@@ -38,7 +38,7 @@ TEST_CASE(
   report_place told;
   auto pass_on = [&] {
     there.view.sample();
-    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+    here.view.take(seat_id{1}, decode_report(*encode_report(there.view.report_since(told))));
   };
   const auto link = there.actor("network_link 0", 9);
   auto push = [&](std::uint64_t id) {
@@ -137,7 +137,7 @@ TEST_CASE("status_text: what was sent does not count the probes of links") {
   here.view.sample();
   there.view.sample();
   report_place told;
-  here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  here.view.take(seat_id{1}, decode_report(*encode_report(there.view.report_since(told))));
   const auto said = status_text(here.view);
   CHECK(said.find("sent 2.0 MB, received 0.0 MB (and 16.0 MB of probes)") != std::string::npos);
   CHECK(said.find("sent 0.0 MB, received 2.0 MB (and 16.0 MB of probes)") != std::string::npos);

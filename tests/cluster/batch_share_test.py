@@ -77,7 +77,7 @@ class BatchShare(small_run.Trained):
         routes.write_text("ip1 ps\n@4 ip1 sfb\n@8 ip1 ps\n")
         equal = self.train_shared("kept", "equal", "--routes", "ps", iterations=12)
         changed = self.train_shared("changed", "3,1", "--routes", routes, iterations=12)
-        self.assertEqual(len(re.findall(r"^routes: changed", self.last[0].output, re.M)), 2)
+        self.assertEqual(len(re.findall(r"^view \d+: routes changed", self.last[0].output, re.M)), 2)
         self.assert_alike(equal, changed)
 
     def test_clipped_gradients_have_the_norm_of_equal_shares(self):

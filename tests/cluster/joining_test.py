@@ -40,9 +40,9 @@ class Joining(unittest.TestCase):
         node = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", nodes, *options)
         return node, node.wait_for(cluster.LISTENING)[1]
 
-    def test_a_node_that_comes_too_late_is_refused_alone_and_hears_why(self):
-        first, address = self.first("--devices", "cpu:1")
-        self.cluster.node("--join", address, "--devices", "cpu:1")
+    def test_a_node_that_comes_late_to_nodes_with_data_of_their_own_is_refused_alone_and_hears_why(self):
+        first, address = self.first("--devices", "cpu:1", "--own-data")
+        self.cluster.node("--join", address, "--devices", "cpu:1", "--own-data")
         first.wait_for("loss")
         late = self.cluster.node("--join", address)
         self.assertEqual(late.wait(), 3, late)

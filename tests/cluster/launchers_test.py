@@ -185,19 +185,28 @@ class Kubernetes(Starts):
             pod.signal(signal.SIGTERM)
             self.assertEqual(pod.wait(), 143, pod.output)
 
-    def test_a_pod_that_is_moved_costs_nothing_but_time(self):
+    def test_a_pod_that_is_moved_leaves_and_comes_back_while_pod_0_trains_on(self):
         first, other = self.pods(cluster.ENDLESS)
         first.wait_for("^iteration 5/")
         other.signal(signal.SIGTERM)  # as when its machine is drained
         self.assertEqual(other.wait(), 143, other.output)
-        self.assertNotEqual(first.wait(), 0, first.output)  # so it starts again
+        first.wait_for("^view 2: worker 1 .* left; 1 node trains")
+        again = self.pod_number(1)
+        again.wait_for("^joined: worker 2 of 2")
+        first.wait_for("^view 3: worker 2 .* joined; 2 nodes train")
+
+    def test_pod_0_that_is_stopped_writes_a_snapshot_from_which_it_goes_on(self):
+        first, other = self.pods(cluster.ENDLESS)
+        first.wait_for("^iteration 5/")
+        first.signal(signal.SIGTERM)
+        self.assertEqual(first.wait(), 143, first.output)
         state, = (self.folder / "snapshots").glob("*.solverstate")
         reached = int(re.search(r"_iter_(\d+)", state.name)[1])
         self.solver.write_text(re.sub(r"max_iter: \d+", f"max_iter: {reached + 3}", self.solver.read_text()))
-        again = [self.pod_number(0), self.pod_number(1)]
-        again[0].wait_for("^the run has ended")
-        self.assertIn(f"iteration {reached + 2}/{reached + 3}", again[0].output)
-        self.assertNotIn(f"iteration {reached - 1}/", again[0].output)
+        again = self.pod_number(0)
+        again.wait_for("^the run has ended")
+        self.assertIn(f"iteration {reached + 2}/{reached + 3}", again.output)
+        self.assertNotIn(f"iteration {reached - 1}/", again.output)
 
 
 class Systemd(Starts):

@@ -126,7 +126,7 @@ class RouteChanges(small_run.Trained):
             first.wait_for(r"^routes: a node's links carry \d+ Mbit/s together now, and carried \d+ when routes were chosen: "
                            r"fc1 to parameter_server, fc2 to parameter_server is to save \d+ %")
             for node in (first, second):
-                node.wait_for(r"^routes: changed")
+                node.wait_for(r"^view \d+: routes changed")
             first.stop()
             self.assertEqual(second.wait(), 0, second.output)
 

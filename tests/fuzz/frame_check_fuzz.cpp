@@ -10,7 +10,7 @@ using namespace poseidon;
 
 namespace {
 
-constexpr worker_id the_peer{1};
+constexpr seat_id the_peer{1};
 
 link_limits limits_of_a_run() {
   link_limits l;
@@ -37,7 +37,6 @@ void hold(const F& f, std::size_t payload, const link_limits& limits) {
     require(payload > 0 && payload <= 4 * limits.chunk_values[f.chunk], "a chunk's size");
   }
   if constexpr (requires { f.slot; }) require(f.slot < limits.history_slots, "a slot that is none");
-  if constexpr (requires { f.worker; }) require(f.worker == the_peer, "another worker's frame");
 }
 
 void hold(const frames::install_history& f, std::size_t payload, const link_limits& limits) {
@@ -69,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     static const auto limits = limits_of_a_run();
     check_frame(decoded, the_peer, limits);
     std::visit([&](const auto& f) { hold(f, decoded.payload_bytes, limits); }, decoded.header);
-    require(decoded.from == the_peer || decoded.from == no_worker, "another worker's name");
+    require(decoded.from.seat == the_peer || decoded.from.seat == no_seat, "another node's name");
     require(decoded.payload_bytes <= max_payload_bytes, "a payload too long for any kind");
   });
 }

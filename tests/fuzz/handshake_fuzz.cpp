@@ -44,7 +44,9 @@ heard hear(std::span<const std::uint8_t> bytes, handshake_role role, const std::
   options.token = token;
   options.build = "fuzz";
   options.version = wire_version;
-  options.self = {":7600", worker_id{0}, 1};
+  options.self.listen_address = ":7600";
+  options.self.seat = seat_id{0};
+  options.self.epoch = 1;
   heard out;
   fuzz::accept_or_refuse([&] {
     tcp_socket socket(ends[0], "10.0.0.7:40000");

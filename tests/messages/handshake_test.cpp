@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -14,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t identity_bytes = 272;  // messages/wire/handshake.cpp
+constexpr std::size_t identity_bytes = 529;  // messages/wire/handshake.cpp
 
 struct outcome {
   std::optional<link_identity> peer;
@@ -80,16 +81,16 @@ std::span<const std::byte> bytes_of(std::string_view s) {
 TEST_CASE("handshake: two nodes with one token learn who the other is") {
   auto d = options("secret", ":7601");
   auto a = options("secret", "head:7600");
-  a.self.worker = worker_id{0};
+  a.self.seat = seat_id{0};
   a.self.epoch = 3;
   const auto [dialer, acceptor] = both(d, a);
   REQUIRE(dialer.peer);
   REQUIRE(acceptor.peer);
   CHECK(dialer.peer->listen_address == "head:7600");
-  CHECK(dialer.peer->worker == worker_id{0});
+  CHECK(dialer.peer->seat == seat_id{0});
   CHECK(dialer.peer->epoch == 3);
   CHECK(acceptor.peer->listen_address == "127.0.0.1:7601");  // the host that the acceptor saw
-  CHECK(acceptor.peer->worker == no_worker);
+  CHECK(acceptor.peer->seat == no_seat);
 }
 
 TEST_CASE(
@@ -99,6 +100,49 @@ TEST_CASE(
   REQUIRE(acceptor.peer);
   CHECK(acceptor.peer->listen_address == "127.0.0.1:7601");
   CHECK(dialer.peer->listen_address == "127.0.0.1:7602");
+}
+
+TEST_CASE("handshake: an acceptor says who it is when a connection comes, and who leads") {
+  auto a = options("secret", "head:7600");
+  std::atomic<int> asked = 0;
+  a.identify = [&asked] {
+    link_identity self;
+    self.listen_address = "head:7600";
+    self.seat = seat_id{2};
+    self.leader_address = "10.0.0.9:7600";
+    ++asked;
+    return self;
+  };
+  const auto [dialer, acceptor] = both(options("secret", ":7601"), a);
+  REQUIRE(dialer.peer);
+  REQUIRE(acceptor.peer);
+  CHECK(asked == 1);
+  CHECK(dialer.peer->seat == seat_id{2});
+  CHECK(dialer.peer->leader_address == "10.0.0.9:7600");
+  CHECK(dialer.peer->wants == link_identity::purpose::train);
+  CHECK(acceptor.peer->leader_address.empty());
+}
+
+TEST_CASE("handshake: who dials says what for") {
+  auto d = options("secret", ":7601");
+  d.self.wants = link_identity::purpose::ask_to_leave;
+  const auto [dialer, acceptor] = both(d, options("secret"));
+  REQUIRE(acceptor.peer);
+  CHECK(acceptor.peer->wants == link_identity::purpose::ask_to_leave);
+}
+
+TEST_CASE(
+    "handshake: a leader's address that is none, and a purpose that is not known, are refused") {
+  auto d = options("secret", ":7601"), a = options("secret");
+  SUBCASE("purpose") {
+    d.self.wants = link_identity::purpose{7};
+  }
+  SUBCASE("address") {
+    d.self.leader_address = "nowhere";
+  }
+  const auto [dialer, acceptor] = both(d, a);
+  CHECK(!acceptor.peer);
+  CHECK(acceptor.why == refusal::bad_identity);
 }
 
 TEST_CASE("handshake: with different tokens both sides are told, and neither names a token") {

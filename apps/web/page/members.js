@@ -21,10 +21,11 @@ export class Members {
     if (!same || shares !== this.shares) this.#build(members, shares);
     const rate = (m, key) => moving && before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
     for (const m of members) {
-      const { line, tag, cells } = this.lines.get(m.id), shown = m.id === graph?.run.worker;
+      const { line, name, tag, cells } = this.lines.get(m.id), shown = m.id === graph?.run.worker;
       line.className = shown ? 'shown' : '';
       line.setAttribute('aria-selected', shown);
       line.title = this.#tip(m);
+      name.textContent = m.leads ? `${m.id}, leads` : `${m.id}`;
       // Whether the other nodes still work is not known after the end of the run.
       tag.textContent = this.store.over && m.state === 'up' ? 'ended' : m.state;
       tag.className = 'tag ' + (m.state === 'lost' || m.state === 'silent' ? 'bad' : m.state === 'up' && moving ? 'good' : 'faint');
@@ -37,7 +38,8 @@ export class Members {
 
   #select(members) {
     const { choice } = this;
-    if (choice.options.length !== members.length) choice.replaceChildren(...members.map(m => h('option', { value: m.id }, `worker ${m.id}`)));
+    const known = [...choice.options].map(o => +o.value);
+    if (known.length !== members.length || members.some((m, i) => m.id !== known[i])) choice.replaceChildren(...members.map(m => h('option', { value: m.id }, `worker ${m.id}`)));
     choice.value = this.store.graph?.run.worker ?? 0;
     choice.disabled = !this.store.moving;
     choice.parentElement.hidden = members.length < 2;
@@ -48,17 +50,17 @@ export class Members {
     this.lines.clear();
     const heads = ['worker', 'state', 'iteration', 'lag', 'out', 'in', ...(shares ? ['share'] : [])];
     this.table.replaceChildren(h('tr', {}, ...heads.map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t))), ...members.map((m, i) => {
-      const tag = h('span'), cells = heads.slice(2).map(() => h('td', { class: 'n' }));
-      const line = h('tr', { 'data-worker': m.id, tabindex: i ? -1 : 0 }, h('td', {}, `${m.id}`), h('td', {}, tag), ...cells);
+      const name = h('td', {}, `${m.id}`), tag = h('span'), cells = heads.slice(2).map(() => h('td', { class: 'n' }));
+      const line = h('tr', { 'data-worker': m.id, tabindex: i ? -1 : 0 }, name, h('td', {}, tag), ...cells);
       line.addEventListener('click', () => this.choose(m.id));
-      this.lines.set(m.id, { line, tag, cells });
+      this.lines.set(m.id, { line, name, tag, cells });
       return line;
     }));
   }
 
   #tip(m) {
     const other = m.uncertain_us !== undefined && m.id !== this.store.graph?.run.node;
-    return [m.address, m.why, other && `its time is ${figure(m.offset_us)} µs ahead, ± ${figure(m.uncertain_us)} µs`, `${m.actors} actors`,
+    return [m.address, m.leads && 'leads the others', m.why, other && `its time is ${figure(m.offset_us)} µs ahead, ± ${figure(m.uncertain_us)} µs`, `${m.actors} actors`,
       m.replicas && `${m.replicas} replica${m.replicas === 1 ? '' : 's'}`].filter(Boolean).join('\n');
   }
 

@@ -114,7 +114,7 @@ TEST_CASE("caller: reports that never become complete do not pile up") {
 TEST_CASE("caller: another worker says where to, its program's end goes to the node") {
   program_of_two t(worker_id{1});
   t.sim.tell(t.it, clock_reported{clock_id{0}, 1.5, 8});
-  t.sim.tell(t.it, control_arrived{worker_id{0}, frames::worker_left{worker_id{0}, version_id{5}}});
+  t.sim.tell(t.it, control_arrived{worker_id{0}, frames::worker_left{seat_id{0}, version_id{5}}});
   t.from->caller.tell(program_done{7});
   t.sim.settle();
   REQUIRE(t.leader.got->size() == 1);

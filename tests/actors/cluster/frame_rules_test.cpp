@@ -11,7 +11,7 @@ using namespace poseidon;
 
 namespace {
 
-constexpr worker_id the_leader{0}, the_second{1}, the_third{2};
+constexpr seat_id the_leader{0}, the_second{1}, the_third{2};
 
 template <std::size_t... I>
 std::vector<frame_header> every_frame(std::index_sequence<I...>) {
@@ -20,14 +20,14 @@ std::vector<frame_header> every_frame(std::index_sequence<I...>) {
 std::vector<frame_header> every_frame() {
   return every_frame(std::make_index_sequence<std::variant_size_v<frame_header>>{});
 }
-bool may_hear(const frame_header& h, worker_id from, worker_id self, run_phase p) {
+bool may_hear(const frame_header& h, const frame_sender& from, seat_id self, run_phase p) {
   return !refusal_of(h, from, {self, the_leader, p});
 }
 /// Phases in which the frame may be heard, by a letter each.
-std::string phases_of(const frame_header& h, worker_id from, worker_id self) {
+std::string phases_of(const frame_header& h, const frame_sender& from, seat_id self) {
   std::string out;
-  for (unsigned p = 0; p < 10; ++p)
-    if (may_hear(h, from, self, static_cast<run_phase>(p))) out += "sgbwtcrRfe"[p];
+  for (unsigned p = 0; p < 11; ++p)
+    if (may_hear(h, from, self, static_cast<run_phase>(p))) out += "sgbwtcrRpfe"[p];
   return out;
 }
 
@@ -37,17 +37,17 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
   std::map<std::string, std::string> from_leader, to_leader, between;
   for (const auto& h : every_frame()) {
     const std::string kind(kind_name(h));
-    if (auto p = phases_of(h, the_leader, the_second); !p.empty()) from_leader[kind] = p;
-    if (auto p = phases_of(h, the_second, the_leader); !p.empty()) to_leader[kind] = p;
-    if (auto p = phases_of(h, the_third, the_second); !p.empty()) between[kind] = p;
+    if (auto p = phases_of(h, {the_leader}, the_second); !p.empty()) from_leader[kind] = p;
+    if (auto p = phases_of(h, {the_second}, the_leader); !p.empty()) to_leader[kind] = p;
+    if (auto p = phases_of(h, {the_third}, the_second); !p.empty()) between[kind] = p;
   }
-  CHECK(from_leader == std::map<std::string, std::string>{{"change_routes", "wtcrR"},
+  CHECK(from_leader == std::map<std::string, std::string>{{"drain", "wtcrR"},
                                                           {"gather_history", "wtcrR"},
                                                           {"hold_training", "tcrR"},
                                                           {"probe", "gbwtcrR"},
                                                           {"probe_heard", "gbwtcrR"},
-                                                          {"rebuild_graph", "t"},
-                                                          {"start_training", "wR"},
+                                                          {"next_view", "t"},
+                                                          {"start_training", "wRp"},
                                                           {"stop_after", "tcrR"},
                                                           {"time_net", "g"},
                                                           {"view", "g"},
@@ -55,6 +55,8 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"worker_left", "tcrR"}});
   CHECK(to_leader == std::map<std::string, std::string>{{"factor_offer", "tcrR"},
                                                         {"gather_history", "wtcrR"},
+                                                        {"join_ready", "bwtcrR"},
+                                                        {"leave_wanted", "gbwtcrR"},
                                                         {"member_ready", "bwcrR"},
                                                         {"net_timed", "g"},
                                                         {"probe", "gbwtcrR"},
@@ -73,31 +75,49 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
 TEST_CASE("frame_rules: a frame for the link or for an actor that trains never reaches a node") {
   for (const auto& h : every_frame())
     if (has_payload(h) && !std::holds_alternative<frames::probe>(h))
-      CHECK(phases_of(h, the_leader, the_second) == "");
+      CHECK(phases_of(h, {the_leader}, the_second) == "");
   CHECK(!reaches_node<frames::push_gradient>);
   CHECK(reaches_node<frames::view>);
 }
 
 TEST_CASE("frame_rules: the leader is whom the view names") {
   const frame_listener self{the_leader, the_third, run_phase::training};
-  CHECK(!refusal_of(frames::hold_training{}, the_third, self));
-  CHECK(refusal_of(frames::hold_training{}, the_leader,
+  CHECK(!refusal_of(frames::hold_training{}, {the_third}, self));
+  CHECK(refusal_of(frames::hold_training{}, {the_leader},
                    {the_second, the_third, run_phase::training}));
-  CHECK(
-      !refusal_of(frames::worker_done{}, the_second, {the_third, the_third, run_phase::training}));
+  CHECK(!refusal_of(frames::worker_done{}, {the_second},
+                    {the_third, the_third, run_phase::training}));
 }
 
 TEST_CASE("frame_rules: a refusal names the frame, what came and what may come") {
-  CHECK(*refusal_of(frames::start_training{}, the_third,
+  CHECK(*refusal_of(frames::start_training{}, {the_third},
                     {the_second, the_leader, run_phase::waiting}) ==
         "start_training: sender is worker 2, expected worker 0, the leader");
-  CHECK(*refusal_of(frames::start_training{}, the_leader,
+  CHECK(*refusal_of(frames::start_training{}, {the_leader},
                     {the_second, the_leader, run_phase::training}) ==
-        "start_training: phase is training, expected waiting, resuming");
-  CHECK(*refusal_of(frames::worker_done{}, the_third,
+        "start_training: phase is training, expected waiting, resuming, parting");
+  CHECK(*refusal_of(frames::worker_done{}, {the_third},
                     {the_second, the_leader, run_phase::training}) ==
         "worker_done: receiver is worker 1, expected worker 0, the leader");
-  CHECK(
-      *refusal_of(frames::heartbeat{}, the_third, {the_second, the_leader, run_phase::training}) ==
-      "heartbeat: receiver is the node, expected the link or an actor that trains");
+  CHECK(*refusal_of(frames::heartbeat{}, {the_third},
+                    {the_second, the_leader, run_phase::training}) ==
+        "heartbeat: receiver is the node, expected the link or an actor that trains");
+}
+
+TEST_CASE("frame_rules: a newcomer may say while others train that it is ready, and nothing else") {
+  std::map<std::string, std::string> said;
+  for (const auto& h : every_frame())
+    if (auto p = phases_of(h, {the_third, false}, the_leader); !p.empty())
+      said[std::string(kind_name(h))] = p;
+  CHECK(said == std::map<std::string, std::string>{{"join_ready", "bwtcrR"}, {"net_timed", "g"}});
+  for (const auto& h : every_frame()) CHECK(phases_of(h, {the_third, false}, the_second) == "");
+  CHECK(*refusal_of(frames::leave_wanted{}, {the_third, false},
+                    {the_leader, the_leader, run_phase::training}) ==
+        "leave_wanted: sender is worker 2, which has not joined, expected a member");
+}
+
+TEST_CASE("frame_rules: a node that leaves waits for start_training, and hears nothing else") {
+  for (const auto& h : every_frame())
+    CHECK(may_hear(h, {the_leader}, the_second, run_phase::parting) ==
+          std::holds_alternative<frames::start_training>(h));
 }

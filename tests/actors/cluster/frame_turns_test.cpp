@@ -6,27 +6,27 @@ using namespace poseidon;
 
 TEST_CASE("frame_turns: what is said once for a view may be said again in the next one") {
   frame_turns t;
-  const frames::member_ready ready{worker_id{1}, 1};
-  CHECK(!t.refusal_of(ready, worker_id{1}));
-  CHECK(!t.refusal_of(ready, worker_id{2}));
-  CHECK(t.refusal_of(ready, worker_id{1}) ==
+  const frames::member_ready ready{1};
+  CHECK(!t.refusal_of(ready, seat_id{1}));
+  CHECK(!t.refusal_of(ready, seat_id{2}));
+  CHECK(t.refusal_of(ready, seat_id{1}) ==
         "member_ready: times in a view is 2 times, expected once at most");
   t.next_view();
-  CHECK(!t.refusal_of(ready, worker_id{1}));
+  CHECK(!t.refusal_of(ready, seat_id{1}));
 }
 
 TEST_CASE("frame_turns: what is said once for a run is not said again in another view") {
   frame_turns t;
-  const frames::worker_done done{worker_id{1}, version_id{4}};
-  CHECK(!t.refusal_of(done, worker_id{1}));
+  const frames::worker_done done{version_id{4}};
+  CHECK(!t.refusal_of(done, seat_id{1}));
   t.next_view();
-  CHECK(t.refusal_of(done, worker_id{1}));
+  CHECK(t.refusal_of(done, seat_id{1}));
 }
 
 TEST_CASE("frame_turns: a pause is said when a node holds, and when it has drained") {
   frame_turns t;
-  const frames::worker_paused paused{worker_id{1}, clock_id{4}, false};
-  CHECK(!t.refusal_of(paused, worker_id{1}));
-  CHECK(!t.refusal_of(paused, worker_id{1}));
-  CHECK(t.refusal_of(paused, worker_id{1}));
+  const frames::worker_paused paused{clock_id{4}, false};
+  CHECK(!t.refusal_of(paused, seat_id{1}));
+  CHECK(!t.refusal_of(paused, seat_id{1}));
+  CHECK(t.refusal_of(paused, seat_id{1}));
 }

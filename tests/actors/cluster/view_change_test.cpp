@@ -10,8 +10,8 @@ using change_step = view_change::step;
 
 namespace {
 
-const frames::change_routes at_20{clock_id{20}, {1, 0}, "links are fast"};
-const frames::change_routes at_30{clock_id{30}, {0, 0}, "links are slow"};
+constexpr clock_id at_20{20}, at_30{30};
+const frames::next_view without_the_first{3, {{seat_id{1}, "b:1"}, {seat_id{2}, "c:1"}}, {1, 0}};
 const view_change::time_point noon{12h};
 
 }  // namespace
@@ -25,13 +25,15 @@ TEST_CASE(
     return caf::actor_cast<caf::actor_addr>(p.in.target());
   };
   view_change c;
-  CHECK(!c.release(1));
+  CHECK(!c.release(without_the_first, 1));
   REQUIRE(c.agree(at_20, true));
   CHECK(c.at() == change_step::draining);
-  CHECK(!c.release(1));
+  CHECK(!c.release(without_the_first, 1));
   REQUIRE(c.paused(3, noon));
   CHECK(!c.paused(4, noon));
-  REQUIRE(c.release(2));
+  CHECK(!c.leader());
+  REQUIRE(c.release(without_the_first, 2));
+  CHECK(c.leader() == seat_id{1});
   const auto one = std::make_shared<chunk_histories>(), other = std::make_shared<chunk_histories>();
   CHECK(!c.left(address(a)));
   CHECK(!c.released(one));
@@ -43,7 +45,8 @@ TEST_CASE(
   CHECK(!c.left(address(a)));
   REQUIRE(c.left(address(b)));
   CHECK(c.at() == change_step::rebuilding);
-  CHECK(c.agreed().clock == clock_id{20});
+  CHECK(c.clock() == at_20);
+  CHECK(c.next().epoch == 3);
   CHECK(c.test_phases() == 3);
   CHECK(c.histories().size() == 2);
   c.rebuild(std::make_shared<partition>());
@@ -51,6 +54,7 @@ TEST_CASE(
   CHECK(c.resume(noon + 250ms) == 250ms);
   CHECK(!c.under_way());
   CHECK(c.before() == nullptr);
+  CHECK(!c.leader());
   CHECK(c.histories().empty());
 }
 
@@ -58,19 +62,15 @@ TEST_CASE("view_change: a change that is agreed too early waits until the node t
   view_change c;
   CHECK(!c.agree(at_20, false));
   CHECK(!c.under_way());
-  const auto next = c.take_next();
-  REQUIRE(next);
-  CHECK(next->clock == clock_id{20});
-  CHECK(!c.take_next());
+  CHECK(c.take_early() == at_20);
+  CHECK(!c.take_early());
 }
 
 TEST_CASE("view_change: a change that is agreed during another one outlives that one") {
   view_change c;
   REQUIRE(c.agree(at_20, true));
   CHECK(!c.agree(at_30, true));
-  CHECK(c.agreed().clock == clock_id{20});
+  CHECK(c.clock() == at_20);
   (void)c.resume(noon);
-  const auto next = c.take_next();
-  REQUIRE(next);
-  CHECK(next->clock == clock_id{30});
+  CHECK(c.take_early() == at_30);
 }

@@ -6,45 +6,92 @@ using namespace poseidon;
 
 namespace {
 
+frames::member of_seat(std::uint32_t seat) {
+  return {seat_id{seat}, std::string(1, static_cast<char>('a' + seat)) + ":1"};
+}
+
 agreed_view of_four(std::uint32_t self) {
   frames::view told;
-  told.epoch = 1;
-  told.you = worker_id{self};
-  told.members = {"a:1", "b:1", "c:1", "d:1"};
-  told.routes = {0, 0};
-  return view_told(told, worker_id{0});
+  told.epoch = 4;
+  told.you = seat_id{self};
+  told.members = {of_seat(0), of_seat(2), of_seat(3), of_seat(5)};
+  told.before.seats = {seat_id{0}, seat_id{2}};
+  told.first_clock = clock_id{7};
+  return view_told(told);
 }
 
 }  // namespace
 
-TEST_CASE("view: each pair of members but those with the leader is dialed by the later one") {
-  CHECK(of_four(1).to_dial().empty());
-  CHECK(of_four(3).to_dial() == std::vector{worker_id{1}, worker_id{2}});
-  CHECK(of_four(1).is_dialed_by(worker_id{3}));
-  CHECK(!of_four(3).is_dialed_by(worker_id{1}));
-  CHECK(!of_four(1).is_dialed_by(worker_id{4}));
-  CHECK(!agreed_view{}.is_dialed_by(worker_id{1}));
+TEST_CASE("view: a worker id is the place of a seat among the members") {
+  const auto v = of_four(3);
+  CHECK(v.self() == worker_id{2});
+  CHECK(v.worker_of(seat_id{5}) == worker_id{3});
+  CHECK(v.worker_of(seat_id{1}) == no_worker);
+  CHECK(v.seat_of(worker_id{1}) == seat_id{2});
+  CHECK(v.has(seat_id{5}));
+  CHECK(!v.has(seat_id{4}));
+  CHECK(v.others() == std::vector{seat_id{0}, seat_id{2}, seat_id{5}});
+  CHECK(v.first_clock == clock_id{7});
+  CHECK(v.before == std::vector{seat_id{0}, seat_id{2}});
+  CHECK(of_four(4).self() == no_worker);
 }
 
 TEST_CASE("view: the leader's forms when all nodes are in") {
   const auto alone = view_of_leader();
   CHECK(alone.leads());
+  CHECK(alone.self() == worker_id{0});
   CHECK(alone.epoch == 0);
-  CHECK(alone.name_of(worker_id{0}) == "worker 0");
-  const auto v = formed(alone, {"a:1", "b:1"});
+  CHECK(alone.name_of(seat_id{0}) == "worker 0");
+  const auto v = formed(alone, {of_seat(0), of_seat(1)});
   CHECK(v.epoch == 1);
   CHECK(v.leads());
-  CHECK(v.name_of(worker_id{1}) == "worker 1 (b:1)");
-  CHECK(v.name_of(worker_id{2}) == "worker 2");
+  CHECK(v.before.empty());
+  CHECK(v.name_of(seat_id{1}) == "worker 1 (b:1)");
+  CHECK(v.name_of(seat_id{2}) == "worker 2");
   CHECK(v.lines() ==
         std::vector<std::string>{"view 1: worker 0 (a:1), this node", "view 1: worker 1 (b:1)"});
 }
 
-TEST_CASE("view: other routes make a new view with the same members, from a clock on") {
-  const auto v = with_routes(of_four(2), {clock_id{20}, {1, 0}, "links are slow"});
-  CHECK(v.epoch == 2);
-  CHECK(v.self == worker_id{2});
-  CHECK(v.members == of_four(2).members);
+TEST_CASE("view: a joiner that has no view yet is led by the first leader, and is no worker") {
+  agreed_view joiner;
+  CHECK(!joiner.leads());
+  CHECK(joiner.leader() == seat_id{0});
+  CHECK(joiner.self() == no_worker);
+  joiner.first_leader = seat_id{2};
+  CHECK(joiner.leader() == seat_id{2});
+}
+
+TEST_CASE("view: in the view that follows seats stay and worker ids move up") {
+  const auto now = of_four(3);
+  frames::next_view next;
+  next.epoch = 5;
+  next.members = {of_seat(0), of_seat(3), of_seat(5), of_seat(6)};
+  const auto v = following(now, next, clock_id{20});
+  CHECK(v.epoch == 5);
+  CHECK(v.seat == seat_id{3});
+  CHECK(v.self() == worker_id{1});
+  CHECK(v.worker_of(seat_id{6}) == worker_id{3});
+  CHECK(v.worker_of(seat_id{2}) == no_worker);
   CHECK(v.first_clock == clock_id{20});
-  CHECK(v.routes == std::vector<std::uint8_t>{1, 0});
+  CHECK(v.before == std::vector{seat_id{0}, seat_id{2}, seat_id{3}, seat_id{5}});
+}
+
+TEST_CASE("view: when the leader leaves, the lowest seat that stays leads") {
+  frames::next_view next;
+  next.epoch = 5;
+  next.members = {of_seat(2), of_seat(3), of_seat(5)};
+  CHECK(!of_four(2).leads());
+  CHECK(following(of_four(2), next, clock_id{20}).leads());
+  CHECK(following(of_four(3), next, clock_id{20}).leader() == seat_id{2});
+  const auto gone = following(of_four(0), next, clock_id{20});
+  CHECK(!gone.leads());
+  CHECK(gone.self() == no_worker);
+}
+
+TEST_CASE("view: who has joined and who has left is what one view has and the other has not") {
+  const std::vector old{of_seat(0), of_seat(1), of_seat(2)},
+      now{of_seat(0), of_seat(2), of_seat(4)};
+  CHECK(without(now, old) == std::vector{of_seat(4)});
+  CHECK(without(old, now) == std::vector{of_seat(1)});
+  CHECK(without(old, old).empty());
 }

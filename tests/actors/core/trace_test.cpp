@@ -82,7 +82,7 @@ TEST_CASE("trace_log: the file has the words of phases, also of those without a 
   lane->record({"fc7", span_phase::gradient_ready, 1000, 3000, 4});
   lane->record({"fc7", span_phase::copy_to_host, 3000, 4000, 5});
   std::string file;
-  log.write([&](std::string_view piece) { file += piece; }, worker_id{0});
+  log.write([&](std::string_view piece) { file += piece; }, seat_id{0});
   CHECK(file.find(R"("cat":"gradient ready")") != std::string::npos);
   CHECK(file.find(R"("cat":"copy to host")") != std::string::npos);
 }

@@ -14,7 +14,7 @@
 namespace poseidon {
 namespace {
 
-constexpr worker_id the_peer{1};
+constexpr seat_id the_peer{1};
 
 /// Two chunks of 10 and 20 values, the second in float16 from version 4 on; layer 2 broadcasts factors; the clocks 3 to
 /// 9; a train net with two outputs and a test net with one.
@@ -34,12 +34,12 @@ link_limits limits_of_a_run() {
 
 /// "" if it passes, else what the peer's user reads.
 std::string refusal_of(frame_header h, std::size_t payload_bytes = 0,
-                       const link_limits& limits = limits_of_a_run(), worker_id from = the_peer,
-                       worker_id peer = the_peer) {
+                       const link_limits& limits = limits_of_a_run(), seat_id from = the_peer,
+                       seat_id peer = the_peer) {
   decoded_header d;
   d.header = std::move(h);
   d.payload_bytes = payload_bytes;
-  d.from = from;
+  d.from.seat = from;
   try {
     check_frame(d, peer, limits);
   } catch (const bad_frame& e) {
@@ -85,20 +85,20 @@ TEST_CASE("frame_check: what the run has passes") {
   CHECK(refusal_of(frames::report{}, max_report_bytes).empty());
   CHECK(refusal_of(frames::worker_report{clock_id{9}, -1, 1, {1, 2, 3}}).empty());
   CHECK(refusal_of(frames::worker_report{clock_id{3}, 0, 5, {1}}).empty());
-  CHECK(refusal_of(frames::member_ready{the_peer}).empty());
+  CHECK(refusal_of(frames::member_ready{}).empty());
   CHECK(refusal_of(frames::start_training{}).empty());
 }
 
 TEST_CASE("frame_check: before the view frames without values pass, and no others") {
   const link_limits none;
   const auto early = [&](frame_header h, std::size_t bytes = 0) {
-    return refusal_of(std::move(h), bytes, none, worker_id{0}, no_worker);
+    return refusal_of(std::move(h), bytes, none, seat_id{0}, no_seat);
   };
   CHECK(early(frames::heartbeat{}).empty());
   CHECK(early(frames::view{}).empty());
   CHECK(early(frames::time_net{}).empty());
   CHECK(early(frames::probe{1, true}, 1000).empty());
-  CHECK(early(frames::member_ready{worker_id{7}}).empty());
+  CHECK(early(frames::member_ready{}).empty());
   CHECK(early(frames::push_gradient{}, 4) ==
         "push_gradient: chunk is 0, expected none before this node knows the run's chunks");
   CHECK(early(frames::factors{}, 4) ==
@@ -111,14 +111,30 @@ TEST_CASE("frame_check: before the view frames without values pass, and no other
         "worker_report: reader is this node, expected the first node, in training");
 }
 
-TEST_CASE("frame_check: a peer speaks for itself alone, and for no worker before it has an id") {
+TEST_CASE("frame_check: a peer speaks for itself alone, and for no node before it has a seat") {
   const auto limits = limits_of_a_run();
-  CHECK(refusal_of(frames::heartbeat{}, 0, limits, worker_id{2}) ==
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, seat_id{2}) ==
         "heartbeat: from is 2, expected 1");
-  CHECK(refusal_of(frames::heartbeat{}, 0, limits, no_worker).empty());
-  CHECK(refusal_of(frames::heartbeat{}, 0, limits, worker_id{2}, no_worker).empty());
-  CHECK(refusal_of(frames::worker_done{worker_id{2}, version_id{9}}) ==
-        "worker_done: worker is 2, expected 1");
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, no_seat).empty());
+  CHECK(refusal_of(frames::heartbeat{}, 0, limits, seat_id{2}, no_seat).empty());
+}
+
+TEST_CASE(
+    "frame_check: values, and what is computed from them, belong to one view; what nodes agree on "
+    "does not") {
+  CHECK(is_of_a_view(frames::push_gradient{}));
+  CHECK(is_of_a_view(frames::gradient_squares{}));
+  CHECK(is_of_a_view(frames::factors{}));
+  CHECK(is_of_a_view(frames::fresh_parameters{}));
+  CHECK(is_of_a_view(frames::install_history{}));
+  CHECK(is_of_a_view(frames::history{}));
+  CHECK(is_of_a_view(frames::worker_report{}));
+  CHECK(!is_of_a_view(frames::heartbeat{}));
+  CHECK(!is_of_a_view(frames::next_view{}));
+  CHECK(!is_of_a_view(frames::member_ready{}));
+  CHECK(!is_of_a_view(frames::start_training{}));
+  CHECK(!is_of_a_view(frames::worker_paused{}));
+  CHECK(!is_of_a_view(frames::goodbye{}));
 }
 
 TEST_CASE("frame_check: values of a wrong place or size are refused") {

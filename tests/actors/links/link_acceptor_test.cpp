@@ -153,10 +153,10 @@ TEST_CASE("farewell: a peer that gets no link hears why, as from any link") {
   auto dialled = dial(t.at, t.options, test::patience);
   const auto accepted = t.accepted->wait_for(1);
   REQUIRE(accepted.size() == 1);
-  say_farewell(accepted[0].connection, worker_id{0}, "there is no room");
+  say_farewell(accepted[0].connection, seat_id{0}, "there is no room");
   test::end_options o;
-  o.self = no_worker;
-  o.peer = worker_id{0};
+  o.self = no_seat;
+  o.peer = seat_id{0};
   o.keys = dialled.peer.keys;
   auto end = test::make_end(t.rig, dialled.socket, o);
   const auto lost = end.lost->wait_for(1);
@@ -173,8 +173,8 @@ TEST_CASE("link_acceptor: accepted and dialled connections carry a link") {
   const auto accepted = t.accepted->wait_for(1);
   REQUIRE(accepted.size() == 1);
   test::end_options one, two;
-  two.self = worker_id{1};
-  two.peer = worker_id{0};
+  two.self = seat_id{1};
+  two.peer = seat_id{0};
   auto a = test::make_end(t.rig, accepted[0].connection.socket, one);
   auto b = test::make_end(t.rig, dialled.socket, two);
   a.send(frames::push_gradient{chunk_id{2}, clock_id{5}}, 1000, 2.5f, 3);

@@ -67,13 +67,9 @@ TEST_CASE(
     say(piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}}, four, 0xfffffffc),
         "push_gradient: payload size is 4294967292, expected at most 67108864");
   }
-  SUBCASE("another worker's name") {
-    say(piece_with_header(frames::start_training{}, {}, 0, worker_id{4}),
+  SUBCASE("another node's name") {
+    say(piece_with_header(frames::start_training{}, {}, 0, {seat_id{4}}),
         "start_training: from is 4, expected 1");
-  }
-  SUBCASE("another worker's readiness") {
-    say(piece_with_header(frames::member_ready{worker_id{0}}, {}, 0),
-        "member_ready: worker is 0, expected 1");
   }
   SUBCASE("slot") {
     say(piece_with_header(frames::history{chunk_id{0}, 4, version_id{0}}, chunk, 4000),
@@ -309,29 +305,30 @@ TEST_CASE(
     "link_receiver: before the view a joiner's link takes control frames and no values; bind_link "
     "changes that") {
   end_options o;
-  o.self = o.peer = no_worker;
+  o.self = o.peer = no_seat;
   o.chunks = 0;
   link_and_puppet t(o);
-  t.puppet->write(piece_with_header(frames::start_training{}, {}, 0, worker_id{0}));
+  t.puppet->write(piece_with_header(frames::start_training{}, {}, 0, {seat_id{0}}));
   REQUIRE(t.end.control->wait_for(1).size() == 1);
   SUBCASE("values come too early") {
     t.puppet->write(piece_with_header(frames::push_gradient{}, std::vector<std::byte>(4000), 4000,
-                                      worker_id{0}));
+                                      {seat_id{0}}));
     CHECK(t.lost().why.find("chunk is 0, expected none before this node knows the run's chunks") !=
           std::string::npos);
   }
   SUBCASE("bound") {
     auto bound = std::make_shared<link_binding>();
     auto [shard, gradients] = t.rig.listen<gradient_arrived>();
-    bound->self = worker_id{1};
-    bound->peer = worker_id{0};
+    bound->self = {seat_id{1}, 1};
+    bound->peer = seat_id{0};
+    bound->worker = worker_id{0};
     bound->limits.chunk_values = {1000};
     bound->routes.shard = shard;
     t.end.tell(bind_link{bound});
-    t.end.tell(send_frame{frames::member_ready{worker_id{1}}, {}, 0});
+    t.end.tell(send_frame{frames::member_ready{}, {}, 0});
     t.end.events->wait_for(2);  // one received, member_ready written
     t.puppet->write(piece_with_header(frames::push_gradient{}, std::vector<std::byte>(4000), 4000,
-                                      worker_id{0}));
+                                      {seat_id{0}, 1}));
     CHECK(gradients->wait_for(1).size() == 1);
     t.puppet->shutdown();
   }

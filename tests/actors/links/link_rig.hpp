@@ -16,6 +16,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -173,7 +174,9 @@ struct link_end {
 };
 
 struct end_options {
-  worker_id self{0}, peer{1};
+  seat_id self{0}, peer{1};
+  std::uint64_t epoch = 0;          ///< of the view
+  std::optional<worker_id> worker;  ///< the peer, in the view; empty: its seat is its place
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds heartbeat{250};
@@ -213,8 +216,9 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.socket = std::move(socket);
   l.keys = o.keys;
   l.address = "10.0.0." + std::to_string(7 + value(o.peer)) + ":7600";
-  l.binding.self = o.self;
+  l.binding.self = {o.self, o.epoch};
   l.binding.peer = o.peer;
+  l.binding.worker = o.worker.value_or(worker_id{value(o.peer)});
   l.binding.limits.clips = o.clips;
   l.binding.limits.factors = o.factors;
   l.binding.limits.chunk_formats = o.formats;

@@ -21,8 +21,8 @@ struct writing_end {
 
   writing_end() {
     std::tie(ours, peer) = test::socket_pair();
-    binding.self = worker_id{0};
-    binding.peer = worker_id{1};
+    binding.self.seat = seat_id{0};
+    binding.peer = seat_id{1};
     options.socket = ours;
     options.now = [this] { return now; };
     options.trace = [this](const link_event& e) { written.emplace_back(e.kind); };

@@ -19,8 +19,8 @@ struct two_links {
   test::link_end a, b;
   explicit two_links(end_options oa = {}, end_options ob = {}) {
     auto [sa, sb] = test::socket_pair();
-    ob.self = worker_id{1};
-    ob.peer = worker_id{0};
+    ob.self = seat_id{1};
+    ob.peer = seat_id{0};
     a = make_end(rig, std::move(sa), oa);
     b = make_end(rig, std::move(sb), ob);
   }
@@ -221,7 +221,7 @@ TEST_CASE(
   const auto there = t.b.lost->wait_for(1);
   REQUIRE(there.size() == 1);
   CHECK(there[0].on_purpose);
-  CHECK(there[0].peer == worker_id{0});
+  CHECK(there[0].peer == seat_id{0});
   CHECK(there[0].why == "worker 0 (10.0.0.7:7600) said goodbye: all clocks done");
   const auto here = t.a.lost->wait_for(1);
   REQUIRE(here.size() == 1);
@@ -289,7 +289,7 @@ TEST_CASE("network_link: a peer that falls silent is lost by name, with how long
   link_and_puppet t(o);
   const auto l = t.lost();
   CHECK(!l.on_purpose);
-  CHECK(l.peer == worker_id{1});
+  CHECK(l.peer == seat_id{1});
   CHECK(l.why.starts_with("no word from worker 1 (10.0.0.8:7600) for 0."));
   CHECK(l.why.find("(limit 0.3 s)") != std::string::npos);
 }

@@ -47,8 +47,8 @@ TEST_CASE(
   const auto values = some_values(1000);
   outbox box;
   CHECK(box.empty());
-  box.add(piece_of_chunk(values, 0, 600), worker_id{2});
-  box.add(piece_of_chunk(values, 600, 400), worker_id{2});
+  box.add(piece_of_chunk(values, 0, 600), {seat_id{2}, 7});
+  box.add(piece_of_chunk(values, 600, 400), {seat_id{2}, 7});
   CHECK(box.unwritten().empty());
   box.begin_write(17);
   CHECK(box.begin_ns() == 17);
@@ -63,7 +63,8 @@ TEST_CASE(
   const auto header = all.subspan(preamble_bytes, first.header_words * 8);
   CHECK(first.checksum == crc32c(header));
   const auto decoded = decode_header(header);
-  CHECK(decoded.from == worker_id{2});
+  CHECK(decoded.from.seat == seat_id{2});
+  CHECK(decoded.from.epoch == 7);
   CHECK(decoded.payload_bytes == 1000);
   CHECK(decoded.payload_checksum == crc32c(std::span(*values).first(600)));
   const auto payload = all.subspan(preamble_bytes + header.size(), 600);
@@ -80,15 +81,15 @@ TEST_CASE("outbox: it is full at a piece's length of payload, or at 16 small pie
   outbox box;
   SUBCASE("payload") {
     const auto values = some_values(piece_bytes / 2);
-    box.add(piece_of_chunk(values, 0, values->size()), worker_id{0});
+    box.add(piece_of_chunk(values, 0, values->size()), {seat_id{0}});
     CHECK_FALSE(box.full());
-    box.add(piece_of_chunk(values, 0, values->size()), worker_id{0});
+    box.add(piece_of_chunk(values, 0, values->size()), {seat_id{0}});
   }
   SUBCASE("pieces") {
     const auto values = some_values(4);
     for (int i = 0; i < 16; ++i) {
       CHECK_FALSE(box.full());
-      box.add(piece_of_chunk(values, 0, 4), worker_id{0});
+      box.add(piece_of_chunk(values, 0, 4), {seat_id{0}});
     }
   }
   CHECK(box.full());
@@ -101,7 +102,7 @@ TEST_CASE("outbox: clear lets go of the payloads, and the next write begins from
   auto values = some_values(100);
   const std::weak_ptr<const std::vector<std::byte>> kept = values;
   outbox box;
-  box.add(piece_of_chunk(std::move(values), 0, 100), worker_id{0});
+  box.add(piece_of_chunk(std::move(values), 0, 100), {seat_id{0}});
   box.begin_write(1);
   CHECK_FALSE(kept.expired());
   box.clear();
@@ -114,7 +115,7 @@ TEST_CASE(
     "outbox: a frame that is too large to send is named, and what is in the box stays as it is") {
   const auto values = some_values(100);
   outbox box;
-  box.add(piece_of_chunk(values, 0, 100), worker_id{0});
+  box.add(piece_of_chunk(values, 0, 100), {seat_id{0}});
   const auto bytes = box.bytes();
   frame_queue::piece large;
   large.of = std::make_shared<frame_queue::entry>();
@@ -122,7 +123,7 @@ TEST_CASE(
   view.solver = std::string(5 << 20, 'x');
   large.of->frame.header = std::move(view);
   large.first = large.last = true;
-  CHECK_THROWS_AS(box.add(std::move(large), worker_id{0}), std::length_error);
+  CHECK_THROWS_AS(box.add(std::move(large), {seat_id{0}}), std::length_error);
   CHECK(box.slots().size() == 1);
   CHECK(box.bytes() == bytes);
 }

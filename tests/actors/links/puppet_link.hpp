@@ -31,7 +31,7 @@ struct link_and_puppet {
 inline std::vector<std::byte> piece_with_header(const frame_header& h,
                                                 std::span<const std::byte> payload,
                                                 std::size_t announced,
-                                                worker_id from = worker_id{1}) {
+                                                frame_writer from = {seat_id{1}}) {
   std::vector<std::byte> header;
   encode_header(h, {from, announced, crc32c(payload)}, header);
   const auto p = encode_preamble({static_cast<std::uint32_t>(header.size() / 8), crc32c(header)});

@@ -22,7 +22,7 @@ namespace poseidon::test {
 
 /// One frame on a fake line, with a copy of its values.
 struct frame_in {
-  worker_id from{};
+  frame_writer from;
   frame_header header;
   payload data;
 };
@@ -45,6 +45,7 @@ struct line {
     std::vector<frame_in> waiting;
   };
   side sides[2];
+  std::string hosts[2];  // where the node on each side accepts links
   /// What comes out of the line on side `to` for a frame that goes in on the other one. Empty: the same frame.
   std::function<std::vector<frame_in>(int to, frame_in)> mischief;
 
@@ -90,6 +91,7 @@ class fake_link : public actor<fake_link> {
   void on(const cut_line& m) { lose("the connection to " + peer() + " is lost: " + m.why, false); }
   void on(const frame_in& m) {
     try {
+      if (is_late(m)) return;
       decoded_header head;
       head.from = m.from;
       head.header = m.header;
@@ -105,6 +107,15 @@ class fake_link : public actor<fake_link> {
   void on_exit() override { binding_.reset(); }
 
  private:
+  /// As link_receiver's.
+  [[nodiscard]] bool is_late(const frame_in& m) const {
+    const auto here = binding_->self.epoch;
+    if (m.from.epoch == here || !is_of_a_view(m.header)) return false;
+    if (m.from.epoch > here)
+      throw bad_frame(kind_name(m.header), "epoch", std::to_string(m.from.epoch),
+                      std::to_string(here));
+    return true;
+  }
   [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_); }
   void lose(const std::string& why, bool on_purpose, const std::string& reason = "") {
     link_lost lost{binding_->peer, why + (reason.empty() ? "" : ": " + reason), on_purpose};
@@ -140,19 +151,19 @@ class fake_link : public actor<fake_link> {
          history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
   }
   void arrive(const frames::report&, const payload& data) {
-    tell(routes().reports, report_arrived{from(), data});
+    tell(routes().reports, report_arrived{binding_->peer, data});
   }
   void arrive(const frames::probe& f, const payload&) {
-    if (f.last) tell(routes().control, control_arrived{from(), f});
+    if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer});
   }
   template <class F>
   void arrive(const F& f, const payload&) {
-    tell(routes().control, control_arrived{from(), f});
+    tell(routes().control, control_arrived{from(), f, binding_->peer});
   }
   static void land(const payload& from, std::span<std::byte> to) {
     std::copy(from.bytes.begin(), from.bytes.end(), to.begin());
   }
-  [[nodiscard]] worker_id from() const { return binding_->peer; }
+  [[nodiscard]] worker_id from() const { return binding_->worker; }
   [[nodiscard]] const link_routes& routes() const { return binding_->routes; }
 
   std::shared_ptr<line> on_;
@@ -177,7 +188,7 @@ class fake_wiring {
  public:
   struct host {
     port<link_accepted> accepted;
-    link_identity self;
+    std::function<link_identity()> identify;
   };
   std::map<std::string, host> hosts;                                         // by address
   std::map<const tcp_socket*, std::pair<std::shared_ptr<line>, int>> sides;  // by socket
@@ -190,6 +201,8 @@ class fake_wiring {
     const auto there = hosts.find(to);
     if (there == hosts.end()) throw socket_error("no node listens at " + to, ECONNREFUSED);
     const auto made = std::make_shared<line>();
+    made->hosts[0] = self.listen_address;
+    made->hosts[1] = to;
     on_line(made);
     socket = unconnected(to);
     const auto far = unconnected(self.listen_address);
@@ -214,13 +227,13 @@ class fake_network : public node_network {
 
   /// Called with each link that the node opens; may throw what opening a link may throw.
   std::function<void(const std::string&)> on_open = [](const std::string&) {};
-  std::map<std::uint32_t, handle<fake_link>> links;  // by worker
+  std::map<std::uint32_t, handle<fake_link>> links;  // by seat
 
   host_port listen(const host_port&) override { return address_; }
   handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
                                handshake_options options, port<link_accepted> accepted,
                                port<peer_refused>) override {
-    wiring_->hosts[to_string(address_)] = {std::move(accepted), options.self};
+    wiring_->hosts[to_string(address_)] = {std::move(accepted), std::move(options.identify)};
     return handle<link_acceptor>(
         spawn<fake_acceptor>(system, book, thread_kind::shared, "link_acceptor").untyped());
   }
@@ -229,7 +242,7 @@ class fake_network : public node_network {
     auto self = options.self;
     if (options.introduce) options.introduce(address_, self);
     wiring_->dial(to_string(to), self, c.socket);
-    c.peer = {wiring_->hosts.at(to_string(to)).self, {}};
+    c.peer = {wiring_->hosts.at(to_string(to)).identify(), {}};
     return c;
   }
   handle<network_link> open(caf::actor_system& system, edge_book& book, const std::string& name,

@@ -19,6 +19,8 @@ constexpr std::size_t default_frames = 100'000;  // it takes ten times as long
 constexpr std::size_t default_frames = 1'000'000;
 #endif
 
+constexpr std::size_t most_steps = 200'000;  // of a run
+
 /// A liar on one side of a line.
 class liar {
  public:
@@ -83,18 +85,34 @@ class liar {
     auto bytes = std::make_shared<std::vector<std::byte>>(4 * count);
     return {bytes, *bytes};
   }
-  frame_in anything(worker_id from) {
+  /// At least one, with seats that rise: others do not pass the codec.
+  std::vector<frames::member> members() {
+    std::vector<frames::member> out;
+    for (std::uint32_t seat = 0; seat < 5; ++seat)
+      if (below(2) == 0)
+        out.push_back({seat_id{seat}, std::string(1, static_cast<char>('a' + seat)) + ":7600"});
+    if (out.empty()) out.push_back({seat_id{1}, "b:7600"});
+    return out;
+  }
+  frame_in anything(frame_writer from) {
     if (below(6) == 0 && !heard_.empty()) return heard_[below(heard_.size())];
     frames::view view;
-    view.you = worker_id{1};
-    view.members = {"a:7600", "b:7600"};
+    view.members = members();
+    view.you = seat_id{small()};
+    const auto is = std::any_of(view.members.begin(), view.members.end(),
+                                [&](const auto& m) { return m.seat == view.you; });
+    view.prospect = !is;  // the codec refuses others
+    if (below(2) == 0) view.before = {{seat_id{0}, seat_id{1}}, {}};
     view.solver = words();
     view.first_clock = clock_id{number()};
     const frame_header all[] = {
         frames::heartbeat{},
         frames::goodbye{words()},
-        frames::member_ready{worker_id{small()}, small()},
-        frames::member_ready{from, 1},
+        frames::member_ready{small()},
+        frames::member_ready{1},
+        frames::join_ready{small()},
+        frames::join_ready{1},
+        frames::leave_wanted{words()},
         frames::start_training{},
         frames::push_gradient{chunk_id{small()}, clock_id{number()}},
         frames::gradient_squares{clock_id{number()}},
@@ -108,8 +126,8 @@ class liar {
         frames::stop_requested{words()},
         frames::snapshot_requested{},
         frames::stop_after{version_id{number()}, words()},
-        frames::worker_done{from, version_id{number()}},
-        frames::worker_left{worker_id{small()}, version_id{number()}},
+        frames::worker_done{version_id{number()}},
+        frames::worker_left{seat_id{small()}, version_id{number()}},
         frames::push_gradient{chunk_id{small()}, clock_id{number()}, true},
         frames::fresh_parameters{chunk_id{small()}, version_id{number()}, true},
         frames::probe{small(), below(2) == 0},
@@ -117,20 +135,21 @@ class liar {
         frames::watch{static_cast<std::int64_t>(number()), 1000},
         frames::report{},
         frames::hold_training{},
-        frames::worker_paused{from, clock_id{number()}, below(2) == 0},
-        frames::change_routes{clock_id{number()}, {1, 1, 0, 0}, words()},
-        frames::change_routes{clock_id{number()}, {}, words()},
-        frames::change_routes{
-            clock_id{number()}, {1, 1, 0, 0}, words(), {small(), 1u << 31, small()}},
+        frames::worker_paused{clock_id{number()}, below(2) == 0},
+        frames::drain{clock_id{number()}},
+        frames::next_view{number(), members(), {1, 1, 0, 0}, {}, {}, words()},
+        frames::next_view{2, members(), {0, 0, 0, 0}},
+        frames::next_view{2, members(), {}},
+        frames::next_view{2, members(), {1, 1, 0, 0}, {small(), 1u << 31, small()}, {{8, 2}}},
         frames::factor_offer{{small(), small()}},
         frames::factor_offer{},
         frames::factors{layer_id{small()}, clock_id{number()}, 0, 0},
-        frames::rebuild_graph{},
         frames::send_rate{static_cast<double>(number()), below(2) == 0},
         frames::time_net{words(), number(), below(2) == 0},
         frames::net_timed{1, static_cast<double>(number())},
         view,
     };
+    if (below(16) == 0) from.epoch = number();
     frame_in out{from, all[below(std::size(all))], {}};
     if (has_payload(out.header)) out.data = values();
     return out;
@@ -166,7 +185,6 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
   if (l.below(2) == 0) t.more_solver += " poseidon { staleness: 2 }";
   if (l.below(3) == 0)
     t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 5, 1}}};
-  // Every line has a lower worker, which was dialed, and a higher one, which has dialed (side 0).
   std::vector<std::shared_ptr<test::line>> lines;
   t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) { lines.push_back(made); };
   l.be_quiet(true);
@@ -174,11 +192,10 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
   t.sim.settle();
   std::size_t equipped = 0;
   const auto equip = [&] {
-    // By the order in which nodes come: 1-0, then 2-0, then 2-1.
-    constexpr std::size_t dialed_by[] = {1, 2, 2}, dialed[] = {0, 0, 1};
+    const auto liars = std::string(1, static_cast<char>('a' + lying)) + ":7600";
     for (; equipped < lines.size(); ++equipped) {
-      const auto at = std::min<std::size_t>(equipped, 2);
-      const int to = dialed_by[at] == lying ? 1 : dialed[at] == lying ? 0 : -1;
+      const auto& hosts = lines[equipped]->hosts;
+      const int to = hosts[0] == liars ? 1 : hosts[1] == liars ? 0 : -1;
       lines[equipped]->mischief = [&l, to](int side, frame_in f) {
         if (side == to) return l.instead_of(std::move(f));
         return std::vector<frame_in>{std::move(f)};
@@ -191,17 +208,26 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
       equip();
   }
   const auto honest_until = l.below(3000);
-  for (std::size_t steps = 0; steps < 200000; ++steps) {
+  // Some runs change their members meanwhile.
+  const auto joins_at = l.below(2) == 0 ? l.below(4000) : most_steps;
+  const auto leaves_at = l.below(2) == 0 ? l.below(4000) : most_steps;
+  const auto leaver = l.below(workers);
+  for (std::size_t steps = 0; steps < most_steps; ++steps) {
     if (steps == honest_until) l.be_quiet(false);
+    if (steps == joins_at) t.joiner("x");
+    if (steps == leaves_at && t.nodes[leaver]->display->said("training begins")) {
+      t.sim.tell(t.nodes[leaver]->it, interrupted{15, false, true});
+      t.sim.pass(std::chrono::milliseconds{200});
+    }
     if (!t.sim.step_any(l.random())) break;
     equip();
   }
   // What is left waits for something that the liar does not say: the user ends it.
-  for (std::size_t n = 0; n < workers; ++n)
+  for (std::size_t n = 0; n < t.nodes.size(); ++n)
     if (n != lying && !t.nodes[n]->result) t.sim.tell(t.nodes[n]->it, interrupted{15});
   t.sim.settle();
   CHECK(t.until_ended(lying));
-  for (std::size_t n = 0; n < workers; ++n) {
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     if (n == lying) continue;
     CAPTURE(n);
     CAPTURE(t.nodes[n]->error());

@@ -2,6 +2,8 @@
 #pragma once
 #include "actors/node/run_node.hpp"
 #include "cpu/cpu_device.hpp"
+#include "models/files/newest_state.hpp"
+#include "models/files/snapshot.hpp"
 #include "models/solver/solver_file.hpp"
 #include "tests/actors/node/fake_network.hpp"
 #include "tests/folder.hpp"
@@ -10,7 +12,9 @@
 #include <google/protobuf/text_format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,6 +95,7 @@ class node_rig {
   std::uint64_t clocks = 4;
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
+  std::filesystem::path resume;  // .solverstate that training begins with; empty: none
 
   node_rig() = default;
   ~node_rig() {
@@ -113,14 +118,22 @@ class node_rig {
     s.run.emplace();
     s.run->solver = resolve_solver(solver, {"test", 0});
     s.run->workers = workers;
+    if (!resume.empty()) {
+      const auto head = read_resume_point(resume);
+      s.run->first_clock = head.iteration;
+      s.run->data = head.data;
+      s.first.weights = {weights_beside(resume, head.learned_net)};
+      s.first.resume = resume;
+    }
     s.cluster.listen = host_port{"a", 7600};
     s.choices.routes = routes;
     s.command = "poseidon-node --solver s --nodes " + std::to_string(workers);
     return begin(std::move(s), {"a", 7600});
   }
-  one_node& joiner(const std::string& host) {
+  /// It dials the node on host `at`.
+  one_node& joiner(const std::string& host, const std::string& at = "a") {
     node_setup s;
-    s.cluster.join = host_port{"a", 7600};
+    s.cluster.join = {host_port{at, 7600}};
     return begin(std::move(s), {host, 7600});
   }
   /// Worker 0 and so many joiners, which have found each other when the first message of training is under way.
@@ -154,11 +167,26 @@ class node_rig {
     }
     return true;
   }
-  bool until_clock(std::uint64_t clock) {
-    return until([&] { return nodes.front()->display->done >= clock; });
+  bool until_clock(std::uint64_t clock, std::size_t of = 0) {
+    return until([&] { return nodes[of]->display->done >= clock; });
+  }
+  bool until_said(std::size_t by, const std::string& part) {
+    return until([&] { return nodes[by]->display->said(part); });
+  }
+  /// What was trained in `clock` clocks, as the leader has written it.
+  [[nodiscard]] std::string weights(std::uint64_t clock) const {
+    return bytes_of(folder / ("s_iter_" + std::to_string(clock) + ".caffemodel"));
+  }
+  [[nodiscard]] std::filesystem::path state(std::uint64_t clock) const {
+    return folder / ("s_iter_" + std::to_string(clock) + ".solverstate");
   }
 
  private:
+  static std::string bytes_of(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    REQUIRE(in);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   one_node& begin(node_setup s, host_port address) {
     auto& n = *nodes.emplace_back(std::make_unique<one_node>());
     n.network = std::make_shared<fake_network>(wiring, std::move(address));
@@ -170,7 +198,7 @@ class node_rig {
     s.display = n.display;
     s.ended = [&n](node_result r) { n.result = std::move(r); };
     prepare(s);
-    n.it = sim.spawn<node>("node", std::move(s));
+    n.it = sim.add<node>("node", std::move(s));
     sim.tell(n.it, start_node{});
     return n;
   }

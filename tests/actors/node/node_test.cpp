@@ -175,11 +175,13 @@ TEST_CASE("node: a peer that lets the leader begin to train is given up by name"
   t.first(2);
   t.sim.settle();
   std::shared_ptr<tcp_socket> socket;
-  const auto line = t.wiring->dial("a:7600", {"b:7600", no_worker, 0}, socket);
+  link_identity peer;
+  peer.listen_address = "b:7600";
+  const auto line = t.wiring->dial("a:7600", peer, socket);
   t.sim.settle();
   REQUIRE(t.nodes[0]->display->said("waiting for the others"));
   t.sim.tell(t.nodes[0]->network->links.at(1),
-             test::frame_in{worker_id{1}, frames::start_training{}, {}});
+             test::frame_in{{seat_id{1}}, frames::start_training{}, {}});
   t.sim.settle();
   CHECK(t.nodes[0]->exit_code() == 3);
   CHECK(t.nodes[0]->error() ==
@@ -192,17 +194,18 @@ TEST_CASE("node: a peer that lets the leader begin to train is given up by name"
   CHECK(bye->reason.find("start_training: sender is worker 1") != std::string::npos);
 }
 
-TEST_CASE("node: only the leader can end training, hold it, or change routes") {
+TEST_CASE("node: only the leader can end training, hold it, drain it, or begin another view") {
   const std::vector<frame_header> said{
       frames::stop_after{version_id{3}, "because"}, frames::hold_training{},
-      frames::change_routes{clock_id{1000}, {1, 1}, "because"}, frames::rebuild_graph{}};
+      frames::drain{clock_id{1000}},
+      frames::next_view{2, {{seat_id{0}, "a:7600"}, {seat_id{1}, "b:7600"}}, {0, 0, 0, 0}}};
   for (const auto& h : said) {
     CAPTURE(kind_name(h));
     node_rig t;
     t.clocks = 1000000;
     t.cluster(3);
     REQUIRE(t.until_clock(2));
-    t.sim.tell(t.nodes[1]->network->links.at(2), test::frame_in{worker_id{2}, h, {}});
+    t.sim.tell(t.nodes[1]->network->links.at(2), test::frame_in{{seat_id{2}, 1}, h, {}});
     t.sim.settle();
     CHECK(t.nodes[1]->exit_code() == 3);
     CHECK(t.nodes[1]->error().find("worker 2 (c:7600) sent a bad frame: ") != std::string::npos);
@@ -218,10 +221,11 @@ TEST_CASE("node: a frame in another phase than an honest peer says it ends that 
   t.cluster(2);
   REQUIRE(t.until_clock(2));
   t.sim.tell(t.nodes[1]->network->links.at(0),
-             test::frame_in{worker_id{0}, frames::start_training{}, {}});
+             test::frame_in{{seat_id{0}, 1}, frames::start_training{}, {}});
   t.sim.settle();
   CHECK(t.nodes[1]->exit_code() == 3);
-  CHECK(t.nodes[1]->error().find("start_training: phase is training, expected waiting, resuming") !=
+  CHECK(t.nodes[1]->error().find(
+            "start_training: phase is training, expected waiting, resuming, parting") !=
         std::string::npos);
   CHECK(t.nodes[0]->exit_code() == 3);
 }
@@ -233,7 +237,7 @@ TEST_CASE("node: a peer that says goodbye while all train, without a reason, has
   REQUIRE(t.until_clock(2));
   for (const std::size_t hears : {0, 1})
     t.sim.tell(t.nodes[hears]->network->links.at(2),
-               test::frame_in{worker_id{2}, frames::goodbye{}, {}});
+               test::frame_in{{seat_id{2}, 1}, frames::goodbye{}, {}});
   t.sim.settle();
   for (const std::size_t hears : {0, 1}) {
     CHECK(t.nodes[hears]->exit_code() == 3);
@@ -251,10 +255,10 @@ TEST_CASE("node: what a peer says once too often, or of an impossible clock, end
   };
   constexpr std::uint64_t far = ~std::uint64_t{0};
   const std::vector<lie> lies{
-      {0, frames::worker_done{worker_id{1}, version_id{1}}, ""},
-      {0, frames::worker_done{worker_id{1}, version_id{1}},
+      {0, frames::worker_done{version_id{1}}, ""},
+      {0, frames::worker_done{version_id{1}},
        "worker_done: times in a run is 2 times, expected once at most"},
-      {0, frames::worker_paused{worker_id{1}, clock_id{far}, false}, "worker_paused: clock is "},
+      {0, frames::worker_paused{clock_id{far}, false}, "worker_paused: clock is "},
       {0, frames::worker_report{clock_id{900000}, -1, 1, {1, 1}, 0, 0, 0},
        "worker_report: clock is 900000, expected at most "},
       {1, frames::stop_after{version_id{far}, ""}, "stop_after: version is "},
@@ -268,7 +272,7 @@ TEST_CASE("node: what a peer says once too often, or of an impossible clock, end
     t.cluster(2);
     REQUIRE(t.until_clock(2));
     const auto& link = t.nodes[lies[l].hears]->network->links.at(1 - lies[l].hears);
-    const worker_id from{static_cast<std::uint32_t>(1 - lies[l].hears)};
+    const frame_writer from{seat_id{static_cast<std::uint32_t>(1 - lies[l].hears)}, 1};
     if (l == 1) t.sim.tell(link, test::frame_in{from, lies[0].said, {}});
     t.sim.tell(link, test::frame_in{from, lies[l].said, {}});
     t.sim.settle();

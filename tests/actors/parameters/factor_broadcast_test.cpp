@@ -36,7 +36,9 @@ struct broadcast_of {
   handle<factor_broadcast> it;
 
   /// `rule`: false where versions are mean gradients.
-  explicit broadcast_of(std::size_t all, std::size_t passes = 1, bool rule = true) : workers(all) {
+  explicit broadcast_of(std::size_t all, std::size_t passes = 1, bool rule = true,
+                        std::size_t awaited_state = 0)
+      : workers(all) {
     const auto n = two_weights_and_a_bias();
     partition cut;
     cut.chunks = {{weight_id, 0, 2, every_worker}, {bias_id, 0, 1, every_worker}};
@@ -63,6 +65,7 @@ struct broadcast_of {
     s.store = store;
     s.factors = factors;
     s.product = factors->of_all();
+    s.awaited_state = awaited_state;
     it = sim.spawn<factor_broadcast>("factor_broadcast fc7", std::move(s));
     connect_factor_broadcast m{{}, {layer.in}, solver.in, checkpointer.in};
     m.links.resize(workers);
@@ -272,4 +275,26 @@ TEST_CASE("factor_broadcast: a worker without a gradient sends no rows, and adds
   t.sim.settle();
   CHECK(t.solver.got->back().version == version_id{7});
   CHECK(t.solver.got->back().nothing);  // nobody has one
+}
+
+TEST_CASE(
+    "factor_broadcast: no update is made before the awaited state of all its chunks is there") {
+  broadcast_of t(2, 1, true, 3);
+  const auto state = [&](unsigned chunk, std::uint64_t first, std::vector<float> values) {
+    t.sim.tell(t.it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{},
+                                     test::payload_of(std::move(values)), first});
+    t.sim.settle();
+  };
+  t.first_values();
+  state(0, 1, {20});
+  t.packed(5, 1, {1, 2});
+  t.arrived(0, 5, 2, {3, 0});
+  state(0, 0, {10});
+  CHECK(t.store->version(weight_id) == 5);
+  state(1, 0, {4});
+  CHECK(t.store->version(weight_id) == 6);
+  CHECK(t.weights() == std::vector<float>{-(1 + 6), -2});
+  t.packed(6, 1, {1, 2});
+  t.arrived(0, 6, 2, {3, 0});
+  CHECK(t.store->version(weight_id) == 7);
 }

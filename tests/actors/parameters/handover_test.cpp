@@ -2,9 +2,14 @@
 
 #include "actors/parameters/first_values.hpp"
 #include "messages/float_payload.hpp"
+#include "messages/wire/codec.hpp"
 #include "tests/actors/fakes.hpp"
 
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
 
 using namespace poseidon;
 
@@ -16,6 +21,7 @@ constexpr worker_id w0{0}, w1{1}, w2{2};
 partition cut_at(const std::vector<std::pair<std::size_t, worker_id>>& chunks) {
   partition cut;
   cut.by_parameter.resize(1);
+  cut.by_owner.resize(3);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const auto end = i + 1 < chunks.size() ? chunks[i + 1].first : 10;
     const auto [first, owner] = chunks[i];
@@ -41,6 +47,78 @@ std::shared_ptr<const chunk_histories> kept(const partition& cut, worker_id owne
   return out;
 }
 
+/// Cuts parameters of these sizes at random places; on the server each chunk has a random owner.
+partition cut_anyhow(std::mt19937& random, const std::vector<std::size_t>& sizes,
+                     std::size_t workers) {
+  partition cut;
+  cut.by_parameter.resize(sizes.size());
+  cut.by_owner.resize(workers);
+  for (std::uint32_t p = 0; p < sizes.size(); ++p) {
+    const bool factors = random() % 2 == 0;
+    for (std::size_t at = 0; at < sizes[p];) {
+      const auto count = std::min<std::size_t>(1 + random() % 6, sizes[p] - at);
+      const auto owner = factors ? every_worker : as_id<worker_id>(random() % workers);
+      const auto id = cut.chunks.push_back({parameter_id{p}, at, count, owner});
+      cut.by_parameter[parameter_id{p}].push_back(id);
+      if (!factors) cut.by_owner[owner].push_back(id);
+      at += count;
+    }
+  }
+  return cut;
+}
+
+/// Two views that follow each other: their members by seat.
+struct two_views {
+  std::vector<std::uint32_t> before, now;
+
+  explicit two_views(std::mt19937& random) {
+    const std::uint32_t members = 1 + random() % 4, newcomers = random() % 3;
+    for (std::uint32_t seat = 0; seat < members; ++seat) {
+      before.push_back(seat);
+      if (random() % 3 != 0) now.push_back(seat);
+    }
+    for (std::uint32_t seat = 0; seat < newcomers; ++seat) now.push_back(members + seat);
+    if (now.empty()) now.push_back(members);
+  }
+  [[nodiscard]] worker_id place_now(std::uint32_t seat) const {
+    const auto at = std::find(now.begin(), now.end(), seat);
+    return at == now.end() ? no_worker
+                           : as_id<worker_id>(static_cast<std::size_t>(at - now.begin()));
+  }
+  [[nodiscard]] std::vector<worker_id> newcomers() const {
+    std::vector<worker_id> out;
+    for (const auto seat : now)
+      if (seat >= before.size()) out.push_back(place_now(seat));
+    return out;
+  }
+};
+
+/// What a worker has kept, of chunks that it owns and of those that all have.
+std::shared_ptr<const chunk_histories> all_kept(const partition& cut, worker_id self,
+                                                std::uint32_t slots, bool computes) {
+  auto out = std::make_shared<chunk_histories>();
+  for (const auto id : cut.chunks.ids()) {
+    const auto& c = cut.chunks[id];
+    if (c.owner != self && c.owner != every_worker) continue;
+    auto& arrays = (*out)[id];
+    for (std::uint32_t s = 0; s < slots; ++s)
+      arrays.push_back(c.owner == every_worker && !computes ? std::vector<float>{}
+                                                            : state(s, c.offset, c.count));
+  }
+  return out;
+}
+
+/// How often each value of a chunk's solver state has come to a worker, all slots together.
+using arrivals = std::map<std::pair<worker_id, chunk_id>, std::vector<std::size_t>>;
+
+net three_parameters() {
+  auto n = test::one_parameter_net(17);
+  n.layers[0].parameters = {0, 1, 2};
+  n.parameters.push_back({0, 1, "fc7/1", {5}, 1, 1, {}});
+  n.parameters.push_back({0, 2, "frozen", {9}, 0, 1, {}});
+  return n;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -60,8 +138,8 @@ TEST_CASE(
       for (std::uint32_t self = 0; self < workers; ++self) {
         const auto owner =
             before.chunks.front().owner == every_worker ? every_worker : worker_id{self};
-        for (const auto& p :
-             handover(train, before, now, {kept(before, owner, slots)}, worker_id{self}, workers)) {
+        for (const auto& p : handover(train, {before, now, worker_id{self}, worker_id{self}, {}},
+                                      {kept(before, owner, slots)})) {
           const auto& to = now.chunks[p.chunk];
           const auto values = test::values_of(p.values);
           CHECK(values == state(p.slot, to.offset + p.first, values.size()));
@@ -86,11 +164,99 @@ TEST_CASE(
     }
 }
 
+TEST_CASE(
+    "handover: whoever joins and leaves, each keeper of a chunk gets every value of its state "
+    "once, as many as state_values "
+    "says") {
+  const auto train = three_parameters();
+  for (std::uint32_t seed = 1; seed <= 500; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const two_views views(random);
+    const auto before = cut_anyhow(random, {17, 5, 9}, views.before.size());
+    const auto now = cut_anyhow(random, {17, 5, 9}, views.now.size());
+    const std::uint32_t slots = random() % 3;
+    const bool computes = random() % 4 != 0;
+    arrivals got;
+    for (const auto seat : views.before) {
+      const view_step step{before, now, worker_id{seat}, views.place_now(seat), views.newcomers()};
+      for (const auto& p :
+           handover(train, step, {all_kept(before, step.former_self, slots, computes)})) {
+        const auto& to = now.chunks[p.chunk];
+        const auto values = test::values_of(p.values);
+        REQUIRE(p.first + values.size() <= to.count);
+        CHECK(values == state(p.slot, to.offset + p.first, values.size()));
+        CHECK(!(p.here && step.self == no_worker));
+        auto takers = p.away;
+        if (p.here) takers.push_back(step.self);
+        for (const auto w : takers) {
+          auto& of = got[{w, p.chunk}];
+          of.resize(to.count);
+          for (std::size_t i = 0; i < values.size(); ++i) ++of[p.first + i];
+        }
+      }
+    }
+    for (const auto id : now.chunks.ids())
+      for (const auto w : id_range<worker_id>(views.now.size())) {
+        const auto& c = now.chunks[id];
+        const bool kept_anywhere = computes || !on_factors(before, c.parameter);
+        const bool keeps = is_updated(train, value(c.parameter)) && kept_anywhere &&
+                           (c.owner == every_worker || c.owner == w);
+        auto& of = got[{w, id}];
+        of.resize(c.count);
+        CHECK(of == std::vector<std::size_t>(c.count, keeps ? slots : 0));
+        if (c.owner == every_worker || c.owner == w) {
+          std::size_t sum = 0;
+          for (const auto n : of) sum += n;
+          CHECK(state_values(train, before, now, id, slots, computes) == sum);
+        }
+      }
+  }
+}
+
+TEST_CASE(
+    "handover: when a member leaves, its state goes to the new owners, and it keeps nothing") {
+  // Three members, of which the second leaves: workers 0 and 2 become 0 and 1.
+  const auto before = cut_at({{0, w0}, {3, w1}, {7, w2}}), now = cut_at({{0, w0}, {5, w1}});
+  const auto train = test::one_parameter_net(10);
+  const auto gone = handover(train, {before, now, w1, no_worker, {}}, {kept(before, w1, 1)});
+  REQUIRE(gone.size() == 2);
+  CHECK(!gone[0].here);
+  CHECK(gone[0].away == std::vector{w0});
+  CHECK(test::values_of(gone[0].values) == state(0, 3, 2));
+  CHECK(gone[1].away == std::vector{w1});
+  CHECK(test::values_of(gone[1].values) == state(0, 5, 2));
+  const auto stays = handover(train, {before, now, w2, w1, {}}, {kept(before, w2, 1)});
+  REQUIRE(stays.size() == 1);
+  CHECK(stays[0].here);
+  CHECK(stays[0].away.empty());
+}
+
+TEST_CASE("handover: a newcomer gets each chunk that was on factors from exactly one donor") {
+  // Two members; the third one joins. Chunks 0 and 2 are worker 0's to give, chunk 1 is worker 1's.
+  auto before = cut_at({{0, every_worker}});
+  before.by_owner.resize(2);
+  const auto now = cut_at({{0, every_worker}, {4, every_worker}, {8, every_worker}});
+  const auto train = test::one_parameter_net(10);
+  for (const auto self : {w0, w1}) {
+    CAPTURE(value(self));
+    const auto pieces =
+        handover(train, {before, now, self, self, {w2}}, {kept(before, every_worker, 1)});
+    REQUIRE(pieces.size() == 3);
+    for (const auto& p : pieces) {
+      CHECK(p.here);
+      const bool gives = donor_of(p.chunk, 2) == self;
+      CHECK(gives == ((value(p.chunk) % 2 == 1) == (self == w1)));
+      CHECK(p.away == (gives ? std::vector{w2} : std::vector<worker_id>{}));
+    }
+  }
+}
+
 TEST_CASE("handover: a device that does not compute has no solver state to give") {
   const auto cut = cut_at({{0, w0}});
   auto empty = std::make_shared<chunk_histories>();
   (*empty)[chunk_id{0}] = {{}, {}};
-  CHECK(handover(test::one_parameter_net(10), cut, cut, {empty}, worker_id{0}, 2).empty());
+  CHECK(handover(test::one_parameter_net(10), {cut, cut, w0, w0, {}}, {empty}).empty());
 }
 
 TEST_CASE("handover: solver state that was read goes to the chunk's owner, by factors to all") {

@@ -84,22 +84,6 @@ TEST_CASE(
   CHECK(from_other.fresh(2, 6).empty());
 }
 
-TEST_CASE("peer_window: where another worker leads, first values and solver state come from it") {
-  const auto store = test::one_parameter_store(3, 1, 3);
-  const auto window = [&](unsigned peer) {
-    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
-    s.leader = worker_id{2};
-    return peer_window(std::move(s));
-  };
-  auto leader = window(2), other = window(0);
-  CHECK_NOTHROW(leader.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}));
-  CHECK_NOTHROW(leader.admit(frames::install_history{chunk_id{1}, 0}));
-  CHECK_THROWS_WITH(other.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
-                    "fresh_parameters: version of chunk 0 is 5, expected 6");
-  CHECK_THROWS_WITH(other.admit(frames::install_history{chunk_id{1}, 0}),
-                    "install_history: from is 0, expected 2");
-}
-
 TEST_CASE("peer_window: squares come clock by clock") {
   window_on t(2);
   const auto squares = [&](std::uint64_t clock) {
@@ -157,7 +141,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "peer_window: after a change of routes solver state comes from who kept it, values from no "
+    "peer_window: after a change of the view solver state comes from who kept it, values from no "
     "one") {
   // Before, chunks of two values belonged to workers 0, 1 in turn: 0 1 | 2.
   const auto before = std::make_shared<partition>(test::one_parameter_store(3, 2, 3)->cut());
@@ -165,6 +149,7 @@ TEST_CASE(
   const auto window = [&](unsigned peer) {
     peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
     s.before = before;
+    s.former_peer = worker_id{peer};
     return peer_window(std::move(s));
   };
   auto first = window(0), other = window(2);
@@ -174,6 +159,90 @@ TEST_CASE(
       "install_history: former owner of chunk 1 is another worker, expected worker 2");
   CHECK_THROWS_WITH(first.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
                     "fresh_parameters: version of chunk 0 is 5, expected 6");
+}
+
+TEST_CASE("peer_window: a newcomer takes first values of a chunk from its donor alone") {
+  const auto before = std::make_shared<partition>(test::one_parameter_store(3, 2, 3)->cut());
+  const auto store = test::one_parameter_store(3, 1, 3);
+  // This node is worker 1. Of the view before there were three members: chunk c is for its worker c to give.
+  const auto fresh_from = [&](unsigned peer, worker_id former, unsigned chunk) {
+    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, store, {}};
+    s.before = before;
+    s.former_peer = former;
+    s.joins = true;
+    peer_window window(std::move(s));
+    try {
+      window.admit(frames::fresh_parameters{chunk_id{chunk}, version_id{5}});
+      window.admit(frames::fresh_parameters{chunk_id{chunk}, version_id{5}});
+      return std::string("twice");
+    } catch (const bad_frame& e) {
+      return std::string(e.what());
+    }
+  };
+  const auto once = [](unsigned chunk) {
+    return "fresh_parameters: version of chunk " + std::to_string(chunk) + " is 5, expected 6";
+  };
+  CHECK(fresh_from(0, worker_id{0}, 0) == once(0));
+  CHECK(fresh_from(2, worker_id{1}, 1) == once(1));
+  CHECK(fresh_from(2, worker_id{1}, 0) ==
+        "fresh_parameters: owner of chunk 0 is worker 0, expected worker 2");
+  // It owns the chunk now, and its first values are another member's to give; nor does another newcomer give any.
+  for (const auto former : {worker_id{1}, no_worker}) {
+    peer_window_setup s{worker_id{1}, worker_id{2}, clock_id{5}, {true}, store, {}};
+    s.before = before;
+    s.former_peer = former;
+    s.joins = true;
+    peer_window window(std::move(s));
+    CHECK_THROWS_WITH(window.admit(frames::fresh_parameters{chunk_id{2}, version_id{5}}),
+                      once(2).c_str());
+  }
+}
+
+TEST_CASE(
+    "peer_window: solver state of a node that has left is taken from it alone, and nothing else") {
+  const auto before = std::make_shared<partition>(test::one_parameter_store(3, 2, 3)->cut());
+  window_on t(0);
+  const auto hears = [&](worker_id former, bool joins = false) {
+    peer_window_setup s{worker_id{1}, no_worker, clock_id{5}, {true}, t.store, {}};
+    s.before = before;
+    s.former_peer = former;
+    s.joins = joins;
+    t.window = peer_window(std::move(s));
+  };
+  hears(worker_id{2});
+  CHECK(t.refused(frames::install_history{chunk_id{1}, 0, 0}) ==
+        "install_history: former owner of chunk 1 is another worker, expected worker 2");
+  hears(worker_id{0});
+  CHECK(t.refused(frames::install_history{chunk_id{1}, 0, 0}).empty());
+  CHECK(!t.gradient(1, 5).empty());
+  CHECK(!t.fresh(1, 5).empty());
+  CHECK(!t.fresh(1, 6).empty());
+  CHECK(!t.refused(frames::gradient_squares{clock_id{5}}).empty());
+  CHECK(!t.refused(frames::history{chunk_id{1}, 0, version_id{5}}).empty());
+  hears(worker_id{1}, true);
+  CHECK(t.fresh(1, 5).empty());  // its last act can be to give a newcomer its values
+}
+
+TEST_CASE(
+    "peer_window: solver state that all kept comes to newcomers alone, from the chunk's donor") {
+  partition on_factors;
+  on_factors.chunks = {{test::only_parameter, 0, 3, every_worker}};
+  on_factors.by_parameter = {{chunk_id{0}}};
+  on_factors.by_owner.resize(2);
+  const auto before = std::make_shared<const partition>(on_factors);
+  window_on t(0);
+  const auto installs = [&](worker_id former, bool joins) {
+    peer_window_setup s{worker_id{1}, worker_id{0}, clock_id{5}, {true}, t.store, {}};
+    s.before = before;
+    s.former_peer = former;
+    s.joins = joins;
+    t.window = peer_window(std::move(s));
+    return t.refused(frames::install_history{chunk_id{1}, 0, 0}).empty();
+  };
+  CHECK(installs(worker_id{1}, true));
+  CHECK(!installs(worker_id{0}, true));
+  CHECK(!installs(no_worker, true));
+  CHECK(!installs(worker_id{1}, false));
 }
 
 TEST_CASE("peer_window: factors come clock by clock, each value once, none before it can be due") {

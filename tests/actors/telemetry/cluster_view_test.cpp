@@ -63,7 +63,7 @@ TEST_CASE("cluster_view: what one node tells in pieces is what the other knows o
   std::uint64_t clock = 0;
   auto pass_on = [&] {
     there.view.sample();
-    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+    here.view.take(seat_id{1}, decode_report(*encode_report(there.view.report_since(told))));
   };
   a->count(2, sent_message, 10);
   pass_on();
@@ -130,19 +130,19 @@ TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
   report_place told;
   there.view.sample();
   const auto first = there.view.report_since(told);
-  here.view.take(worker_id{1}, first);
-  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, first), "report: first name is 0, expected 1",
+  here.view.take(seat_id{1}, first);
+  CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, first), "report: first name is 0, expected 1",
                        bad_frame);
   node_report bad;
   bad.first_name = 1;
   bad.first_actor = 1;
   bad.names = {"x"};
   bad.ended = {7};
-  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad),
+  CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, bad),
                        "report: ended actor is 7, expected less than 1", bad_frame);
   bad.ended.clear();
   bad.counts = {{3, 1, 1}};
-  CHECK_THROWS_WITH_AS(here.view.take(worker_id{1}, bad), "report: edge is 3, expected less than 0",
+  CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, bad), "report: edge is 3, expected less than 0",
                        bad_frame);
   here.view.read([](const auto& s) {
     CHECK(view_of(s, 1).names.size() == 1);
@@ -162,7 +162,7 @@ TEST_CASE("cluster_view: spans of a far node are shown in this node's clock") {
   r.names = {"conv1", "forward"};
   r.lanes = {0};
   r.spans = {{0, 0, 1, -1, now + ahead - 5000, now + ahead - 4000, 3, 0}};
-  here.view.take(worker_id{1}, r);
+  here.view.take(seat_id{1}, r);
   here.view.read([&](const auto& s) {
     const auto& w = view_of(s, 1);
     CHECK(w.contact.uncertain_ns >= 0);
@@ -253,7 +253,7 @@ TEST_CASE("cluster_view: a graph that is rebuilt 100 times has as many actors an
   report_place told;
   const auto pass_on = [&] {
     there.view.sample();
-    here.view.take(worker_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+    here.view.take(seat_id{1}, decode_report(*encode_report(there.view.report_since(told))));
   };
   constexpr int rebuilds = 100;
   // Whether the page asks between the end of a graph and the next one, or not.
@@ -316,4 +316,38 @@ TEST_CASE(
     CHECK(view_of(s, 0).graph.actors.at(1).waiting() == 1);
     return 0;
   });
+}
+
+TEST_CASE(
+    "cluster_view: a member that has left is not shown, and what it still reports is dropped") {
+  view_rig here, there;
+  auto three = two_workers(0);
+  three.members[4] = "e:1";
+  here.view.begin(three);
+  there.view.begin(two_workers(4));
+  (void)there.actor("solver", 1);
+  report_place told;
+  const auto shown = [&] {
+    return here.view.read([](const auto& s) {
+      std::vector<std::uint32_t> seats;
+      for (const auto& [seat, worker] : s.workers) seats.push_back(seat);
+      return seats;
+    });
+  };
+  there.view.sample();
+  here.view.take(seat_id{4}, decode_report(*encode_report(there.view.report_since(told))));
+  CHECK(shown() == std::vector<std::uint32_t>{0, 1, 4});
+  here.view.begin(two_workers(0));
+  CHECK(shown() == std::vector<std::uint32_t>{0, 1});
+  there.view.sample();
+  here.view.take(seat_id{4}, decode_report(*encode_report(there.view.report_since(told))));
+  CHECK(shown() == std::vector<std::uint32_t>{0, 1});
+}
+
+TEST_CASE("cluster_view: facts name members by seat, and their workers by place") {
+  auto facts = two_workers(1);
+  facts.members = {{1, "b:2"}, {4, "e:1"}};
+  CHECK(facts.address_of(4) == "e:1");
+  CHECK(facts.address_of(0) == "");
+  CHECK(facts.worker_of(4) == 1);
 }

@@ -43,7 +43,7 @@ struct telemetry_rig {
 
   telemetry_setup setup(std::uint32_t self) {
     telemetry_setup s;
-    s.self = worker_id{self};
+    s.self = seat_id{self};
     s.trace = trace;
     s.edges = edges;
     s.view = view;
@@ -143,9 +143,11 @@ TEST_CASE("telemetry: the node that shows the run asks the others, and takes wha
   telemetry_rig t;
   t.view->begin(test::two_workers(0));
   auto setup = t.setup(0);
-  setup.shows = true;
   const auto actor = t.start(std::move(setup));
-  t.sim.tell(actor, connect_telemetry{{{}, t.link.in}});
+  connect_telemetry first;
+  first.links = {{}, t.link.in};
+  first.shows = true;
+  t.sim.tell(actor, first);
   t.sim.settle();
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::watch>(t.link.got->front().header));
@@ -159,7 +161,7 @@ TEST_CASE("telemetry: the node that shows the run asks the others, and takes wha
   report_place from;
   const auto bytes = encode_report(there.view.report_since(from));
   report_arrived report;
-  report.from = worker_id{1};
+  report.from = seat_id{1};
   report.packed = {bytes, std::span(*bytes)};
   t.sim.tell(actor, report);
   t.sim.tell(actor, report);  // the same names again do not fit what is known
@@ -178,14 +180,12 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   telemetry_rig t;
   t.view->begin(test::two_workers(1));
   auto setup = t.setup(1);
-  setup.leader = worker_id{2};
-  setup.watched = true;
   const auto actor = t.start(std::move(setup));
   const auto other = t.sim.listen<send_frame>();
-  t.sim.tell(actor, connect_telemetry{{other.in, {}, t.link.in}});
+  t.sim.tell(actor, connect_telemetry{{t.link.in, {}, other.in}, t.link.in, false, true});
   t.sim.settle();
   CHECK(t.link.got->empty());  // not asked yet
-  t.sim.tell(actor, control_arrived{worker_id{2}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::report>(t.link.got->front().header));
@@ -195,6 +195,46 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(t.link.got->size() == 1);
   CHECK(other.got->empty());  // reports go to the leader alone
+  t.sim.tell(actor, shut_down{});
+  t.sim.settle();
+}
+
+TEST_CASE(
+    "telemetry: when another node leads, it hears all that the first leader has heard, from the "
+    "beginning") {
+  telemetry_rig t;
+  t.view->begin(test::two_workers(1));
+  t.edges->open("solver", "solver")->bind(1);
+  const auto actor = t.start(t.setup(1));
+  const auto next = t.sim.listen<send_frame>();
+  const auto actors_told = [](const test::probe<send_frame>& link) {
+    return decode_report(link.got->front().data.bytes).actors.size();
+  };
+  t.sim.tell(actor, connect_telemetry{{t.link.in, {}, next.in}, t.link.in, false, true});
+  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.advance(std::chrono::milliseconds{1000});
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(actors_told(t.link) == 1);
+  t.link.got->clear();
+  t.sim.tell(actor, connect_telemetry{{{}, next.in}, next.in, false, true});
+  t.sim.advance(std::chrono::milliseconds{1000});
+  REQUIRE(next.got->size() == 1);
+  CHECK(actors_told(next) == 1);
+  CHECK(t.link.got->empty());
+  t.sim.tell(actor, shut_down{});
+  t.sim.settle();
+}
+
+TEST_CASE("telemetry: a leader that is alone asks nobody until another node joins it") {
+  telemetry_rig t;
+  t.view->begin(test::two_workers(0));
+  const auto actor = t.start(t.setup(0));
+  t.sim.tell(actor, connect_telemetry{{{}}, {}, true, false});
+  t.sim.advance(std::chrono::milliseconds{3000});
+  CHECK(t.link.got->empty());
+  t.sim.tell(actor, connect_telemetry{{{}, t.link.in}, {}, true, false});
+  t.sim.settle();
+  CHECK(t.link.got->size() == 1);
   t.sim.tell(actor, shut_down{});
   t.sim.settle();
 }

@@ -23,7 +23,7 @@ struct view_rig {
 inline run_facts two_workers(std::uint32_t self) {
   run_facts f;
   f.self = self;
-  f.members = {"a:1", "b:2"};
+  f.members = {{0, "a:1"}, {1, "b:2"}};
   f.plan = [](auto, auto) { return actor_graph{}; };
   return f;
 }

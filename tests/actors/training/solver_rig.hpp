@@ -60,6 +60,7 @@ struct solver_rig {
   probe<clocks_held> held = sim.listen<clocks_held>();
   probe<training_paused> paused = sim.listen<training_paused>();
   std::vector<std::size_t> answered;
+  connect_solver nets;  // of the first view
   handle<solver> it;
 
   struct options {
@@ -74,21 +75,23 @@ struct solver_rig {
   solver_rig(const std::string& text, options o) : answered(o.replicas) {
     solver_setup s;
     s.overlap = std::make_shared<overlap_meter>(1);
-    s.workers = o.workers;
-    s.leader = o.leader;
-    s.replicas = o.replicas;
-    s.micro_batches = o.micro_batches;
+    s.part.workers = o.workers;
+    s.part.leader = o.leader;
+    s.part.replicas = o.replicas;
+    s.part.micro_batches = o.micro_batches;
+    s.part.images_per_clock = 10;
+    s.part.images_of_all = 10 * o.workers;
+    s.part.first_clock = o.first_clock;
     s.layers_that_learn = 1;
-    s.images_per_clock = 10;
-    s.images_of_all = 10 * o.workers;
     s.test_phases = o.test_phases;
     REQUIRE(google::protobuf::TextFormat::ParseFromString("lr_policy: 'fixed' base_lr: 1 " + text,
                                                           &s.spec));
-    s.first_sample = [](std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
+    s.part.first_sample = [](std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
       return 1000 + clock * 100 + micro * 10 + replica;
     };
     s.display = display;
-    connect_solver m;
+    auto& m = nets;
+    m.part = s.part;
     for (std::uint32_t r = 0; r < o.replicas; ++r) {
       train.push_back(sim.listen<start_pass>());
       m.train.sources.push_back({train.back().in});
@@ -122,6 +125,15 @@ struct solver_rig {
   void tell(M m) {
     sim.tell(it, std::move(m));
     sim.settle();
+  }
+  /// The solver has paused, and goes on with another part.
+  void go_on_with(solver_part part) {
+    auto next = nets;
+    const auto first = part.first_clock;
+    next.part = std::move(part);
+    tell(next);
+    fresh(first);  // of the new graph
+    tell(resume_training{});
   }
   [[nodiscard]] std::size_t started(std::size_t replica = 0) const {
     return train[replica].got->size();

@@ -225,7 +225,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "solver: after a change of routes the same clocks go on, and the next change may be known") {
+    "solver: after a change of the view the same clocks go on, and the next change may be known") {
   solver_rig t("max_iter: 4");
   t.tell(pause_at{clock_id{1}});
   t.clock();
@@ -240,8 +240,7 @@ TEST_CASE(
   CHECK(t.paused.got->size() == 2);
 }
 
-TEST_CASE(
-    "solver: a stop that comes while all change their routes ends the clock after the change") {
+TEST_CASE("solver: a stop that comes while all change the view ends the clock after the change") {
   solver_rig t("max_iter: 10 snapshot_after_train: false");
   t.tell(pause_at{clock_id{1}});
   t.clock();

@@ -1,0 +1,15 @@
+#include "actors/core/progress.hpp"
+
+#include "models/words.hpp"
+
+namespace poseidon {
+
+std::string progress::describe(const view& v) {
+  const bool one = v.seats.size() == 1;
+  return "view " + std::to_string(v.epoch) + ": " + (v.changed.empty() ? "" : v.changed + "; ") +
+         plural(v.seats.size(), "node") + (one ? " trains" : " train") + " from iteration " +
+         std::to_string(v.first_clock) + " on" +
+         (v.changed.empty() ? "" : ", after a pause of " + std::to_string(v.paused_ms) + " ms");
+}
+
+}  // namespace poseidon

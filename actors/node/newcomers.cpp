@@ -1,0 +1,130 @@
+#include "actors/node/newcomers.hpp"
+
+#include "actors/node/node.hpp"
+#include "actors/run/run_codec.hpp"
+#include "models/words.hpp"
+
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+/// Nodes that get ready at the same time: each has a link to every member.
+constexpr std::size_t most_waiting = 64;
+
+}  // namespace
+
+std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
+  std::vector<std::uint8_t> out;
+  for (const auto r : routes) out.push_back(static_cast<std::uint8_t>(r));
+  return out;
+}
+
+std::optional<std::string> newcomers::objection() const {
+  const auto late = "training runs already with " + plural(core_.view().members.size(), "node");
+  if (core_.setup.around) return late + ", and programs cannot join later";
+  if (core_.setup.node.own_data)
+    return late + ", and with --own-data each node has a part of the data that no other one has";
+  if (all_.size() >= most_waiting)
+    return plural(all_.size(), "node") + " are about to join already; try again in a moment";
+  return std::nullopt;
+}
+
+void newcomers::add(const frames::member& newcomer) {
+  all_[newcomer.seat] = {newcomer};
+  if (!core_.view().members.empty()) tell(newcomer.seat);
+}
+
+void newcomers::tell_all() {
+  for (const auto& [seat, who] : all_) tell(seat);
+}
+
+/// The view itself follows when all have drained.
+void newcomers::tell(seat_id seat) const {
+  auto told = run_for_joiners();
+  told.you = seat;
+  told.prospect = true;
+  if (!told.shares.empty()) {  // its own part is not known yet
+    told.shares.clear();
+    told.replicas = 0;
+  }
+  core_.members.send(seat, {std::move(told), {}, 0});
+}
+
+frames::view newcomers::run_for_joiners() const {
+  auto told = view_of(*core_.setup.run);
+  told.epoch = core_.view().epoch;
+  told.members = core_.view().members;
+  told.watched = core_.setup.records.shows;
+  if (told.shares.empty() && core_.run.built()) told.replicas = core_.run.compiled().replicas;
+  return told;
+}
+
+std::optional<frames::member> newcomers::ready(const frames::join_ready& f, seat_id from) {
+  const auto found = all_.find(from);
+  if (found == all_.end()) return std::nullopt;
+  const auto& run = core_.run.compiled();
+  std::string why;
+  if (core_.setup.run->shares.empty() && f.replicas != run.replicas)
+    why = "it splits its batch over " + plural(f.replicas, "replica") + ", the other nodes over " +
+          std::to_string(run.replicas) + ". Start it with as many in --devices";
+  else if (f.replicas > run.whole_batch)
+    why = "it has " + plural(f.replicas, "replica") + ", and a batch has " +
+          std::to_string(run.whole_batch) + " samples";
+  if (!why.empty()) {
+    core_.as_node.tell<close_link>(core_.members.links().at(from), {why});
+    return std::nullopt;
+  }
+  found->second.replicas = f.replicas;
+  core_.setup.display->note(core_.view().name_of(from) + " is ready to join");
+  return found->second.as_member;
+}
+
+bool newcomers::gone(seat_id seat, const std::string& why) {
+  if (all_.erase(seat) == 0) return false;
+  core_.setup.display->note("worker " + std::to_string(value(seat)) +
+                            ", which was about to join, has gone: " + why);
+  return true;
+}
+
+std::vector<frames::share> newcomers::shares_for(const std::vector<frames::member>& members) const {
+  const auto& now = core_.setup.run->shares;
+  if (now.empty()) return {};
+  const auto mean = static_cast<double>(samples_of_all(now)) / static_cast<double>(now.size());
+  std::vector<double> weights;
+  std::vector<std::uint32_t> replicas;
+  for (const auto& m : members) {
+    const auto worker = core_.view().worker_of(m.seat);
+    const bool comes = worker == no_worker;
+    weights.push_back(comes ? mean : static_cast<double>(now[value(worker)].samples));
+    replicas.push_back(comes ? all_.at(m.seat).replicas : now[value(worker)].replicas);
+  }
+  std::vector<frames::share> out;
+  const auto batch = core_.run.compiled().whole_batch;
+  for (const auto& s : shares_by_weight(members.size() * batch, weights, replicas))
+    out.push_back({s.samples, s.replicas});
+  return out;
+}
+
+void newcomers::enter(const frames::next_view& next) {
+  const auto& change = core_.change;
+  auto told = run_for_joiners();
+  told.epoch = next.epoch;
+  told.first_clock = change.clock();
+  told.first_sample = core_.run.first_sample_of(change.clock());
+  told.test_phases = change.test_phases();
+  for (const auto& before : core_.view().members) told.before.seats.push_back(before.seat);
+  told.before.routes = std::move(told.routes);
+  told.members = next.members;
+  told.routes = next.routes;
+  told.shares = next.shares;
+  told.reasons.clear();
+  for (const auto& newcomer : without(next.members, core_.view().members)) {
+    all_.erase(newcomer.seat);
+    told.you = newcomer.seat;
+    core_.members.send(newcomer.seat, {told, {}, 0});
+  }
+}
+
+}  // namespace poseidon

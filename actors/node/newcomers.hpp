@@ -1,0 +1,57 @@
+// actors/node/newcomers.hpp
+//
+// Nodes that join a run that trains, as its leader sees them: which may, what they are told to get ready, and what they become
+// part of when all members have drained. Until then none of them is waited for. A part of `leading`.
+//
+//   add -> the run, as a prospect -> join_ready -> [the coordinator changes the view] -> enter
+#pragma once
+#include "actors/node/node_core.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+class newcomers {
+ public:
+  explicit newcomers(node_core& core) : core_(core) {}
+
+  /// Why no node may join this run any more; empty: it may.
+  [[nodiscard]] std::optional<std::string> objection() const;
+  /// It has got a seat.
+  void add(const frames::member& newcomer);
+  /// There is a view now: those that came before hear what to get ready.
+  void tell_all();
+  /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
+  [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
+  /// True: it was one of these.
+  [[nodiscard]] bool gone(seat_id seat, const std::string& why);
+
+  /// The shares of the batch in a view of these members: who was there keeps its weight, who comes gets the mean of these. Equal
+  /// shares stay equal.
+  [[nodiscard]] std::vector<frames::share> shares_for(
+      const std::vector<frames::member>& members) const;
+  /// All have drained: those that are members of the next view are told it.
+  void enter(const frames::next_view& next);
+
+  /// What a joiner is told of the run, but for its own seat.
+  [[nodiscard]] frames::view run_for_joiners() const;
+
+ private:
+  struct newcomer {
+    frames::member as_member;
+    std::uint32_t replicas = 1;  ///< once it is ready
+  };
+  void tell(seat_id seat) const;
+
+  node_core& core_;
+  std::map<seat_id, newcomer> all_;
+};
+
+/// As frames::view has them.
+[[nodiscard]] std::vector<std::uint8_t> numbers_of(const parameter_routes& routes);
+
+}  // namespace poseidon

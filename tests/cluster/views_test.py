@@ -1,0 +1,187 @@
+# tests/cluster/views_test.py - nodes join and leave while training, and what is trained stays what one process trains.
+import json
+import signal
+import unittest
+
+import cluster
+import small_run
+import view_oracle
+
+
+class Views(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+
+    def begin(self, *options, nodes=1, **of_solver):
+        """The first node, which tells events, and where others join it. It trains until it is stopped, but for `iterations`."""
+        of_solver.setdefault("iterations", cluster.ENDLESS)
+        of_solver.setdefault("lr", 0.002)  # images are noise: it must not diverge however long a run lasts
+        self.solver = small_run.solver(self.cluster.folder, "s", **of_solver)
+        words = [*([] if "--routes" in options else ["--routes", "ps"]), *([] if "--devices" in options else ["--devices", "cpu:1"])]
+        self.first = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--json", *words, *options)
+        self.address = self.first.wait_for(r"listening on (127.0.0.1:\d+)")[1]
+        others = [self.join() for _ in range(nodes - 1)]
+        return others
+
+    def join(self, *options, to=None):
+        return self.cluster.node("--join", to or self.address, "--devices", "cpu:1", *options)
+
+    def view(self, node, members):
+        """Waits until a view of so many members has begun on a node that tells events. Returns the event."""
+        line = node.wait_for(rf'^(.*"event": ?"view".*"members": ?\[(\d+, ?){{{members - 1}}}\d+\].*)$')[1]
+        return json.loads(line)
+
+    def stop_and_check(self, by=None, as_nodes=False):
+        """Ends the run with its snapshot, which has to be that of the chain of its views."""
+        by = by or self.first
+        by.stop()
+        newest = max(self.cluster.folder.glob("s_iter_*.caffemodel"), key=lambda p: int(p.stem.rsplit("_", 1)[1]))
+        view_oracle.check(self.cluster, self.solver, view_oracle.views_of(self.first), newest,
+                          as_nodes=as_nodes)
+
+    def test_a_run_of_one_node_is_joined_by_a_second_and_a_third(self):
+        self.begin()
+        self.first.wait_for('"event": ?"progress"')
+        for members in (2, 3):
+            joiner = self.join()
+            joiner.wait_for(r"^joined: worker \d of \d, from iteration \d+ on")
+            event = self.view(self.first, members)
+            self.assertIn("joined", event["changed"])
+            joiner.wait_for(rf"^view {members}: ")
+        self.stop_and_check()
+        for node in self.cluster.nodes[1:3]:
+            self.assertEqual(node.wait(), 0, node)
+
+    def test_three_nodes_that_join_at_the_same_time_train_with_the_others(self):
+        self.begin(nodes=2)
+        self.first.wait_for('"event": ?"progress"')
+        for node in [self.join() for _ in range(3)]:
+            node.wait_for("^joined: ")
+        self.view(self.first, 5)
+        self.stop_and_check()
+
+    def leaves(self, ask, code):
+        """One of three nodes leaves; `ask` is given it and its address."""
+        one, two = self.begin(nodes=3)
+        self.first.wait_for('"event": ?"progress"')
+        worker, address = one.wait_for(r"^joined: worker (\d) of 3; this node listens on (\S+)").groups()
+        ask(one, address)
+        self.assertEqual(one.wait(), code, one)
+        one.wait_for(r"^left the run before iteration \d+; 2 nodes go on")
+        self.assertRegex(self.view(self.first, 2)["changed"], rf"^worker {worker} \(.*\) left$")
+        two.wait_for(rf"^view 2: worker {worker} .* left; 2 nodes train")
+        self.stop_and_check()
+
+    def test_a_member_that_gets_sigterm_leaves_and_the_others_go_on(self):
+        self.leaves(lambda node, address: node.signal(signal.SIGTERM), 143)
+
+    def test_a_member_that_is_asked_to_leave_by_a_verb_leaves(self):
+        def ask(node, address):
+            asked = cluster.run("poseidon-node", "leave", "--at", address)
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertRegex(asked.stdout, r"worker \d at .* has been asked to leave")
+        self.leaves(ask, 0)
+
+    def test_the_first_node_leaves_and_the_second_leads(self):
+        others = self.begin(nodes=3, more="snapshot: 20")
+        one, two = sorted(others, key=lambda n: n.wait_for(r"^joined: worker (\d)")[1])
+        self.first.wait_for('"event": ?"progress"')
+        self.first.signal(signal.SIGTERM)
+        self.assertEqual(self.first.wait(), 143, self.first)
+        one.wait_for("^this node leads from now on")
+        one.wait_for("^view 2: worker 0 .* left; 2 nodes train")
+        one.wait_for("^iteration .*loss")
+        one.stop()
+        self.assertEqual(two.wait(), 0, two)
+
+    def test_a_newcomer_may_dial_any_member_and_comes_while_another_leaves(self):
+        one, two = self.begin(nodes=3)
+        self.first.wait_for('"event": ?"progress"')
+        at = one.wait_for("this node listens on (\\S+)")[1]
+        newcomer = self.join(to=f"127.0.0.1:1,{at}")
+        newcomer.wait_for("is a member; the leader listens at " + self.address)
+        two.signal(signal.SIGTERM)
+        newcomer.wait_for("^joined: worker 3 of ")
+        self.assertEqual(two.wait(), 143, two)
+        newcomer.wait_for(r"^view \d+: ")
+        self.stop_and_check()
+
+    def test_a_newcomer_that_dies_while_it_gets_ready_costs_nobody_anything(self):
+        self.begin(nodes=2)
+        self.first.wait_for('"event": ?"progress"')
+        for _ in range(3):
+            newcomer = self.join()
+            newcomer.wait_for("nodes train already; getting ready to join them")
+            newcomer.kill()
+        again = self.join()
+        again.wait_for("^joined: ")
+        again.wait_for(r"^view \d+: ")
+        self.stop_and_check()
+
+    def grows_and_shrinks(self, *options, check=True, as_nodes=False, **of_solver):
+        """1 -> 2 -> 3 -> 2 nodes. What the options and the solver ask for has to survive it."""
+        self.begin(*options, **of_solver)
+        self.first.wait_for('"event": ?"progress"')
+        devices = ["--devices", "cpu:2"] if "cpu:2" in options else []
+        one = self.join(*devices)
+        self.view(self.first, 2)
+        two = self.join(*devices)
+        self.view(self.first, 3)
+        one.signal(signal.SIGTERM)
+        self.assertEqual(one.wait(), 143, one)
+        last = two.wait_for(r"^view \d+: worker 1 .* left; 2 nodes train from iteration (\d+)")
+        self.first.wait_for(f'"clock": ?{int(last[1]) + 3},')
+        if check:
+            self.stop_and_check(as_nodes=as_nodes)
+        else:
+            self.first.stop()
+        self.assertEqual(two.wait(), 0, two)
+
+    def test_running_statistics_and_clipped_gradients_survive_changes(self):
+        self.grows_and_shrinks(norm=True, more="clip_gradients: 1.5")
+
+    def test_adam_and_its_two_arrays_of_state_survive_changes(self):
+        self.grows_and_shrinks(rule='type: "Adam" lr_policy: "fixed" momentum: 0.9 momentum2: 0.999', lr=0.001)
+
+    def test_micro_batches_survive_changes(self):
+        # A node adds its own micro-batches first, so one process with twice as many adds in another order.
+        self.grows_and_shrinks(iter_size=2, as_nodes=True)
+
+    def test_snapshots_are_written_through_changes(self):
+        self.grows_and_shrinks(more="snapshot: 7")
+
+    def test_factors_survive_changes(self):
+        self.grows_and_shrinks("--routes", "sfb", check=False, hidden=256)
+        self.assertIn("ip1 to factor_broadcast", self.first.output)
+
+    def test_staleness_and_reduced_formats_survive_changes(self):
+        self.grows_and_shrinks("--staleness", "1", check=False)
+        self.cluster.end()
+        self.grows_and_shrinks("--wire", "bfloat16", check=False)
+
+    def test_shares_of_the_batch_survive_changes(self):
+        others = self.begin("--batch-share", "2,1", nodes=2)
+        self.first.wait_for('"event": ?"progress"')
+        newcomer = self.join()
+        newcomer.wait_for("^joined: ")
+        event = self.view(self.first, 3)
+        self.first.wait_for(f'"clock": ?{event["first_clock"] + 2},')
+        others[0].signal(signal.SIGTERM)
+        self.assertEqual(others[0].wait(), 143, others[0])
+        newcomer.wait_for("^view 3: ")
+        self.first.stop()
+
+    def test_all_nodes_leave_together_which_is_the_end_of_the_run_with_its_snapshot(self):
+        others = self.begin(nodes=3)
+        self.first.wait_for('"event": ?"progress"')
+        for node in [*others, self.first]:
+            node.signal(signal.SIGTERM)
+        for node in [self.first, *others]:
+            self.assertEqual(node.wait(), 143, node)
+        self.assertTrue(list(self.cluster.folder.glob("s_iter_*.solverstate")), self.first)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
