@@ -47,7 +47,8 @@ class session {
   /// False: the time is over.
   [[nodiscard]] bool begin(seconds limit);
   void order(const std::uint32_t* places);
-  /// Before begin(): shards make the steps of this optimizer. `groups`: by parameter, below most_groups.
+  /// Before begin(): shards make the steps of this optimizer; `none`: the workers only compare steps. `groups`: by parameter, below
+  /// most_groups.
   void optimize(optimizer_rule rule, std::vector<std::uint32_t> groups);
   /// How the parameters of a group step with the gradients that are pushed from now on.
   void step(std::size_t group, const optimizer_step& step);

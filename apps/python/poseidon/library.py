@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 3
+ABI = 4
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
-SGD, ADAM, ADAMW = 1, 2, 3
+OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
@@ -84,7 +84,7 @@ class Hyperparameters(ctypes.Structure):
     """How an optimizer steps; Adam's beta1 is its momentum."""
     _fields_ = [("rate", ctypes.c_double), ("weight_decay", ctypes.c_double), ("momentum", ctypes.c_double),
                 ("dampening", ctypes.c_double), ("beta2", ctypes.c_double), ("eps", ctypes.c_double), ("nesterov", ctypes.c_uint32),
-                ("lerp", ctypes.c_uint32)]
+                ("lerp", ctypes.c_uint32), ("rest", ctypes.c_uint64)]
 
 
 class _Memory:
@@ -215,7 +215,7 @@ class Run:
         self._checked(self._library.order(self._run, (ctypes.c_uint32 * len(places))(*places)))
 
     def optimize(self, rule: int, groups: Sequence[int]) -> None:
-        """The workers make the steps of this optimizer; `groups`: by parameter."""
+        """The workers make the steps of this optimizer; OWN: they only compare what step() says. `groups`: by parameter."""
         self._checked(self._library.optimize(self._run, rule, (ctypes.c_uint32 * len(groups))(*groups)))
 
     def first_state(self, parameter: int, steps: int, addresses: Sequence[int]) -> None:
