@@ -66,6 +66,7 @@ bool session::read_state(seconds limit) {
     throw session_error(
         "the shards have no optimizer's state: poseidon_optimize has not been called");
   const std::lock_guard lock(ends_);
+  tell_pushed();
   const auto version = next_clock_[0].load();
   for (const auto p : program_->lent.ids()) {
     const auto& name = program_->declared[value(p)].name;

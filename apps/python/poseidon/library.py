@@ -275,8 +275,10 @@ class Run:
 
     def look(self, parameter: int, version: int) -> Optional[bool]:
         """What wait() would return at once; None: it would wait."""
-        answer = self._checked(self._library.is_here(self._run, parameter, version, 0.0))
-        return None if answer == NOT_YET else answer == HERE
+        answer = self._library.is_here(self._run, parameter, version, 0.0)
+        if answer == HERE:  # the rule, and this is asked for every parameter
+            return True
+        return None if self._checked(answer) == NOT_YET else False
 
     def wait_for(self, parameter: int, version: int, limit_s: float) -> bool:
         """Waits until the version is here. False: it is not, within that time."""

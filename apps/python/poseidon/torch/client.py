@@ -34,12 +34,12 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
         raise PoseidonError(f'"{name}" has gaps in memory (shape {tuple(p.shape)}, strides {p.stride()}): make it contiguous')
 
 
-def _leaf_hook(p: nn.Parameter, call: Callable[[], None], keep: list) -> None:
+def _leaf_hook(p: nn.Parameter, call: Callable[..., None], keep: list) -> None:
     """Calls `call` after a backward pass has written p.grad, or has left it alone because no gradient came: the newer
     register_post_accumulate_grad_hook would not tell of that, and the factors of a weight would stay here."""
     with torch.enable_grad():
         node = p.expand_as(p).grad_fn.next_functions[0][0]
-    handle = node.register_hook(lambda *_: call())
+    handle = node.register_hook(call)
     keep.append(handle)
     keep.append(node)  # the graph refers to it weakly
 
@@ -121,13 +121,15 @@ class Client:
     def _hook(self) -> None:
         me = weakref.ref(self)
 
-        def ready(i: int) -> None:
-            client = me()
-            if client is not None and client is Client.current:
-                client._ready(i)
+        def of(i: int) -> Callable[..., None]:
+            def ready(*_) -> None:
+                client = me()
+                if client is not None and client is Client.current:
+                    client._ready(i)
+            return ready
 
         for i, p in enumerate(self.parameters):
-            _leaf_hook(p, lambda i=i: ready(i), self._kept)
+            _leaf_hook(p, of(i), self._kept)
 
     # -- a clock
 
