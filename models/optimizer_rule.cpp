@@ -34,6 +34,7 @@ step_mark mark_of(const optimizer_step& step) {
        {step.rate, step.weight_decay, step.momentum, step.dampening, step.beta2, step.epsilon})
     add(std::bit_cast<std::uint64_t>(v));
   add((step.nesterov ? 1u : 0u) | (step.lerp ? 2u : 0u));
+  add(step.rest);
   add(step.number);
   return {step.rate, std::max(digest, 1u)};
 }
@@ -52,9 +53,9 @@ std::string difference_of_steps(std::string_view parameter, std::uint64_t clock,
         << " " << of_other.rate << ". Give all workers the same schedule";
   else
     out << "workers " << worker << " and " << other
-        << " have the same learning rate, and another momentum, weight decay, beta, eps or number "
-           "of "
-           "steps. Give all workers the same optimizer, and load its state on all of them";
+        << " have the same learning rate, and another momentum, weight decay, beta, eps, option, "
+           "number of steps or first state. Give all workers the same optimizer, and load its "
+           "state on all of them";
   return out.str();
 }
 

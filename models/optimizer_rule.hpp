@@ -42,7 +42,8 @@ struct optimizer_step {
   double beta2 = 0;      ///< Adam
   double epsilon = 0;    ///< Adam
   bool nesterov = false;
-  bool lerp = false;  ///< Adam's first moment as PyTorch rounds it from 2.1 on
+  bool lerp = false;       ///< Adam's first moment as PyTorch rounds it from 2.1 on
+  std::uint64_t rest = 0;  ///< a digest of what else the program says of it: only compared
   /// Of the parameter's own steps, from 1; clocks without a gradient do not count.
   std::uint64_t number = 1;
 

@@ -131,9 +131,9 @@ int poseidon_declare(poseidon_run* p, const poseidon_parameter* list, size_t cou
 
 int poseidon_optimize(poseidon_run* p, int optimizer, const uint32_t* groups) {
   return called(p, [&](session& s) {
-    if (optimizer < POSEIDON_SGD || optimizer > POSEIDON_ADAMW)
+    if (optimizer < POSEIDON_OWN || optimizer > POSEIDON_ADAMW)
       throw session_error("optimizer is " + std::to_string(optimizer) +
-                          ", expected POSEIDON_SGD, POSEIDON_ADAM or POSEIDON_ADAMW");
+                          ", expected POSEIDON_OWN, POSEIDON_SGD, POSEIDON_ADAM or POSEIDON_ADAMW");
     std::vector<std::uint32_t> of(s.parameters(), 0);
     if (groups != nullptr) of.assign(groups, groups + s.parameters());
     s.optimize(static_cast<poseidon::optimizer_rule>(optimizer), std::move(of));
@@ -156,7 +156,7 @@ int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameter
   return called(p, [&](session& s) {
     if (h == nullptr) throw session_error("poseidon_step was given no hyperparameters");
     s.step(group, {h->rate, h->weight_decay, h->momentum, h->dampening, h->beta2, h->eps,
-                   h->nesterov != 0, h->lerp != 0});
+                   h->nesterov != 0, h->lerp != 0, h->rest});
     return 0;
   });
 }

@@ -23,7 +23,8 @@
  *           u and v: poseidon_measured offers it. Where that is faster, all workers give it so from one clock on, which
  *           poseidon_route tells; each then makes the mean from all factors, equal up to rounding (1e-5 of the largest value).
  * Optimizer Where poseidon_optimize names one, version c + 1 is what that optimizer makes of version c and the mean: the workers share
- *           the work and the state. Before a gradient is pushed, poseidon_step says how its parameter steps with it.
+ *           the work and the state. Before a gradient is pushed, poseidon_step says how its parameter steps with it; workers that say
+ *           different things are told so.
  * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
  *           order of its clocks, and nothing is called with a handle that poseidon_free has taken. poseidon_begin,
  *           poseidon_begin_clock, poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
@@ -48,7 +49,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 3
+#define POSEIDON_ABI 4
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -91,14 +92,17 @@ POSEIDON_API const char* poseidon_error(const poseidon_run*);
  * poseidon_order says another one. */
 POSEIDON_API int poseidon_declare(poseidon_run*, const poseidon_parameter* list, size_t count);
 
-/* An optimizer of PyTorch, with its formulas and its bits on processors with AVX2. */
+/* Who makes the steps: the program, with the mean gradients, and the workers only compare what poseidon_step says; or the workers, as an
+ * optimizer of PyTorch, with its formulas and its bits on processors with AVX2. */
 enum {
+  POSEIDON_OWN = 0,
   POSEIDON_SGD = 1,  /* state: the momentum */
   POSEIDON_ADAM = 2, /* state: the first and the second moment */
   POSEIDON_ADAMW = 3 /* the same */
 };
-/* The workers make the steps of this optimizer, each those of a part of the values; it is the same on all of them. After
- * poseidon_declare, before poseidon_begin. `groups`: by parameter, the number of the group that it steps with; null: all with group 0. */
+/* Says whose steps they are. The workers share an optimizer's, each makes those of a part of the values; it is the same on all of them. After
+ * poseidon_declare, before poseidon_begin. `groups`: by parameter, the number of the group that it steps with; null: all with group 0.
+ * A program that never calls it has no groups, and says nothing of its steps. */
 POSEIDON_API int poseidon_optimize(poseidon_run*, int optimizer, const uint32_t* groups);
 
 /* Once for a parameter whose optimizer has made steps before this run: their number, and where its arrays of state lie, in the order
@@ -112,6 +116,7 @@ typedef struct {
   double beta2, eps; /* Adam, AdamW */
   uint32_t nesterov; /* SGD: 0 or 1 */
   uint32_t lerp;     /* Adam, AdamW: 1 where the program's PyTorch forms the first moment by lerp_ */
+  uint64_t rest;     /* a digest of what else all workers' steps have to have in common; changes no step */
 } poseidon_hyperparameters;
 /* How the parameters of a group step with the gradients that are pushed from now on; the same on all workers: else the run ends, with
  * both values. Not while another thread pushes one of them. */

@@ -59,6 +59,7 @@ void session::declare(std::vector<declared_parameter> parameters,
       throw session_error("parameter " + std::to_string(i) + ", \"" + parameters[i].name +
                           "\", has no first values, and worker 0's count");
   next_clock_ = std::vector<std::atomic<std::uint64_t>>(parameters.size());
+  untold_ = std::make_unique<push_batch>(parameters.size());
   program_ = std::make_shared<program>(std::move(parameters), std::move(first_values));
   phase_ = phase::declared;
 }
@@ -184,9 +185,15 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
   return id;
 }
 
-void session::pushed(parameter_id parameter, std::uint64_t clock) {
+void session::pushed(parameter_id parameter, std::uint64_t clock, std::size_t bytes) {
   next_clock_[value(parameter)] = clock + 1;
-  program_->caller.tell(gradient_lent{parameter, clock_id{clock}});
+  // Another thread that waits already may wait for this one.
+  if (untold_->add({parameter, clock_id{clock}}, bytes, steady::now()) || waiting_ > 0)
+    tell_pushed();
+}
+
+void session::tell_pushed() {
+  for (const auto& m : untold_->take()) program_->caller.tell(m);
 }
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
@@ -199,7 +206,7 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
     factors->fill(clock_id{clock}, worker_id{worker()}, {}, {});
   }
   program_->lent[id]->lend(gradient, step_of(id));
-  pushed(id, clock);
+  pushed(id, clock, gradient == nullptr ? 0 : sizeof(float) * values_of(parameter));
 }
 
 void session::push_factors(std::size_t parameter, std::uint64_t clock, const float* u,
@@ -223,7 +230,7 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
   };
   factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
   program_->lent[id]->lend(nullptr, step_of(id));
-  pushed(id, clock);
+  pushed(id, clock, values(u, 0).size_bytes() + values(v, 1).size_bytes());
 }
 
 // -- routes ---------------------------------------------------------------------------------------------
@@ -252,6 +259,7 @@ void session::measured(std::vector<parameter_load> loads) {
 
 bool session::begin_clock(std::uint64_t clock, seconds limit) {
   (void)known(0);
+  tell_pushed();
   const bool begun = program_->clocks.begin(clock, limit);
   if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
   return begun;
@@ -267,10 +275,18 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
     throw session_error("version " + std::to_string(version) + " of \"" +
                         program_->declared[parameter].name + "\" is waited for, but clock " +
                         std::to_string(next_clock_[parameter]) + " has not been pushed");
+  if (limit.count() <= 0) {
+    tell_pushed();
+    const auto now = program_->fresh.wait(id, version, limit);
+    if (now == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+    return now;
+  }
   const auto since = steady::now();
+  ++waiting_;  // before those that are there are told: none that comes later is kept back
+  tell_pushed();
   const auto answer = program_->fresh.wait(id, version, limit);
-  if (limit.count() > 0)
-    program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
+  --waiting_;
+  program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
   if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   return answer;
 }
@@ -320,6 +336,7 @@ bool session::leave(const std::optional<std::string>& reason, seconds limit) {
     if (!result_.empty()) throw session_error(result_);
     return true;
   }
+  tell_pushed();
   const auto before = phase_.load();
   const auto trained = next_clock_.empty() ? 0 : next_clock_[0].load();
   if (before != phase::leaving) {

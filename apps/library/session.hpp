@@ -6,6 +6,7 @@
 //   made -declare-> declared -begin-> [joining] -version 0 of all parameters is here-> training -leave-> [leaving] -> over
 #pragma once
 #include "actors/client/program.hpp"
+#include "actors/client/push_batch.hpp"
 #include "actors/node/node_host.hpp"
 #include "apps/library/line_log.hpp"
 #include "apps/library/options.hpp"
@@ -47,7 +48,8 @@ class session {
   /// False: the time is over.
   [[nodiscard]] bool begin(seconds limit);
   void order(const std::uint32_t* places);
-  /// Before begin(): shards make the steps of this optimizer. `groups`: by parameter, below most_groups.
+  /// Before begin(): shards make the steps of this optimizer; `none`: the workers only compare steps. `groups`: by parameter, below
+  /// most_groups.
   void optimize(optimizer_rule rule, std::vector<std::uint32_t> groups);
   /// How the parameters of a group step with the gradients that are pushed from now on.
   void step(std::size_t group, const optimizer_step& step);
@@ -89,7 +91,8 @@ class session {
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
   [[nodiscard]] std::optional<optimizer_step> step_of(parameter_id parameter) const;
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
-  void pushed(parameter_id parameter, std::uint64_t clock);
+  void pushed(parameter_id parameter, std::uint64_t clock, std::size_t bytes);
+  void tell_pushed();
   [[nodiscard]] std::optional<std::string> why_not_done();
   void give_up(const std::string& why);
   void end();
@@ -104,6 +107,8 @@ class session {
   std::atomic<phase> phase_{phase::made};
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
+  std::unique_ptr<push_batch> untold_;                  // pushes
+  std::atomic<std::size_t> waiting_{0};                 // threads, in wait()
   std::vector<std::uint32_t> groups_;                   // by parameter
   std::vector<std::optional<optimizer_step>> told_;     // by group
   solver_state state_;                                  // that has been read last

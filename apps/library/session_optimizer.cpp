@@ -20,7 +20,9 @@ void session::optimize(optimizer_rule rule, std::vector<std::uint32_t> groups) {
   told_.resize(groups.empty() ? 0 : 1 + *std::max_element(groups.begin(), groups.end()));
   groups_ = std::move(groups);
   program_->optimizer = rule;
-  program_->first_state = by_id<parameter_id, std::vector<const float*>>(program_->declared.size());
+  if (rule != optimizer_rule::none)
+    program_->first_state =
+        by_id<parameter_id, std::vector<const float*>>(program_->declared.size());
 }
 
 void session::step(std::size_t group, const optimizer_step& step) {
@@ -37,7 +39,7 @@ void session::step(std::size_t group, const optimizer_step& step) {
 
 /// Of the gradient that is pushed now. This parameter's version is here, so all its updates have been counted.
 std::optional<optimizer_step> session::step_of(parameter_id parameter) const {
-  if (program_->optimizer == optimizer_rule::none) return std::nullopt;
+  if (groups_.empty()) return std::nullopt;
   const auto group = groups_[value(parameter)];
   auto step = told_[group];
   if (!step)
@@ -64,6 +66,7 @@ bool session::read_state(seconds limit) {
     throw session_error(
         "the shards have no optimizer's state: poseidon_optimize has not been called");
   const std::lock_guard lock(ends_);
+  tell_pushed();
   const auto version = next_clock_[0].load();
   for (const auto p : program_->lent.ids()) {
     const auto& name = program_->declared[value(p)].name;

@@ -136,6 +136,15 @@ step(net, optimizer)
 net[0].weight.requires_grad_(True)
 refused(lambda: step(net, optimizer))
 """, r"shape \(3, 4\) trains that was frozen at join\(\)"),
+    "a parameter that trains later, in ddp": ("""
+net, _ = made()
+net[0].weight.requires_grad_(False)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer, mode="ddp")
+step(net, optimizer)
+net[0].weight.requires_grad_(True)
+refused(lambda: step(net, optimizer))
+""", r'"0\.weight" trains, and was frozen at join\(\).*requires_grad set'),
     "a group that is added": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer)
@@ -215,6 +224,21 @@ step(net, optimizer)
 del net, optimizer
 import gc
 gc.collect()
+print("fine", flush=True)
+""",
+    "a file of a joined model can be read without this package": """
+import subprocess, tempfile
+net, optimizer = made()
+poseidon.join(net, optimizer)
+step(net, optimizer)
+with tempfile.TemporaryDirectory() as folder:
+    torch.save(net, folder + "/net")
+    read = "import sys, torch; sys.modules['poseidon'] = None; net = torch.load(sys.argv[1], **eval(sys.argv[2])); print(net(torch.ones(2, 4)).sum().item())"
+    without = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", read, folder + "/net", "dict(weights_only=False)" if torch.__version__[0] > "1" else "{}"],
+                          env=without, capture_output=True, text=True)
+assert done.returncode == 0, done.stderr
+assert abs(float(done.stdout) - net(torch.ones(2, 4)).sum().item()) < 1e-6
 print("fine", flush=True)
 """,
     "another thread trains": """

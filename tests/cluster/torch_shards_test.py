@@ -43,6 +43,48 @@ step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
 refused(optimizer.state_dict)
 """, r"between backward\(\) and step\(\)"),
+    "an option that is set later": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+optimizer.param_groups[0]["maximize"] = True
+refused(lambda: step(net, optimizer))
+""", r'the shards know no SGD with maximize=True, as group 0 has it since join\(\): mode="local"'),
+    "a rate that becomes a tensor": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+optimizer.param_groups[0]["lr"] = torch.tensor(.1)
+refused(lambda: step(net, optimizer))
+""", r"the shards know no SGD whose lr is a Tensor, expected a number"),
+    "values that move away": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+net[0].weight.data = net[0].weight.data.clamp(-.1, .1)
+refused(lambda: step(net, optimizer))
+""", r'the values of "0\.weight" lie elsewhere than after its last step.*p\.copy_\(\)'),
+    "a parameter that changes its group": ("""
+net, _ = made()
+optimizer = torch.optim.SGD([{"params": net[0].parameters(), "lr": .2}, {"params": net[1].parameters()}], .1)
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+optimizer.param_groups[1]["params"].append(optimizer.param_groups[0]["params"].pop(0))
+refused(lambda: step(net, optimizer))
+""", r'"0\.weight" is in group 1 of the optimizer, and was in group 0 at join\(\)'),
+    "a parameter that leaves its group": ("""
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+del optimizer.param_groups[0]["params"][0]
+refused(lambda: step(net, optimizer))
+""", r"the optimizer has 3 parameters, and had 4 at join\(\): freeze by lr 0"),
+    "a part of a larger memory": ("""
+net, optimizer = made()
+flat = torch.zeros(100)
+net[0].weight.data = flat[:12].view(3, 4)
+refused(lambda: poseidon.join(net, optimizer, mode="shards"))
+""", r'"0\.weight" is a part of a larger memory \(48 of 400 bytes\)'),
     "clipping": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer, mode="shards")
@@ -104,6 +146,45 @@ for n, o in (net, optimizer), (alone, other):
 assert all(torch.equal(a, b) for a, b in zip(net.parameters(), alone.parameters()))
 print("fine", flush=True)
 """,
+    "a copy of the optimizer has its state": """
+import copy, pickle
+net, _ = made()
+optimizer = torch.optim.Adam(net.parameters(), .1)
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+for other in copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer)):
+    assert type(other) is torch.optim.Adam and len(other.state) == 4 and not optimizer.state
+    assert all(s["step"] == 1 for s in other.state.values())
+print("fine", flush=True)
+""",
+    "betas in a list that is written to": """
+import copy
+net, _ = made()
+alone = copy.deepcopy(net)
+optimizers = [torch.optim.Adam(n.parameters(), .1) for n in (net, alone)]
+poseidon.join(net, optimizers[0], mode="shards")
+for clock in range(4):
+    for n, o in zip((net, alone), optimizers):
+        if clock == 1:
+            o.param_groups[0]["betas"] = [.9, .999]
+        if clock == 2:
+            o.param_groups[0]["betas"][0] = .6
+        step(n, o)
+assert all(torch.equal(a, b) for a, b in zip(net.parameters(), alone.parameters()))
+print("fine", flush=True)
+""",
+    "foreach": """
+import copy
+net, _ = made()
+alone = copy.deepcopy(net)
+optimizers = [torch.optim.AdamW(n.parameters(), .1, foreach=True) for n in (net, alone)]
+poseidon.join(net, optimizers[0], mode="shards")
+for clock in range(4):
+    for n, o in zip((net, alone), optimizers):
+        step(n, o)
+assert all(torch.equal(a, b) for a, b in zip(net.parameters(), alone.parameters()))
+print("fine", flush=True)
+""",
     "copies and files": """
 import copy, io
 net, optimizer = made()
@@ -132,8 +213,32 @@ if case == "another momentum" and not first:
     optimizer = torch.optim.SGD(net.parameters(), .1, momentum=.8)
 if case == "state on one" and first:
     step(net, optimizer)
+if case == "other state":
+    net(torch.full((2, 4), 1. + first)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+before = copy.deepcopy(optimizer.state_dict())
 poseidon.join(net, optimizer, mode="local" if case == "another mode" and not first else "shards")
 for clock in range(6):
+    if case == "a worker dies" and clock == 3:
+        if not first:
+            os.kill(os.getpid(), 9)
+        try:
+            for _ in range(3):
+                step(net, optimizer)
+        except poseidon.PoseidonError:
+            pass
+        try:
+            poseidon.leave()
+        except poseidon.PoseidonError:
+            pass
+        refused(optimizer.state_dict)
+        refused(optimizer.step)
+        optimizer.load_state_dict(before)
+        optimizer.zero_grad(set_to_none=True)
+        step(net, optimizer)
+        print("momentum of", len(optimizer.state_dict()["state"]), flush=True)
+        sys.exit()
     if case == "another rate" and not first and clock == 3:
         optimizer.param_groups[0]["lr"] = .01
     step(net, optimizer)
@@ -162,7 +267,23 @@ class Shards(unittest.TestCase):
         self.refused_by_all("another mode", "worker 0 makes steps of SGD on the shards, this one its own steps")
         self.refused_by_all("another rate", r'clock 3, ".*": worker [01] has the learning rate 0\.0?1, worker [01] 0\.0?1\. Give all workers')
         self.refused_by_all("another momentum", r'clock 0, ".*": workers [01] and [01] have the same learning rate, and another momentum')
+        self.refused_by_all("other state", r'clock 0, ".*": workers [01] and [01] have the same .* first state.*on all of them')
         self.refused_by_all("state on one", r'clock 0, ".*": workers [01] and [01] have the same .* number of steps.*on all of them')
+
+    def test_an_optimizer_whose_state_is_lost_says_so(self):
+        with programs.Programs() as c:
+            first, _ = c.workers(TWO, 2, "a worker dies")
+            self.assertEqual(first.wait(), 0, first)
+            said = "refused: the state of this optimizer was on the shards of a run that has failed: load_state_dict"
+            self.assertEqual(first.output.count(said), 2, first)
+            self.assertIn("momentum of 4", first.output, first)
+
+    def test_one_worker_saves_the_state_while_the_others_leave(self):
+        with programs.Programs() as c:
+            for worker in c.workers(TWO.replace('print("trained"', 'print("state of", len(optimizer.state_dict()["state"]) if first else 0)\n'
+                                                'print("trained"'), 2, "plain"):
+                self.assertEqual(worker.wait(), 0, worker)
+                self.assertIn("trained", worker.output, worker)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,34 @@ static int train_by_optimizer(const char* options) {
   return 0;
 }
 
+/* One of two workers, which make their own steps, and only compare what they say of them: in clock 2 they say different things. */
+static int train_compared(const char* options) {
+  const int64_t dims[] = {3};
+  const float first[3] = {1, 2, 3}, gradient[3] = {4, 4, 4};
+  const poseidon_parameter list[1] = {{"vector", dims, 1, first}};
+  poseidon_hyperparameters how = {0};
+  int answer;
+  poseidon_run* p = poseidon_join(options);
+  REQUIRE(p, p != NULL && poseidon_declare(p, list, 1) == 0);
+  REQUIRE(p, poseidon_optimize(p, POSEIDON_OWN, NULL) == 0);
+  while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  REQUIRE(p, poseidon_push(p, 0, 0, gradient, sizeof gradient) < 0 && strstr(poseidon_error(p), "before poseidon_step") != NULL);
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    how.rest = clock == 2 ? poseidon_worker(p) : clock;
+    REQUIRE(p, poseidon_step(p, 0, &how) == 0);
+    REQUIRE(p, poseidon_push(p, 0, clock, gradient, sizeof gradient) == 0);
+    while ((answer = poseidon_wait(p, 0, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    if (clock < 2) REQUIRE(p, answer == POSEIDON_HERE && poseidon_values(p, 0, clock + 1)[2] == 4);
+  }
+  REQUIRE(p, answer < 0 && strstr(poseidon_error(p), "the same learning rate, and another momentum") != NULL);
+  REQUIRE(p, poseidon_read_state(p, 0) < 0);
+  poseidon_free(p);
+  return 0;
+}
+
 int main(int count, char** words) {
   char options[256];
   if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
@@ -194,6 +222,7 @@ int main(int count, char** words) {
   if (child != 0) snprintf(options, sizeof options, "listen=%s\nnodes=2\nroutes=sfb", words[1]);
   if (code == 0) code = train_by_factors(options);
   if (code == 0) code = train_by_optimizer(options);
+  if (code == 0) code = train_compared(options);
   if (child == 0) return code;
   int status = 1;
   waitpid(child, &status, 0);

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 3
+ABI = 4
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
-SGD, ADAM, ADAMW = 1, 2, 3
+OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
@@ -84,7 +84,7 @@ class Hyperparameters(ctypes.Structure):
     """How an optimizer steps; Adam's beta1 is its momentum."""
     _fields_ = [("rate", ctypes.c_double), ("weight_decay", ctypes.c_double), ("momentum", ctypes.c_double),
                 ("dampening", ctypes.c_double), ("beta2", ctypes.c_double), ("eps", ctypes.c_double), ("nesterov", ctypes.c_uint32),
-                ("lerp", ctypes.c_uint32)]
+                ("lerp", ctypes.c_uint32), ("rest", ctypes.c_uint64)]
 
 
 class _Memory:
@@ -215,7 +215,7 @@ class Run:
         self._checked(self._library.order(self._run, (ctypes.c_uint32 * len(places))(*places)))
 
     def optimize(self, rule: int, groups: Sequence[int]) -> None:
-        """The workers make the steps of this optimizer; `groups`: by parameter."""
+        """The workers make the steps of this optimizer; OWN: they only compare what step() says. `groups`: by parameter."""
         self._checked(self._library.optimize(self._run, rule, (ctypes.c_uint32 * len(groups))(*groups)))
 
     def first_state(self, parameter: int, steps: int, addresses: Sequence[int]) -> None:
@@ -275,8 +275,10 @@ class Run:
 
     def look(self, parameter: int, version: int) -> Optional[bool]:
         """What wait() would return at once; None: it would wait."""
-        answer = self._checked(self._library.is_here(self._run, parameter, version, 0.0))
-        return None if answer == NOT_YET else answer == HERE
+        answer = self._library.is_here(self._run, parameter, version, 0.0)
+        if answer == HERE:  # the rule, and this is asked for every parameter
+            return True
+        return None if self._checked(answer) == NOT_YET else False
 
     def wait_for(self, parameter: int, version: int, limit_s: float) -> bool:
         """Waits until the version is here. False: it is not, within that time."""

@@ -12,7 +12,7 @@ pass needs it. Modes:
   part of all values, and what comes back are fresh parameters. A worker needs 1/N of the state's memory and of the steps' time.
 - `ddp`: `.grad` holds the means when `backward()` returns, as with DistributedDataParallel. For clip_grad_norm_, GradScaler and
   whatever else looks at gradients.
-- `auto`: `local`.
+- `auto`: `local` for PyTorch's own optimizers, `ddp` for those of another class, of which nobody knows what they look at.
 
 N workers train, bit for bit, what one process trains that adds the gradients of N micro-batches in the order of the workers,
 multiplies them by 1/N and steps. Between machines the weights of large nn.Linear layers may go as factors, which is equal up to
@@ -29,6 +29,7 @@ from ..library import PoseidonError, options_from, reason_of
 from .client import Client
 from .distributed import DistributedDataParallel
 from .local import LocalClient
+from .optimizers import looks_at_one
 from .shards import ShardsClient
 
 __all__ = ["DistributedDataParallel", "PoseidonError", "join", "leave", "no_sync", "progress", "rank", "report", "size",
@@ -50,7 +51,7 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     if Client.current is not None:
         raise PoseidonError("this process has joined already: leave() first. To train two models at the same time, join an "
                             "nn.ModuleList of both")
-    if mode == "ddp":
+    if mode == "ddp" or (mode == "auto" and optimizer is not None and not looks_at_one(optimizer)):
         return Client(model, options_from(options)).begin()
     if optimizer is None:
         raise PoseidonError(f'mode "{mode}" needs the optimizer, which makes its steps in it: join(model, optimizer), or '

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import weakref
-from typing import Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 from torch import nn
@@ -34,12 +34,12 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
         raise PoseidonError(f'"{name}" has gaps in memory (shape {tuple(p.shape)}, strides {p.stride()}): make it contiguous')
 
 
-def _leaf_hook(p: nn.Parameter, call: Callable[[], None], keep: list) -> None:
+def _leaf_hook(p: nn.Parameter, call: Callable[..., None], keep: list) -> None:
     """Calls `call` after a backward pass has written p.grad, or has left it alone because no gradient came: the newer
     register_post_accumulate_grad_hook would not tell of that, and the factors of a weight would stay here."""
     with torch.enable_grad():
         node = p.expand_as(p).grad_fn.next_functions[0][0]
-    handle = node.register_hook(lambda *_: call())
+    handle = node.register_hook(call)
     keep.append(handle)
     keep.append(node)  # the graph refers to it weakly
 
@@ -57,12 +57,16 @@ class Client:
         wanted = None if trained is None else {id(p) for p in trained}
         self.names: List[str] = []
         self.parameters: List[nn.Parameter] = []
+        self._frozen: List[Tuple[str, nn.Parameter]] = []
         for name, p in model.named_parameters():  # a shared one once, by its first name
+            if wanted is None and not p.requires_grad:
+                self._frozen.append((name, p))
             if p.requires_grad and (wanted is None or id(p) in wanted):
                 require_exchangeable(name, p)
                 self.names.append(name)
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
+        self._strides = [p.stride() for p in self.parameters]
         self.model = model
         self.run = Run(options)
         self._rings: List[Optional[torch.Tensor]] = [None] * (2 * len(self.parameters))
@@ -117,13 +121,15 @@ class Client:
     def _hook(self) -> None:
         me = weakref.ref(self)
 
-        def ready(i: int) -> None:
-            client = me()
-            if client is not None and client is Client.current:
-                client._ready(i)
+        def of(i: int) -> Callable[..., None]:
+            def ready(*_) -> None:
+                client = me()
+                if client is not None and client is Client.current:
+                    client._ready(i)
+            return ready
 
         for i, p in enumerate(self.parameters):
-            _leaf_hook(p, lambda i=i: ready(i), self._kept)
+            _leaf_hook(p, of(i), self._kept)
 
     # -- a clock
 
@@ -161,9 +167,10 @@ class Client:
             self.factors.begin_clock()
 
     def _push(self, i: int) -> None:
-        self.begin_clock()
-        if self.factors is not None and self.factors.on_factors(i):
-            return self._push_factors(i)
+        if self.factors is not None:
+            self.begin_clock()
+            if self.factors.on_factors(i):
+                return self._push_factors(i)
         p = self.parameters[i]
         g = p.grad
         if g is None:
@@ -174,7 +181,7 @@ class Client:
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
             lent = g
-            if g.is_cuda or g.stride() != p.stride():  # values travel in the order of the parameter's memory
+            if g.is_cuda or g.stride() != self._strides[i]:  # values travel in the order of the parameter's memory
                 lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
             self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
             self.lent[i] = lent
@@ -198,6 +205,10 @@ class Client:
         if not self._in_backward:
             return  # an earlier callback of this pass has done it
         self._in_backward = False
+        thawed = next((name for name, p in self._frozen if p.requires_grad), None)
+        if thawed is not None:
+            raise self.failed(f'"{thawed}" trains, and was frozen at join(): the other workers do not know it. Join with requires_grad set, '
+                              "and freeze by lr 0")
         for i in range(len(self.parameters)):
             if i not in self.pushed:
                 self._push(i)
@@ -282,8 +293,8 @@ class Client:
         try:
             if reason is None:
                 self._before_leave()
-        except PoseidonError as error:
-            reason = str(error)
+        except BaseException as error:  # Ctrl-C, too: the others are not waited for any more
+            reason = str(error) if isinstance(error, PoseidonError) else reason_of(error)
             raise
         finally:
             Client.current = None

@@ -1,13 +1,15 @@
 """Mode `local`: a clock is a step. The optimizer makes it for one parameter at a time, when that parameter is needed again."""
 
+import operator
 import types
 from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import nn, optim
 
-from ..library import PoseidonError
+from ..library import OWN, PoseidonError
 from .client import Client
+from .optimizers import Group, digest_of_state, refuse_hooks, require_one_at_a_time
 from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, watch
 
 # In the first clocks all bits of a gradient are compared with those that were pushed, later a few, now and then: a script that
@@ -20,11 +22,12 @@ _TOGETHER = 16
 
 
 class LocalClient(Client):
+    _rule = OWN
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
-        self._refuse(model, optimizer, trained)
+        require_one_at_a_time(model, optimizer, trained)
         super().__init__(model, options, trained)
         self.optimizer = optimizer
         self.used: List[int] = []  # all parameters in the order of their first use in the first clock
@@ -32,21 +35,17 @@ class LocalClient(Client):
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
         self.large: Dict[int, nn.Parameter] = {}  # among those that wait
         self.seen: Dict[int, Tuple[int, Optional[torch.Tensor]]] = {}  # of a pushed gradient: version, bits
-
-    @staticmethod
-    def _refuse(model: nn.Module, optimizer: optim.Optimizer, trained: List[nn.Parameter]) -> None:
-        if any(isinstance(m, torch.jit.ScriptModule) for m in model.modules()):
-            raise PoseidonError('the model has a ScriptModule, which reads parameters past Python: mode="ddp"')
-        known = {id(p) for p in model.parameters()}
-        strange = sum(id(p) not in known for p in trained)
-        if strange:
-            raise PoseidonError(f"the optimizer has {strange} of its {len(trained)} parameters from elsewhere, not from this model: "
-                                "join a module that holds all of them")
-        if isinstance(optimizer, optim.LBFGS):
-            raise PoseidonError('LBFGS looks at all parameters at once, and evaluates several times a step: mode="ddp"')
-        other = next((p for p in trained if type(p) is not nn.Parameter), None)
-        if other is not None:
-            raise PoseidonError(f'a parameter is a {type(other).__name__}, expected an nn.Parameter: mode="ddp"')
+        self.groups = [Group(optimizer) for _ in optimizer.param_groups]
+        self._group_of = [0] * len(self.parameters)
+        for number, group in enumerate(optimizer.param_groups):
+            for p in group["params"]:
+                if id(p) in self.index:
+                    self._group_of[self.index[id(p)]] = number
+        self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
+        self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
+        self._outside = [p for p in trained if id(p) not in self.index]  # frozen at join()
+        self._large_ones = {i: p for i, p in enumerate(self.parameters) if p.numel() > self._large}
+        self._compares = True  # the bits of gradients, in this clock
 
     def begin(self) -> "LocalClient":
         super().begin()
@@ -59,11 +58,23 @@ class LocalClient(Client):
         self._take_over_optimizer()
         return self
 
+    def _declared(self) -> None:
+        self.run.optimize(self._rule, self._group_of)
+        self._first_states = self._digests()
+
+    def _digests(self) -> List[int]:
+        """By group: of the state that the optimizer begins with."""
+        of_group: List[List[Optional[dict]]] = [[] for _ in self.groups]
+        for i, p in enumerate(self.parameters):
+            of_group[self._group_of[i]].append(self.optimizer.state.get(p))
+        return [digest_of_state(states) for states in of_group]
+
     def _take_over_optimizer(self) -> None:
         """Methods of the optimizer itself: schedulers take step.__self__ for it."""
         optimizer, client = self.optimizer, self
         self._own_step = types.MethodType(type(optimizer).step, optimizer)
-        self._before = {name: optimizer.__dict__.get(name) for name in ("step", "zero_grad", "state_dict", "add_param_group")}
+        self._before = {name: optimizer.__dict__.get(name)
+                        for name in ("step", "zero_grad", "state_dict", "add_param_group", "__getstate__")}
 
         def step(self, closure=None):
             return client._step(closure)
@@ -75,13 +86,17 @@ class LocalClient(Client):
             client.synchronize()
             return type(self).state_dict(self)
 
+        def __getstate__(self):  # of a copy
+            client.synchronize()
+            return type(self).__getstate__(self)
+
         def add_param_group(self, group) -> None:
             raise PoseidonError("add_param_group() after join(): the other workers do not know the new parameters. Add frozen ones "
                                 "before join(), with lr 0 until they train")
 
         # A scheduler that was made before looks whether step() is the one that it wrapped.
         step._with_counter = step._wrapped_by_lr_sched = True
-        for method in (step, zero_grad, state_dict, add_param_group):
+        for method in (step, zero_grad, state_dict, add_param_group, __getstate__):
             setattr(optimizer, method.__name__, types.MethodType(method, optimizer))
 
     def _undo(self) -> None:
@@ -109,13 +124,24 @@ class LocalClient(Client):
                 'last in poseidon.no_sync(), or use mode="ddp"')
 
     def _push(self, i: int) -> None:
+        group = self._group_of[i]
+        if self._told_in[group] != self.clock:
+            self._told_in[group] = self.clock
+            self._tell(group)
         super()._push(i)
         g = self.pushed[i]
         if g is not None:
-            self.seen[i] = (g._version, self._bits(g).clone() if self._compares_bits() else None)
+            self.seen[i] = (g._version, self._bits(g).clone() if self._compares else None)
 
-    def _compares_bits(self) -> bool:
-        return self.clock < _CLOCKS_COMPARED or self.clock % _COMPARED_EVERY == 0
+    def _tell(self, group: int) -> None:
+        """How a group steps with the gradients of this clock: the workers compare it."""
+        it = self.groups[group]
+        if it.has_news(self.optimizer.param_groups[group]) or self.clock <= 1:
+            self.run.step(group, it.compared(self._first_states[group] if self.clock == 0 else 0))
+
+    def _end_clock(self) -> None:
+        super()._end_clock()
+        self._compares = self.clock < _CLOCKS_COMPARED or self.clock % _COMPARED_EVERY == 0
 
     def _bits(self, g: torch.Tensor) -> torch.Tensor:
         """A version number misses `.grad.data.clamp_()` and NumPy, so bits are compared: as integers, where a NaN equals itself."""
@@ -144,14 +170,13 @@ class LocalClient(Client):
             self.used += sorted(set(range(len(self.parameters))) - set(self.used))
             self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
             self._tell_order(self.used)
-        for group in self.optimizer.param_groups:
-            before = {**group}  # a scheduler changes it
+        for it, group in zip(self.groups, self.optimizer.param_groups):
+            before = it.kept(group)  # a scheduler changes it
             for p in group["params"]:
                 if id(p) in self.index:
                     self.waiting[self.index[id(p)]] = before
-        for i, p in enumerate(self.parameters):
-            if p.numel() > self._large:
-                self.large[i] = p
+        self.large.update(self._large_ones)
+        for p in self.parameters:
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
         self.seen.clear()
@@ -179,11 +204,25 @@ class LocalClient(Client):
                                '(clip_grad_norm_, scaler.unscale_, ...?): mode="ddp" is for that')
 
     def _require_same_parameters(self) -> None:
-        for group in self.optimizer.param_groups:
-            for p in group["params"]:
-                if p.requires_grad and id(p) not in self.index:
-                    raise self.failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
-                                       "not know it. Join with requires_grad set, and freeze by lr 0")
+        try:
+            refuse_hooks(self.optimizer)
+        except PoseidonError as error:
+            raise self.failed(str(error)) from None
+        if len(self.optimizer.param_groups) != len(self.groups):
+            raise self.failed(f"the optimizer has {len(self.optimizer.param_groups)} groups, and had {len(self.groups)} at join(): add them "
+                              "before join()")
+        strange = self._outside
+        if not self._has_its_members():
+            strange = [p for group in self.optimizer.param_groups for p in group["params"] if id(p) not in self.index]
+        for p in strange:
+            if p.requires_grad:
+                raise self.failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
+                                  "not know it. Join with requires_grad set, and freeze by lr 0")
+
+    def _has_its_members(self) -> bool:
+        """Whether the optimizer's groups have the parameters that they had at join()."""
+        return all(len(group["params"]) == len(members) and all(map(operator.is_, group["params"], members))
+                   for group, members in zip(self.optimizer.param_groups, self._members))
 
     def _bring(self, p: nn.Parameter) -> None:
         """Makes the step of one parameter, which somebody is about to read, and of those used next that are here as well."""

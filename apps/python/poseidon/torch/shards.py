@@ -1,5 +1,6 @@
 """Mode `shards`: the workers share the optimizer's steps and its state, each makes those of a part of every parameter's values."""
 
+import copy
 import inspect
 import types
 from typing import Dict, List, Optional, Tuple
@@ -9,6 +10,7 @@ from torch import nn, optim
 
 from ..library import ADAM, ADAMW, SGD, Hyperparameters, PoseidonError
 from .local import LocalClient
+from .optimizers import first_difference
 
 # By rule: its number in the library, its arrays of state, and what its groups say that changes a step.
 _RULES = {
@@ -24,20 +26,30 @@ def _lerps(optimizer: optim.Optimizer) -> bool:
     return not isinstance(optimizer, optim.SGD) and "lerp_" in inspect.getsource(inspect.getmodule(optim.Adam))
 
 
+def _why_not_group(optimizer: optim.Optimizer, group: dict) -> Optional[str]:
+    name = type(optimizer).__name__
+    for key in _WITHOUT:
+        if group.get(key):
+            return f"the shards know no {name} with {key}={group[key]}"
+    for key in _RULES[type(optimizer)][2]:
+        for value in group[key] if isinstance(group[key], (tuple, list)) else (group[key],):
+            if not isinstance(value, (int, float)):  # arithmetic with it may round otherwise
+                return f"the shards know no {name} whose {key} is a {type(value).__name__}, expected a number"
+    if _lerps(optimizer) and group["betas"][0] <= 0.5:
+        return f"the shards know no {name} with beta1 = {group['betas'][0]}, expected more than 0.5"
+    return None
+
+
 def why_not(optimizer: optim.Optimizer) -> Optional[str]:
     """Why the shards cannot make this optimizer's steps; None: they can."""
-    name = type(optimizer).__name__
     if type(optimizer) not in _RULES:
-        return f"the shards know SGD, Adam and AdamW, not {name}"
-    for group in optimizer.param_groups:
-        for key in _WITHOUT:
-            if group.get(key):
-                return f"the shards know no {name} with {key}={group[key]}"
-        if isinstance(group["lr"], torch.Tensor):
-            return f"the shards know no {name} whose lr is a tensor"
-        if _lerps(optimizer) and group["betas"][0] <= 0.5:
-            return f"the shards know no {name} with beta1 = {group['betas'][0]}, expected more than 0.5"
-    return None
+        return f"the shards know SGD, Adam and AdamW, not {type(optimizer).__name__}"
+    return next(filter(None, (_why_not_group(optimizer, group) for group in optimizer.param_groups)), None)
+
+
+def _memory_of(p: torch.Tensor) -> int:
+    """Bytes of the memory that the parameter lies in."""
+    return (p.untyped_storage() if hasattr(p, "untyped_storage") else p.storage()).nbytes()
 
 
 class ShardsClient(LocalClient):
@@ -48,14 +60,14 @@ class ShardsClient(LocalClient):
         if wrong:
             raise PoseidonError(f'mode "shards": {wrong}. mode="local" trains the same model with your optimizer')
         super().__init__(model, optimizer, options)
+        for name, p in zip(self.names, self.parameters):
+            if not p.is_cuda and _memory_of(p) != p.element_size() * p.numel():
+                raise PoseidonError(f'"{name}" is a part of a larger memory ({p.element_size() * p.numel()} of {_memory_of(p)} bytes), and '
+                                    'its values would lie elsewhere from now on: mode="local", or p.data = p.data.clone()')
         self._rule, self._arrays, self._keys = _RULES[type(optimizer)]
         self._lerp = _lerps(optimizer)
-        self._group_of = [0] * len(self.parameters)
-        for number, group in enumerate(optimizer.param_groups):
-            for p in group["params"]:
-                if id(p) in self.index:
-                    self._group_of[self.index[id(p)]] = number
-        self._told: List[Optional[tuple]] = [None] * len(optimizer.param_groups)  # by group, in this clock
+        self._told: List[Optional[dict]] = [None] * len(self.groups)  # in this clock
+        self._places = [0] * len(self.parameters)  # the addresses of the values, on a CPU
         self._had_momentum = [group.get("momentum", 0) != 0 for group in optimizer.param_groups]
         # A tensor of no values that shares a parameter's version counter: a graph of an older clock notices that values have changed.
         self._versions = [self._version_of(p) for p in self.parameters]
@@ -70,7 +82,6 @@ class ShardsClient(LocalClient):
 
     def _declared(self) -> None:
         super()._declared()
-        self.run.optimize(self._rule, self._group_of)
         for i, p in enumerate(self.parameters):
             state = self.optimizer.state.get(p)
             if not state:
@@ -90,6 +101,8 @@ class ShardsClient(LocalClient):
             return None
         return torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(state)
 
+    _has_state = False  # the optimizer, again
+
     def begin(self) -> "ShardsClient":
         self._first_state: List[Optional[torch.Tensor]] = []
         super().begin()
@@ -108,49 +121,82 @@ class ShardsClient(LocalClient):
             try:
                 return type(self).state_dict(self)
             finally:
-                for p in client.parameters:
-                    self.state.pop(p, None)  # it would be old after the next step
+                client.forget_state()  # it would be old after the next step
+
+        def __getstate__(self):
+            client.bring_state()
+            try:
+                return {**type(self).__getstate__(self), "state": copy.copy(self.state)}
+            finally:
+                client.forget_state()
 
         def load_state_dict(self, state) -> None:
             raise PoseidonError('load_state_dict() after join(): the state lies on the shards already. Load it before join(), on all '
                                 'workers')
 
-        for method in (state_dict, load_state_dict):
+        for method in (state_dict, load_state_dict, __getstate__):
             self._before.setdefault(method.__name__, self.optimizer.__dict__.get(method.__name__))
             setattr(self.optimizer, method.__name__, types.MethodType(method, self.optimizer))
 
     # -- a clock
 
-    def _hyperparameters(self, group: int) -> tuple:
-        g = self.optimizer.param_groups[group]
-        return tuple(g[key] for key in self._keys)
-
     def _push(self, i: int) -> None:
-        group = self._group_of[i]
-        if self._told[group] is None:
-            self._tell(group)
+        p = self.parameters[i]
+        if not p.is_cuda and p.data_ptr() != self._places[i]:
+            raise self.failed(f'the values of "{self.names[i]}" lie elsewhere than after its last step (p.data = ..., .to(), '
+                              'share_memory()), and the shards would not see them: write into the parameter (p.copy_() under '
+                              'torch.no_grad(), on all workers), or use mode="local"')
         super()._push(i)
 
     def _tell(self, group: int) -> None:
         """How the group steps with the gradients of this clock."""
-        self._told[group] = self._hyperparameters(group)
-        said = dict(zip(self._keys, self._told[group]))
+        it = self.groups[group]
+        news = it.has_news(self.optimizer.param_groups[group])
+        said = self._told[group] = it.items
+        if not news and self.clock > 1:
+            return
+        wrong = _why_not_group(self.optimizer, self.optimizer.param_groups[group])
+        if wrong:
+            raise self.failed(f'{wrong}, as group {group} has it since join(): mode="local" trains the same model with your optimizer')
         if self._rule == SGD and (said["momentum"] != 0) != self._had_momentum[group]:
             raise self.failed(f'the momentum of group {group} is {said["momentum"]} and was {"not " if said["momentum"] == 0 else ""}0 at '
                               'join(): mode="local"')
         beta1, beta2 = said.get("betas", (said.get("momentum", 0), 0))
         self.run.step(group, Hyperparameters(said["lr"], said["weight_decay"], beta1, said.get("dampening", 0), beta2, said.get("eps", 0),
-                                             bool(said.get("nesterov", False)), self._lerp))
+                                             bool(said.get("nesterov", False)), self._lerp,
+                                             self._first_states[group] if self.clock == 0 else 0))
 
     def _before_step(self) -> None:
         for group, told in enumerate(self._told):
             if told is None:
                 continue
-            now = self._hyperparameters(group)
-            if now != told:
-                key, before, after = next((k, a, b) for k, a, b in zip(self._keys, told, now) if a != b)
+            it = self.groups[group]
+            it.look(self.optimizer.param_groups[group])
+            if it.items is told:
+                continue
+            different = first_difference(told, it.items, self._keys + _WITHOUT)
+            if different:
+                key, before, after = different
                 raise self.failed(f"{key} of group {group} was {before} when its gradients left, and is {after} at step(): set it before "
                                   'backward() or after step(), or use mode="local"')
+
+    def _require_same_parameters(self) -> None:
+        super()._require_same_parameters()
+        if self._has_its_members():
+            return
+        there = 0
+        for number, group in enumerate(self.optimizer.param_groups):
+            for p in group["params"]:
+                i = self.index.get(id(p))
+                if i is None:
+                    continue
+                there += 1
+                if self._group_of[i] != number:
+                    raise self.failed(f'"{self.names[i]}" is in group {number} of the optimizer, and was in group {self._group_of[i]} at '
+                                      'join(): mode="local"')
+        if there != len(self.parameters):
+            raise self.failed(f"the optimizer has {there} parameters, and had {len(self.parameters)} at join(): freeze by lr 0, or use "
+                              'mode="local"')
 
     def _end_clock(self) -> None:
         self._told = [None] * len(self._told)
@@ -164,6 +210,7 @@ class ShardsClient(LocalClient):
             p.data.copy_(values)  # its memory stays where it is
         else:
             p.data = values
+            self._places[i] = values.data_ptr()
 
     def _make_step(self, group: dict, came: List[Tuple[int, bool]]) -> None:
         for i, _ in came:  # also where nobody had a gradient: the memory of two versions ago is written next
@@ -186,6 +233,10 @@ class ShardsClient(LocalClient):
                 state[name] = self._copy_of_state(i, slot)
             self.optimizer.state[p] = state
 
+    def forget_state(self) -> None:
+        for p in self.parameters:
+            self.optimizer.state.pop(p, None)
+
     def _copy_of_state(self, i: int, slot: int) -> torch.Tensor:
         p = self.parameters[i]
         values = torch.frombuffer(self.run.memory(self.run.state(i, slot), p.numel()), dtype=torch.float32)
@@ -195,7 +246,29 @@ class ShardsClient(LocalClient):
         super()._undo()
         for p in self.parameters:
             p.data = p.data.clone(memory_format=torch.preserve_format)  # away from the library's memory
+        if not self._has_state and self.clock > 0:
+            _without_state(self.optimizer)
 
     def _before_leave(self) -> None:
         super()._before_leave()
         self.bring_state()
+        self._has_state = True
+
+
+def _without_state(optimizer: optim.Optimizer) -> None:
+    """After a run that has failed: the optimizer would go on, and be saved, as one that has made no step."""
+    def refuse(self, *_, **__):
+        raise PoseidonError("the state of this optimizer was on the shards of a run that has failed: load_state_dict() it from a checkpoint, "
+                            "or make a new one")
+
+    def load_state_dict(self, state):
+        for name in methods:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(before)
+        self.load_state_dict(state)
+
+    methods = {"step": refuse, "state_dict": refuse, "__getstate__": refuse, "load_state_dict": load_state_dict}
+    before = {name: optimizer.__dict__[name] for name in methods if name in optimizer.__dict__}
+    refuse._with_counter = refuse._wrapped_by_lr_sched = True
+    for name, method in methods.items():
+        setattr(optimizer, name, types.MethodType(method, optimizer))
