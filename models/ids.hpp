@@ -11,6 +11,8 @@ enum class parameter_id : std::uint32_t {};  ///< place in net::parameters
 enum class chunk_id : std::uint32_t {};      ///< place in partition::chunks, the same on every node
 /// A node as a contributor to a clock: 0 is the one that listens, the others follow in joining order.
 enum class worker_id : std::uint32_t {};
+/// A node as a member of a run, whatever view: given when it is let in, rising, never given twice. The lowest is the oldest.
+enum class seat_id : std::uint32_t {};
 
 template <class Id>
 [[nodiscard]] constexpr auto value(Id id) {
