@@ -25,8 +25,8 @@ using seat_list = std::vector<seat_id>;
 
 /// What a node has of the parameters at the moment when it freezes.
 struct node_stand {
-  std::optional<version_id>
-      whole;             ///< the newest version that it has whole; empty: none yet, as a newcomer
+  /// The newest version that it has whole; empty: none yet, as a newcomer.
+  std::optional<version_id> whole;
   bool drained = false;  ///< it has trained up to the clock of a planned change, and holds
   auto operator<=>(const node_stand&) const = default;
 };
@@ -64,16 +64,16 @@ struct wishes {
 struct next_membership {
   enum class outcome {
     decided,
-    no_quorum,  ///< no view yet: those who hear each other are too few. Another promise may change it
+    no_quorum,   ///< no view yet: too few hear each other. Another promise may change it
     no_version,  ///< nobody has any version whole: nothing has been trained, the run ends
     all_leave    ///< the run ends with a snapshot
   };
   outcome is = outcome::no_quorum;
   seat_list members;  ///< of the next view; empty unless decided
-  version_id
-      first{};  ///< the next view trains clocks from here on, with the values of this version
-  bool planned =
-      false;  ///< nobody is lost and all have drained: wishes are met, no clock is trained again
+  /// The next view trains clocks from here on, with the values of this version.
+  version_id first{};
+  /// Nobody is lost and all have drained: wishes are met, no clock is trained again.
+  bool planned = false;
   auto operator<=>(const next_membership&) const = default;
 };
 
