@@ -8,7 +8,7 @@
 // quorum, all members that are not proved dead, because such a set holds every living member that can have accepted or
 // learnt a view. A majority of them would not do: members 0, 1 and 2, of which 1 and 2 do not hear each other; 0 and 2
 // choose {0, 2}, and 0 dies before it says so. Then 1 would be a majority of itself and 2 with the oldest, and go on alone,
-// and 2 alone in {0, 2} as well. tests/actors/cluster/view_model finds this.
+// and 2 alone in {0, 2} as well (docs/decisions/038).
 #pragma once
 #include "messages/ids.hpp"
 #include "models/ids.hpp"
