@@ -1,0 +1,102 @@
+#include "actors/cluster/view_rules.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace poseidon {
+
+namespace {
+
+seat_list without(const seat_list& list, const seat_list& gone) {
+  seat_list out;
+  std::set_difference(list.begin(), list.end(), gone.begin(), gone.end(), std::back_inserter(out));
+  return out;
+}
+
+/// All members drained at one version, and none is lost.
+bool is_planned(const testimonies& promises, const seat_list& stay, const seat_list& members) {
+  if (stay != members) return false;
+  const auto& first = promises.at(stay.front()).stand;
+  return std::all_of(stay.begin(), stay.end(), [&](seat_id s) {
+    const auto& stand = promises.at(s).stand;
+    return stand.drained && stand.whole && stand.whole == first.whole;
+  });
+}
+
+}  // namespace
+
+bool has_seat(const seat_list& list, seat_id seat) {
+  return std::binary_search(list.begin(), list.end(), seat);
+}
+
+bool quorum(const seat_list& answers, const seat_list& members, const seat_list& dead) {
+  if (members.empty()) return false;
+  std::size_t in_favour = 0, living = 0, living_silent = 0;
+  for (const auto m : members) {
+    const bool answered = has_seat(answers, m);
+    in_favour += answered ? 1 : 0;
+    if (has_seat(dead, m)) continue;
+    ++living;
+    living_silent += answered ? 0 : 1;
+  }
+  if (2 * in_favour > members.size()) return true;
+  if (2 * in_favour == members.size() && has_seat(answers, members.front())) return true;
+  return living > 0 && living_silent == 0;
+}
+
+seat_list proved_dead(const testimonies& from) {
+  std::set<seat_id> all;
+  for (const auto& [seat, says] : from) all.insert(says.dead.begin(), says.dead.end());
+  return {all.begin(), all.end()};
+}
+
+seat_list largest_hearing_set(const testimonies& promises) {
+  const auto dead = proved_dead(promises);
+  seat_list candidates;
+  for (const auto& [seat, says] : promises)
+    if (!has_seat(dead, seat)) candidates.push_back(seat);
+  const auto hear_each_other = [&](seat_id a, seat_id b) {
+    return a == b || (has_seat(promises.at(a).hears, b) && has_seat(promises.at(b).hears, a));
+  };
+  seat_list best;
+  for (const auto begin : candidates) {
+    seat_list taken{begin};
+    for (const auto next : candidates)
+      if (next != begin && std::all_of(taken.begin(), taken.end(),
+                                       [&](seat_id t) { return hear_each_other(t, next); }))
+        taken.push_back(next);
+    std::sort(taken.begin(), taken.end());
+    if (taken.size() > best.size() || (taken.size() == best.size() && taken < best)) best = taken;
+  }
+  return best;
+}
+
+next_membership next_members(const testimonies& promises, const seat_list& members,
+                             const wishes& wanted, quorum_rule* decides) {
+  using outcome = next_membership::outcome;
+  const auto stay = largest_hearing_set(promises);
+  if (stay.empty() || !decides(stay, members, proved_dead(promises))) return {};
+  std::optional<version_id> first;
+  for (const auto s : stay) {
+    const auto& whole = promises.at(s).stand.whole;
+    if (whole && (!first || *whole < *first)) first = whole;
+  }
+  if (!first) return {outcome::no_version, {}, {}, false};
+  if (!is_planned(promises, stay, members)) return {outcome::decided, stay, *first, false};
+  auto next = without(stay, wanted.leavers);
+  next.insert(next.end(), wanted.joiners.begin(), wanted.joiners.end());
+  std::sort(next.begin(), next.end());
+  next.erase(std::unique(next.begin(), next.end()), next.end());
+  if (next.empty()) return {outcome::all_leave, {}, {}, true};
+  return {outcome::decided, next, *first, true};
+}
+
+std::optional<std::size_t> proposer_rank(seat_id self, const seat_list& members,
+                                         const seat_list& suspects) {
+  if (!has_seat(members, self)) return std::nullopt;
+  return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](seat_id m) {
+    return m < self && !has_seat(suspects, m);
+  }));
+}
+
+}  // namespace poseidon

@@ -1,0 +1,94 @@
+// actors/cluster/view_rules.hpp
+//
+// Who may decide which view is next, who is in it, and from which clock it trains: pure functions on seats. The members of
+// view e decide view e + 1 by one single-decree Paxos (ballot_box); the members that propose and those that answer apply
+// these rules, each to what it has heard.
+//
+// Why two views never follow one: any two majorities of one view share a member. Proofs of death add a second kind of
+// quorum, all members that are not proved dead, because such a set holds every living member that can have accepted or
+// learnt a view. A majority of them would not do: members 0, 1 and 2, of which 1 and 2 do not hear each other; 0 and 2
+// choose {0, 2}, and 0 dies before it says so. Then 1 would be a majority of itself and 2 with the oldest, and go on alone,
+// and 2 alone in {0, 2} as well (docs/decisions/038).
+#pragma once
+#include "messages/ids.hpp"
+#include "models/ids.hpp"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace poseidon {
+
+/// Rising, each once: the first is the oldest.
+using seat_list = std::vector<seat_id>;
+
+/// What a node has of the parameters at the moment when it freezes.
+struct node_stand {
+  /// The newest version that it has whole; empty: none yet, as a newcomer.
+  std::optional<version_id> whole;
+  bool drained = false;  ///< it has trained up to the clock of a planned change, and holds
+  auto operator<=>(const node_stand&) const = default;
+};
+
+/// What a member says when it promises.
+struct testimony {
+  node_stand stand;
+  seat_list hears;  ///< whom it hears; itself may be among them
+  seat_list dead;   ///< whose process is proved to have ended
+  auto operator<=>(const testimony&) const = default;
+};
+using testimonies = std::map<seat_id, testimony>;  ///< by the member that said it
+
+using quorum_rule = bool(const seat_list& answers, const seat_list& members, const seat_list& dead);
+
+/// Whether those who answer may decide for the members of a view: more than half of them, half of them with the oldest, or
+/// all that are not proved dead. Answers of others do not count. False while there is no member, or none that lives.
+[[nodiscard]] bool quorum(const seat_list& answers, const seat_list& members,
+                          const seat_list& dead);
+
+/// The members that at least one of these has proved dead.
+[[nodiscard]] seat_list proved_dead(const testimonies& from);
+
+/// Of those who promise and are not proved dead, a set whose members hear each other: the largest that is found by taking
+/// one and then, by seat, each other that hears all taken and is heard by them. Of equally large ones the one with the
+/// older seats, so that of a pair that does not hear each other the younger goes.
+[[nodiscard]] seat_list largest_hearing_set(const testimonies& promises);
+
+/// Who wants in, and who wants out. Seats of joiners are new.
+struct wishes {
+  seat_list joiners, leavers;
+  auto operator<=>(const wishes&) const = default;
+};
+
+struct next_membership {
+  enum class outcome {
+    decided,
+    no_quorum,   ///< no view yet: too few hear each other. Another promise may change it
+    no_version,  ///< nobody has any version whole: nothing has been trained, the run ends
+    all_leave    ///< the run ends with a snapshot
+  };
+  outcome is = outcome::no_quorum;
+  seat_list members;  ///< of the next view; empty unless decided
+  /// The next view trains clocks from here on, with the values of this version.
+  version_id first{};
+  /// Nobody is lost and all have drained: wishes are met, no clock is trained again.
+  bool planned = false;
+  auto operator<=>(const next_membership&) const = default;
+};
+
+/// The next view of `members`, from what those say who promise. Planned: all members hear each other and have drained at one
+/// version; then leavers go, joiners come. Otherwise a member is lost or a planned change has been overtaken: wishes wait for
+/// a later change. `first` is the least whole version of those that stay, leavers included; who has none is not counted.
+[[nodiscard]] next_membership next_members(const testimonies& promises, const seat_list& members,
+                                           const wishes& wanted, quorum_rule* decides = &quorum);
+
+/// How many delays a member waits for a prepare of an older one before it proposes itself: the number of older members that
+/// it does not suspect; 0: it proposes at once. Empty: it is no member.
+[[nodiscard]] std::optional<std::size_t> proposer_rank(seat_id self, const seat_list& members,
+                                                       const seat_list& suspects);
+
+/// Whether `seat` is in the list.
+[[nodiscard]] bool has_seat(const seat_list& list, seat_id seat);
+
+}  // namespace poseidon
