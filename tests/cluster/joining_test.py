@@ -36,6 +36,7 @@ class Joining(unittest.TestCase):
 
     def first(self, *options, nodes=2, **of_solver):
         of_solver.setdefault("iterations", cluster.ENDLESS)
+        of_solver.setdefault("lr", 0.002)  # images are noise: it must not diverge however long a run lasts
         solver = small_run.solver(self.cluster.folder, "s", **of_solver)
         node = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", nodes, *options)
         return node, node.wait_for(cluster.LISTENING)[1]
