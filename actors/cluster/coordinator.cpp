@@ -116,13 +116,15 @@ void coordinator::drain_before(clock_id clock) {
   drained_.clear();
 }
 
-/// All members stand at the clock. A run never becomes empty: then all would have left, which ends it.
+/// All members stand at the clock.
 void coordinator::end_view() {
   std::vector<frames::member> next;
   for (const auto& m : members_)
     if (!leavers_.contains(m.seat)) next.push_back(m);
   for (const auto& [seat, m] : std::exchange(newcomers_, {})) next.push_back(m);
-  if (next.empty()) next = members_;
+  // The last ones have said so since the change began: they go on, and end the run together when it has begun.
+  const bool empty = next.empty();
+  if (empty) next = members_;
   std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
   everyone_drained out{next, std::nullopt, {}};
   if (const auto r = std::exchange(routes_, std::nullopt)) {
@@ -130,7 +132,7 @@ void coordinator::end_view() {
     out.why = r->why;
   }
   members_ = std::move(next);
-  parting_ = std::exchange(leavers_, {});
+  parting_ = empty ? std::set<seat_id>{} : std::exchange(leavers_, {});
   ready_.clear();
   phase_ = phase::forming;
   tell(node_->drained, std::move(out));

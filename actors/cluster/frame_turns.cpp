@@ -40,4 +40,9 @@ std::optional<std::string> frame_turns::refusal_of(const frame_header& h, seat_i
       .what();
 }
 
+void frame_turns::forget(seat_id from) {
+  for (auto* const counted : {&of_view_, &of_run_})
+    std::erase_if(*counted, [&](const auto& e) { return e.first.first == from; });
+}
+
 }  // namespace poseidon

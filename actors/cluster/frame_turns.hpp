@@ -17,6 +17,8 @@ class frame_turns {
   [[nodiscard]] std::optional<std::string> refusal_of(const frame_header& h, seat_id from);
   /// The graphs are built anew: what is said once for a view may be said again.
   void next_view() { of_view_.clear(); }
+  /// The link to this node has ended; on another one it begins anew.
+  void forget(seat_id from);
 
  private:
   using said = std::map<std::pair<seat_id, std::size_t>, std::size_t>;  // by node and kind

@@ -1,7 +1,6 @@
 #include "actors/cluster/member.hpp"
 
 #include "actors/core/actor_names.hpp"
-#include "actors/links/farewell.hpp"
 #include "actors/links/link_counters.hpp"
 #include "models/words.hpp"
 
@@ -65,18 +64,32 @@ member::member(member_setup setup)
 
 void member::enter(agreed_view next) {
   view_ = std::move(next);
+  next_leader_.reset();
   for (const auto& m : view_.members) next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
   identify();
 }
 
-/// Whoever dials a member hears who leads.
-void member::identify() {
+void member::expect_leader(frames::member leader) {
+  next_leader_ = std::move(leader);
+  identify();
+}
+
+link_identity member::own_identity() const {
   link_identity self;
   self.listen_address = address_;
   self.seat = view_.seat;
   self.epoch = view_.epoch;
-  if (!view_.leads())
+  return self;
+}
+
+/// Whoever dials a member hears who leads.
+void member::identify() {
+  auto self = own_identity();
+  if (next_leader_) {
+    if (next_leader_->seat != view_.seat) self.leader_address = next_leader_->address;
+  } else if (!view_.leads()) {
     self.leader_address = view_.members.empty() ? joined_at_ : view_.members.front().address;
+  }
   identity_->set(std::move(self));
 }
 
@@ -119,7 +132,7 @@ link_connection member::dial_leader(const std::vector<host_port>& to, handshake_
       setup_.display->note(std::string(e.what()));
     }
   }
-  throw socket_error(error, EADDRNOTAVAIL);
+  throw leader_unsettled(error, EADDRNOTAVAIL);
 }
 
 void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
@@ -146,15 +159,13 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   setup_.display->note("reached the first node; waiting until all are there");
 }
 
-/// Of two nodes the one with the higher seat dials.
+/// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials.
 void member::dial_members(const member_context& c) {
+  const bool gets_ready = !view_.has(view_.seat);
   for (const auto& m : view_.members) {
-    if (m.seat >= view_.seat || links_.contains(m.seat)) continue;
-    link_identity self;
-    self.listen_address = address_;
-    self.seat = view_.seat;
-    self.epoch = view_.epoch;
-    open(m.seat, setup_.network->dial(parse_host_port(m.address), shaking(std::move(self))), c);
+    const bool was_there = gets_ready || view_.had(m.seat);
+    if (links_.contains(m.seat) || (!was_there && m.seat >= view_.seat)) continue;
+    open(m.seat, setup_.network->dial(parse_host_port(m.address), shaking(own_identity())), c);
   }
 }
 
@@ -184,19 +195,21 @@ member::admission member::admit(const link_connection& c, bool room,
     open(newest_.seat, c, context);
     return admission::joined;
   }
-  if (!view_.leads() && view_.seat == no_seat && seat != no_seat && early_.size() < most_early) {
+  const bool early = seat == no_seat ? next_leader_ && next_leader_->seat == view_.seat
+                                     : !view_.leads() && view_.seat == no_seat;
+  if (early && early_.size() < most_early) {
     early_.push_back(c);
     return admission::kept;
   }
   const auto strangers = links_.size() - std::min(links_.size(), view_.members.size());
-  if (view_.seat != no_seat && seat != no_seat && seat > view_.seat && !links_.contains(seat) &&
+  if (view_.seat != no_seat && seat != no_seat && seat != view_.seat && !links_.contains(seat) &&
       strangers < most_newcomers) {
     setup_.display->detail("membership: " + view_.name_of(seat) + " has dialed this node");
     next_seat_ = std::max(next_seat_, seat_id{value(seat) + 1});
     open(seat, c, context);
     return admission::linked;
   }
-  if (!view_.leads() && seat == no_seat) {  // it has heard where the leader is
+  if (seat == no_seat) {  // it has heard where the leader is, or hears it when it dials again
     dismiss(c);
     return admission::dropped;
   }
@@ -207,12 +220,12 @@ member::admission member::admit(const link_connection& c, bool room,
 
 void member::turn_away(const link_connection& c, const std::string& why) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  say_farewell(c, view_.seat, why);
+  setup_.network->say_farewell(c, view_.seat, why);
   keep_for_reading(c.socket);
 }
 
 void member::dismiss(const link_connection& c) {
-  say_farewell(c, view_.seat, "");
+  setup_.network->say_farewell(c, view_.seat, "");
   keep_for_reading(c.socket);
 }
 

@@ -4,8 +4,8 @@
 // agree on. A plain object of `node` (docs/decisions/032): links tell the node, the node calls this.
 //
 //   leader:  lead -> a link for each node that dials, until all are in -> form
-//   joiner:  join (links the leader) -> enter the view that the leader tells -> links to the nodes with lower seats; those with
-//            higher ones dial
+//   joiner:  join (links the leader) -> enter the view that the leader tells -> links to the other members; of two nodes
+//            that come together the one with the higher seat dials
 // Links are kept by seat, over changes of the view. There may be some to nodes that are no members: a newcomer links all members
 // before the view with it begins, and a member that leaves has links until it has given its solver state away.
 #pragma once
@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ struct member_context {
   port<peer_refused> refused;
 };
 
+/// Nodes name each other as the leader: one of them has not heard yet who leads from now on.
+struct leader_unsettled : socket_error {
+  using socket_error::socket_error;
+};
+
 class member {
  public:
   explicit member(member_setup setup);
@@ -50,11 +56,14 @@ class member {
   [[nodiscard]] const agreed_view& view() const { return view_; }
   /// Enters the next view.
   void enter(agreed_view next);
+  /// The next view has been agreed on, and `leader` leads it: nodes that want to join are sent there.
+  void expect_leader(frames::member leader);
 
   /// Listens and waits for nodes. Returns  the address.  Errors   socket_error.
   std::string lead(const host_port& at, const member_context& c);
   /// Links the leader, which one of `to` is or knows, and listens where the leader has been reached from: whoever cannot reach
-  /// that address needs no link to this node. `replicas`: as in link_identity. Blocks.  Errors   socket_error, handshake_error.
+  /// that address needs no link to this node. `replicas`: as in link_identity. Blocks.
+  /// Errors   socket_error (leader_unsettled), handshake_error.
   void join(const std::vector<host_port>& to, std::uint32_t replicas, const member_context& c);
   /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
   void start_over() { view_ = {}; }
@@ -64,7 +73,7 @@ class member {
   /// What has become of a connection.
   enum class admission {
     joined,  ///< the leader has given it a seat: newest()
-    kept,    ///< until this node has its view: take_early()
+    kept,    ///< until this node has its view, or leads: take_early()
     linked,  ///< it has a seat, and is or will be a member
     dropped  ///< it wanted to know who leads, or was told why there is no room for it
   };
@@ -110,19 +119,21 @@ class member {
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   [[nodiscard]] link_connection dial_leader(const std::vector<host_port>& to,
                                             handshake_options& options);
+  [[nodiscard]] link_identity own_identity() const;
   void identify();
   void keep_for_reading(std::shared_ptr<tcp_socket> socket);
 
   member_setup setup_;
   agreed_view view_;
   std::string address_;                 // where this node listens
-  std::vector<link_connection> early_;  // joiners that dialed before this node had its view
+  std::vector<link_connection> early_;  // joiners that dialed before this node had its view, or led
   std::deque<std::shared_ptr<tcp_socket>> turned_away_;  // they still read why
   std::map<seat_id, handle<network_link>> links_;
   std::map<seat_id, std::shared_ptr<const link_counters>> counters_;
   frames::member newest_;
-  seat_id next_seat_{1};   // that this node gives, if it leads
-  std::string joined_at_;  // where this node has reached the leader
+  seat_id next_seat_{1};                       // that this node gives, if it leads
+  std::string joined_at_;                      // where this node has reached the leader
+  std::optional<frames::member> next_leader_;  // while the next view comes
   class known_identity;
   std::shared_ptr<known_identity> identity_;  // what those who dial this node hear
   handle<link_acceptor> acceptor_;

@@ -14,6 +14,12 @@ auto find(const std::vector<frames::member>& members, seat_id seat) {
                       [&](const auto& m) { return m.seat == seat; });
 }
 
+template <class List>
+worker_id place_in(const List& list, typename List::const_iterator at) {
+  return at == list.end() ? no_worker
+                          : as_id<worker_id>(static_cast<std::size_t>(at - list.begin()));
+}
+
 }  // namespace
 
 worker_id agreed_view::self() const {
@@ -21,13 +27,11 @@ worker_id agreed_view::self() const {
 }
 
 worker_id agreed_view::worker_of(seat_id s) const {
-  const auto at = find(members, s);
-  return at == members.end() ? no_worker
-                             : as_id<worker_id>(static_cast<std::size_t>(at - members.begin()));
+  return place_in(members, find(members, s));
 }
 
-bool agreed_view::had(seat_id s) const {
-  return std::find(before.begin(), before.end(), s) != before.end();
+worker_id agreed_view::former_worker_of(seat_id s) const {
+  return place_in(before, std::find(before.begin(), before.end(), s));
 }
 
 std::string agreed_view::name_of(seat_id s) const {

@@ -33,8 +33,9 @@ struct agreed_view {
   /// no_worker: it is no member.
   [[nodiscard]] worker_id worker_of(seat_id s) const;
   [[nodiscard]] bool has(seat_id s) const { return worker_of(s) != no_worker; }
-  /// Whether it was a member of the view before.
-  [[nodiscard]] bool had(seat_id s) const;
+  /// Its place in the view before; no_worker: it was no member of that.
+  [[nodiscard]] worker_id former_worker_of(seat_id s) const;
+  [[nodiscard]] bool had(seat_id s) const { return former_worker_of(s) != no_worker; }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
   /// "worker 2 (10.0.0.7:7600)", by seat; without the address where it is no member.
   [[nodiscard]] std::string name_of(seat_id s) const;

@@ -1,5 +1,7 @@
 #include "actors/links/network.hpp"
 
+#include "actors/links/farewell.hpp"
+
 #include <chrono>
 
 namespace poseidon {
@@ -28,6 +30,11 @@ link_connection node_network::dial(const host_port& to, const handshake_options&
 handle<network_link> node_network::open(caf::actor_system& system, edge_book& book,
                                         const std::string& name, link_options options) {
   return open_link(system, book, name, std::move(options));
+}
+
+void node_network::say_farewell(const link_connection& c, seat_id self,
+                                const std::string& reason) noexcept {
+  poseidon::say_farewell(c, self, reason);
 }
 
 }  // namespace poseidon

@@ -23,6 +23,9 @@ class node_network {
   virtual link_connection dial(const host_port& to, const handshake_options& options);
   virtual handle<network_link> open(caf::actor_system& system, edge_book& book,
                                     const std::string& name, link_options options);
+  /// Tells the peer of a fresh connection, which gets no link, why (actors/links/farewell.hpp).
+  virtual void say_farewell(const link_connection& c, seat_id self,
+                            const std::string& reason) noexcept;
 
  private:
   std::shared_ptr<tcp_listener> listener_;

@@ -4,7 +4,6 @@
 #include "actors/node/node.hpp"
 #include "models/words.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -78,7 +77,7 @@ bool assembly::bind_if_complete() {
     return true;
   }
   const auto c = context();
-  for (const auto seat : peers())
+  for (const auto seat : binding_)
     core_.as_node.tell<bind_link>(core_.members.links().at(seat), {binding_to(seat, c)});
   return false;
 }
@@ -88,9 +87,7 @@ std::set<seat_id> assembly::peers() const {
   const auto& view = core_.view();
   std::set<seat_id> out;
   for (const auto& [seat, link] : core_.members.links())
-    if (view.has(seat) ||
-        std::find(view.before.begin(), view.before.end(), seat) != view.before.end())
-      out.insert(seat);
+    if (view.has(seat) || view.had(seat)) out.insert(seat);
   return out;
 }
 

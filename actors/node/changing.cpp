@@ -80,6 +80,7 @@ void changing::leave(const frames::next_view& next) {
   const auto keepers = core_.run.graph().parameters().histories();
   if (!core_.change.release(next, keepers.size())) return;
   core_.phase = run_phase::changing;
+  core_.members.expect_leader(next.members.front());
   for (const auto& keeper : keepers)
     core_.as_node.tell<release_history>(keeper, {core_.as_node.self()});
 }

@@ -13,10 +13,12 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   const bool is_member =
       view.members.empty() || view.has(m.seat) || view.had(m.seat) || core_.change.brings(m.seat);
   if (is_too_early(m)) return next::nothing;
-  auto why = refusal_of(m.header, {m.seat, is_member},
-                        {view.seat, core_.change.leader().value_or(view.leader()), core_.phase});
-  // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more.
-  if (why && core_.change.leader().value_or(view.leader()) != view.leader()) return next::nothing;
+  const auto leader = core_.change.leader().value_or(view.leader());
+  auto why = refusal_of(m.header, {m.seat, is_member}, {view.seat, leader, core_.phase});
+  // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more. That one
+  // says again what matters to the next one.
+  const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
+  if (why && hands_over) return next::nothing;
   if (!why) why = turns_.refusal_of(m.header, m.seat);
   if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.

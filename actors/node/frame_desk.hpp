@@ -36,6 +36,8 @@ class frame_desk {
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.
   void next_view() { turns_.next_view(); }
+  /// A node that joins has lost this link, and joins again.
+  void forget(seat_id peer) { turns_.forget(peer); }
   /// What was said to this node as the next leader before it knew that it is that; to be heard now.
   [[nodiscard]] std::vector<control_arrived> take_early() { return std::exchange(early_, {}); }
 

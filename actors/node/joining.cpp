@@ -9,34 +9,53 @@
 
 namespace poseidon {
 
+namespace {
+
+/// So often a node looks again for the leader, for a minute by node's pauses: a large net takes its time to change hands.
+constexpr int most_put_off = 240;
+
+}  // namespace
+
 void joining::join() {
   core_.phase = run_phase::gathering;
+  at_ = core_.setup.cluster.join;
+  dial();
+}
+
+void joining::dial() {
+  if (at_.empty()) return;
   const auto& node = core_.setup.node;
-  core_.members.join(core_.setup.cluster.join,
-                     node.replicas != 0 ? node.replicas : node.compute->replicas(), core_.here());
+  try {
+    core_.members.join(at_, node.replicas != 0 ? node.replicas : node.compute->replicas(),
+                       core_.here());
+  } catch (const leader_unsettled&) {
+    if (++put_off_ > most_put_off) throw;
+    return later_();
+  }
+  at_.clear();
+  put_off_ = 0;
 }
 
 bool joining::lost(const link_lost& m) {
   const auto& view = core_.view();
-  const bool waits = core_.phase == run_phase::gathering && view.seat != no_seat && !view.leads() &&
-                     !view.has(view.seat);
-  if (!waits || m.reason) return false;
+  // It has no number yet where its leader handed over just then.
+  const bool turned_down = view.seat == no_seat && m.on_purpose;
+  const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || turned_down) &&
+                     !view.leads() && !view.has(view.seat);
+  if (!waits || (m.reason && at_.empty())) return false;
   core_.members.lost(m.peer);
-  if (others_.empty() && m.peer != view.leader()) return true;
-  if (others_.empty()) {
+  if (at_.empty() && m.peer != view.leader()) return true;
+  if (at_.empty()) {
     core_.setup.display->note("the leader is gone; joining again");
     for (const auto& other : view.members)
-      if (other.seat != m.peer) others_.push_back(parse_host_port(other.address));
-    for (const auto& at : core_.setup.cluster.join) others_.push_back(at);
+      if (other.seat != m.peer) at_.push_back(parse_host_port(other.address));
+    for (const auto& at : core_.setup.cluster.join) at_.push_back(at);
     for (const auto& [seat, link] : core_.members.links())
       core_.as_node.tell<close_link>(link, {"it joins again, through another leader"});
   }
   if (!core_.members.links().empty()) return true;
-  const auto at = std::exchange(others_, {});
   core_.members.start_over();
-  const auto& node = core_.setup.node;
-  core_.members.join(at, node.replicas != 0 ? node.replicas : node.compute->replicas(),
-                     core_.here());
+  dial();
   return true;
 }
 

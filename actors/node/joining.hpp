@@ -6,16 +6,21 @@
 #include "actors/node/node_core.hpp"
 #include "messages/link.hpp"
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
 
 class joining {
  public:
-  explicit joining(node_core& core) : core_(core) {}
+  /// `later` asks the node to call dial() in a moment.
+  joining(node_core& core, std::function<void()> later) : core_(core), later_(std::move(later)) {}
 
-  /// Links the leader. Blocks.  Errors   socket_error, handshake_error.
+  /// Links the leader, now or, where it is just being replaced, in a moment. Blocks.  Errors   socket_error, handshake_error.
   void join();
+  /// As join, where this node has to join (again).
+  void dial();
   /// A node that waits to join has lost a link. True: it waits on, and joins again where the leader has left.
   /// Errors   as join.
   [[nodiscard]] bool lost(const link_lost& m);
@@ -34,8 +39,9 @@ class joining {
   void take_number_of_replicas(const frames::view& v);
 
   node_core& core_;
-  // Not empty: it joins again there, as soon as its old links have ended.
-  std::vector<host_port> others_;
+  std::function<void()> later_;
+  std::vector<host_port> at_;  // where it joins, until it has
+  int put_off_ = 0;
 };
 
 }  // namespace poseidon

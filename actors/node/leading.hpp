@@ -2,7 +2,7 @@
 //
 // What only the leader of several nodes does: it chooses routes, lets nodes join, splits the batch, tells the view, and says
 // for all nodes what coordinator and protocol_selector are to hear. A part of `node`, which has one while it leads; a node
-// that comes to lead is to make one. `joining` is its counterpart.
+// that comes to lead makes one. `joining` is its counterpart.
 //
 //   choose -routes_chosen-> gathering -view_agreed-> [-time_net-> every node (the leader, too) times its own net -net_timed->
 //   shares] -> [links timed, routes chosen] -> the view is told, the node builds

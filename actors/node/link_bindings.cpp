@@ -74,22 +74,14 @@ link_routes routes_of(const binding_context& c) {
   return out;
 }
 
-/// The peer's place in the view before; no_worker: it had none.
-worker_id former_worker(seat_id peer, const agreed_view& view) {
-  const auto at = std::find(view.before.begin(), view.before.end(), peer);
-  return at == view.before.end()
-             ? no_worker
-             : as_id<worker_id>(static_cast<std::size_t>(at - view.before.begin()));
-}
-
 peer_window_setup window_of(seat_id peer, const binding_context& c) {
   peer_window_setup out{c.view.self(),    c.view.worker_of(peer), clock_id{c.run.first_clock}, {},
                         c.compiled.store, c.parameters.factors(), staleness_of(c.run)};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
   out.before = c.before;
-  out.former_peer = former_worker(peer, c.view);
-  out.joins = c.before != nullptr && former_worker(c.view.seat, c.view) == no_worker;
+  out.former_peer = c.view.former_worker_of(peer);
+  out.joins = c.before != nullptr && !c.view.had(c.view.seat);
   return out;
 }
 

@@ -37,6 +37,11 @@ void node::on(const start_node&) {
   });
 }
 
+void node::on(const dial_again&) {
+  if (core_.has_ended()) return;
+  guarded([this] { joining_.dial(); });
+}
+
 void node::on(const routes_chosen& m) {
   guarded([&] {
     if (leader_.here()->on(m)) build();
@@ -67,13 +72,20 @@ void node::on(const link_accepted& m) {
 
 /// poseidon-node leave
 void node::asked_to_leave(const link_connection& c) {
-  if (!end_.leaves(0))
+  if (!leave(0, "asked to by poseidon-node leave"))
     return core_.members.turn_away(c, core_.trains()
                                           ? "this node cannot leave: it is the last one, or "
                                             "the others cannot go on without it"
                                           : "this node does not train yet");
   core_.members.dismiss(c);
-  leader_.leaves("asked to by poseidon-node leave");
+}
+
+/// False: this node cannot leave. Whoever asks twice is content with once.
+bool node::leave(int signal, const std::string& why) {
+  if (end_.is_leaving()) return true;
+  if (!end_.leaves(signal)) return false;
+  if (end_.takes_leave()) leader_.leaves(why);
+  return true;
 }
 
 void node::on(const peer_refused& m) {
@@ -206,11 +218,14 @@ void node::on(const history_released& m) {
 
 void node::resume() {
   changing_.resume();
-  rates_.begin();
+  if (changing_.members_changed()) rates_.begin();
   if (leader_.here() != nullptr)
     leader_.here()->changed(changing_.stopped(), changing_.members_changed());
-  if (leader_changed_) end_.say_again();
-  leader_changed_ = false;
+  if (std::exchange(leader_changed_, false)) {
+    end_.say_again();
+    if (end_.takes_leave()) leader_.leaves("it says so again, because another node led meanwhile");
+  }
+  for (auto& early : core_.members.take_early()) on(link_accepted{std::move(early)});
   watch_progress();
 }
 
@@ -237,7 +252,7 @@ void node::on(const everyone_done&) {
 
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
-  if (m.leaves && end_.leaves(m.signal)) return leader_.leaves("SIGTERM");
+  if (m.leaves && leave(m.signal, "SIGTERM")) return;
   if (end_.interrupted(m.signal)) return close();
   progress_.hurry();
   watch_progress();
@@ -264,6 +279,7 @@ void node::on(const link_lost& m) {
   if (core_.phase == run_phase::ended) return;
   bool waits = false;
   guarded([&] { waits = joining_.lost(m); });
+  if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     leads->gone(m.peer, m.reason.value_or(m.why));

@@ -28,7 +28,7 @@
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
-//          look_at_progress   from itself
+//          look_at_progress, dial_again   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
 //          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
@@ -68,6 +68,8 @@ namespace poseidon {
 
 /// To itself, now and then: does training get on?
 struct look_at_progress {};
+/// To itself: the leader was just being replaced when this node dialed.
+struct dial_again {};
 
 class node : public actor<node> {
  public:
@@ -77,7 +79,8 @@ class node : public actor<node> {
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
                drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
                link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               look_at_progress, training_paused, history_released, snapshot_written, interrupted>;
+               look_at_progress, dial_again, training_paused, history_released, snapshot_written,
+               interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
@@ -93,6 +96,7 @@ class node : public actor<node> {
 
   // until training begins
   void on(const start_node& m);
+  void on(const dial_again& m);
   void on(const routes_chosen& m);
   void on(const link_accepted& m);
   void on(const peer_refused& m);
@@ -133,6 +137,7 @@ class node : public actor<node> {
   void build();
   void stands();
   void asked_to_leave(const link_connection& c);
+  bool leave(int signal, const std::string& why);
   void watch_progress();
   void begin();
   void resume();
@@ -143,7 +148,7 @@ class node : public actor<node> {
   [[nodiscard]] const agreed_view& view() const { return core_.view(); }
 
   node_core core_;
-  joining joining_{core_};
+  joining joining_{core_, [this] { tell_self(dial_again{}, std::chrono::milliseconds{250}); }};
   assembly assembly_{core_};
   value_sender values_{core_};
   changing changing_{core_, assembly_, values_};
@@ -160,3 +165,4 @@ class node : public actor<node> {
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_progress)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::dial_again)

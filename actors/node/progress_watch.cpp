@@ -42,7 +42,9 @@ std::optional<std::string> progress_watch::look(clock::time_point now) {
   const bool waits_for_users =
       core_.phase == run_phase::starting || core_.phase == run_phase::gathering;
   const auto done = handled_by_training(*core_.setup.edges);
-  if (waits_for_users || core_.has_ended() || core_.done || !since_ || done != done_) {
+  // Who is done waits for the others for as long as these train, unless its user wants the end.
+  const bool waits_for_others = core_.done && !hurried_;
+  if (waits_for_users || core_.has_ended() || waits_for_others || !since_ || done != done_) {
     done_ = done;
     since_ = now;
     return std::nullopt;

@@ -134,7 +134,6 @@ void run_end::ask_for_end() const {
 
 void run_end::say_again() const {
   if (!wants_end_.empty()) ask_for_end();
-  if (leaving_ && !core_.view().leads()) core_.members.to_leader(frames::leave_wanted{"again"});
 }
 
 bool run_end::leaves(int signal) {
@@ -147,6 +146,11 @@ bool run_end::leaves(int signal) {
   leaving_ = true;
   core_.setup.display->note("leaving: the other nodes go on without this one");
   return true;
+}
+
+bool run_end::takes_leave() {
+  const auto epoch = core_.view().epoch;
+  return leaving_ && std::exchange(took_leave_in_, epoch) != epoch;
 }
 
 void run_end::keep_snapshot() const {
@@ -171,9 +175,10 @@ bool run_end::lost(const link_lost& m) {
   if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
     setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
-  // It never was a member, or has left: then it says goodbye when it has given its solver state away.
-  if (!view.members.empty() && view.has(view.seat) && !view.has(m.peer)) {
-    const bool gave_all = m.on_purpose && !m.reason;
+  // It never was a member, or has left: then it says goodbye when it has given its solver state away. To another node that
+  // leaves, too, it gives none.
+  if (!view.members.empty() && !view.has(m.peer)) {
+    const bool gave_all = (m.on_purpose && !m.reason) || !view.has(view.seat);
     return view.had(m.peer) && !gave_all &&
            fail(m.why + ", while it was leaving: its part of the solver state may be lost", 3);
   }

@@ -48,7 +48,10 @@ class run_end {
   [[nodiscard]] bool interrupted(int signal);
   /// This node is to leave, for a signal or (0) because somebody asks for it. False: it cannot, so all are to end.
   [[nodiscard]] bool leaves(int signal);
-  /// To the leader: what it may not have heard, because another node led meanwhile.
+  [[nodiscard]] bool is_leaving() const { return leaving_; }
+  /// Whether the leader of this view has still to hear that this node leaves; it counts as told from then on.
+  [[nodiscard]] bool takes_leave();
+  /// To the leader, if this node's user wants the end: what it may not have heard, because another node led meanwhile.
   void say_again() const;
   /// A link has ended, with the run or against the plan.
   [[nodiscard]] bool lost(const link_lost& m);
@@ -65,8 +68,9 @@ class run_end {
   node_core& core_;
   node_result result_;
   bool leaving_ = false;
-  std::string wants_end_;  // why this node's user wants all to end
-  std::string goodbye_;    // what the peers hear; empty: as planned
+  std::uint64_t took_leave_in_ = 0;  // the epoch
+  std::string wants_end_;            // why this node's user wants all to end
+  std::string goodbye_;              // what the peers hear; empty: as planned
 };
 
 }  // namespace poseidon

@@ -38,13 +38,14 @@ void find_gradients(const compiled_run& run, parameter_graph_setup& s) {
   }
 }
 
-/// Caffe's files. `train` stays until the last call.
+/// Caffe's files. They have a net of their own: the checkpointer may still write when the next view's net is compiled.
 snapshot_files files_of(const net& train, snapshot_format format) {
-  return {[&train, format](const std::string& stem, const parameter_arrays& values) {
-            write_weights(stem, format, train, values);
+  const auto own = std::make_shared<const net>(train);
+  return {[own, format](const std::string& stem, const parameter_arrays& values) {
+            write_weights(stem, format, *own, values);
           },
-          [&train, format](const std::string& stem, const solver_state& state) {
-            write_state(stem, format, train, state);
+          [own, format](const std::string& stem, const solver_state& state) {
+            write_state(stem, format, *own, state);
           },
           {}};
 }

@@ -24,7 +24,7 @@ void value_sender::show() {
   const auto& setup = core_.setup;
   if (core_.view().others().empty()) return;
   const auto& view = core_.view();
-  // Those who give them to a newcomer train meanwhile.
+  // Only the leader of the first view gives them to all others.
   const bool gives = view.leads() && view.before.empty();
   const auto slots = setup.run->first_clock == 0 ? 0 : history_count(*setup.run);
   long_task task;
@@ -77,14 +77,8 @@ namespace {
 std::vector<worker_id> newcomers_of(const agreed_view& view) {
   std::vector<worker_id> out;
   for (const auto& m : view.members)
-    if (std::find(view.before.begin(), view.before.end(), m.seat) == view.before.end())
-      out.push_back(view.worker_of(m.seat));
+    if (!view.had(m.seat)) out.push_back(view.worker_of(m.seat));
   return out;
-}
-
-worker_id former_self(const agreed_view& view) {
-  const auto at = std::find(view.before.begin(), view.before.end(), view.seat);
-  return as_id<worker_id>(static_cast<std::size_t>(at - view.before.begin()));
 }
 
 }  // namespace
@@ -96,7 +90,7 @@ void value_sender::hand_over() {
                           : core_.run.store()->cut();
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
-  const view_step step{*core_.change.before(), cut, former_self(view), view.self(),
+  const view_step step{*core_.change.before(), cut, view.former_worker_of(view.seat), view.self(),
                        newcomers_of(view)};
   give(handover(core_.run.train(), step, core_.change.histories()), version_id{}, cut);
   give_values(step);

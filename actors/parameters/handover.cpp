@@ -8,13 +8,15 @@ namespace poseidon {
 
 namespace {
 
-/// Where the solver state of a chunk of `owner` is kept, as seen from `self`.
-void set_places(history_piece& piece, worker_id owner, worker_id self, std::size_t workers,
-                bool travels) {
-  piece.here = self != no_worker && (owner == every_worker || owner == self);
-  if (!travels) return;
+/// Whether node `w` keeps the solver state of a chunk of `owner`.
+bool keeps(worker_id w, worker_id owner) {
+  return w != no_worker && (owner == every_worker || owner == w);
+}
+
+/// Every other node that keeps it.
+void send_to_keepers(history_piece& piece, worker_id owner, worker_id self, std::size_t workers) {
   for (const auto w : id_range<worker_id>(workers))
-    if (w != self && (owner == every_worker || owner == w)) piece.away.push_back(w);
+    if (w != self && keeps(w, owner)) piece.away.push_back(w);
 }
 
 }  // namespace
@@ -30,7 +32,8 @@ std::vector<history_piece> first_history(
     piece.chunk = id;
     piece.slot = slot;
     piece.values = {slots[slot], std::as_bytes(values)};
-    set_places(piece, c.owner, self, workers, true);
+    piece.here = keeps(self, c.owner);
+    send_to_keepers(piece, c.owner, self, workers);
   }
   return out;
 }
@@ -38,17 +41,17 @@ std::vector<history_piece> first_history(
 namespace {
 
 struct overlap {
-  chunk_id of_now{};
+  chunk_id with{};
   std::size_t begin = 0, end = 0;  // in values of the parameter
 };
 
-/// The chunks of the new partition that have values of `from`.
-std::vector<overlap> overlaps(const chunk& from, const partition& now) {
+/// The chunks of the other partition that have values of `one`.
+std::vector<overlap> overlaps(const chunk& one, const partition& other) {
   std::vector<overlap> out;
-  for (const auto id : now.by_parameter[from.parameter]) {
-    const auto& to = now.chunks[id];
-    const auto begin = std::max(from.offset, to.offset);
-    const auto end = std::min(from.offset + from.count, to.offset + to.count);
+  for (const auto id : other.by_parameter[one.parameter]) {
+    const auto& c = other.chunks[id];
+    const auto begin = std::max(one.offset, c.offset);
+    const auto end = std::min(one.offset + one.count, c.offset + c.count);
     if (begin < end) out.push_back({id, begin, end});
   }
   return out;
@@ -56,10 +59,9 @@ std::vector<overlap> overlaps(const chunk& from, const partition& now) {
 
 /// Every member of the view before has kept it.
 void give_to_newcomers(history_piece& piece, worker_id owner, const view_step& step) {
-  piece.here = step.self != no_worker && (owner == every_worker || owner == step.self);
   if (donor_of(piece.chunk, step.before.by_owner.size()) != step.former_self) return;
   for (const auto w : step.newcomers)
-    if (owner == every_worker || owner == w) piece.away.push_back(w);
+    if (keeps(w, owner)) piece.away.push_back(w);
 }
 
 }  // namespace
@@ -73,20 +75,21 @@ std::vector<history_piece> handover(
       const auto& from = step.before.chunks[old_id];
       if (!is_updated(train, value(from.parameter))) continue;
       for (const auto& part : overlaps(from, step.now)) {
-        const auto& to = step.now.chunks[part.of_now];
+        const auto& to = step.now.chunks[part.with];
         for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
           if (slots[slot].empty()) continue;  // a device that does not compute has none
           const auto values =
               std::span(slots[slot]).subspan(part.begin - from.offset, part.end - part.begin);
           auto& piece = out.emplace_back();
-          piece.chunk = part.of_now;
+          piece.chunk = part.with;
           piece.slot = slot;
           piece.first = part.begin - to.offset;
           piece.values = {history, std::as_bytes(values)};
+          piece.here = keeps(step.self, to.owner);
           if (from.owner == every_worker)
             give_to_newcomers(piece, to.owner, step);
           else
-            set_places(piece, to.owner, step.self, step.now.by_owner.size(), true);
+            send_to_keepers(piece, to.owner, step.self, step.now.by_owner.size());
         }
       }
     }
@@ -98,13 +101,8 @@ std::size_t state_values(const net& train, const partition& before, const partit
   const auto& to = now.chunks[chunk];
   if (!is_updated(train, value(to.parameter))) return 0;
   std::size_t values = 0;
-  for (const auto id : before.by_parameter[to.parameter]) {
-    const auto& from = before.chunks[id];
-    if (from.owner == every_worker && !computes) continue;
-    const auto begin = std::max(from.offset, to.offset);
-    const auto end = std::min(from.offset + from.count, to.offset + to.count);
-    if (begin < end) values += end - begin;
-  }
+  for (const auto& part : overlaps(to, before))
+    if (computes || before.chunks[part.with].owner != every_worker) values += part.end - part.begin;
   return values * slots;
 }
 

@@ -123,6 +123,12 @@ void check_scales(const node_options& o, bool given) {
 
 std::vector<std::string> without_effect(const node_options& o, const CLI::App& app) {
   if (!o.join.empty() || o.nodes > 1) return {};
+  if (o.listen)  // others may join
+    return app.count("--wire") == 0 ? std::vector<std::string>{}
+                                    : std::vector<std::string>{
+                                          "--wire has no effect: a run that begins with one node "
+                                          "sends float32, also when "
+                                          "others have joined. Give --nodes N with N >= 2."};
   std::vector<std::string> idle;
   for (const std::string option :
        {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",

@@ -86,7 +86,8 @@ struct option_words {
 void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--listen", words.listen,
                  "HOST:PORT where other nodes join this one (the first node)");
-  app.add_option("--nodes", o.nodes, "how many nodes train together, this one included")
+  app.add_option("--nodes", o.nodes,
+                 "how many nodes have to be there before training begins, this one included")
       ->check(CLI::Range(1, 4096));
   app.add_option(
          "--join", words.join,

@@ -315,8 +315,12 @@ void refuse_busy(tcp_socket& s) noexcept {
   }
 }
 
+/// So often a dialer takes a closed connection for the end of an earlier run: for some four seconds, by its pauses.
+constexpr int most_closed = 12;
+
 link_connection dial(const host_port& to, const handshake_options& options, milliseconds patience) {
   const auto deadline = clock::now() + patience;
+  int closed = 0;
   const auto detail = [&](const std::string& text) {
     if (options.detail) options.detail("dial " + to_string(to) + ": " + text);
   };
@@ -336,8 +340,11 @@ link_connection dial(const host_port& to, const handshake_options& options, mill
       detail("no program listens there yet, " + std::to_string(left.count()) + " ms left");
       if (options.unheard) options.unheard(left);
     } catch (const handshake_error& e) {
-      if (last || e.why != refusal::busy) throw;
-      detail("it is busy, " + std::to_string(left.count()) + " ms left");
+      // The end of a run that is over may still have listened there; the next one's first node does in a moment.
+      const bool ended = e.why == refusal::closed && ++closed < most_closed;
+      if (last || (!ended && e.why != refusal::busy)) throw;
+      detail(std::string(ended ? "it closed the connection, " : "it is busy, ") +
+             std::to_string(left.count()) + " ms left");
     }
     if (stop->wait(pause)) throw socket_error("stopped dialing " + to_string(to), ECANCELED);
   }

@@ -101,8 +101,9 @@ struct link_connection {
 };
 
 /// Connects and shakes hands, blocking. While the other side does not listen yet, or is busy, it
-/// tries again until `patience` has passed; an error that waiting cannot mend (wrong token, other
-/// version) ends it immediately.
+/// tries again until `patience` has passed, and for some seconds where it closes the connection (an
+/// earlier run that has just ended); an error that waiting cannot mend (wrong token, other version)
+/// ends it immediately.
 /// Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
 [[nodiscard]] link_connection dial(const host_port& to, const handshake_options& options,
                                    std::chrono::milliseconds patience);

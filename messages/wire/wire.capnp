@@ -216,7 +216,7 @@ struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
   nothing @2 :Bool;           # the writer has no gradient of it in this clock: no payload. Only where View.parameters is not empty
-  step @3 :StepMark;          # where View.optimizer is not 0: how the writer's program steps with it
+  step @3 :StepMark;          # where View.parameters is not empty: how the writer's program steps with it; digest 0: it does not say
 }
 
 # What two workers' steps of one parameter and clock have to have in common.

@@ -290,6 +290,23 @@ TEST_CASE("dial: waits for a node that does not listen yet, and not for one that
     CHECK(run(*second, handshake_role::acceptor, options("secret")).peer);
     CHECK(dialled.get().peer.listen_address == "10.1.1.1:7600");
   }
+  SUBCASE("an earlier run ends there at first") {
+    tcp_listener l({"127.0.0.1", port});
+    auto dialled = std::async(std::launch::async, [&] {
+      return dial({"127.0.0.1", port}, options("secret"), 60s);
+    });
+    for (const bool says_hello : {false, true}) {
+      auto ending = l.accept(60s);
+      REQUIRE(ending);
+      std::vector<std::byte> hello(80);
+      CHECK(ending->read_exactly(hello, std::chrono::steady_clock::now() + 60s) == 80u);
+      if (says_hello) ending->write(hello);
+    }
+    auto next = l.accept(60s);
+    REQUIRE(next);
+    CHECK(run(*next, handshake_role::acceptor, options("secret")).peer);
+    CHECK(dialled.get().peer.listen_address == "10.1.1.1:7600");
+  }
   SUBCASE("it never appears") {
     CHECK_THROWS_AS((void)dial({"127.0.0.1", port}, options("secret"), 30ms), socket_error);
   }

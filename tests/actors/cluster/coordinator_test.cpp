@@ -245,6 +245,23 @@ TEST_CASE("coordinator: all members that want to leave within the window end the
   CHECK(t.drained.got->empty());
 }
 
+TEST_CASE(
+    "coordinator: where the last members want to leave while others do, all of them go on until "
+    "the "
+    "view has begun, and end the run together") {
+  coordinator_rig t;
+  t.leave({1});
+  t.all_hold({0, 1, 2}, 7);
+  t.leave({0, 2});
+  t.all_drain({0, 1, 2}, 7);
+  REQUIRE(t.drained.got->size() == 1);
+  CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2}));
+  CHECK(t.leaves.got->empty());
+  t.all_are_ready({0, 1, 2});
+  t.tell(everyone_began{});
+  CHECK(t.leaves.got->size() == 1);
+}
+
 TEST_CASE("coordinator: whoever is no member cannot leave") {
   coordinator_rig t;
   t.leave({7});

@@ -1,22 +1,18 @@
 #include "tests/actors/cluster/view_search.hpp"
 #include "tests/actors/cluster/view_walk.hpp"
+#include "tests/number_asked.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 
 // POSEIDON_VIEW_WALKS=1000000 in the environment is the number of random schedules; a failing seed is printed, and
 // POSEIDON_VIEW_SEED=N walks that one alone.
 
 using namespace poseidon::view_model;
+using poseidon::test::number_asked;
 
 namespace {
-
-std::uint64_t number_asked(const char* variable, std::uint64_t otherwise) {
-  const char* asked = std::getenv(variable);
-  return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
-}
 
 std::string told(const search_result& r) {
   std::string out = r.violated + " after " + std::to_string(r.states) + " states";

@@ -178,9 +178,15 @@ class fake_acceptor : public actor<fake_acceptor> {
   static constexpr const char* type_name = "link_acceptor";
   using accepts = messages<stop_accepting>;
   using sends = messages<>;
-  using actor<fake_acceptor>::actor;
-  explicit fake_acceptor(actor_context context) : actor<fake_acceptor>(context) {}
-  void on(const stop_accepting&) { quit(); }
+  fake_acceptor(actor_context context, std::function<void()> stop)
+      : actor<fake_acceptor>(context), stop_(std::move(stop)) {}
+  void on(const stop_accepting&) {
+    stop_();
+    quit();
+  }
+
+ private:
+  std::function<void()> stop_;
 };
 
 /// What the fake networks of all nodes share.
@@ -235,7 +241,10 @@ class fake_network : public node_network {
                                port<peer_refused>) override {
     wiring_->hosts[to_string(address_)] = {std::move(accepted), std::move(options.identify)};
     return handle<link_acceptor>(
-        spawn<fake_acceptor>(system, book, thread_kind::shared, "link_acceptor").untyped());
+        spawn<fake_acceptor>(
+            system, book, thread_kind::shared, "link_acceptor",
+            [wiring = wiring_, at = to_string(address_)] { wiring->hosts.erase(at); })
+            .untyped());
   }
   link_connection dial(const host_port& to, const handshake_options& options) override {
     link_connection c;
@@ -258,6 +267,11 @@ class fake_network : public node_network {
     for (auto& f : std::exchange(mine.waiting, {})) on->put(side, std::move(f));
     links[peer] = link;
     return handle<network_link>(link.untyped());
+  }
+  void say_farewell(const link_connection& c, seat_id self,
+                    const std::string& reason) noexcept override {
+    const auto [on, side] = wiring_->sides.at(c.socket.get());
+    on->put(1 - side, {{self}, frames::goodbye{reason}, {}});
   }
 
  private:

@@ -2,8 +2,8 @@
 // later, exchanged or joined by others. Whatever it says, the other nodes end in order: none hangs, none dies of it.
 // POSEIDON_HOSTILE_FRAMES: how many frames are said at least.
 #include "tests/actors/node/node_rig.hpp"
+#include "tests/number_asked.hpp"
 
-#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -16,8 +16,7 @@ namespace {
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t default_frames = 100'000;  // it takes ten times as long
 #else
-// TODO(later): a million. With seed 2750, two nodes of which the leader lies, the honest one does not end.
-constexpr std::size_t default_frames = 500'000;
+constexpr std::size_t default_frames = 1'000'000;
 #endif
 
 constexpr std::size_t most_steps = 200'000;  // of a run
@@ -242,8 +241,7 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
 }  // namespace
 
 TEST_CASE("hostile_peer: whatever a peer says that knows the token, the other nodes end in order") {
-  const char* asked = std::getenv("POSEIDON_HOSTILE_FRAMES");
-  const auto frames = asked != nullptr ? std::strtoul(asked, nullptr, 10) : default_frames;
+  const auto frames = test::number_asked("POSEIDON_HOSTILE_FRAMES", default_frames);
   std::size_t said = 0;
   for (std::uint32_t seed = 1; said < frames; ++seed) said += run_with_a_liar(seed);
 }

@@ -47,7 +47,7 @@ void let_a_third_one_join(node_rig& t, const std::string& at = "a") {
   t.clocks = clocks_of_a_change;
   t.cluster(2);
   REQUIRE(t.until_clock(3));
-  t.joiner("c", at);
+  t.joiner("c", {at});
   t.sim.settle();
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("membership: a node joins the one that leads after the first leader ha
   leave(t, 0);
   t.sim.pass(std::chrono::milliseconds{200});
   REQUIRE(t.until([&] { return first_clock_of_view(t, 2, 1) > 0; }));
-  t.joiner("c", "b");
+  t.joiner("c", {"b"});
   t.sim.settle();
   CHECK(t.nodes[0]->exit_code() == 143);
   for (const std::size_t stayed : {1, 2}) {
@@ -179,6 +179,18 @@ TEST_CASE(
   CHECK(first_clock_of_view(t, 2, 0) > 3);
 }
 
+namespace {
+
+void cut_links_of_the_third(node_rig& t) {
+  for (const std::uint32_t other : {0, 1}) {
+    const auto& links = t.nodes[other]->network->links;
+    if (links.contains(2)) t.sim.tell(links.at(2), test::cut_line{"reset"});
+  }
+  t.sim.tell(t.nodes[2]->network->links.at(0), test::cut_line{"reset"});
+}
+
+}  // namespace
+
 TEST_CASE("membership: a newcomer that dies before the next view costs the others nothing") {
   node_rig t;
   t.clocks = clocks_of_a_change;
@@ -194,21 +206,38 @@ TEST_CASE("membership: a newcomer that dies before the next view costs the other
   SUBCASE("while the others drain") {
     REQUIRE(t.until_said(1, "membership: another view begins with iteration "));
   }
-  for (const std::uint32_t other : {0, 1}) {
-    const auto& links = t.nodes[other]->network->links;
-    if (links.contains(2)) t.sim.tell(links.at(2), test::cut_line{"reset"});
-  }
-  t.sim.tell(t.nodes[2]->network->links.at(0), test::cut_line{"reset"});
+  caf::anon_send_exit(t.nodes[2]->it.untyped(), caf::exit_reason::kill);
+  cut_links_of_the_third(t);
   t.sim.settle();
   for (const std::size_t stayed : {0, 1}) {
     CHECK(t.nodes[stayed]->error() == "");
     CHECK(t.nodes[stayed]->exit_code() == 0);
   }
   CHECK(t.nodes[0]->display->said("worker 2, which was about to join, has gone: "));
-  CHECK(t.nodes[2]->exit_code() == 3);
   node_rig alike;
   train_without_a_change(alike, 2, t.clocks, "");
   CHECK(t.weights(t.clocks) == alike.weights(t.clocks));
+}
+
+TEST_CASE("membership: a newcomer whose connections break joins again") {
+  node_rig t;
+  t.clocks = clocks_of_a_change;
+  t.cluster(2);
+  REQUIRE(t.until_clock(3));
+  t.joiner("c");
+  SUBCASE("before it is ready") {
+    REQUIRE(t.until_said(2, "getting ready to join them"));
+  }
+  SUBCASE("when it is ready") {
+    REQUIRE(t.until_said(0, "is ready to join"));
+  }
+  cut_links_of_the_third(t);
+  t.sim.settle();
+  for (const auto& n : t.nodes) {
+    CHECK(n->error() == "");
+    CHECK(n->exit_code() == 0);
+  }
+  CHECK(t.nodes[2]->display->said("joined: worker 3 of 3"));
 }
 
 TEST_CASE("membership: all members that want to leave at once end the run, with its snapshot") {

@@ -130,10 +130,10 @@ class node_rig {
     s.command = "poseidon-node --solver s --nodes " + std::to_string(workers);
     return begin(std::move(s), {"a", 7600});
   }
-  /// It dials the node on host `at`.
-  one_node& joiner(const std::string& host, const std::string& at = "a") {
+  /// It dials the nodes on the hosts `at`, one after the other.
+  one_node& joiner(const std::string& host, const std::vector<std::string>& at = {"a"}) {
     node_setup s;
-    s.cluster.join = {host_port{at, 7600}};
+    for (const auto& h : at) s.cluster.join.push_back({h, 7600});
     return begin(std::move(s), {host, 7600});
   }
   /// Worker 0 and so many joiners, which have found each other when the first message of training is under way.
