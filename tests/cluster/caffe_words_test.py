@@ -2,20 +2,11 @@
 import datetime
 import functools
 import re
-import unittest
 
 import cluster
+import small_run
 
-NET = """
-name: "small"
-layer { name: "data" type: "DummyData" top: "data" top: "label"
-        dummy_data_param { shape { dim: 12 dim: 6 } shape { dim: 12 } } }
-layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
-        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-layer { name: "only" type: "Silence" bottom: "scores" include { stage: "extra" min_level: 3 } }
-layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" loss_weight: 2 }
-"""
+ONLY_AT_A_STAGE = 'layer { name: "only" type: "Silence" bottom: "scores" include { stage: "extra" min_level: 3 } }\n'
 SOLVER = """net: "{0}/net.prototxt"
 base_lr: 0.1
 lr_policy: "fixed"
@@ -53,14 +44,11 @@ def read_log(text):
     return rows["Train"], rows["Test"], rate
 
 
-class CaffeWords(unittest.TestCase):
+class CaffeWords(small_run.MadeUp):
+    NET = small_run.made_up(12, ONLY_AT_A_STAGE + small_run.ACCURACY, "loss_weight: 2 ")
+
     def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.cluster.__enter__()
-        self.folder = self.cluster.folder
-        (self.folder / "net.prototxt").write_text(NET)
-        self.solver = self.folder / "solver.prototxt"
+        super().setUp()
         self.solver.write_text(SOLVER.format(self.folder))
 
     def check_log(self, text):

@@ -2,30 +2,18 @@
 import functools
 import json
 import subprocess
-import unittest
 
 import cluster
+import small_run
 
-NET = """
-name: "small"
-layer { name: "data" type: "DummyData" top: "data" top: "label"
-        dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } } }
-layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
-        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
-"""
+NET = small_run.made_up()
 PARAMETERS = 6 * 4 + 4
 node = functools.partial(cluster.run, "poseidon-node")
 
 
-class Check(unittest.TestCase):
+class Check(small_run.MadeUp):
     def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.cluster.__enter__()
-        self.folder = self.cluster.folder
-        (self.folder / "net.prototxt").write_text(NET)
-        self.solver = self.folder / "solver.prototxt"
+        super().setUp()
         self.write()
 
     def write(self, *lines, net="net.prototxt", prefix="small"):

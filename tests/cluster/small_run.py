@@ -71,6 +71,21 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top:
 """
 
 
+def made_up(batch=8, more="", loss=""):
+    """A net that needs no data set, of 6 x 4 + 4 parameters. `more`: layers in front of the loss; `loss`: fields of the loss."""
+    return f"""
+name: "small"
+layer {{ name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param {{ shape {{ dim: {batch} dim: 6 }} shape {{ dim: {batch} }} }} }}
+layer {{ name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
+        inner_product_param {{ num_output: 4 weight_filler {{ type: "xavier" }} }} }}
+{more}layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" {loss}}}
+"""
+
+
+ACCURACY = 'layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }\n'
+
+
 def images(folder, count=192):
     """An IDX pair of random images; returns the path of the images."""
     numbers = random.Random(3)
@@ -109,6 +124,20 @@ def deviations(one, other, least):
     assert a.keys() == b.keys() and a, (one, other)
     values = {name: (floats(a[name]), floats(b[name])) for name in a}
     return {name: max(abs(p - q) for p, q in zip(x, y)) / max(max(map(abs, x)), least) for name, (x, y) in values.items()}
+
+
+class MadeUp(unittest.TestCase):
+    """A folder of its own, with a net that needs no data set."""
+    NET = made_up()
+
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.__enter__()
+        self.folder = self.cluster.folder
+        self.net = self.folder / "net.prototxt"
+        self.net.write_text(self.NET)
+        self.solver = self.folder / "solver.prototxt"
 
 
 class Trained(unittest.TestCase):

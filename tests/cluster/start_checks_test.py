@@ -1,16 +1,8 @@
 # tests/cluster/start_checks_test.py - what poseidon-node says, or refuses, before training begins.
-import unittest
 
 import cluster
+import small_run
 
-NET = """
-name: "small"
-layer { name: "data" type: "DummyData" top: "data" top: "label"
-        dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } } }
-layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
-        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
-"""
 DEPLOY = """
 name: "deploy"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 6 } } }
@@ -18,15 +10,7 @@ layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores" inner_p
 """
 
 
-class StartChecks(unittest.TestCase):
-    def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.cluster.__enter__()
-        self.folder = self.cluster.folder
-        (self.folder / "net.prototxt").write_text(NET)
-        self.solver = self.folder / "solver.prototxt"
-
+class StartChecks(small_run.MadeUp):
     def write(self, *lines, without=()):
         fields = {"net": f'"{self.folder}/net.prototxt"', "base_lr": "0.1", "lr_policy": '"fixed"', "max_iter": "2",
                   "snapshot_prefix": f'"{self.folder}/small"'}

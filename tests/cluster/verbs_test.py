@@ -2,32 +2,18 @@
 import functools
 import re
 import subprocess
-import unittest
 
 import cluster
+import small_run
 
-NET = """
-name: "small"
-layer { name: "data" type: "DummyData" top: "data" top: "label"
-        dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 } } }
-layer { name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
-        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
-"""
 SOLVER = 'net: "{0}/net.prototxt"\nbase_lr: 0.1\nlr_policy: "fixed"\nmax_iter: 1\nsnapshot_prefix: "{0}/small"\n'
 
 
 node = functools.partial(cluster.run, "poseidon-node")
 
 
-class Verbs(unittest.TestCase):
-    def setUp(self):
-        self.cluster = cluster.Cluster()
-        self.net = self.cluster.folder / "net.prototxt"
-        self.net.write_text(NET)
-        self.addCleanup(self.cluster.__exit__, None, None, None)
-        self.cluster.__enter__()
+class Verbs(small_run.MadeUp):
+    NET = small_run.made_up(more=small_run.ACCURACY)
 
     def test_output_that_cannot_be_written_ends_every_program_and_verb_with_2(self):
         folder = self.cluster.folder
