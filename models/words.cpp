@@ -1,13 +1,27 @@
 #include "models/words.hpp"
 
+#include "models/no_memory.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <numeric>
+#include <sys/resource.h>
 
 namespace poseidon {
+
+namespace {
+
+/// What glibc reserves for the stack of a thread.
+std::uint64_t bytes_of_stack() {
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? limit.rlim_cur : 2 << 20;
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
@@ -80,20 +94,22 @@ std::string megabytes(std::uint64_t bytes) {
   return text;
 }
 
+std::string seconds_text(std::chrono::steady_clock::duration d) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(d).count());
+  return text;
+}
+
 std::string in_words(std::string error) {
   const auto replace = [&](std::string_view words, std::string_view sentence) {
     if (const auto at = error.find(words); at != std::string::npos)
       error.replace(at, words.size(), sentence);
   };
-  replace(
-      "std::bad_alloc",
-      "there is not enough memory: the machine has none left, or a limit is reached (ulimit -v, "
-      "a container's)");
+  replace("std::bad_alloc", no_memory(0).what());
   if (error == "Resource temporarily unavailable")
-    error =
-        "a thread cannot be started, because memory or threads are limited (ulimit -v, ulimit "
-        "-u): " +
-        error;
+    error = "a thread cannot be started, because memory (its stack takes " +
+            megabytes(bytes_of_stack()) +
+            ") or threads are limited (ulimit -v, ulimit -u): " + error;
   return error;
 }
 

@@ -1,5 +1,6 @@
 // models/words.hpp - suggestions for misspelt words, and small pieces of text.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ namespace poseidon {
 
 /// "1.5 kB", "2.0 MB": powers of 1000, as for the rates of networks.
 [[nodiscard]] std::string megabytes(std::uint64_t bytes);
+
+[[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
 
 /// The standard library's words for missing memory and missing threads as sentences; other texts stay as they are.
 [[nodiscard]] std::string in_words(std::string error);

@@ -6,6 +6,7 @@
 #include "messages/wire/buffer_pool.hpp"
 #include "messages/wire/frame_seal.hpp"
 #include "messages/wire/socket.hpp"
+#include "models/words.hpp"  // for seconds_text, which all that say a limit use
 
 #include <chrono>
 #include <functional>
@@ -39,6 +40,5 @@ struct link_options {
 
 /// "worker 2 (10.0.0.7:7600)"
 [[nodiscard]] std::string peer_name(seat_id peer, const std::string& address);
-[[nodiscard]] std::string seconds_text(std::chrono::steady_clock::duration d);  ///< "2.5 s"
 
 }  // namespace poseidon

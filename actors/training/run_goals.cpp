@@ -1,5 +1,7 @@
 #include "actors/training/run_goals.hpp"
 
+#include "models/words.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -51,14 +53,11 @@ void run_goals::take(const test_found& t, time_point now) {
   }
   if (stop_ && stop_->take(t)) {
     const auto value = stop_->value, wanted = stop_->wants.value;
-    const std::chrono::duration<double> took = now - began_;
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f", took.count());
     answer_.enough.clear();
     if (stop_->less ? value <= wanted : value >= wanted)
       answer_.enough = stop_->wants.output + " is " + digits(value) + ", which is " +
                        (stop_->less ? "at most " : "at least ") + digits(wanted) +
-                       "; training took " + seconds + " s, tests included";
+                       "; training took " + seconds_text(now - began_) + ", tests included";
   }
 }
 

@@ -21,6 +21,13 @@ TEST_CASE("nearest_word: a word that shares nothing gets no suggestion") {
   CHECK_FALSE(nearest_word("x", {}).has_value());
 }
 
+TEST_CASE("seconds_text: one digit behind the point, rounded") {
+  using namespace std::chrono_literals;
+  CHECK(seconds_text(2500ms) == "2.5 s");
+  CHECK(seconds_text(0s) == "0.0 s");
+  CHECK(seconds_text(59960ms) == "60.0 s");
+}
+
 TEST_CASE("plain_number: a float prints as it was written") {
   CHECK(plain_number(0.1f) == "0.1");
   CHECK(plain_number(1e-5f) == "1e-05");
