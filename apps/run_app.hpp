@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <execinfo.h>
 #include <stdexcept>
 #include <unistd.h>
 
@@ -14,6 +15,16 @@ namespace poseidon::app {
   return dynamic_cast<const std::invalid_argument*>(&e) != nullptr ? 2 : 1;
 }
 
+/// Says `error` in words if there is memory for them.
+[[noreturn]] inline void end_with(const char* error) noexcept {
+  try {
+    std::fprintf(stderr, "error: %s\n", in_words(error).c_str());
+  } catch (...) {
+    std::fprintf(stderr, "error: %s\n", error);
+  }
+  _exit(1);
+}
+
 /// For an exception that nobody can handle, say one in a thread that has just begun: mostly memory is missing there.
 [[noreturn]] inline void end_at_once() {
   const char* words = "an error came while another one was handled; probably memory is missing";
@@ -21,8 +32,7 @@ namespace poseidon::app {
     try {
       std::rethrow_exception(thrown);
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "error: %s\n", e.what());
-      _exit(1);
+      end_with(e.what());
     } catch (...) {
       words = "an exception of an unknown kind";
     }
@@ -39,11 +49,19 @@ inline void require_output() {
         "full?");
 }
 
+/// When an exception passes through a C function of glibc (pthread_once in oneDNN), glibc loads libgcc_s for itself, and
+/// aborts where there is no memory for that. A backtrace makes it load it now.
+inline void load_unwinder() {
+  void* frame = nullptr;
+  (void)backtrace(&frame, 1);
+}
+
 /// Runs `run(argc, argv)`. Output that cannot be written, wrong use and bad files (std::invalid_argument, spec_error) give exit code 2, all other
 /// exceptions 1; each prints one line on standard error.
 template <class Run>
 int run_app(int argc, char** argv, Run run) {
   std::set_terminate(end_at_once);
+  load_unwinder();
   try {
     const int code = run(argc, argv);
     if (code == 0) require_output();

@@ -1,27 +1,13 @@
 // cpu/buffer.hpp - float memory that starts at a cache line and at zero.
 #pragma once
+#include "models/no_memory.hpp"
+
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 
 namespace poseidon::cpu {
-
-/// There is no memory for the values of a blob, a gradient or a kernel's scratch space.
-class no_memory : public std::bad_alloc {
- public:
-  explicit no_memory(std::size_t bytes) {
-    std::snprintf(text_, sizeof text_,
-                  "not enough memory: %.1f MB were wanted for the values of one blob or gradient",
-                  static_cast<double>(bytes) / 1e6);
-  }
-  [[nodiscard]] const char* what() const noexcept override { return text_; }
-
- private:
-  char text_[128];
-};
 
 /// Owns `size` floats, all zero at first, with 64 readable bytes behind them: vector kernels may
 /// load (never store) past the end of a row.

@@ -1,8 +1,24 @@
 #include "cpu/dnnl_run.hpp"
 
 #include <algorithm>
+#include <sys/mman.h>
 
 namespace poseidon::cpu {
+
+namespace {
+
+/// The primitives of one layer: up to ten kernels of 256 KiB, and what is allocated on the way.
+constexpr std::size_t room_for_code = 16 << 20;
+
+}  // namespace
+
+void require_room_for_code() {
+  const memory_for use("kernels that oneDNN compiles");
+  void* const room = mmap(nullptr, room_for_code, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw no_memory(room_for_code);
+  munmap(room, room_for_code);
+}
 
 dnnl::primitive_attr dnnl_run::attributes() const {
   dnnl::primitive_attr a;

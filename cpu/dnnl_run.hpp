@@ -71,6 +71,24 @@ class dnnl_step {
 /// A copy between two oneDNN layouts; nothing at all where they are the same (made() is false).
 [[nodiscard]] dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to);
 
+/// oneDNN writes the machine code of a kernel without asking whether it got memory for it, and the process dies of SIGSEGV if
+/// it got none. So this asks first.
+/// Errors   no_memory.
+void require_room_for_code();
+
+/// Calls `make`, which makes primitives.
+/// Errors   no_memory where oneDNN says that it has none; what `make` throws.
+template <class Make>
+auto with_room_for_code(Make make) {
+  require_room_for_code();
+  try {
+    return make();
+  } catch (const dnnl::error& e) {
+    if (e.status != dnnl_out_of_memory) throw;
+    throw no_memory(0);
+  }
+}
+
 /// The descriptor of a blob; c8 and c16 only for four axes.
 [[nodiscard]] dnnl_desc describe(const shape& s, layout form);
 

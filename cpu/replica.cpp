@@ -23,11 +23,16 @@ class cpu_replica final : public replica {
     for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &state_.extents[b];
     const std::vector<bool> resized = resized_blobs(n);
     choose_forms(resized);
-    allocate_blobs(state_);
+    {
+      const memory_for use("the blobs of net", n.name);
+      allocate_blobs(state_);
+    }
     if (state_.has_backward()) {
-      for (const net_parameter& p : n.parameters)
+      for (const net_parameter& p : n.parameters) {
+        const memory_for use("the gradient of parameter", p.name);
         state_.gradients.emplace_back(
             state_.by_factors(p.layer) ? 0 : static_cast<std::size_t>(count(p.shape)));
+      }
       state_.shared.resize(n.parameters.size());
     }
     for (std::size_t i = 0; i < n.layers.size(); ++i) {
@@ -35,8 +40,11 @@ class cpu_replica final : public replica {
       const auto& bottoms = n.layers[i].bottoms;
       const bool resizes =
           std::any_of(bottoms.begin(), bottoms.end(), [&](std::size_t b) { return resized[b]; });
-      kernels_.push_back(resizes ? make_resizing(c) : find_layer_type(n.layers[i].type)->make(c));
+      const memory_for use("layer", n.layers[i].name);
+      kernels_.push_back(with_room_for_code(
+          [&] { return resizes ? make_resizing(c) : find_layer_type(n.layers[i].type)->make(c); }));
     }
+    const memory_for use("oneDNN's scratch memory of net", n.name);
     state_.dnnl.allocate();
   }
 

@@ -1,6 +1,7 @@
 #include "data/batch_filler.hpp"
 
 #include "data/source.hpp"
+#include "models/no_memory.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -130,8 +131,11 @@ void batch_filler::fill(const sample_source& source, std::uint64_t first_sample,
   into.first_sample = first_sample;
   while (into.tops.size() > shapes.size()) into.tops.pop_back();
   while (into.tops.size() < shapes.size()) into.tops.emplace_back(into.memory);
-  for (std::size_t t = 0; t < shapes.size(); ++t)
-    into.tops[t].resize(samples * static_cast<std::size_t>(count(shapes[t])));
+  {
+    const memory_for use("a batch that a data layer reads");
+    for (std::size_t t = 0; t < shapes.size(); ++t)
+      into.tops[t].resize(samples * static_cast<std::size_t>(count(shapes[t])));
+  }
   filling all(source, first_sample, samples, into);
   if (crew_ == nullptr)
     all.help();

@@ -3,10 +3,26 @@
 #include <caf/atom.hpp>
 
 #include <algorithm>
+#include <future>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace poseidon {
+
+namespace {
+
+/// Where CAF cannot start one of its threads, the actor system dies of SIGSEGV while it takes down what it has begun. So as many
+/// are tried first.
+/// Errors   std::system_error.
+void require_threads(std::size_t count) {
+  std::vector<std::jthread> tried;  // joins them, when `gate` has gone and let them through
+  std::promise<void> gate;
+  const auto open = gate.get_future().share();
+  while (tried.size() < count) tried.emplace_back([open] { open.wait(); });
+}
+
+}  // namespace
 
 void prepare(node_setup& setup) {
   if (!setup.edges) setup.edges = std::make_shared<edge_book>();
@@ -26,7 +42,9 @@ node_host::config::config() {
   set("scheduler.policy", caf::atom("sharing"));
   // Handlers take microseconds; a second worker on few cores mostly wakes and interrupts (a third fewer context
   // switches with one, measured with LeNet on two cores).
-  set("scheduler.max-threads", std::size_t{1 + std::thread::hardware_concurrency() / 16});
+  const std::size_t workers = 1 + std::thread::hardware_concurrency() / 16;
+  require_threads(workers + 5);  // CAF's others, and the first actors that have one of their own
+  set("scheduler.max-threads", workers);
   set("logger.console", caf::atom("none"));
 }
 

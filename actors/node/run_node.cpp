@@ -1,10 +1,14 @@
 #include "actors/node/run_node.hpp"
 
+#include "models/words.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <string>
 #include <thread>
 #include <unistd.h>
 
@@ -93,7 +97,13 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
     watchdog.count_down(shutdown_patience, result.exit_code != 0 ? result.exit_code : 1,
                         result.error.c_str());
   } catch (const std::exception& e) {
-    watchdog.count_down(failure_patience, 1, e.what());
+    std::string words;
+    try {
+      words = in_words(e.what());
+    } catch (const std::bad_alloc&) {
+      // Then in the words of who threw it.
+    }
+    watchdog.count_down(failure_patience, 1, words.empty() ? e.what() : words.c_str());
     throw;  // through the host's destructor, while the watchdog counts
   }
   return result;

@@ -3,6 +3,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
+#include "models/no_memory.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       values += cut.chunks[id].count;
     }
     const bool updates = setup_.rule || setup_.optimizer != optimizer_rule::none;
+    const memory_for use("a gradient made of factors");
     gradients_.emplace_back(updates && computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }

@@ -1,5 +1,7 @@
 #include "actors/parameters/parameter_store.hpp"
 
+#include "models/no_memory.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -15,6 +17,7 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
+    const memory_for use("parameter", p.name);
     updated_.push_back(is_updated(p));
     for (auto& copy : *copies_) copy.emplace_back(static_cast<std::size_t>(count(p.shape)), where);
     views_.push_back(std::make_unique<parameter_values>());
@@ -97,6 +100,7 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
                                std::to_string(have) + ", version " + std::to_string(wanted) +
                                " is wanted");
     const auto of = updated_[p] ? values(p, wanted) : current(p);
+    const memory_for use("a copy of parameter", names_[p]);
     auto& to = out.emplace_back(of.size());
     if (there_ && there_->holds(value(p)) && there_->read_values(value(p), wanted, to)) continue;
     std::copy(of.begin(), of.end(), to.begin());

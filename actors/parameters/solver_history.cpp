@@ -1,5 +1,7 @@
 #include "actors/parameters/solver_history.hpp"
 
+#include "models/no_memory.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,7 @@ solver_history::solver_history(const partition& cut, std::size_t slots,
     : cut_(cut), slots_(slots), updates_(std::move(updates)) {}
 
 void solver_history::add(chunk_id chunk, bool values) {
+  const memory_for use("the solver's history");
   const auto count = values && !on_device(chunk) ? cut_.chunks[chunk].count : 0;
   chunks_[chunk].assign(slots_, std::vector<float>(count, 0.0f));
 }

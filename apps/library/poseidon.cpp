@@ -1,10 +1,10 @@
 #include "apps/library/poseidon.h"
 
 #include "apps/library/session.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,18 +27,24 @@ namespace {
 
 thread_local std::string last_error;
 
+void keep_error(const char* text) noexcept {
+  try {
+    last_error = poseidon::in_words(text);
+  } catch (...) {
+    last_error = "out of memory";  // so short that it needs none
+  }
+}
+
 /// Runs a part of the interface: no exception leaves the library. False: it has failed, and last_error says why.
 template <class F>
 bool guarded(F f) {
   try {
     f();
     return true;
-  } catch (const std::bad_alloc&) {
-    last_error = "out of memory";
   } catch (const std::exception& e) {
-    last_error = e.what();
+    keep_error(e.what());
   } catch (...) {
-    last_error = "an unknown exception inside the library";
+    keep_error("an unknown exception inside the library");
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include "cpu/cpu_device.hpp"
 #include "models/files/newest_state.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/no_memory.hpp"
 #include "models/solver/goals.hpp"
 #include "models/solver/solver_file.hpp"
 #include "replay/replay_device.hpp"
@@ -55,6 +56,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 }  // namespace
 
 run_definition read_run(const node_options& o) {
+  const memory_for use("the solver and its nets");
   run_definition run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;

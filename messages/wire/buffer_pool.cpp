@@ -1,6 +1,5 @@
 #include "messages/wire/buffer_pool.hpp"
 
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -8,17 +7,18 @@
 namespace poseidon {
 namespace {
 
+constexpr std::align_val_t alignment{64};
+
 struct free_aligned {
-  void operator()(std::byte* p) const { std::free(p); }
+  void operator()(std::byte* p) const { ::operator delete(p, alignment); }
 };
 using memory = std::unique_ptr<std::byte, free_aligned>;
 
 constexpr std::size_t granule = 4096;
 
+/// By operator new, because a program's own says how much it wanted when it fails.
 memory allocate(std::size_t bytes) {
-  memory m(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
-  if (!m) throw std::bad_alloc();
-  return m;
+  return memory(static_cast<std::byte*>(::operator new(bytes, alignment)));
 }
 
 }  // namespace
