@@ -2,7 +2,10 @@
 
 #include "actors/core/logic_bug.hpp"
 #include "messages/float_payload.hpp"
+#include "models/files/atomic_file.hpp"
+#include "models/no_memory.hpp"
 #include "models/solver/solver_file.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -42,6 +45,7 @@ void checkpointer::on(const write_snapshot& m) {
 }
 
 void checkpointer::gather(work& w) {
+  const memory_for use("the solver's history in a snapshot");
   const auto version = w.order.version;
   w.state.iteration = value(version);
   // As Caffe counts it: at the rate of the last update.
@@ -88,10 +92,16 @@ void checkpointer::copied() {
   const auto& order = w->order;
   const auto& prefix = setup_.solver.snapshot_prefix();
   snapshot_written done{order.version, {}, {}, {}, {}};
+  // The weights of the one serve as those of the other; the states differ, because they name them.
+  std::filesystem::path same_weights;
   const auto write_as = [&](const std::string& stem, files_kept& kept, std::size_t most) {
-    const auto error = write(*w, stem, kept, most);
-    if (!error.empty()) done.error = error;
-    return weights_path(stem, setup_.solver.snapshot_format());
+    const auto path = weights_path(stem, setup_.solver.snapshot_format());
+    const auto error = write(*w, stem, same_weights, kept, most);
+    if (error.empty())
+      same_weights = path;
+    else
+      done.error = error;
+    return path;
   };
   if (order.regular)
     done.path = write_as(snapshot_stem(prefix, value(order.version)), kept_,
@@ -103,7 +113,8 @@ void checkpointer::copied() {
   tell(order.written, std::move(done));
 }
 
-std::string checkpointer::write(const work& w, const std::filesystem::path& stem, files_kept& kept,
+std::string checkpointer::write(const work& w, const std::filesystem::path& stem,
+                                const std::filesystem::path& same_weights, files_kept& kept,
                                 std::size_t most) {
   const auto format = setup_.solver.snapshot_format();
   std::shared_ptr<void> shown;
@@ -114,8 +125,10 @@ std::string checkpointer::write(const work& w, const std::filesystem::path& stem
   std::error_code ignored;
   const bool had_weights = std::filesystem::exists(weights, ignored);
   try {
+    const memory_for use("the files of a snapshot");
     if (stem.has_parent_path()) std::filesystem::create_directories(stem.parent_path());
-    neighbours_->files.write_weights(stem, w.values);
+    if (same_weights.empty() || link_durably(same_weights, weights) != 0)
+      neighbours_->files.write_weights(stem, w.values);
     wrote(weights);
     if (!w.order.with_state) return {};
     auto state = w.state;
@@ -128,7 +141,8 @@ std::string checkpointer::write(const work& w, const std::filesystem::path& stem
   } catch (const std::exception& e) {
     // Weights without their state resume nothing, and the disk may be full. Those of an earlier run have theirs.
     if (w.order.with_state && !had_weights) std::filesystem::remove(weights, ignored);
-    return e.what();
+    auto error = in_words(e.what());
+    return error.ends_with('.') ? error : error + ".";
   }
 }
 

@@ -91,9 +91,11 @@ class checkpointer : public actor<checkpointer> {
   void gather(work& w);
   void copied();
   using files_kept = std::deque<std::vector<std::filesystem::path>>;  // oldest first
-  /// `most`: of the snapshots in `kept`, with the new one, so many stay; 0: all. Returns  an error, or nothing.
+  /// `same_weights`: a file that has these weights already; empty: there is none. `most`: of the snapshots in `kept`, with the
+  /// new one, so many stay; 0: all. Returns  an error, or nothing.
   [[nodiscard]] std::string write(const work& w, const std::filesystem::path& stem,
-                                  files_kept& kept, std::size_t most);
+                                  const std::filesystem::path& same_weights, files_kept& kept,
+                                  std::size_t most);
   static void keep_newest(files_kept& kept, std::vector<std::filesystem::path> files,
                           std::size_t most);
   void wrote(const std::filesystem::path& path) const;

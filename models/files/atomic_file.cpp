@@ -135,6 +135,12 @@ int rename_durably(const fs::path& from, const fs::path& to) {
   return 0;
 }
 
+int link_durably(const fs::path& file, const fs::path& second_name) {
+  if (::link(file.c_str(), second_name.c_str()) != 0) return errno;
+  sync_folder(second_name.parent_path());
+  return 0;
+}
+
 namespace {
 
 template <class Fill>

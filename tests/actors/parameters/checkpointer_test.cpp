@@ -177,6 +177,9 @@ TEST_CASE("checkpointer: one model is kept as the best, and only until a better 
   const auto both = t.snapshot(2, true, true);
   CHECK(both.path == t.path("run_iter_2.caffemodel"));
   CHECK(t.models() == "run_best_iter_2 run_iter_2");
+  // Their weights are the same, so they are written once. A later one of that name changes only one of the two.
+  CHECK(std::filesystem::hard_link_count(both.best_path) == 2);
+  CHECK(std::filesystem::equivalent(both.path, both.best_path));
   t.disk_full = true;
   CHECK_FALSE(t.snapshot(3, false, true).error.empty());
   CHECK(t.models() == "run_best_iter_2 run_iter_2");

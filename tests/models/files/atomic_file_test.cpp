@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <sys/wait.h>
@@ -58,6 +61,19 @@ TEST_CASE("remove_leftovers: takes what killed writers have left, and nothing el
     remove_leftovers(folder.path() / "s_iter_");
     CHECK(living.rename() == 0);
   }
+}
+
+TEST_CASE("link_durably: the second name keeps the file when the first one gets another") {
+  const test::temporary_folder folder;
+  const auto first = folder / "run_iter_2", second = folder / "run_best_iter_2";
+  write_atomically(first, std::string_view("weights"));
+  CHECK(link_durably(first, second) == 0);
+  CHECK(std::filesystem::equivalent(first, second));
+  CHECK(link_durably(first, second) == EEXIST);
+  write_atomically(first, std::string_view("others"));
+  std::ifstream kept(second);
+  CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == "weights");
+  CHECK(link_durably(folder / "nothing", folder / "third") == ENOENT);
 }
 
 TEST_CASE("write_atomically: removes what a killed writer of the same file has left") {
