@@ -4,9 +4,8 @@
 #include "models/files/atomic_file.hpp"
 #include "models/spec/spec_file.hpp"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <fstream>
 #include <utility>
 
 namespace poseidon::app {
@@ -33,11 +32,11 @@ std::string without_end(const std::string& line) {
 
 csv_file::csv_file(std::filesystem::path path, std::optional<std::uint64_t> resumed_at,
                    progress& display)
-    : path_(std::move(path)), resumed_at_(resumed_at), display_(display) {
+    : growing_files("--csv", "rows", display), path_(std::move(path)), resumed_at_(resumed_at) {
   training_.path = path_;
   open(training_);
   if (training_.broken)
-    throw spec_error("--csv " + path_.string() + " cannot be written: " + std::strerror(errno) +
+    throw spec_error("--csv " + path_.string() + " cannot be written: " + reason() +
                      ". Create its folder, or name another file.");
 }
 
@@ -73,20 +72,13 @@ double csv_file::seconds() const {
   return training_.seconds + since.count();
 }
 
-void csv_file::stop(table& t, const std::string& why) {
-  t.broken = true;
-  display_.warning("--csv " + t.path.string() + " gets no more rows, because " + why);
-}
-
 void csv_file::write(table& t, const std::string& header, const std::string& row) {
   if (t.broken) return;
   if (!t.header.empty() && t.header != header)
     return stop(t, "its columns are " + without_end(t.header) + ", and those of this run are " +
                        without_end(header) + ". Name another file.");
-  errno = 0;
-  t.file << (t.header.empty() ? header + row : row) << std::flush;
+  append(t, t.header.empty() ? header + row : row);
   t.header = header;
-  if (!t.file) stop(t, std::string("one cannot be written: ") + std::strerror(errno));
 }
 
 void csv_file::trained(const iteration& i, const std::vector<output_value>& outputs) {

@@ -1,13 +1,11 @@
 // apps/terminal/csv_file.hpp - --csv: the outputs of a run as tables, in the columns of Caffe's parse_log.
 #pragma once
-#include "apps/terminal/progress_group.hpp"
+#include "apps/terminal/growing_files.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +13,11 @@
 namespace poseidon::app {
 
 /// Writes a row for each display interval to FILE, and a row for each test of test net T to FILE with ".testT" before its
-/// suffix. Any thread. A row is written whole and at once. If one cannot be written, a warning says so, and that table gets
-/// no more rows; training goes on.
-class csv_file : public run_listener {
+/// suffix. Any thread.
+class csv_file : public growing_files {
  public:
   /// `resumed_at`: the run goes on at this iteration. Tables that are there already keep their rows of earlier iterations, and
-  /// the seconds go on. Empty: tables are begun anew. `display`: is told when a table ends early, and outlives this object.
+  /// the seconds go on. Empty: tables are begun anew. `display`: outlives this object.
   /// Errors   spec_error: `path` cannot be written.
   csv_file(std::filesystem::path path, std::optional<std::uint64_t> resumed_at, progress& display);
 
@@ -29,25 +26,19 @@ class csv_file : public run_listener {
               const std::vector<output_value>& outputs) override;
 
  private:
-  struct table {
-    std::filesystem::path path;
-    std::ofstream file;
+  struct table : growing_file {
     std::string header;  // with its line end; empty: not yet written
     double seconds = 0;  // of the last row that was kept
-    bool broken = false;
   };
   void open(table& t) const;
   void keep_rows(table& t) const;
   /// Errors are told, not thrown.
   void write(table& t, const std::string& header, const std::string& row);
-  void stop(table& t, const std::string& why);
   [[nodiscard]] double seconds() const;
 
   std::filesystem::path path_;
   std::optional<std::uint64_t> resumed_at_;
-  progress& display_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::mutex mutex_;
   table training_;
   std::map<std::size_t, table> tests_;  // by test net
 };

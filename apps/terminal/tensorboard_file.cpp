@@ -7,7 +7,6 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fcntl.h>
 #include <span>
 #include <string_view>
@@ -72,11 +71,6 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Of what has just failed.
-std::string reason() {
-  return errno != 0 ? std::strerror(errno) : "the disk takes no more";
-}
-
 }  // namespace
 
 std::string event_record(double wall_time, std::uint64_t iteration,
@@ -103,13 +97,13 @@ std::string version_record(double wall_time) {
 }
 
 tensorboard_file::tensorboard_file(std::filesystem::path folder, progress& display)
-    : folder_(std::move(folder)), display_(display) {
+    : growing_files("--tensorboard", "values", display), folder_(std::move(folder)) {
   if (const auto why = open(training_, "train"); !why.empty())
     throw spec_error("--tensorboard " + folder_.string() + ": " + training_.path.string() +
                      " cannot be written: " + why + ". Name a folder where files can be made.");
 }
 
-std::string tensorboard_file::open(event_file& f, const std::string& run) const {
+std::string tensorboard_file::open(growing_file& f, const std::string& run) const {
   char host[256] = {};
   (void)gethostname(host, sizeof host - 1);
   const auto folder = folder_ / run;
@@ -134,19 +128,6 @@ std::string tensorboard_file::open(event_file& f, const std::string& run) const 
   return f.file ? "" : reason();
 }
 
-void tensorboard_file::stop(event_file& f, const std::string& why) {
-  f.broken = true;
-  display_.warning("--tensorboard " + f.path.string() +
-                   " gets no more values, because they cannot be written: " + why);
-}
-
-void tensorboard_file::write(event_file& f, const std::string& record) {
-  if (f.broken) return;
-  errno = 0;
-  f.file << record << std::flush;
-  if (!f.file) stop(f, reason());
-}
-
 void tensorboard_file::trained(const iteration& i, const std::vector<output_value>& outputs) {
   std::vector<std::pair<std::string, float>> values;
   for (std::size_t o = 0; o < outputs.size(); ++o)
@@ -154,7 +135,7 @@ void tensorboard_file::trained(const iteration& i, const std::vector<output_valu
   values.emplace_back("smoothed_loss", static_cast<float>(i.loss));
   values.emplace_back("learning_rate", static_cast<float>(i.learning_rate));
   const std::lock_guard lock(mutex_);
-  write(training_, event_record(seconds_now(), i.clock, values));
+  append(training_, event_record(seconds_now(), i.clock, values));
 }
 
 void tensorboard_file::tested(std::size_t test_net, std::uint64_t clock,
@@ -166,8 +147,9 @@ void tensorboard_file::tested(std::size_t test_net, std::uint64_t clock,
   const std::lock_guard lock(mutex_);
   auto& f = tests_[test_net];
   if (f.path.empty())
-    if (const auto why = open(f, "test" + std::to_string(test_net)); !why.empty()) stop(f, why);
-  write(f, event_record(seconds_now(), clock, values));
+    if (const auto why = open(f, "test" + std::to_string(test_net)); !why.empty())
+      stop(f, "they cannot be written: " + why);
+  append(f, event_record(seconds_now(), clock, values));
 }
 
 }  // namespace poseidon::app

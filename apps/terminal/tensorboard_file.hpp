@@ -1,13 +1,11 @@
 // apps/terminal/tensorboard_file.hpp - --tensorboard: the outputs of a run as event files, which TensorBoard draws while it
 // goes on. TensorBoard shows each folder of files as a run, and lays the curves of the same name over each other.
 #pragma once
-#include "apps/terminal/progress_group.hpp"
+#include "apps/terminal/growing_files.hpp"
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +23,10 @@ namespace poseidon::app {
 [[nodiscard]] std::string version_record(double wall_time);
 
 /// Writes a record for each display interval to FOLDER/train/, and one for each test of test net T to FOLDER/testT/. A file
-/// that is there already is never touched: a resumed run begins another one, and TensorBoard joins them. Any thread. If a
-/// record cannot be written, a warning says so, and that file gets no more; training goes on.
-class tensorboard_file : public run_listener {
+/// that is there already is never touched: a resumed run begins another one, and TensorBoard joins them. Any thread.
+class tensorboard_file : public growing_files {
  public:
-  /// `display`: is told when a file ends early, and outlives this object.
+  /// `display`: outlives this object.
   /// Errors   spec_error: nothing can be written there.
   tensorboard_file(std::filesystem::path folder, progress& display);
 
@@ -38,21 +35,12 @@ class tensorboard_file : public run_listener {
               const std::vector<output_value>& outputs) override;
 
  private:
-  struct event_file {
-    std::filesystem::path path;
-    std::ofstream file;
-    bool broken = false;
-  };
   /// Returns  why it cannot be opened, or nothing.
-  [[nodiscard]] std::string open(event_file& f, const std::string& run) const;
-  void write(event_file& f, const std::string& record);
-  void stop(event_file& f, const std::string& why);
+  [[nodiscard]] std::string open(growing_file& f, const std::string& run) const;
 
   std::filesystem::path folder_;
-  progress& display_;
-  std::mutex mutex_;
-  event_file training_;
-  std::map<std::size_t, event_file> tests_;  // by test net
+  growing_file training_;
+  std::map<std::size_t, growing_file> tests_;  // by test net
 };
 
 }  // namespace poseidon::app
