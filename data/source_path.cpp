@@ -19,7 +19,7 @@ std::string where_it_starts(const std::string& name, const source_options& optio
   if (fs::path(name).is_absolute() || fs::exists(locate(name, options))) return "";
   return " Relative names start at \"" +
          fs::absolute(start_of(options)).lexically_normal().string() +
-         "\" (--data-root changes that).";
+         "\" (--data-root changes that). poseidon-data makes data sets and mean images.";
 }
 
 }  // namespace poseidon

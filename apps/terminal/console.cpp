@@ -44,11 +44,13 @@ void console::tested(std::size_t test_net, std::uint64_t clock, const std::vecto
 }
 
 void console::snapshot(std::uint64_t clock, const std::string& path, const std::string& error) {
-  if (error.empty())
+  if (error.empty()) {
     lines().out("snapshot " + path);
-  else
-    lines().err("snapshot of iteration " + std::to_string(clock) + " failed: " + error +
-                " The one before it is untouched.");
+    has_snapshot_ = true;
+    return;
+  }
+  lines().err("snapshot of iteration " + std::to_string(clock) + " failed: " + error +
+              (has_snapshot_ ? " The one before it is untouched." : ""));
 }
 
 void console::note(const std::string& text) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "apps/terminal/run_display.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class console : public run_display {
   void interval(const iteration& i, const std::vector<output_value>& outputs,
                 const run_meter::interval& rates) override;
   std::mutex mutex_;
-  std::string last_interval_;  // the last interval's line, if it has not been written
+  std::atomic<bool> has_snapshot_{false};  // of this run, so far
+  std::string last_interval_;              // the last interval's line, if it has not been written
 };
 
 /// "iteration 120/2300: loss 0.51 lr 0.01 images/s 4813 hidden 97% net 24.8/24.4 MB/s left 40s"

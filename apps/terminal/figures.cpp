@@ -43,9 +43,19 @@ std::string duration(double seconds) {
   return text;
 }
 
+namespace {
+
+/// As rate(), but what is nothing beside the other one is 0: "1.06/0 GB/s", not "1.06/1.3e-05 GB/s".
+std::string rate_beside(double per_s) {
+  return per_s < 0.0005 ? "0" : rate(per_s);
+}
+
+}  // namespace
+
 std::string byte_rates(double out_per_s, double in_per_s) {
   const auto by = scale_of(std::max(out_per_s, in_per_s));
-  return rate(out_per_s / by.of) + "/" + rate(in_per_s / by.of) + " " + by.unit + "/s";
+  return rate_beside(out_per_s / by.of) + "/" + rate_beside(in_per_s / by.of) + " " + by.unit +
+         "/s";
 }
 
 std::string bytes_of(std::uint64_t done, std::uint64_t total) {

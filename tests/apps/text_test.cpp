@@ -66,6 +66,8 @@ TEST_CASE("figures: as people read them") {
   CHECK(byte_rates(248.4e6, 24.4e6) == "248/24.4 MB/s");
   CHECK(byte_rates(900, 100) == "0.9/0.1 kB/s");
   CHECK(byte_rates(0, 2.5e9) == "0/2.5 GB/s");
+  CHECK(byte_rates(1.06e9, 13e3) == "1.06/0 GB/s");
+  CHECK(byte_rates(1.06e9, 13e6) == "1.06/0.013 GB/s");
   CHECK(bytes_of(1'234'000'000, 4'800'000'000) == "1.2 of 4.8 GB");
   CHECK(sent(bar(0.5, 12), false) == "|#####     |");
   CHECK(sent(bar(2, 5), false) == "|###|");

@@ -61,7 +61,7 @@ class DiskFull(unittest.TestCase):
         self.assertEqual(first.wait(), 1, first)
         self.assertEqual(second.wait(), 0, second)  # it has done its part
         full = r"s_iter_{}\.\w+: .*No space left on device\. Free some space"
-        self.assertRegex("\n".join(first.errors), "snapshot of iteration 8 failed: .*" + full.format(8))
+        self.assertRegex("\n".join(first.errors), "snapshot of iteration 8 failed: .*" + full.format(8) + ".* The one before it is untouched")
         self.assertRegex(first.output, "iteration 11/12: loss")
         self.assertRegex(first.errors[-1], "^the run ends without its last snapshot, of iteration 12: .*" + full.format(12))
         self.assertEqual({path.name for path in disk.glob("s_iter_4.*")}, {"s_iter_4.caffemodel", "s_iter_4.solverstate"})
@@ -75,6 +75,7 @@ class DiskFull(unittest.TestCase):
         filler.write_bytes(bytes(900_000))
         first = self.cluster.node("--solver", self.solver(disk, iterations=cluster.ENDLESS), "--devices", "cpu:1")
         first.wait_for("snapshot of iteration 4 failed: .*No space left on device")
+        self.assertNotIn("The one before it", "\n".join(first.errors))  # there is none yet
         filler.unlink()
         first.wait_for(r"^snapshot \S+\.caffemodel")
         first.kill()

@@ -72,6 +72,7 @@ TEST_CASE("source: every mistake names file, line and layer") {
   CHECK(has(missing, "source \"no_such_lmdb\""));
   CHECK(has(missing, "no such file or folder"));
   CHECK(has(missing, "Relative names start at \"" + folder.path().string()));
+  CHECK(has(missing, "poseidon-data makes data sets"));
   CHECK(has(refused(data_layer("")), "no data_param.source"));
   std::filesystem::create_directory(folder / "empty");
   CHECK(has(refused(data_layer("empty")), "without data.mdb"));
