@@ -113,6 +113,13 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(options), 20)
         self.assertEqual(missing, [])
 
+    def test_a_script_names_the_option_that_it_does_not_know(self):
+        for script in ("build", "bundle", "check", "container", "dependencies", "docs", "fuzz", "newer_torch", "package", "quickstart", "repeat"):
+            done = subprocess.run([cluster.ROOT / "tools" / script, "--no-such-option"], capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=cluster.DEADLINE_S)
+            self.assertEqual(done.returncode, 2, script)
+            self.assertIn("--no-such-option", done.stderr.splitlines()[-1], script)
+
     def test_links_between_documents_lead_somewhere(self):
         for path in [cluster.ROOT / "README.md", *cluster.ROOT.glob("docs/**/*.md"), *cluster.ROOT.glob("tools/**/*.md")]:
             for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):

@@ -86,6 +86,16 @@ class Installed(unittest.TestCase):
             self.assertTrue((stage / f"usr/share/man/man1/{name}.1.gz").is_file())
             self.assertTrue((stage / "usr/share/bash-completion/completions" / name).is_file())
 
+    def test_what_tools_package_builds_is_all_that_is_installed(self):
+        # From a fresh checkout libposeidon.so was missing, and CPack failed.
+        if not shutil.which("ninja") or not (BUILD / "build.ninja").exists():
+            self.skipTest("this build is not Ninja's")
+        built = said("ninja", "-C", BUILD, "-t", "query", "poseidon_installed").split()
+        installed = re.findall(rf'FILES "{re.escape(str(BUILD))}/((?:bin|lib)/[^"]+)"', (BUILD / "cmake_install.cmake").read_text())
+        self.assertIn("bin/poseidon-node", installed)
+        self.assertLessEqual(set(installed), set(built))
+        self.assertIn("tools/build poseidon_installed", (cluster.ROOT / "tools/package").read_text())
+
     def test_the_image_of_the_containerfile_has_what_the_pods_need(self):
         pods = (cluster.ROOT / "tools/launch/kubernetes.yaml").read_text()
         folder = pathlib.Path(re.search(r"(?m)^ *workingDir: (\S+)", pods)[1])
