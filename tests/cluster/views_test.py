@@ -13,31 +13,31 @@ class Views(unittest.TestCase):
         self.cluster = cluster.Cluster()
         self.addCleanup(self.cluster.__exit__, None, None, None)
 
-    def begin(self, *options, nodes=1, **of_solver):
+    def begin(self, *options, nodes=1, devices="cpu:1", **of_solver):
         """The first node, which tells events, and where others join it. It trains until it is stopped, but for `iterations`."""
         of_solver.setdefault("iterations", cluster.ENDLESS)
         of_solver.setdefault("lr", 0.002)  # images are noise: it must not diverge however long a run lasts
         self.solver = small_run.solver(self.cluster.folder, "s", **of_solver)
-        words = [*([] if "--routes" in options else ["--routes", "ps"]), *([] if "--devices" in options else ["--devices", "cpu:1"])]
+        words = [*([] if "--routes" in options else ["--routes", "ps"]), "--devices", devices]
         self.first = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--json", *words, *options)
         self.address = self.first.wait_for(r"listening on (127.0.0.1:\d+)")[1]
-        others = [self.join() for _ in range(nodes - 1)]
+        others = [self.join(devices=devices) for _ in range(nodes - 1)]
         return others
 
-    def join(self, *options, to=None):
-        return self.cluster.node("--join", to or self.address, "--devices", "cpu:1", *options)
+    def join(self, *options, to=None, devices="cpu:1"):
+        return self.cluster.node("--join", to or self.address, "--devices", devices, *options)
 
     def view(self, node, members):
         """Waits until a view of so many members has begun on a node that tells events. Returns the event."""
         line = node.wait_for(rf'^(.*"event": ?"view".*"members": ?\[(\d+, ?){{{members - 1}}}\d+\].*)$')[1]
         return json.loads(line)
 
-    def stop_and_check(self, as_nodes=False):
+    def stop_and_check(self, as_nodes=False, devices="cpu:1"):
         """Ends the run with its snapshot, which has to be that of the chain of its views."""
         self.first.stop()
         newest = max(self.cluster.folder.glob("s_iter_*.caffemodel"), key=lambda p: int(p.stem.rsplit("_", 1)[1]))
         view_oracle.check(self.cluster, self.solver, view_oracle.views_of(self.first), newest,
-                          as_nodes=as_nodes)
+                          devices, as_nodes)
 
     def test_a_run_of_one_node_is_joined_by_a_second_and_a_third(self):
         self.begin()
@@ -118,21 +118,20 @@ class Views(unittest.TestCase):
         again.wait_for(r"^view \d+: ")
         self.stop_and_check()
 
-    def grows_and_shrinks(self, *options, check=True, as_nodes=False, **of_solver):
+    def grows_and_shrinks(self, *options, check=True, as_nodes=False, devices="cpu:1", **of_solver):
         """1 -> 2 -> 3 -> 2 nodes. What the options and the solver ask for has to survive it."""
-        self.begin(*options, **of_solver)
+        self.begin(*options, devices=devices, **of_solver)
         self.first.wait_for('"event": ?"progress"')
-        devices = ["--devices", "cpu:2"] if "cpu:2" in options else []
-        one = self.join(*devices)
+        one = self.join(devices=devices)
         self.view(self.first, 2)
-        two = self.join(*devices)
+        two = self.join(devices=devices)
         self.view(self.first, 3)
         one.signal(signal.SIGTERM)
         self.assertEqual(one.wait(), 143, one)
         last = two.wait_for(r"^view \d+: worker 1 .* left; 2 nodes train from iteration (\d+)")
         self.first.wait_for(f'"clock": ?{int(last[1]) + 3},')
         if check:
-            self.stop_and_check(as_nodes=as_nodes)
+            self.stop_and_check(as_nodes, devices)
         else:
             self.first.stop()
         self.assertEqual(two.wait(), 0, two)
@@ -146,6 +145,9 @@ class Views(unittest.TestCase):
     def test_micro_batches_survive_changes(self):
         # A node adds its own micro-batches first, so one process with twice as many adds in another order.
         self.grows_and_shrinks(iter_size=2, as_nodes=True)
+
+    def test_several_replicas_survive_changes(self):
+        self.grows_and_shrinks(devices="cpu:2")
 
     def test_snapshots_are_written_through_changes(self):
         self.grows_and_shrinks(more="snapshot: 7")
