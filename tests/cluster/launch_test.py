@@ -182,6 +182,32 @@ class Runs(unittest.TestCase):
         calls = (self.folder / "calls").read_text()
         self.assertEqual(calls.count("beta"), 2, calls)
 
+    def test_machines_are_added_to_a_run_and_leave_it_again(self):
+        token = self.cluster.token_file("of both launchers")
+        run = self.launch("127.0.0.1\nbeta\n", "--solver", self.endless(), options=("--token-file", token))
+        at = run.wait_for(r"127\.0\.0\.1: listening on (\S+:\d+)")[1]
+        run.wait_for(r"127\.0\.0\.1: iteration 2/")
+        more = self.folder / "more"
+        more.write_text("gamma slots=2\n")
+        added = self.cluster.start(TOOL, more, "--add", at, "--token-file", token, "--directory", self.folder, "--program",
+                                   cluster.BIN / "poseidon-node", "--ssh", self.ssh, "--", "--devices", "cpu:1", "--data-root", self.folder)
+        run.wait_for(r"127\.0\.0\.1: view \d+: .*4 nodes train")
+        added.signal(signal.SIGINT)
+        self.assertEqual(added.wait(), 130, added.output)
+        run.wait_for(r"127\.0\.0\.1: view \d+: .* left; 2 nodes train")
+        run.signal(signal.SIGINT)
+        self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
+        self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
+
+    def test_machines_cannot_be_added_without_the_token_or_a_run(self):
+        more = self.folder / "more"
+        more.write_text("gamma\n")
+        for words, says in ((("--add", "127.0.0.1:7600"), "--token-file"), (("--add", "nonsense", "--token-file", self.cluster.token_file("t")), "nonsense")):
+            done = subprocess.run([TOOL, more, *words, "--directory", self.folder, "--program", cluster.BIN / "poseidon-node", "--ssh", self.ssh, "--"],
+                                  capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=cluster.DEADLINE_S)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
+
     def test_the_secret_is_in_no_command_line_and_in_no_file(self):
         secret = "a secret for tests only"
         run = self.launch("127.0.0.1\nbeta\n", "--solver", self.endless(),
