@@ -114,6 +114,11 @@ struct layer_fresh {
   bool nothing = false;  ///< no worker had a gradient of them in the clock before
 };
 
+/// solver -> gradient_push, factor_broadcast of side branches: all parameters have reached `version` on this node.
+struct parameters_whole {
+  version_id version{};
+};
+
 // -- the run --------------------------------------------------------------------------------------------
 
 /// node -> solver: begin with this clock.
@@ -235,6 +240,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::backward_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::parameters_fresh)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::install_chunk)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::layer_fresh)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::parameters_whole)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::begin_training)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::finish_after)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_done)

@@ -60,6 +60,7 @@ void replica_graph::connect(const std::vector<port<send_frame>>& links) {
     s.checkpointer = parameters_.checkpoints();
   else
     s.to_leader = links.at(value(context_.leader));
+  s.side_branches = parameters_.side_branches();
   s.node_stop = context_.node_stop;
   s.node_done = context_.node_done;
   s.node_failed = context_.node_failed;

@@ -2,6 +2,7 @@
 
 #include "actors/parameters/handover.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/net/side_branches.hpp"
 
 namespace poseidon {
 
@@ -76,6 +77,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.rule = rule_of(spec);
   s.optimizer = spec.optimizer;
   s.list = learned_parameters_of(train);
+  if (from == nullptr && spec.workers > 1) s.run_ahead = groups_that_run_ahead(train);
   s.wire = spec.wire;
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
     if (const auto layer = value(s.list.groups[g].first); run.by_factors[layer])

@@ -15,6 +15,7 @@ namespace poseidon {
 factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup setup)
     : actor(context),
       setup_(std::move(setup)),
+      gate_(setup_.of_side_branch, setup_.staleness),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
                setup_.updates) {
@@ -55,8 +56,17 @@ void factor_broadcast::on(const backward_done& m) {
     throw logic_bug("passes of a clock whose factors are packed", packed, setup_.passes);
   if (packed < setup_.passes) return;
   if (setup_.lent != nullptr) compare(m.pass.clock, setup_.self, mark_of(setup_.lent->step()));
-  send(m.pass.clock);
-  take(m.pass.clock, setup_.self, setup_.factors->rows_of_node(m.pass.clock, setup_.self));
+  if (gate_.admits(m.pass.clock)) give(m.pass.clock);
+}
+
+void factor_broadcast::on(const parameters_whole& m) {
+  gate_.open(m.version, [this](clock_id clock) { give(clock); });
+}
+
+/// This node's factors, to the others and for its own update.
+void factor_broadcast::give(clock_id clock) {
+  send(clock);
+  take(clock, setup_.self, setup_.factors->rows_of_node(clock, setup_.self));
 }
 
 /// Every program is to make the same step with its mean.

@@ -11,6 +11,7 @@
 //          backward_done     from layer, caller  once per replica, clock and micro-batch: its factors are packed
 //          factors_landed    from network_link   each frame of another worker's factors has been read to its place
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
+//          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
 //          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
 //          copy_history      from checkpointer (own node)
 //          release_history   from node           the last before shut_down, where routes change
@@ -34,6 +35,7 @@
 #include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/solver_history.hpp"
+#include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/device/device.hpp"
@@ -65,6 +67,8 @@ struct factor_broadcast_setup {
   std::vector<parameter_id> frozen;              ///< lr_mult 0: received once
   by_id<parameter_id, net_parameter> of_net;     ///< all parameters of the net, for multipliers
   std::shared_ptr<const host_arithmetic> arithmetic;
+  bool of_side_branch = false;
+  std::uint64_t staleness = 0;
   bool computes = true;  ///< false: reconstruct_gradient() takes time and makes no values
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< null: the host makes the updates
@@ -88,8 +92,9 @@ struct connect_factor_broadcast {
 class factor_broadcast : public actor<factor_broadcast> {
  public:
   static constexpr const char* type_name = "factor_broadcast";
-  using accepts = messages<connect_factor_broadcast, backward_done, factors_landed, chunk_landed,
-                           history_arrived, copy_history, release_history, shut_down>;
+  using accepts =
+      messages<connect_factor_broadcast, backward_done, factors_landed, chunk_landed,
+               parameters_whole, history_arrived, copy_history, release_history, shut_down>;
   using sends =
       messages<send_frame, parameters_fresh, layer_fresh, history_arrived, history_released>;
 
@@ -98,6 +103,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   void on(const backward_done& m);
   void on(const factors_landed& m);
   void on(const chunk_landed& m);
+  void on(const parameters_whole& m);
   void on(const history_arrived& m);
   void on(const copy_history& m);
   void on(const release_history& m);
@@ -112,6 +118,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   };
   [[nodiscard]] bool computes() const { return setup_.computes; }
   clock_state& at(clock_id clock);
+  void give(clock_id clock);
   void send(clock_id clock);
   void take(clock_id clock, worker_id worker, std::size_t rows);
   [[nodiscard]] bool on_device() const { return history_.on_device(setup_.parameters.front()); }
@@ -128,6 +135,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   std::size_t chunks_missing_ = 0;  // of the first values
   std::uint64_t version_ = 0;       // valid once no chunk is missing
   std::map<std::uint64_t, clock_state> clocks_;
+  whole_gate gate_;
   solver_history history_;
   std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters
   bool entered_ = false;

@@ -6,7 +6,7 @@
 namespace poseidon {
 
 gradient_push::gradient_push(actor_context context, gradient_push_setup setup)
-    : actor(context), setup_(std::move(setup)) {
+    : actor(context), setup_(std::move(setup)), gate_(setup_.of_side_branch, setup_.staleness) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) learned_chunks_ += cut.by_parameter[p].size();
   for (const auto p : setup_.frozen) frozen_chunks_ += cut.by_parameter[p].size();
@@ -23,7 +23,11 @@ void gradient_push::on(const backward_done& m) {
   done_.erase(pass);
   if (setup_.tells_taken)
     for (const auto& layer : neighbours_->layers_taken) tell(layer, gradient_taken{m.pass});
-  if (m.pass.index + 1 == setup_.micro_batches) push(m.pass);
+  if (m.pass.index + 1 == setup_.micro_batches && gate_.admits(m.pass.clock)) push(m.pass.clock);
+}
+
+void gradient_push::on(const parameters_whole& m) {
+  gate_.open(m.version, [this](clock_id clock) { push(clock); });
 }
 
 /// The i-th parameter's gradient in its wire format; without values where it stays on a device.
@@ -32,14 +36,14 @@ payload gradient_push::whole(clock_id clock, std::size_t i) {
   return {setup_.gradient, std::as_bytes(setup_.gradient->total(value(clock), i))};
 }
 
-void gradient_push::push(const pass_id& p) {
+void gradient_push::push(clock_id clock) {
   const auto now = now_ns();
-  pushed_at_ns_[value(p.clock)] = now;
+  pushed_at_ns_[value(clock)] = now;
   setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
   const auto step = mark_of(setup_.gradient->step());
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
-    const auto gradient = whole(p.clock, i);
+    const auto gradient = whole(clock, i);
     const auto& chunks = cut.by_parameter[setup_.parameters[i]];
     for (std::size_t j = 0; j < chunks.size(); ++j) {
       const auto chunk = chunks[j];
@@ -48,12 +52,12 @@ void gradient_push::push(const pass_id& p) {
       if (!values.bytes.empty())
         values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
       if (c.owner == setup_.self)
-        tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, p.clock, values, step},
+        tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, clock, values, step},
              values.bytes.size());
       else
         tell(neighbours_->links[value(c.owner)],
-             send_frame{frames::push_gradient{chunk, p.clock, values.bytes.empty(), step}, values,
-                        priority(p.clock, i, j)},
+             send_frame{frames::push_gradient{chunk, clock, values.bytes.empty(), step}, values,
+                        priority(clock, i, j)},
              values.bytes.size());
     }
   }

@@ -8,6 +8,7 @@
 // Accepts  connect_gradient_push  from node
 //          backward_done     from layer          once per writing layer, replica, clock and micro-batch
 //          chunk_landed      from server_shard, network_link   each of its chunks once per version
+//          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
 //          send_frame        to network_link     the others, as push_gradient; the bytes are not copied
@@ -28,6 +29,7 @@
 #include "actors/parameters/gradient_encoder.hpp"
 #include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
+#include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 
@@ -46,6 +48,8 @@ struct gradient_push_setup {
   std::size_t contributions = 1;  ///< per pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
   bool tells_taken = false;
+  bool of_side_branch = false;
+  std::uint64_t staleness = 0;
   std::vector<parameter_id> parameters;  ///< learned ones, in the order of `gradient`'s parts
   std::vector<parameter_id> frozen;      ///< lr_mult 0: received once, never pushed
   std::shared_ptr<const gradient_source> gradient;
@@ -70,7 +74,8 @@ struct connect_gradient_push {
 class gradient_push : public actor<gradient_push> {
  public:
   static constexpr const char* type_name = "gradient_push";
-  using accepts = messages<connect_gradient_push, backward_done, chunk_landed, shut_down>;
+  using accepts =
+      messages<connect_gradient_push, backward_done, chunk_landed, parameters_whole, shut_down>;
   using sends = messages<gradient_arrived, send_frame, parameters_fresh, gradient_taken,
                          install_chunk, layer_fresh>;
 
@@ -78,16 +83,18 @@ class gradient_push : public actor<gradient_push> {
   void on(const connect_gradient_push& m);
   void on(const backward_done& m);
   void on(const chunk_landed& m);
+  void on(const parameters_whole& m);
   void on(const shut_down& m);
 
  private:
-  void push(const pass_id& p);
+  void push(clock_id clock);
   [[nodiscard]] payload whole(clock_id clock, std::size_t i);
   void publish(std::uint64_t version, bool nothing);
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;
   until_end<connect_gradient_push> neighbours_{this};
+  whole_gate gate_;
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> done_;  // by clock, micro-batch
   bool installed_ = false;

@@ -71,6 +71,7 @@ void parameter_graph::spawn_groups() {
   for (std::size_t g = 0; g < setup_.list.groups.size(); ++g) {
     auto& actors = groups_.emplace_back();
     actors.group = setup_.list.groups[g];
+    actors.runs_ahead = !setup_.run_ahead.empty() && setup_.run_ahead[g];
     for (const auto p : actors.group.learned) group_of_parameter_[p] = g;
     for (const auto p : actors.group.frozen) group_of_parameter_[p] = g;
     if (const auto route = setup_.by_factors.find(g); route != setup_.by_factors.end())
@@ -118,6 +119,8 @@ void parameter_graph::spawn_push(group_actors& g,
   s.contributions = g.group.writers * setup_.replicas;
   s.micro_batches = setup_.micro_batches;
   s.tells_taken = setup_.passes_overlap;
+  s.of_side_branch = g.runs_ahead;
+  s.staleness = setup_.staleness;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.gradient = lent != nullptr ? lent : g.sum;
@@ -145,6 +148,8 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.optimizer = setup_.optimizer;
   if (!setup_.lent.empty()) s.lent = setup_.lent[value(g.group.learned.front())];
   s.places = setup_.places;
+  s.of_side_branch = g.runs_ahead;
+  s.staleness = setup_.staleness;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;
@@ -188,6 +193,18 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
                         connect_gradient_push{links, shard_, shard_, std::move(hear.fresh),
                                               std::move(hear.taken), solver});
   }
+}
+
+std::vector<port<parameters_whole>> parameter_graph::side_branches() const {
+  std::vector<port<parameters_whole>> out;
+  for (const auto& g : groups_) {
+    if (!g.runs_ahead) continue;
+    if (g.broadcast)
+      out.emplace_back(g.broadcast);
+    else
+      out.emplace_back(g.push);
+  }
+  return out;
 }
 
 port<backward_done> parameter_graph::exchange(std::size_t g) const {

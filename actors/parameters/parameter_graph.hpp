@@ -48,6 +48,7 @@ struct parameter_graph_setup {
   parameter_formats wire;
   /// By group, those on that route; all others have a gradient_push.
   std::map<std::size_t, factor_route> by_factors;
+  std::vector<bool> run_ahead;      ///< by group: groups_that_run_ahead(); empty: none does
   std::uint32_t replicas = 1;       ///< of this node: each contributes to every gradient
   std::uint32_t micro_batches = 1;  ///< of a clock
   std::uint32_t passes_added = 1;   ///< micro-batches whose gradients the device adds
@@ -105,6 +106,8 @@ class parameter_graph {
   [[nodiscard]] port<chunk_landed> receiver_of(parameter_id parameter) const;
   /// The actor on this node that has a parameter's solver state: the shard, or a factor_broadcast.
   [[nodiscard]] port<history_arrived> history_owner(parameter_id parameter) const;
+  /// The groups' actors that have to hear when all parameters have reached a version.
+  [[nodiscard]] std::vector<port<parameters_whole>> side_branches() const;
   /// All actors on this node that have solver state.
   [[nodiscard]] std::vector<port<release_history>> histories() const;
   /// Empty for a layer that broadcasts none.
@@ -116,6 +119,7 @@ class parameter_graph {
   /// What exchanges a group's gradient: one of the two actors.
   struct group_actors {
     learned_group group;
+    bool runs_ahead = false;
     handle<gradient_push> push;
     handle<factor_broadcast> broadcast;
     std::shared_ptr<gradient_sum> sum;             ///< with a push

@@ -2,6 +2,7 @@
 
 #include "actors/core/actor_names.hpp"
 #include "models/net/parameter_groups.hpp"
+#include "models/net/side_branches.hpp"
 
 #include <algorithm>
 #include <map>
@@ -171,11 +172,14 @@ class planner {
   // gradient_push or factor_broadcast per group of layers that share parameters, in most nets one layer: from the
   // layers out to the shards or the other nodes, and back.
   void gradients(std::span<const net> test_nets) {
+    const auto ahead = size_.nodes > 1 ? groups_that_run_ahead(train_) : std::vector<bool>{};
+    std::size_t g = 0;
     for (const auto& group : parameter_groups(train_)) {
       const bool factors = !group.learned.empty() && on_factors(partition_, group.learned.front());
       const auto me = exchange(group, factors, test_nets);
       factors ? broadcast(group, me) : push(group, me);
       if (!group.learned.empty()) edge(me, solver_, "layer_fresh", kind::control);
+      if (!ahead.empty() && ahead[g++]) edge(solver_, me, "parameters_whole", kind::control);
     }
     // Gradients of the other workers to this node's shard, and fresh parameters back.
     for (std::size_t w = 0; w < links_.size(); ++w) {

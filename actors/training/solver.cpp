@@ -113,6 +113,7 @@ void solver::snapshot_or_next() {
 void solver::on(const layer_fresh& m) {
   const auto version = value(m.version);
   if (!fresh_.reached(version)) return;
+  for (const auto& branch : nets_->side_branches) tell(branch, parameters_whole{m.version});
   if (!reports_.has_outputs() && version > plan_.first()) reports_.show_step(version, plan_.end());
   if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();

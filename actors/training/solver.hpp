@@ -29,6 +29,7 @@
 // Sends    start_pass        to data_source
 //          send_frame        to network_link      worker_report, to the leader
 //          write_snapshot    to checkpointer      leader
+//          parameters_whole  to gradient_push, factor_broadcast   of side branches
 //          stop_decided, training_done, training_failed, clocks_held, training_paused   to node
 // State    clock and micro-batch in work; outputs gathered so far; versions of the layers.
 // Fails    a loss that is not finite: training_failed naming the layer that made the first such value.
@@ -58,6 +59,7 @@ struct connect_solver {
   std::vector<solver_net> tests;
   port<send_frame> to_leader;         ///< link to the leader; empty on the leader
   port<write_snapshot> checkpointer;  ///< leader only
+  std::vector<port<parameters_whole>> side_branches;
   port<stop_decided> node_stop;
   port<training_done> node_done;
   port<training_failed> node_failed;
@@ -72,8 +74,8 @@ class solver : public actor<solver> {
                            nonfinite_found, control_arrived, stop_soon, snapshot_soon, finish_after,
                            snapshot_copied, snapshot_written, hold_clocks, pause_at,
                            resume_training, shut_down>;
-  using sends = messages<start_pass, send_frame, write_snapshot, stop_decided, training_done,
-                         training_failed, clocks_held, training_paused>;
+  using sends = messages<start_pass, send_frame, write_snapshot, parameters_whole, stop_decided,
+                         training_done, training_failed, clocks_held, training_paused>;
 
   solver(actor_context context, solver_setup setup);
   void on(const connect_solver& m);

@@ -92,6 +92,7 @@ class node_rig {
   std::shared_ptr<fake_wiring> wiring = std::make_shared<fake_wiring>();
   std::vector<std::unique_ptr<one_node>> nodes;
   std::string more_solver;  // added to the solver's text
+  std::string net = node_test_net;
   std::uint64_t clocks = 4;
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
@@ -112,8 +113,7 @@ class node_rig {
         "base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 max_iter: " + std::to_string(clocks) +
         " snapshot_prefix: '" + (folder / "s").string() + "' " + more_solver;
     REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &solver));
-    REQUIRE(
-        google::protobuf::TextFormat::ParseFromString(node_test_net, solver.mutable_net_param()));
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(net, solver.mutable_net_param()));
     node_setup s;
     s.run.emplace();
     s.run->solver = resolve_solver(solver, {"test", 0});

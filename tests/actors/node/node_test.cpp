@@ -74,6 +74,47 @@ TEST_CASE("node: the lowest survivor writes what it has when a peer is lost") {
   CHECK(t.folder.snapshot_files() == 1);  // parameters: the solver state was lost with the peer
 }
 
+TEST_CASE(
+    "node: a side branch of the net that is ahead takes nothing from what is kept when a peer is "
+    "lost") {
+  node_rig t;
+  t.clocks = 1000;
+  t.net = R"(
+    name: "two losses"
+    layer { name: "data" type: "DummyData" top: "x" top: "y"
+      dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 dim: 3 }
+        data_filler { type: "gaussian" std: 1 } data_filler { type: "uniform" } } }
+    layer { name: "side" type: "InnerProduct" bottom: "x" top: "side"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "side_loss" type: "EuclideanLoss" bottom: "side" bottom: "y" top: "side_loss" }
+    layer { name: "deep1" type: "InnerProduct" bottom: "x" top: "deep1"
+      inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "deep2" type: "InnerProduct" bottom: "deep1" top: "deep2"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "deep2" bottom: "y" top: "loss" }
+  )";
+  // Worker 0 never gets version 4 and later of deep2.
+  std::size_t held = 0;
+  t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) {
+    made->mischief = [&held](int to, test::frame_in f) {
+      const auto* fresh = std::get_if<frames::fresh_parameters>(&f.header);
+      const bool of_deep2 = fresh != nullptr && value(fresh->chunk) >= 4;
+      if (to != 1 || !of_deep2 || value(fresh->version) < 4) return std::vector{std::move(f)};
+      ++held;
+      return std::vector<test::frame_in>{};
+    };
+  };
+  t.cluster(2);
+  t.sim.settle();
+  REQUIRE(held > 0);
+  t.sim.tell(t.nodes[0]->network->links.at(1), test::cut_line{"reset"});
+  t.sim.tell(t.nodes[1]->network->links.at(0), test::cut_line{"reset"});
+  t.sim.settle();
+  CHECK(t.nodes[0]->exit_code() == 3);
+  CHECK(t.nodes[0]->error().find("is lost: reset. Kept: weights of iteration 3 ") !=
+        std::string::npos);
+}
+
 TEST_CASE("node: an actor that dies ends the run with its words, on every node") {
   node_rig t;
   t.clocks = 1000000;

@@ -26,7 +26,8 @@ struct push_of_two_replicas {
   test::probe<layer_fresh> solver = sim.listen<layer_fresh>();
   handle<gradient_push> push;
 
-  explicit push_of_two_replicas(wire_format format = wire_format::float32)
+  explicit push_of_two_replicas(wire_format format = wire_format::float32,
+                                bool of_side_branch = false)
       : store(test::one_parameter_store(4, 2, 2, 0, format)) {
     if (format != wire_format::float32)
       encoder = std::make_shared<gradient_encoder>(
@@ -36,6 +37,7 @@ struct push_of_two_replicas {
     s.layer = layer_id{7};
     s.name = "fc7";
     s.contributions = 2;
+    s.of_side_branch = of_side_branch;
     s.parameters = {test::only_parameter};
     s.gradient = sum;
     s.encoder = encoder;
@@ -158,6 +160,23 @@ TEST_CASE(
   CHECK(t.layer.got->front().version == version_id{3});
   CHECK(t.store->current(test::only_parameter)[0] == 5.0f);
   CHECK(t.solver.got->size() == 1);
+}
+
+TEST_CASE(
+    "gradient_push: a side branch's gradient leaves when the node has all parameters of its "
+    "clock") {
+  push_of_two_replicas t(wire_format::float32, true);
+  const auto whole = [&](std::uint64_t version) {
+    t.sim.tell(t.push, parameters_whole{version_id{version}});
+    t.sim.settle();
+  };
+  whole(2);
+  t.done(0);
+  t.done(1);
+  CHECK(t.shard.got->empty());
+  whole(3);
+  CHECK(t.shard.got->size() == 1);
+  CHECK(t.link.got->size() == 1);
 }
 
 TEST_CASE("gradient_push: the own shard takes over its chunks once, when the first values are in") {
