@@ -32,7 +32,7 @@ class no_memory : public std::bad_alloc {
   [[nodiscard]] const char* what() const noexcept override { return text_; }
 
  private:
-  char text_[320];
+  char text_[400];
 };
 
 }  // namespace poseidon
