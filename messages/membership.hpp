@@ -35,7 +35,11 @@ struct change_wanted {
   std::vector<std::uint8_t> routes;  ///< as frames::view has them
   std::optional<clock_id> clock;
   std::string why;  ///< for people
+  /// So many members from then on; 0: as nodes join and leave.
+  std::size_t members = 0;
 };
+/// node -> coordinator: the run is to end, so nobody waits any longer for nodes that a schedule wants.
+struct schedule_ends {};
 /// node -> coordinator: a node has built what it can build, and is to be in the next view.
 struct newcomer_ready {
   frames::member newcomer;
@@ -95,6 +99,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_began)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::change_wanted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::schedule_ends)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::newcomer_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::newcomer_gone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_leaves)

@@ -55,14 +55,19 @@ void coordinator::on(const everyone_began&) {
 
 void coordinator::on(const change_wanted& m) {
   const bool in_time = m.clock ? phase_ == phase::beginning : phase_ == phase::standing;
-  if (routes_ || !in_time) return;
+  if (routes_ || !in_time || (setup_.by_schedule && !m.clock)) return;
   routes_ = m;
   change_if_wanted();
 }
 
+void coordinator::on(const schedule_ends&) {
+  if (routes_) routes_->members = 0;
+  end_view_if_drained();
+}
+
 void coordinator::on(const newcomer_ready& m) {
   newcomers_[m.newcomer.seat] = m.newcomer;
-  change_if_wanted();
+  setup_.by_schedule ? end_view_if_drained() : change_if_wanted();
 }
 
 void coordinator::on(const newcomer_gone& m) {
@@ -82,9 +87,11 @@ void coordinator::on(const leavers_collected&) {
 }
 
 void coordinator::change_if_wanted() {
-  if (phase_ != phase::standing) return;
   const bool leave = !collecting_ && !leavers_.empty();
-  if (leave && all_in(leavers_)) return tell(node_->leaves, everyone_leaves{});
+  const bool trains = phase_ == phase::standing ||
+                      (setup_.by_schedule && phase_ == phase::draining && drained_.empty());
+  if (trains && leave && all_in(leavers_)) return tell(node_->leaves, everyone_leaves{});
+  if (phase_ != phase::standing || setup_.by_schedule) return;
   if (!routes_ && newcomers_.empty() && !leave) return;
   phase_ = phase::holding;
   held_.clear();
@@ -97,7 +104,7 @@ void coordinator::on(const member_paused& m) {
   if (!m.drained) return held(m);
   if (phase_ != phase::draining || m.clock != clock_) return;
   drained_.insert(m.seat);
-  if (all_in(drained_)) end_view();
+  end_view_if_drained();
 }
 
 void coordinator::held(const member_paused& m) {
@@ -116,26 +123,57 @@ void coordinator::drain_before(clock_id clock) {
   drained_.clear();
 }
 
+/// A schedule's view waits for newcomers that are not ready yet.
+void coordinator::end_view_if_drained() {
+  if (phase_ != phase::draining || !all_in(drained_)) return;
+  const auto wanted = routes_ ? routes_->members : 0;
+  if (members_.size() + newcomers_.size() >= wanted) end_view();
+}
+
 /// All members stand at the clock.
 void coordinator::end_view() {
-  std::vector<frames::member> next;
-  for (const auto& m : members_)
-    if (!leavers_.contains(m.seat)) next.push_back(m);
-  for (const auto& [seat, m] : std::exchange(newcomers_, {})) next.push_back(m);
-  // The last ones have said so since the change began: they go on, and end the run together when it has begun.
-  const bool empty = next.empty();
-  if (empty) next = members_;
-  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  auto next = routes_ && routes_->members > 0 ? so_many_members(routes_->members) : next_members();
   everyone_drained out{next, std::nullopt, {}};
   if (const auto r = std::exchange(routes_, std::nullopt)) {
     out.routes = r->routes;
     out.why = r->why;
   }
+  std::set<seat_id> stay;
+  for (const auto& m : next) stay.insert(m.seat);
+  parting_.clear();
+  for (const auto& m : members_)
+    if (!stay.contains(m.seat)) parting_.insert(m.seat);
+  for (const auto seat : parting_) leavers_.erase(seat);
   members_ = std::move(next);
-  parting_ = empty ? std::set<seat_id>{} : std::exchange(leavers_, {});
   ready_.clear();
   phase_ = phase::forming;
   tell(node_->drained, std::move(out));
+}
+
+/// As nodes want to join and leave.
+std::vector<frames::member> coordinator::next_members() {
+  std::vector<frames::member> next;
+  for (const auto& m : members_)
+    if (!leavers_.contains(m.seat)) next.push_back(m);
+  for (const auto& [seat, m] : std::exchange(newcomers_, {})) next.push_back(m);
+  // The last ones have said so since the change began: they go on, and end the run together when it has begun.
+  if (next.empty()) next = members_;
+  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  return next;
+}
+
+/// Of too many the highest seats leave, those first that want to; the leader stays, because it knows the schedule.
+std::vector<frames::member> coordinator::so_many_members(std::size_t wanted) {
+  auto next = members_;
+  while (next.size() > std::max<std::size_t>(wanted, 1)) {
+    const auto willing = std::find_if(next.rbegin(), std::prev(next.rend()),
+                                      [&](const auto& m) { return leavers_.contains(m.seat); });
+    next.erase(willing == std::prev(next.rend()) ? std::prev(next.end())
+                                                 : std::prev(willing.base()));
+  }
+  while (next.size() < wanted) next.push_back(newcomers_.extract(newcomers_.begin()).mapped());
+  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  return next;
 }
 
 void coordinator::on(const member_is_done& m) {

@@ -10,16 +10,17 @@
 // latest that no member has begun:
 //
 //   standing --something is wanted--> holding --all hold--> draining --all drained--> forming
-//   beginning --other routes are wanted from a clock on--> draining
+//   beginning --other routes, or so many members, are wanted from a clock on--> draining
 //
 // Who joins and leaves is settled when all have drained: a newcomer that dies before then costs nobody anything. Members that
-// want to leave are collected for a moment: all of them together are the end of the run.
+// want to leave are collected for a moment: all of them together are the end of the run. Where a schedule says how many there
+// are (--views), a view waits for newcomers that are missing, and those with the highest seats leave; nothing else changes it.
 //
 // Accepts  member_joined    from node   a handshake succeeded
 //          member_is_ready  from node   the leader's own, and what member_ready frames say
 //          member_is_done   from node   the same for worker_done
 //          member_paused    from node   the same for worker_paused
-//          change_wanted, newcomer_ready, newcomer_gone, member_leaves   from node
+//          change_wanted, schedule_ends, newcomer_ready, newcomer_gone, member_leaves   from node
 //          everyone_began   from node   all have been told to train
 //          leavers_collected from itself
 //          shut_down        from node
@@ -47,6 +48,7 @@ struct coordinator_setup {
   std::vector<frames::member> members;
   bool forming = false;            ///< these are the members of a view that begins
   std::set<seat_id> parting = {};  ///< members of the view before that leave with it
+  bool by_schedule = false;        ///< members change only as change_wanted says
   /// Members that want to leave are collected for so long.
   std::chrono::milliseconds leaving_window{200};
 };
@@ -67,9 +69,10 @@ struct leavers_collected {};
 class coordinator : public actor<coordinator> {
  public:
   static constexpr const char* type_name = "coordinator";
-  using accepts = messages<connect_coordinator, member_joined, member_is_ready, everyone_began,
-                           member_is_done, member_paused, change_wanted, newcomer_ready,
-                           newcomer_gone, member_leaves, leavers_collected, shut_down>;
+  using accepts =
+      messages<connect_coordinator, member_joined, member_is_ready, everyone_began, member_is_done,
+               member_paused, change_wanted, schedule_ends, newcomer_ready, newcomer_gone,
+               member_leaves, leavers_collected, shut_down>;
   using sends = messages<view_agreed, everyone_ready, everyone_done, hold_everyone, drain_agreed,
                          everyone_drained, everyone_leaves>;
 
@@ -81,6 +84,7 @@ class coordinator : public actor<coordinator> {
   void on(const member_is_done& m);
   void on(const member_paused& m);
   void on(const change_wanted& m);
+  void on(const schedule_ends&);
   void on(const newcomer_ready& m);
   void on(const newcomer_gone& m);
   void on(const member_leaves& m);
@@ -95,7 +99,10 @@ class coordinator : public actor<coordinator> {
   void change_if_wanted();
   void held(const member_paused& m);
   void drain_before(clock_id clock);
+  void end_view_if_drained();
   void end_view();
+  [[nodiscard]] std::vector<frames::member> next_members();
+  [[nodiscard]] std::vector<frames::member> so_many_members(std::size_t wanted);
 
   coordinator_setup setup_;
   until_end<connect_coordinator> node_{this};

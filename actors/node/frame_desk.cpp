@@ -157,6 +157,7 @@ frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
 
 frame_desk::next frame_desk::on(const frames::stop_requested& f, const sender&) {
   core_.as_node.tell<stop_soon>(core_.run.the_trainer().stop, {f.reason});
+  leader_.here()->ends();
   return next::nothing;
 }
 

@@ -24,6 +24,8 @@ bool same_routes(const parameter_routes& a, const parameter_routes& b) {
   return true;
 }
 
+constexpr auto no_later_change = std::numeric_limits<std::uint64_t>::max();
+
 /// Where other machines reach a node that listens at `address`.
 std::string address_for_others(const std::string& address) {
   auto at = parse_host_port(address);
@@ -134,7 +136,7 @@ void leading::gather() {
   gathers_ = !is_alone();
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
   const frames::member self{core_.view().seat, address};
-  spawn_coordinator({setup.run->workers, {self}});
+  spawn_coordinator({setup.run->workers, {self}, false, {}, core_.setup.choices.by_schedule});
   if (is_alone()) core_.members.enter(formed(core_.view(), {self}));
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
@@ -349,14 +351,27 @@ void leading::rate(worker_id from, link_watch::rate r) {
 // -- what changes ----------------------------------------------------------------------------------------
 
 std::optional<clock_id> leading::announce_next_change() {
-  if (later_routes_.empty()) return std::nullopt;
-  const auto next = later_routes_.extract(later_routes_.begin());
-  const clock_id clock{next.key()};
-  core_.as_node.tell<change_wanted>(members_,
-                                    {numbers_of(next.mapped()), clock,
-                                     "as --routes " + core_.setup.choices.routes.file + " asks"});
-  core_.members.broadcast(frames::drain{clock});
-  return clock;
+  auto& views = core_.setup.choices.views;
+  const bool by_routes = !later_routes_.empty();
+  if (!by_routes && views.empty()) return std::nullopt;
+  const auto at = std::min(by_routes ? later_routes_.begin()->first : no_later_change,
+                           views.empty() ? no_later_change : views.begin()->first);
+  change_wanted next{numbers_of(core_.setup.run->routes), clock_id{at}, {}};
+  if (const auto routes = later_routes_.extract(at)) {
+    next.routes = numbers_of(routes.mapped());
+    next.why = "as --routes " + core_.setup.choices.routes.file + " asks";
+  }
+  if (const auto view = views.extract(at)) {
+    next.members = view.mapped();
+    next.why += (next.why.empty() ? "" : ", ") + std::string("as --views asks");
+  }
+  core_.as_node.tell<change_wanted>(members_, std::move(next));
+  core_.members.broadcast(frames::drain{clock_id{at}});
+  return clock_id{at};
+}
+
+void leading::ends() {
+  core_.as_node.tell<schedule_ends>(members_, {});
 }
 
 void leading::on(const routes_proposed& m) {

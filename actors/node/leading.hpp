@@ -63,11 +63,13 @@ class leading {
   /// With equal shares no node has told the others how many replicas there are to be. Errors spec_error: a node has
   /// another number than this one.
   void check_replicas() const;
-  /// The clock of the next change that a file given to --routes asks for. All other nodes hear of it before they begin, so that
-  /// none has begun that clock.
+  /// The clock of the next change that a file given to --routes or --views asks for. All other nodes hear of it before they
+  /// begin, so that none has begun that clock.
   [[nodiscard]] std::optional<clock_id> announce_next_change();
   /// All have drained. Tells the next view to all that it is of, and to those that leave. Returns  it.
   [[nodiscard]] frames::next_view tell_next_view(const everyone_drained& m);
+  /// The run is to end: it waits for no node that --views wants.
+  void ends();
   /// All train in the next view.
   void changed(std::chrono::milliseconds paused, bool other_members);
 

@@ -254,6 +254,7 @@ void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
   if (m.leaves && leave(m.signal, "SIGTERM")) return;
   if (end_.interrupted(m.signal)) return close();
+  if (auto* const leads = leader_.here()) leads->ends();
   progress_.hurry();
   watch_progress();
 }

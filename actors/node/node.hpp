@@ -30,7 +30,7 @@
 //          interrupted        from the app's signal thread
 //          look_at_progress, dial_again   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          change_wanted, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
+//          change_wanted, schedule_ends, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
 //          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
@@ -84,11 +84,11 @@ class node : public actor<node> {
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
-               member_is_ready, member_is_done, change_wanted, member_paused, newcomer_ready,
-               newcomer_gone, member_leaves, everyone_began, send_frame, bind_link, close_link,
-               begin_training, stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks,
-               pause_at, resume_training, release_history, chunk_landed, history_arrived,
-               write_snapshot, stop_accepting, shut_down>;
+               member_is_ready, member_is_done, change_wanted, schedule_ends, member_paused,
+               newcomer_ready, newcomer_gone, member_leaves, everyone_began, send_frame, bind_link,
+               close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
+               hold_clocks, pause_at, resume_training, release_history, chunk_landed,
+               history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();

@@ -8,6 +8,7 @@
 #include "actors/telemetry/cluster_view.hpp"
 #include "data/batch_shares.hpp"
 #include "models/plan/routes.hpp"
+#include "models/plan/view_schedule.hpp"
 #include "models/plan/wire_choice.hpp"
 
 #include <chrono>
@@ -49,6 +50,9 @@ struct leader_choices {
   wire_option wire;
   share_option shares;
   double node_mbit_s = 0;  ///< rate of its links together, for choosing routes; 0: not known
+  /// What --views says, but for the view that the run begins with. Empty and by_schedule: the members never change.
+  view_schedule views;
+  bool by_schedule = false;
 };
 
 /// What the leader's training begins with; both empty: values drawn by the seed.

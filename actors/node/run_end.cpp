@@ -200,7 +200,7 @@ void run_end::begin() {
   as_node.tell<stop_accepting>(core_.members.acceptor(), {});
   const auto& view = core_.view();
   // Who waits to join hears that there is nothing to join; from one that leaves, only that it goes.
-  const bool leaves = leaving_ && view.self() == no_worker;
+  const bool leaves = view.epoch > 0 && view.self() == no_worker;
   for (const auto& [seat, link] : core_.members.links()) {
     const bool waits = !view.members.empty() && !view.has(seat) && !leaves && goodbye_.empty();
     as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_});

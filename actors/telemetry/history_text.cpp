@@ -11,7 +11,7 @@ std::string run_history::json(place& from) const {
   if (from.points == c.end.points && from.tests == c.end.tests && c.lines.empty() &&
       c.traffics.empty())
     return {};
-  json_array points, tests, lines, traffic;
+  json_array points, tests, lines, traffic, views;
   c.points.for_each_from(from.points, [&](const point& p) {
     auto row = json_array::of(p.clock, p.seconds, p.loss, p.learning_rate, p.images_s, p.hidden);
     for (const double v : p.outputs) row.put(v);
@@ -26,11 +26,12 @@ std::string run_history::json(place& from) const {
   for (const auto& l : c.lines)
     lines.put(json_array::of(l->number, l->seconds, l->text, l->bad ? 1 : 0));
   for (const auto& t : c.traffics) traffic.put(json_array::of(t.seconds, t.out, t.in));
+  for (const auto& v : c.views) views.put(json_array::of(v.clock, v.seconds, v.nodes, v.changed));
   from = c.end;
   json_object out;
   out.put("last_clock", c.last_clock).put("left_s", c.left_s);
   out.put("outputs", json_array::from(*c.names)).put("points", points).put("tests", tests);
-  return out.put("lines", lines).put("traffic", traffic).text();
+  return out.put("lines", lines).put("traffic", traffic).put("views", views).text();
 }
 
 std::string run_history::csv() const {

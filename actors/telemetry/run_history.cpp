@@ -8,7 +8,7 @@ namespace poseidon {
 
 namespace {
 
-constexpr std::size_t kept_lines = 500;
+constexpr std::size_t kept_lines = 500, kept_views = 500;
 constexpr std::size_t kept_points = 20000, kept_tests = 4000, kept_traffic = 4000;
 constexpr std::size_t kept_values = 1'000'000, least_points = 500;  // of nets with many outputs
 constexpr double shortest_rate_s = 0.25;  // reports of several nodes come in bursts
@@ -82,6 +82,13 @@ void run_history::snapshot(std::uint64_t clock, const std::string& path, const s
 }
 
 void run_history::viewed(const view& v) {
+  {
+    const std::lock_guard lock(mutex_);
+    nodes_ = v.seats.size();
+    views_.push_back({v.first_clock, seconds(), nodes_, v.changed});
+    ++views_seen_;
+    if (views_.size() > kept_views) views_.pop_front();
+  }
   add_line(describe(v), false);
   if (next_) next_->viewed(v);
 }
@@ -153,6 +160,8 @@ run_history::copy run_history::now(const place& from) const {
   c.tests = tests_.now();
   const auto new_lines = std::min<std::uint64_t>(lines_seen_ - from.lines, lines_.size());
   c.lines.assign(lines_.end() - static_cast<std::ptrdiff_t>(new_lines), lines_.end());
+  const auto new_views = std::min<std::uint64_t>(views_seen_ - from.views, views_.size());
+  c.views.assign(views_.end() - static_cast<std::ptrdiff_t>(new_views), views_.end());
   const auto is_read = [&](const traffic& t) { return t.seconds <= from.traffic_s; };
   c.traffics.assign(std::partition_point(traffic_.begin(), traffic_.end(), is_read),
                     traffic_.end());
@@ -160,7 +169,7 @@ run_history::copy run_history::now(const place& from) const {
     c.left_s = static_cast<double>(last_clock_ - newest_.clock - 1) *
                (newest_.trained_s - first_->trained_s) /
                static_cast<double>(newest_.clock - first_->clock);
-  c.end = {points_.seen(), tests_.seen(), lines_seen_,
+  c.end = {points_.seen(), tests_.seen(), lines_seen_, views_seen_,
            traffic_.empty() ? -1 : traffic_.back().seconds};
   return c;
 }

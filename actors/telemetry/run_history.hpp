@@ -45,8 +45,15 @@ class run_history : public progress {
     std::string text;
     bool bad = false;
   };
+  /// From `clock` on so many nodes train.
+  struct view_mark {
+    std::uint64_t clock = 0;
+    double seconds = 0;
+    std::size_t nodes = 0;
+    std::string changed;  ///< progress::view's
+  };
 
-  /// `next` may be null. `nodes`: of the cluster; a single node has no communication to hide.
+  /// `next` may be null. `nodes`: with which the run begins; a single node has no communication to hide.
   run_history(std::shared_ptr<progress> next, std::size_t nodes);
 
   void trained(const iteration& i, const std::vector<output_value>& outputs) override;
@@ -81,7 +88,7 @@ class run_history : public progress {
   };
   /// How much a reader has read; the next read begins there.
   struct place {
-    std::uint64_t points = 0, tests = 0, lines = 0;
+    std::uint64_t points = 0, tests = 0, lines = 0, views = 0;
     double traffic_s = -1;
   };
   /// What is kept at one moment. It stays as it is while the run goes on.
@@ -92,14 +99,15 @@ class run_history : public progress {
     thinned_list<test>::copy tests;
     std::vector<std::shared_ptr<const line>> lines;  ///< since `from`
     std::vector<traffic> traffics;                   ///< since `from`
+    std::vector<view_mark> views;                    ///< since `from`
     std::optional<double> left_s;  ///< at the run's mean rate, without test phases
     place end;
   };
   [[nodiscard]] copy now(const place& from) const;
 
   /// {"last_clock":..,"left_s":..,"outputs":[names],"points":[[clock,s,loss,lr,images_s,hidden,outputs...]],
-  ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]]} since `from`, which is moved to the
-  /// end. Empty if nothing has come since.
+  ///  "tests":[{..}],"lines":[[number,s,text,bad]],"traffic":[[s,bytes out,bytes in]],
+  ///  "views":[[clock,s,nodes,changed]]} since `from`, which is moved to the end. Empty if nothing has come since.
   [[nodiscard]] std::string json(place& from) const;
   /// With the columns of Caffe's parse_log: NumIters,Seconds,LearningRate and the outputs, then ours. A line per kept
   /// point.
@@ -123,7 +131,8 @@ class run_history : public progress {
   std::deque<std::shared_ptr<const line>> lines_;
   std::vector<traffic> traffic_;
   double traffic_step_s_ = 0.9;
-  std::uint64_t lines_seen_ = 0;
+  std::uint64_t lines_seen_ = 0, views_seen_ = 0;
+  std::deque<view_mark> views_;
   pauses pauses_;
   // The newest rate, and when it was taken, in seconds of training.
   double images_at_s_ = -1, images_s_ = 0;

@@ -53,15 +53,18 @@ void check(const node_options& o) {
   if (!o.join.empty() &&
       (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
        o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
-       o.batch_share != "equal" || !o.keep_best.empty() || !o.stop_at.empty()))
+       o.batch_share != "equal" || !o.views.empty() || !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share, --keep-best, --stop-at: those belong to "
+        "--wire, --link-rate, --staleness, --batch-share, --views, --keep-best, --stop-at: those "
+        "belong to "
         "the first node.");
   if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
         "node. --help shows examples.");
+  if (!o.views.empty() && !o.listen)
+    throw spec_error("--views needs --listen: other nodes join there.");
   const auto shares = parse_shares(o.batch_share, o.nodes);
   if (shares.what != share_option::kind::equal && o.own_data)
     throw spec_error(

@@ -206,6 +206,11 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--batch-share", o.batch_share,
                  "how the nodes divide each iteration's samples: equal, auto (by the speed that "
                  "each measures before training), or a weight for each node, as in 3,1");
+  app.add_option(
+      "--views", o.views,
+      "how many nodes train from which iteration on, a file of lines `iteration nodes`: "
+      "a run with the same views as another one has the same results. Nodes wait to join "
+      "until then, and the last ones leave");
   app.add_option("--explain-routes", words.explain,
                  "print what each route of each InnerProduct would cost --nodes N, and which is "
                  "chosen; =json for programs. Trains nothing")

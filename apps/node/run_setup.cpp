@@ -122,6 +122,9 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.choices.wire = parse_wire(o.wire);
   s.choices.shares = parse_shares(o.batch_share, o.nodes);
   s.choices.node_mbit_s = node_mbit_s(o);
+  s.choices.by_schedule = !o.views.empty();
+  if (s.choices.by_schedule)
+    s.choices.views = read_view_schedule(o.views, s.run->first_clock, o.nodes);
   s.records.trace_file = o.trace;
   s.records.recording = recording_json;
   s.records.graph_file = o.graph;

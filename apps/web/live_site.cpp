@@ -96,7 +96,7 @@ response attachment(const char* type, std::string body, const char* name) {
 response history_of(view_of_run view) {
   run_history::place from;
   auto all = view.history().json(from);
-  if (all.empty()) all = "{\"points\":[],\"tests\":[],\"lines\":[]}";
+  if (all.empty()) all = "{\"points\":[],\"tests\":[],\"lines\":[],\"views\":[]}";
   return {200, json, std::move(all), ""};
 }
 

@@ -1,6 +1,7 @@
 # tests/cluster/browser_test.py - the page in a real browser, of a real run of two nodes, and of runs that are made up.
 import json
 import re
+import signal
 import xml.etree.ElementTree
 
 import cluster
@@ -205,6 +206,23 @@ class Shown(ShownPage):
         b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
                    "&& document.getElementById('state').textContent === 'running'", "the new run is shown")
         again.stop()
+
+    def test_nodes_that_join_and_leave_are_marks_on_the_curves(self):
+        first, second = self.two_nodes(self.small(), "--routes", "ps")
+        b = self.look(1600, 1000)
+        b.open(self.page)
+        b.wait_for("poseidon.curves.loss.marked?.length === 0", "the curves are drawn")
+        third = self.cluster.node("--join", second.wait_for(r"this node listens on (\S+)")[1], "--devices", "cpu:1")
+        b.wait_for("poseidon.curves.loss.marked.map(m => m.text).join() === '3 nodes'", "the first mark is drawn")
+        began = int(third.wait_for(r"^view \d+: 3 nodes train from iteration (\d+) on")[1])
+        self.assertEqual(b.value("poseidon.curves.speed.marked[0].x"), began)
+        third.signal(signal.SIGTERM)
+        self.assertEqual(third.wait(), 143, third)
+        b.wait_for("poseidon.curves.loss.marked.map(m => m.text).join() === '3 nodes,2 nodes'", "the second mark is drawn")
+        self.assertIn("worker 2", b.value("document.getElementById('log').textContent"))
+        self.keep(b, "views")
+        self.assertEqual(b.complaints(), [])
+        first.stop()
 
     def test_who_waits_for_a_slow_link_stands_below_the_header(self):
         def way(address):

@@ -159,6 +159,37 @@ class Views(unittest.TestCase):
     def test_staleness_survives_changes(self):
         self.grows_and_shrinks("--staleness", "1", check=False)
 
+    def test_the_same_views_from_a_file_train_the_same_bits_again(self):
+        schedule = self.cluster.folder / "views"
+        schedule.write_text("0 1\n5 3 # two join\n12 2\n20 4\n33 1\n")
+        others = {}
+
+        def run(prefix, *options):
+            solver = small_run.solver(self.cluster.folder, prefix, iterations=40, lr=0.002, more="snapshot: 8")
+            first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--views", schedule, "--json", "--devices", "cpu:1", *options)
+            address = first.wait_for(r"listening on (127.0.0.1:\d+)")[1]
+            others[prefix] = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(4)]
+            self.assertEqual(first.wait(), 0, first)
+            for other in others[prefix]:
+                other.wait()
+            self.assertEqual(view_oracle.views_of(first), [(0, 1), (5, 3), (12, 2), (20, 4), (33, 1)])
+            return solver, small_run.snapshot_of(self.cluster.folder, prefix, 40)
+
+        (solver, one), (_, two) = run("a", "--routes", "ps"), run("b", "--routes", "sfb")
+        view_oracle.check(self.cluster, solver, [(0, 1), (5, 3), (12, 2), (20, 4), (33, 1)], one)
+        _, again = run("c", "--routes", "sfb")
+        cluster.assert_same_weights(two, again)
+        cluster.assert_same_state(two.with_suffix(".solverstate"), again.with_suffix(".solverstate"))
+        self.assertEqual(sum("left the run before iteration" in node.output for node in others["a"]), 4)
+
+    def test_ctrl_c_ends_a_run_that_waits_for_nodes_of_its_schedule(self):
+        schedule = self.cluster.folder / "views"
+        schedule.write_text("3 2\n")
+        self.begin("--views", schedule)
+        self.first.wait_for('"event": ?"progress".*"clock": ?2,')
+        self.first.stop()
+        self.assertEqual(small_run.snapshot_of(self.cluster.folder, "s", 3).suffix, ".caffemodel")
+
     def joins_and_leaves(self, *options):
         """2 -> 3 -> 2 nodes, of which a first one leaves."""
         others = self.begin(*options, nodes=2)

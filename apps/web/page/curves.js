@@ -28,8 +28,8 @@ class Chart {
     parent.append(this.box);
   }
 
-  /** series: [{colour, points: [[x, y]], dots}]; format writes a y as text. */
-  draw(series, label, format) {
+  /** series: [{colour, points: [[x, y]], dots}]; format writes a y as text; marks: [[x, text]], where something changed. */
+  draw(series, label, format, marks = []) {
     const { canvas } = this, dpr = devicePixelRatio, W = canvas.clientWidth, H = canvas.clientHeight, pen = canvas.getContext('2d');
     if (canvas.width !== Math.round(W * dpr)) { canvas.width = Math.round(W * dpr); canvas.height = Math.round(H * dpr); }
     pen.setTransform(dpr, 0, 0, dpr, 0, 0);
@@ -56,6 +56,18 @@ class Chart {
     pen.textAlign = 'center';
     for (let every = step((x1 - x0) / 4), x = Math.ceil(x0 / every) * every; x <= x1; x += every) { pen.fillStyle = faint; pen.fillText(figure(x) + this.unit, Math.min(W - 12, X(x)), H - 3); }
     pen.textAlign = 'left';
+    this.marked = [];
+    let free = left;
+    for (const [x, text] of marks) {
+      if (x < x0 || x > x1) continue;
+      pen.strokeStyle = pen.fillStyle = faint;
+      pen.setLineDash([2, 3]); pen.beginPath(); pen.moveTo(X(x), 0); pen.lineTo(X(x), bottom); pen.stroke(); pen.setLineDash([]);
+      this.marked.push({ x, text });
+      const end = X(x) + pen.measureText(text).width + 6;
+      if (X(x) < free || end > W) continue;  // there is no room for its text
+      pen.fillText(text, X(x) + 3, 9);
+      free = end;
+    }
     for (const { colour, points, dots } of series) {
       pen.strokeStyle = pen.fillStyle = css(colour);
       pen.lineWidth = 1.5;
@@ -90,15 +102,20 @@ export class Curves {
     return out;
   }
 
+  /** Where the members changed: [iteration, "3 nodes"]. The first view of a run that never changed needs no mark. */
+  static marks(views) {
+    return views.flatMap(([clock, , nodes], i) => i > 0 && nodes !== views[i - 1][2] ? [[clock, `${nodes} ${nodes === 1 ? 'node' : 'nodes'}`]] : []);
+  }
+
   draw() {
-    const { points, tests, traffic, moving } = this.store, last = points.at(-1);
+    const { points, tests, traffic, moving, views } = this.store, last = points.at(-1), marks = Curves.marks(views);
     const newest = moving ? '' : 'at the end ';
     const testLoss = tests.flatMap(t => { const i = t.names.findIndex(n => /loss/i.test(n)); return i >= 0 ? [[t.clock, t.means[i]]] : []; });
-    this.loss.draw([{ colour: '--accent', points: points.map(p => [p[0], p[2]]) }, { colour: '--push', points: testLoss, dots: true }], last ? figure(last[2]) + (testLoss.length ? `, in tests ${figure(testLoss.at(-1)[1])}` : '') : 'none yet', figure);
+    this.loss.draw([{ colour: '--accent', points: points.map(p => [p[0], p[2]]) }, { colour: '--push', points: testLoss, dots: true }], last ? figure(last[2]) + (testLoss.length ? `, in tests ${figure(testLoss.at(-1)[1])}` : '') : 'none yet', figure, marks);
     const scores = Curves.scores(tests);
     this.score.box.hidden = !scores.length;
-    if (scores.length) this.score.draw([{ colour: '--good', points: scores, dots: true }], figure(scores.at(-1)[1]), figure);
-    this.speed.draw([{ colour: '--apply', points: points.filter(p => p[4] > 0).map(p => [p[0], p[4]]) }], points.length > 1 ? newest + figure(last[4]) : 'none yet', figure);
+    if (scores.length) this.score.draw([{ colour: '--good', points: scores, dots: true }], figure(scores.at(-1)[1]), figure, marks);
+    this.speed.draw([{ colour: '--apply', points: points.filter(p => p[4] > 0).map(p => [p[0], p[4]]) }], points.length > 1 ? newest + figure(last[4]) : 'none yet', figure, marks);
     const rates = [[], []];
     for (let i = 1; i < traffic.length; ++i) { const dt = traffic[i][0] - traffic[i - 1][0]; for (const k of [0, 1]) rates[k].push([traffic[i][0], (traffic[i][k + 1] - traffic[i - 1][k + 1]) / dt]); }
     this.network.box.hidden = traffic.length < 2;

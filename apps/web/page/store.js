@@ -13,7 +13,7 @@ import { Spans } from './spans.js';
 
 const RATE_OVER_S = 1.5;  // a rate is a mean over about this time
 
-const KEPT = 20000, KEPT_LINES = 2000;
+const KEPT = 20000, KEPT_LINES = 2000, KEPT_VIEWS = 500;
 
 /**
  * The histories of a run and of those that it was resumed from, the first one first, as one: each ends where the next begins, and the
@@ -30,6 +30,7 @@ export function joined(histories) {
       points: [...points, ...next.points.map(later)],
       tests: [...tests, ...next.tests.map(t => ({ ...t, seconds: t.seconds + at }))],
       lines: [...before.lines, ...next.lines.map(later)],
+      views: [...(before.views ?? []), ...(next.views ?? []).map(later)],
       traffic: (next.traffic ?? []).map(([s, ...bytes]) => [s + at, ...bytes]),
     };
   });
@@ -61,7 +62,7 @@ export class Store extends EventTarget {
   members = [];
   doctor = null;         // says which worker waits for which and which worker is slow: {text, stall, stragglers}
   spans = new Spans();
-  points = []; tests = []; lines = []; traffic = []; outputs = []; lastClock = 0; leftS = null;
+  points = []; tests = []; lines = []; traffic = []; views = []; outputs = []; lastClock = 0; leftS = null;
   connection = 'connecting';
   node = '';             // host:port of the node, if another machine serves the page
   away = '';             // the reason why that node does not answer; empty if it answers
@@ -96,7 +97,7 @@ export class Store extends EventTarget {
 
   #forget() {
     this.actors = []; this.edges = []; this.spans = new Spans();
-    this.points = []; this.tests = []; this.lines = []; this.traffic = [];
+    this.points = []; this.tests = []; this.lines = []; this.traffic = []; this.views = [];
     this.lastTick = this.began = this.leftS = null;
     this.#say('reset');
   }
@@ -211,6 +212,7 @@ export class Store extends EventTarget {
     this.tests = thinned([...this.tests, ...x.tests], t => t.clock);
     this.lines = [...this.lines, ...x.lines].slice(-KEPT_LINES);
     this.traffic = thinned([...this.traffic, ...(x.traffic ?? [])], t => t[0]);
+    this.views = [...this.views, ...(x.views ?? [])].slice(-KEPT_VIEWS);
     this.#say('history');
   }
 

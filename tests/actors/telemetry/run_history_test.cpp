@@ -37,6 +37,31 @@ TEST_CASE("run_history: a late reader finds the whole run, the next one what is 
       "NumIters,Seconds,LearningRate,loss,acc,smoothed_loss,images_per_second\n0,"));
 }
 
+TEST_CASE("run_history: views are marks with the number of nodes from then on, each read once") {
+  run_history h(nullptr, 1);
+  progress::view v;
+  v.seats = {0};
+  h.viewed(v);
+  run_history::place from;
+  CHECK(h.json(from).find("\"views\":[[0,") != std::string::npos);
+  v.epoch = 2;
+  v.first_clock = 7;
+  v.seats = {0, 2, 3};
+  v.changed = "worker 3 joined";
+  h.viewed(v);
+  const auto next = h.json(from);
+  CHECK(next.find("\"views\":[[7,") != std::string::npos);
+  CHECK(next.find(",3,\"worker 3 joined\"]]") != std::string::npos);
+  progress::iteration i;
+  i.clock = 7;
+  i.communication_ns = 100;
+  i.exposed_ns = 25;
+  h.trained(i, {});
+  CHECK(h.newest()->hidden == 0.75);  // it was alone at first
+  for (int n = 0; n < 1000; ++n) h.viewed(v);
+  CHECK(h.now({}).views.size() == 500);
+}
+
 TEST_CASE("run_history: a run of a million clocks takes bounded memory and keeps its shape") {
   run_history h(nullptr, 1);
   const std::vector<output_value> outputs{{"loss", 1}};
