@@ -159,7 +159,8 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   setup_.display->note("reached the first node; waiting until all are there");
 }
 
-/// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials.
+/// A newcomer dials the members, whatever their seats, and a node that leaves the newcomers that got ready before it was a
+/// member; of two nodes that come together the one with the higher seat dials.
 void member::dial_members(const member_context& c) {
   const bool gets_ready = !view_.has(view_.seat);
   for (const auto& m : view_.members) {
@@ -236,8 +237,10 @@ void member::keep_for_reading(std::shared_ptr<tcp_socket> socket) {
 }
 
 bool member::is_complete() const {
+  const auto is_linked = [&](seat_id s) { return s == view_.seat || links_.contains(s); };
   const auto others = view_.others();
-  return std::all_of(others.begin(), others.end(), [&](seat_id s) { return links_.contains(s); });
+  return std::all_of(others.begin(), others.end(), is_linked) &&
+         std::all_of(view_.before.begin(), view_.before.end(), is_linked);
 }
 
 std::vector<port<send_frame>> member::ports() const {

@@ -90,7 +90,7 @@ class member {
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }
 
   [[nodiscard]] const std::map<seat_id, handle<network_link>>& links() const { return links_; }
-  /// Whether there is a link to each other member of the view.
+  /// Whether there is a link to each other member of the view, and to those that have just left.
   [[nodiscard]] bool is_complete() const;
   /// By worker of the view; empty at this node, and where there is no link.
   [[nodiscard]] std::vector<port<send_frame>> ports() const;

@@ -37,7 +37,7 @@ class changing {
   /// An actor has ended. True: it was the last one of the old graph.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// Enters the next view and spawns its graph; or waits, where this node is no member of it, until the others are ready.
-  /// Errors   as local_run::rebuild.
+  /// Errors   as local_run::rebuild, member::dial_members.
   void rebuild();
   /// All members have rebuilt: what a peer sends now finds its place.
   void resume();

@@ -23,6 +23,7 @@ void joining::join() {
 }
 
 void joining::dial() {
+  ready_ = false;
   if (at_.empty()) return;
   const auto& node = core_.setup.node;
   try {
@@ -93,6 +94,7 @@ void joining::prepare(const frames::view& f) {
   const auto replicas = core_.run.try_out(place);
   core_.members.dial_members(core_.here());
   core_.members.to_leader(frames::join_ready{replicas});
+  ready_ = true;
 }
 
 void joining::enter(const frames::view& f) {

@@ -24,6 +24,8 @@ class joining {
   /// A node that waits to join has lost a link. True: it waits on, and joins again where the leader has left.
   /// Errors   as join.
   [[nodiscard]] bool lost(const link_lost& m);
+  /// The leader knows that this node is ready, so the next view may be with it.
+  [[nodiscard]] bool is_ready() const { return ready_; }
   /// Answers how fast this node trains the leader's net.  Errors   as compile_run.
   void on(const frames::time_net& f);
   /// A run that trains: compiles it, links all its members, and says that this node is ready to join. Blocks.
@@ -42,6 +44,7 @@ class joining {
   std::function<void()> later_;
   std::vector<host_port> at_;  // where it joins, until it has
   int put_off_ = 0;
+  bool ready_ = false;
 };
 
 }  // namespace poseidon

@@ -4,6 +4,13 @@
 
 namespace poseidon {
 
+namespace {
+
+/// So long a node that is ready to join waits after a signal for the view that may have begun with it.
+constexpr std::chrono::seconds before_it_goes{2};
+
+}  // namespace
+
 node::node(actor_context context, node_setup setup)
     : actor(context), core_(this, std::move(setup)) {}
 
@@ -141,6 +148,13 @@ void node::begin() {
   if (view().epoch > 0) changing_.show();
   changing_.take_early();
   tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});
+  say_what_is_wanted("SIGTERM");
+}
+
+/// To the leader of a view that begins: what this node's user has wanted before.
+void node::say_what_is_wanted(const std::string& why) {
+  end_.say_again();
+  if (end_.takes_leave()) leader_.leaves(why);
 }
 
 void node::on(const control_arrived& m) {
@@ -221,10 +235,8 @@ void node::resume() {
   if (changing_.members_changed()) rates_.begin();
   if (leader_.here() != nullptr)
     leader_.here()->changed(changing_.stopped(), changing_.members_changed());
-  if (std::exchange(leader_changed_, false)) {
-    end_.say_again();
-    if (end_.takes_leave()) leader_.leaves("it says so again, because another node led meanwhile");
-  }
+  if (std::exchange(leader_changed_, false))
+    say_what_is_wanted("it says so again, because another node led meanwhile");
   for (auto& early : core_.members.take_early()) on(link_accepted{std::move(early)});
   watch_progress();
 }
@@ -252,6 +264,10 @@ void node::on(const everyone_done&) {
 
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
+  // The others may begin the view with this node at this moment, and would lose it.
+  if (core_.phase == run_phase::gathering && joining_.is_ready() &&
+      !std::exchange(waits_to_go_, true))
+    return tell_self(m, before_it_goes);
   if (m.leaves && leave(m.signal, "SIGTERM")) return;
   if (end_.interrupted(m.signal)) return close();
   if (auto* const leads = leader_.here()) leads->ends();

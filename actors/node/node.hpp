@@ -138,6 +138,7 @@ class node : public actor<node> {
   void stands();
   void asked_to_leave(const link_connection& c);
   bool leave(int signal, const std::string& why);
+  void say_what_is_wanted(const std::string& why);
   void watch_progress();
   void begin();
   void resume();
@@ -158,6 +159,7 @@ class node : public actor<node> {
   run_end end_{core_};
   leader_line leader_{core_};
   bool leader_changed_ = false;  // with the view that is being built
+  bool waits_to_go_ = false;     // its user has sent a signal while it was about to join
   bool looks_ = false;           // a look_at_progress is under way
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
 };

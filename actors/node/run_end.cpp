@@ -109,6 +109,11 @@ void run_end::note_stop(version_id version, const std::string& reason) const {
                             ": " + reason);
 }
 
+bool run_end::joins_now() const {
+  const auto& view = core_.view();
+  return !core_.trains() && !core_.has_ended() && !view.before.empty() && view.has(view.seat);
+}
+
 bool run_end::interrupted(int signal) {
   // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
   if (core_.phase == run_phase::failing) return false;
@@ -116,6 +121,10 @@ bool run_end::interrupted(int signal) {
   const auto seat = core_.view().seat;
   const auto why = "worker " + (seat == no_seat ? "?" : std::to_string(value(seat))) + " got " +
                    signal_name(signal);
+  if (joins_now()) {
+    wants_end_ = why;
+    return false;
+  }
   if (!core_.trains()) {
     goodbye_ = why;  // the others wait for this node: they hear why it goes
     return true;
@@ -139,8 +148,8 @@ void run_end::say_again() const {
 bool run_end::leaves(int signal) {
   const auto& view = core_.view();
   // Programs, and nodes with data of their own, cannot be done without.
-  const bool can = core_.trains() && view.members.size() > 1 && !core_.setup.around &&
-                   !core_.setup.node.own_data && !core_.done;
+  const bool can = (core_.trains() || joins_now()) && view.members.size() > 1 &&
+                   !core_.setup.around && !core_.setup.node.own_data && !core_.done;
   if (!can) return false;
   result_.exit_code = signal == 0 ? 0 : 128 + signal;
   leaving_ = true;
@@ -149,6 +158,7 @@ bool run_end::leaves(int signal) {
 }
 
 bool run_end::takes_leave() {
+  if (!core_.trains()) return false;
   const auto epoch = core_.view().epoch;
   return leaving_ && std::exchange(took_leave_in_, epoch) != epoch;
 }

@@ -51,7 +51,8 @@ class run_end {
   [[nodiscard]] bool is_leaving() const { return leaving_; }
   /// Whether the leader of this view has still to hear that this node leaves; it counts as told from then on.
   [[nodiscard]] bool takes_leave();
-  /// To the leader, if this node's user wants the end: what it may not have heard, because another node led meanwhile.
+  /// To the leader, if this node's user wants the end: what it has not heard, because another node led, or this one did not
+  /// train yet.
   void say_again() const;
   /// A link has ended, with the run or against the plan.
   [[nodiscard]] bool lost(const link_lost& m);
@@ -61,6 +62,8 @@ class run_end {
   void complete();
 
  private:
+  /// The others wait for this node, with which the next view begins: it cannot go before.
+  [[nodiscard]] bool joins_now() const;
   [[nodiscard]] std::string command_with(const std::string& option) const;
   void ask_for_end() const;
   [[nodiscard]] bool fail_by(const std::exception_ptr& thrown);
