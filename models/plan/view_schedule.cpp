@@ -4,6 +4,7 @@
 #include "models/words.hpp"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -13,6 +14,20 @@ namespace poseidon {
 namespace {
 
 constexpr std::size_t most_nodes = 4096;  // as --nodes
+constexpr std::size_t most_bytes = 1'000'000;
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::string text(most_bytes + 1, ' ');
+  if (!in || !(in.peek(), in) || std::filesystem::is_directory(file))
+    throw spec_error("--views " + file + ": no file with anything in it can be read there.");
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > most_bytes)
+    throw spec_error("--views " + file + " has more than " + std::to_string(most_bytes) +
+                     " bytes; a line for each view is expected.");
+  return text;
+}
 
 std::optional<std::uint64_t> number(const std::string& word) {
   std::uint64_t n = 0;
@@ -25,8 +40,7 @@ std::optional<std::uint64_t> number(const std::string& word) {
 
 view_schedule read_view_schedule(const std::string& file, std::uint64_t first_clock,
                                  std::size_t nodes) {
-  std::ifstream in(file);
-  if (!in) throw spec_error("--views " + file + ": no file of that name can be read.");
+  std::istringstream in(text_of(file));
   view_schedule all;
   std::string text;
   for (int line = 1; std::getline(in, text); ++line) {
@@ -44,6 +58,8 @@ view_schedule read_view_schedule(const std::string& file, std::uint64_t first_cl
                                std::to_string(all.rbegin()->first) + ", which is not less.");
     all[*c] = *n;
   }
+  if (all.empty())
+    throw spec_error("--views " + file + " has no line with an iteration and a number of nodes.");
   const auto next = all.upper_bound(first_clock);
   if (next != all.begin())
     if (const auto& now = *std::prev(next); now.second != nodes)

@@ -49,5 +49,9 @@ TEST_CASE("view_schedule: mistakes are told with file, line and what was found")
         std::string::npos);
   CHECK(schedule_file("0 3\n").mistake().find("has 3 nodes in iteration 0, with which the run "
                                               "begins, and --nodes says 2.") != std::string::npos);
-  CHECK_THROWS_AS((void)read_view_schedule("/no/such/file", 0, 1), spec_error);
+  CHECK(schedule_file("# nothing\n").mistake().find("has no line") != std::string::npos);
+  for (const auto* file : {"/no/such/file", "/tmp", "/dev/null", "/dev/zero"}) {
+    CAPTURE(file);
+    CHECK_THROWS_AS((void)read_view_schedule(file, 0, 1), spec_error);
+  }
 }
