@@ -1,5 +1,7 @@
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/cluster/view.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -138,12 +140,11 @@ void coordinator::end_view() {
     out.routes = r->routes;
     out.why = r->why;
   }
-  std::set<seat_id> stay;
-  for (const auto& m : next) stay.insert(m.seat);
   parting_.clear();
-  for (const auto& m : members_)
-    if (!stay.contains(m.seat)) parting_.insert(m.seat);
-  for (const auto seat : parting_) leavers_.erase(seat);
+  for (const auto& m : without(members_, next)) {
+    parting_.insert(m.seat);
+    leavers_.erase(m.seat);
+  }
   members_ = std::move(next);
   ready_.clear();
   phase_ = phase::forming;
@@ -165,11 +166,12 @@ std::vector<frames::member> coordinator::next_members() {
 /// Of too many the highest seats leave, those first that want to; the leader stays, because it knows the schedule.
 std::vector<frames::member> coordinator::so_many_members(std::size_t wanted) {
   auto next = members_;
-  while (next.size() > std::max<std::size_t>(wanted, 1)) {
-    const auto willing = std::find_if(next.rbegin(), std::prev(next.rend()),
-                                      [&](const auto& m) { return leavers_.contains(m.seat); });
-    next.erase(willing == std::prev(next.rend()) ? std::prev(next.end())
-                                                 : std::prev(willing.base()));
+  while (next.size() > wanted) {
+    const auto leader = std::prev(next.rend());
+    auto leaves = std::find_if(next.rbegin(), leader,
+                               [&](const auto& m) { return leavers_.contains(m.seat); });
+    if (leaves == leader) leaves = next.rbegin();
+    next.erase(std::prev(leaves.base()));
   }
   while (next.size() < wanted) next.push_back(newcomers_.extract(newcomers_.begin()).mapped());
   std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });

@@ -24,8 +24,6 @@ bool same_routes(const parameter_routes& a, const parameter_routes& b) {
   return true;
 }
 
-constexpr auto no_later_change = std::numeric_limits<std::uint64_t>::max();
-
 /// Where other machines reach a node that listens at `address`.
 std::string address_for_others(const std::string& address) {
   auto at = parse_host_port(address);
@@ -352,10 +350,11 @@ void leading::rate(worker_id from, link_watch::rate r) {
 
 std::optional<clock_id> leading::announce_next_change() {
   auto& views = core_.setup.choices.views;
-  const bool by_routes = !later_routes_.empty();
-  if (!by_routes && views.empty()) return std::nullopt;
-  const auto at = std::min(by_routes ? later_routes_.begin()->first : no_later_change,
-                           views.empty() ? no_later_change : views.begin()->first);
+  std::set<std::uint64_t> first;
+  if (!later_routes_.empty()) first.insert(later_routes_.begin()->first);
+  if (!views.empty()) first.insert(views.begin()->first);
+  if (first.empty()) return std::nullopt;
+  const auto at = *first.begin();
   change_wanted next{numbers_of(core_.setup.run->routes), clock_id{at}, {}};
   if (const auto routes = later_routes_.extract(at)) {
     next.routes = numbers_of(routes.mapped());

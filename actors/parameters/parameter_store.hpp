@@ -7,8 +7,9 @@
 //
 // At staleness s there are s + 2 copies. Version v is overwritten when version v + s + 2 begins to land. That version
 // includes every worker's gradient of clock v + s + 1, which left when that worker had version v + 1 or a later one of all
-// parameters (its passes have read them; the gradient of a side branch waits for that, whole_gate.hpp). So by then every node has v + 1 of all parameters: no link still sends v, no kernel on any
-// node reads it, and it is not the newest whole version, which a node writes when it loses a peer.
+// parameters: its passes have read them, and the gradient of a side branch waits for that (whole_gate.hpp). So by then every
+// node has v + 1 of all parameters: no link still sends v, no kernel on any node reads it, and it is not the newest whole
+// version, which a node writes when it loses a peer.
 //
 // A single-worker run needs one copy: a parameter is updated when the last backward pass that reads it
 // has finished and before the next forward pass begins.

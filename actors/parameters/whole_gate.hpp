@@ -18,7 +18,7 @@ class whole_gate {
   /// `waits`: of a side branch.
   whole_gate(bool waits, std::uint64_t staleness) : waits_(waits), staleness_(staleness) {}
 
-  /// Whether the gradient of this clock may go now; if not, opened() returns it later.
+  /// Whether the gradient of this clock may go now; if not, open() sends it later.
   [[nodiscard]] bool admits(clock_id clock) {
     if (!waits_ || value(clock) < end_) return true;
     held_.push_back(clock);

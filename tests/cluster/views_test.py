@@ -14,14 +14,19 @@ class Views(unittest.TestCase):
         self.addCleanup(self.cluster.__exit__, None, None, None)
 
     def begin(self, *options, nodes=1, devices="cpu:1", **of_solver):
-        """The first node, which tells events, and where others join it. It trains until it is stopped, but for `iterations`."""
+        """The first node, which tells events, and where others join it. It trains until it is stopped, but for `iterations`.
+
+        Returns the others, each with the number of its place in the list, from 1 on."""
         of_solver.setdefault("iterations", cluster.ENDLESS)
         of_solver.setdefault("lr", 0.002)  # images are noise: it must not diverge however long a run lasts
         self.solver = small_run.solver(self.cluster.folder, "s", **of_solver)
         words = [*([] if "--routes" in options else ["--routes", "ps"]), "--devices", devices]
         self.first = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--json", *words, *options)
         self.address = self.first.wait_for(r"listening on (127.0.0.1:\d+)")[1]
-        others = [self.join(devices=devices) for _ in range(nodes - 1)]
+        others = []
+        for worker in range(1, nodes):
+            others.append(self.join(devices=devices))
+            self.first.wait_for(f"worker {worker} joined from")
         return others
 
     def join(self, *options, to=None, devices="cpu:1"):
