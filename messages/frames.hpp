@@ -105,6 +105,7 @@ struct net_timed {
 /// Each member to the leader: links to all members are up and the actors wait.
 struct member_ready {
   std::uint32_t replicas = 1;  ///< of that node; with equal shares the same on all nodes
+  std::uint64_t epoch = 0;     ///< of the view that it is ready for
 };
 
 /// A node that joins a run that trains, to the leader: it has built all that it can build before it is a member.
@@ -114,6 +115,12 @@ struct join_ready {
 
 /// A member to the leader: it wants to leave, and the others are to go on without it.
 struct leave_wanted {
+  std::string why;  ///< for people
+};
+
+/// A member of a view that has not begun, to the leader: the writer has no link to this newcomer any more.
+struct suspect {
+  seat_id seat{};
   std::string why;  ///< for people
 };
 
@@ -259,7 +266,7 @@ struct factor_offer {
 };
 
 /// The leader to all: all have drained, so no frame of the old view is on its way. This is the view from the clock of `drain`
-/// on: build its graph; or leave, if you are no member of it.
+/// on: build its graph; or leave, if you are no member of it. Another one may replace it before it has begun: the first clock stays.
 struct next_view {
   std::uint64_t epoch = 0;
   std::vector<member> members;       ///< by worker
@@ -289,6 +296,6 @@ using frame_header =
                  frames::probe, frames::probe_heard, frames::watch, frames::report,
                  frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
                  frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-                 frames::net_timed, frames::worker_left, frames::factor_offer>;
+                 frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect>;
 
 }  // namespace poseidon

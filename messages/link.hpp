@@ -85,6 +85,7 @@ struct link_lost {
 /// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.
 struct link_bound {
   seat_id peer{};
+  std::uint64_t epoch = 0;  ///< of the view that it is bound to
 };
 
 /// From a network_link, a few times a second: what its socket has sent so far (messages/wire/tcp_flow.hpp).

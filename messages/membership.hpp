@@ -5,6 +5,7 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct view_agreed {
 /// node -> coordinator: this member's links and actors exist.
 struct member_is_ready {
   seat_id seat{};
+  std::uint64_t epoch = 0;  ///< of the view that it is ready for
 };
 struct everyone_ready {};
 /// node -> coordinator: the leader has told all members to train.
@@ -44,7 +46,7 @@ struct schedule_ends {};
 struct newcomer_ready {
   frames::member newcomer;
 };
-/// node -> coordinator: a node that is no member is gone.
+/// node -> coordinator: a node is gone that is no member, or one of a view that has not begun.
 struct newcomer_gone {
   seat_id seat{};
 };
@@ -66,8 +68,10 @@ struct member_paused {
 struct drain_agreed {
   clock_id clock{};
 };
-/// coordinator -> node: all members have drained; tell them, those who leave and those who join.
+/// coordinator -> node: all members have drained; tell them, those who leave and those who join. Said again, with the next epoch,
+/// where a newcomer has died before that view could begin.
 struct everyone_drained {
+  std::uint64_t epoch = 0;                          ///< of the next view
   std::vector<frames::member> members;              ///< of the next view, by worker
   std::optional<std::vector<std::uint8_t>> routes;  ///< empty: as they are
   std::string why;                                  ///< of the routes, for people

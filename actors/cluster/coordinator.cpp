@@ -10,6 +10,8 @@ namespace poseidon {
 coordinator::coordinator(actor_context context, coordinator_setup setup)
     : actor(context), setup_(std::move(setup)), members_(setup_.members) {
   parting_ = setup_.parting;
+  epoch_ = setup_.epoch;
+  entering_ = setup_.newcomers;
   if (setup_.forming) phase_ = phase::forming;
 }
 
@@ -37,6 +39,7 @@ void coordinator::on(const member_joined& m) {
 }
 
 void coordinator::on(const member_is_ready& m) {
+  if (m.epoch != epoch_) return;  // of a view that another one has replaced
   ready_.insert(m.seat);
   // A single node has no view to agree on before it is ready.
   if ((phase_ != phase::forming && phase_ != phase::gathering) || !all_in(ready_)) return;
@@ -48,6 +51,7 @@ void coordinator::on(const member_is_ready& m) {
 /// The leader has told all others to train, and before that the clock of a change that is planned for a clock.
 void coordinator::on(const everyone_began&) {
   if (phase_ != phase::beginning) return;
+  entering_.clear();
   if (routes_ && routes_->clock) return drain_before(*routes_->clock);
   phase_ = phase::standing;
   change_if_wanted();
@@ -65,15 +69,25 @@ void coordinator::on(const change_wanted& m) {
 void coordinator::on(const schedule_ends&) {
   if (routes_) routes_->members = 0;
   end_view_if_drained();
+  if (phase_ == phase::refilling) {
+    members_wanted_ = 0;
+    tell_next_view();
+  }
 }
 
 void coordinator::on(const newcomer_ready& m) {
   newcomers_[m.newcomer.seat] = m.newcomer;
+  if (phase_ == phase::refilling) return tell_next_view();
   setup_.by_schedule ? end_view_if_drained() : change_if_wanted();
 }
 
 void coordinator::on(const newcomer_gone& m) {
   newcomers_.erase(m.seat);
+  if (entering_.erase(m.seat) == 0) return;
+  std::erase_if(members_, [&](const auto& e) { return e.seat == m.seat; });
+  ready_.clear();
+  ++epoch_;
+  tell_next_view();
 }
 
 /// Whoever ends all nodes of a job asks them one after the other.
@@ -135,20 +149,36 @@ void coordinator::end_view_if_drained() {
 /// All members stand at the clock.
 void coordinator::end_view() {
   auto next = routes_ && routes_->members > 0 ? so_many_members(routes_->members) : next_members();
-  everyone_drained out{next, std::nullopt, {}};
+  told_ = {};
+  members_wanted_ = 0;
   if (const auto r = std::exchange(routes_, std::nullopt)) {
-    out.routes = r->routes;
-    out.why = r->why;
+    told_.routes = r->routes;
+    told_.why = r->why;
+    members_wanted_ = r->members;
   }
   parting_.clear();
   for (const auto& m : without(members_, next)) {
     parting_.insert(m.seat);
     leavers_.erase(m.seat);
   }
+  entering_.clear();
+  for (const auto& m : without(next, members_)) entering_.insert(m.seat);
   members_ = std::move(next);
   ready_.clear();
-  phase_ = phase::forming;
-  tell(node_->drained, std::move(out));
+  ++epoch_;
+  tell_next_view();
+}
+
+/// Where a schedule wants more members than are there, newcomers are waited for.
+void coordinator::tell_next_view() {
+  const auto before = members_;
+  add_newcomers(members_, members_wanted_);
+  for (const auto& m : without(members_, before)) entering_.insert(m.seat);
+  phase_ = members_.size() < members_wanted_ ? phase::refilling : phase::forming;
+  if (phase_ == phase::refilling) return;
+  told_.epoch = epoch_;
+  told_.members = members_;
+  tell(node_->drained, told_);
 }
 
 /// As nodes want to join and leave.
@@ -156,11 +186,16 @@ std::vector<frames::member> coordinator::next_members() {
   std::vector<frames::member> next;
   for (const auto& m : members_)
     if (!leavers_.contains(m.seat)) next.push_back(m);
-  for (const auto& [seat, m] : std::exchange(newcomers_, {})) next.push_back(m);
-  // The last ones have said so since the change began: they go on, and end the run together when it has begun.
+  // All have said so since the change began: they go on, and leave, or end the run together, when it has begun.
   if (next.empty()) next = members_;
-  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  add_newcomers(next, next.size() + newcomers_.size());
   return next;
+}
+
+void coordinator::add_newcomers(std::vector<frames::member>& to, std::size_t wanted) {
+  while (to.size() < wanted && !newcomers_.empty())
+    to.push_back(newcomers_.extract(newcomers_.begin()).mapped());
+  std::sort(to.begin(), to.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
 }
 
 /// Of too many the highest seats leave, those first that want to; the leader stays, because it knows the schedule.
@@ -173,8 +208,7 @@ std::vector<frames::member> coordinator::so_many_members(std::size_t wanted) {
     if (leaves == leader) leaves = next.rbegin();
     next.erase(std::prev(leaves.base()));
   }
-  while (next.size() < wanted) next.push_back(newcomers_.extract(newcomers_.begin()).mapped());
-  std::sort(next.begin(), next.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+  add_newcomers(next, wanted);
   return next;
 }
 

@@ -11,10 +11,13 @@
 //
 //   standing --something is wanted--> holding --all hold--> draining --all drained--> forming
 //   beginning --other routes, or so many members, are wanted from a clock on--> draining
+//   forming, beginning --a newcomer of that view is gone--> [refilling --another one is ready-->] forming
 //
-// Who joins and leaves is settled when all have drained: a newcomer that dies before then costs nobody anything. Members that
-// want to leave are collected for a moment: all of them together are the end of the run. Where a schedule says how many there
-// are (--views), a view waits for newcomers that are missing, and those with the highest seats leave; nothing else changes it.
+// Who joins and leaves is settled when all have drained. A newcomer that dies before then is no part of the next view; one that
+// dies later, but before that view begins, is left out of another one, which replaces it. Either costs nobody anything. At least
+// one member stays: if all want to leave as others join, they leave one view later. Members that want to leave are collected for a
+// moment: all of them together are the end of the run. Where a schedule says how many there are (--views), a view waits for
+// newcomers that are missing, and those with the highest seats leave; nothing else changes it.
 //
 // Accepts  member_joined    from node   a handshake succeeded
 //          member_is_ready  from node   the leader's own, and what member_ready frames say
@@ -27,7 +30,7 @@
 // Sends    view_agreed, everyone_ready, everyone_done   to node
 //          hold_everyone, drain_agreed, everyone_drained, everyone_leaves   to node
 // State    the members; who is ready and done; what the next view is to be; the change under way: who holds, who has drained.
-// Fails    never: a lost member is node's matter (in this version it ends the run).
+// Fails    never: a lost member is node's matter (in this version it ends the run), but for one of a view that has not begun.
 #pragma once
 #include "actors/core/actor.hpp"
 #include "messages/membership.hpp"
@@ -46,9 +49,11 @@ struct coordinator_setup {
   std::size_t workers = 1;  ///< so many gather before training begins
   /// This node; or, where it begins to lead a run that trains, the members of the next view.
   std::vector<frames::member> members;
-  bool forming = false;            ///< these are the members of a view that begins
-  std::set<seat_id> parting = {};  ///< members of the view before that leave with it
-  bool by_schedule = false;        ///< members change only as change_wanted says
+  bool forming = false;              ///< these are the members of a view that begins
+  std::set<seat_id> parting = {};    ///< members of the view before that leave with it
+  bool by_schedule = false;          ///< members change only as change_wanted says
+  std::uint64_t epoch = 1;           ///< of the first view here
+  std::set<seat_id> newcomers = {};  ///< of `members`: they come with a view that begins
   /// Members that want to leave are collected for so long.
   std::chrono::milliseconds leaving_window{200};
 };
@@ -92,7 +97,7 @@ class coordinator : public actor<coordinator> {
   void on(const shut_down& m);
 
  private:
-  enum class phase { gathering, forming, beginning, standing, holding, draining };
+  enum class phase { gathering, forming, refilling, beginning, standing, holding, draining };
 
   [[nodiscard]] bool all_in(const std::set<seat_id>& seats) const;
   [[nodiscard]] bool is_member(seat_id seat) const;
@@ -101,12 +106,15 @@ class coordinator : public actor<coordinator> {
   void drain_before(clock_id clock);
   void end_view_if_drained();
   void end_view();
+  void tell_next_view();
   [[nodiscard]] std::vector<frames::member> next_members();
   [[nodiscard]] std::vector<frames::member> so_many_members(std::size_t wanted);
+  void add_newcomers(std::vector<frames::member>& to, std::size_t wanted);
 
   coordinator_setup setup_;
   until_end<connect_coordinator> node_{this};
   phase phase_ = phase::gathering;
+  std::uint64_t epoch_ = 1;  // of the view that holds, or forms
   std::vector<frames::member> members_;
   std::set<seat_id> ready_, done_;
   // They are ready, too, before the view begins: then they can give their solver state away.
@@ -116,6 +124,10 @@ class coordinator : public actor<coordinator> {
   std::map<seat_id, frames::member> newcomers_;
   std::set<seat_id> leavers_;
   bool collecting_ = false;  // leavers
+  // What a view that forms has been told, for one that replaces it.
+  everyone_drained told_;
+  std::size_t members_wanted_ = 0;  // by a schedule
+  std::set<seat_id> entering_;      // newcomers of it
   // The change under way.
   std::map<seat_id, clock_id> held_;
   std::set<seat_id> drained_;

@@ -75,13 +75,15 @@ constexpr frame_rule rule_for(const frames::start_training*) { return {frame_pat
 /// The first one may come before start_training, so that no node has begun the clock that it names.
 constexpr frame_rule rule_for(const frames::drain*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
 constexpr frame_rule rule_for(const frames::hold_training*)  { return {frame_path::from_leader, detail::running}; }
-constexpr frame_rule rule_for(const frames::next_view*)      { return {frame_path::from_leader, detail::during(run_phase::training)}; }
+/// One that replaces a view that has not begun comes later than the first.
+constexpr frame_rule rule_for(const frames::next_view*)      { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::during(run_phase::training, run_phase::parting))}; }
 constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 
 constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::joiner, detail::forming}; }
 constexpr frame_rule rule_for(const frames::join_ready*)     { return {frame_path::joiner, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
+constexpr frame_rule rule_for(const frames::suspect*)        { return {frame_path::to_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::leave_wanted*)   { return {frame_path::to_leader, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::member_ready*)   { return {frame_path::to_leader, detail::getting_ready}; }
 constexpr frame_rule rule_for(const frames::worker_paused*)  { return {frame_path::to_leader, detail::running}; }

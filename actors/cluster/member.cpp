@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds first_word{5};
 constexpr std::chrono::milliseconds one_of_several{3000};
+constexpr std::chrono::milliseconds for_a_newcomer{1000};  // it listened before it got ready
 constexpr int most_hops = 4;
 constexpr std::size_t most_early = max_members, most_turned_away = 16, most_newcomers = 64;
 
@@ -166,8 +167,30 @@ void member::dial_members(const member_context& c) {
   for (const auto& m : view_.members) {
     const bool was_there = gets_ready || view_.had(m.seat);
     if (links_.contains(m.seat) || (!was_there && m.seat >= view_.seat)) continue;
-    open(m.seat, setup_.network->dial(parse_host_port(m.address), shaking(own_identity())), c);
+    auto options = shaking(own_identity());
+    const bool comes = !view_.before.empty() && !view_.had(m.seat);
+    if (comes) options.patience = for_a_newcomer;
+    try {
+      open(m.seat, setup_.network->dial(parse_host_port(m.address), options), c);
+    } catch (const socket_error& e) {
+      if (!comes || e.error == ECANCELED) throw;
+      lost(m.seat, e.what());
+    }
   }
+}
+
+void member::lost(seat_id peer, const std::string& why) {
+  links_.erase(peer);
+  lost_[peer] = why;
+  if (lost_.size() > most_newcomers) lost_.erase(lost_.begin());
+}
+
+std::map<seat_id, std::string> member::missing() const {
+  std::map<seat_id, std::string> out;
+  for (const auto& [seat, why] : lost_)
+    if (!view_.before.empty() && view_.has(seat) && !view_.had(seat) && !links_.contains(seat))
+      out.emplace(seat, why);
+  return out;
 }
 
 /// A link works from the moment the hands are shaken (heartbeats); it is bound to the run later.

@@ -67,7 +67,8 @@ class member {
   void join(const std::vector<host_port>& to, std::uint32_t replicas, const member_context& c);
   /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
   void start_over() { view_ = {}; }
-  /// Links the nodes of its view that this node dials. Blocks.  Errors   as join.
+  /// Links the nodes of its view that this node dials. Blocks. A newcomer of the view that does not answer is missing().
+  /// Errors   as join.
   void dial_members(const member_context& c);
 
   /// What has become of a connection.
@@ -94,7 +95,9 @@ class member {
   [[nodiscard]] bool is_complete() const;
   /// By worker of the view; empty at this node, and where there is no link.
   [[nodiscard]] std::vector<port<send_frame>> ports() const;
-  void lost(seat_id peer) { links_.erase(peer); }
+  void lost(seat_id peer, const std::string& why);
+  /// Newcomers of the view to which this node has no link any more, and why.
+  [[nodiscard]] std::map<seat_id, std::string> missing() const;
 
   // A frame to a node without a link goes nowhere: the run ends, or the node has ended.
   void send(seat_id to, send_frame m) const;
@@ -129,6 +132,7 @@ class member {
   std::vector<link_connection> early_;  // joiners that dialed before this node had its view, or led
   std::deque<std::shared_ptr<tcp_socket>> turned_away_;  // they still read why
   std::map<seat_id, handle<network_link>> links_;
+  std::map<seat_id, std::string> lost_;  // links, and why; of the last nodes that had one
   std::map<seat_id, std::shared_ptr<const link_counters>> counters_;
   frames::member newest_;
   seat_id next_seat_{1};                       // that this node gives, if it leads

@@ -49,6 +49,7 @@ bool view_change::released(std::shared_ptr<const chunk_histories> history) {
 }
 
 void view_change::leave(std::vector<caf::actor_addr> actors) {
+  at_ = step::leaving;
   leaving_ = std::move(actors);
 }
 
@@ -56,6 +57,25 @@ bool view_change::left(const caf::actor_addr& actor) {
   if (at_ != step::leaving || std::erase(leaving_, actor) == 0 || !leaving_.empty()) return false;
   at_ = step::rebuilding;
   return true;
+}
+
+void view_change::enter(clock_id clock, std::uint64_t test_phases, frames::next_view next) {
+  clock_ = clock;
+  test_phases_ = test_phases;
+  next_ = std::move(next);
+  at_ = step::rebuilding;
+  has_entered_ = true;
+}
+
+bool view_change::replace(frames::next_view next) {
+  if (!knows_next()) return false;
+  next_ = std::move(next);
+  return true;
+}
+
+void view_change::rebuild(std::shared_ptr<const partition> before) {
+  before_ = std::move(before);
+  has_entered_ = true;
 }
 
 std::chrono::milliseconds view_change::resume(time_point now) {

@@ -7,6 +7,8 @@
 //   none -agree-> draining -paused-> paused -release-> releasing -released, by all-> leaving -left, by all-> rebuilding
 //                     the solver trains up to the clock     solver state is given away     the old graph ends
 //   rebuilding -resume-> none
+//   releasing, leaving, rebuilding -replace-> the same (rebuilding: leaving), with another next view of the same clock
+//   none -enter-> rebuilding     a newcomer, which has no old graph
 //
 // All nodes drain before one rebuilds, so nothing of the old view is under way then, and every node has all parameters of
 // the clock's version.
@@ -38,6 +40,10 @@ class view_change {
   [[nodiscard]] const frames::next_view& next() const { return next_; }
   /// It has been agreed on another view, and which one is not known here.
   [[nodiscard]] bool awaits_next() const { return at_ == step::draining || at_ == step::paused; }
+  /// The next view is known here, and has not begun.
+  [[nodiscard]] bool knows_next() const {
+    return at_ == step::releasing || at_ == step::leaving || at_ == step::rebuilding;
+  }
   /// Whether this node is a member of the next view, where that is known.
   [[nodiscard]] bool brings(seat_id seat) const;
   /// Who leads from now on, where that is known before the next view has begun here.
@@ -61,13 +67,20 @@ class view_change {
   void leave(std::vector<caf::actor_addr> actors);
   /// An actor has ended. True: it was the last one of the old graph, and the next one is to be built.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
-  /// Parameters were cut like this before.
-  void rebuild(std::shared_ptr<const partition> before) { before_ = std::move(before); }
+  /// A newcomer has entered this view, which may still be replaced.
+  void enter(clock_id clock, std::uint64_t test_phases, frames::next_view next);
+  /// A newcomer has died before the next view could begin, and this one takes its place. True: it does, and this node has to
+  /// rebuild, or will; false: no view is to begin here.
+  [[nodiscard]] bool replace(frames::next_view next);
+  /// Parameters were cut like this in the view that all have drained.
+  void rebuild(std::shared_ptr<const partition> before);
+  /// Whether this node has entered the next view, or one that it replaces.
+  [[nodiscard]] bool has_entered() const { return has_entered_; }
   /// All nodes have rebuilt. Returns  how long this node has paused.
   [[nodiscard]] std::chrono::milliseconds resume(time_point now);
 
   [[nodiscard]] std::uint64_t test_phases() const { return test_phases_; }
-  /// The partition of the old view; null before it is rebuilt.
+  /// The partition of the old view; null before it is rebuilt, and at a newcomer.
   [[nodiscard]] const std::shared_ptr<const partition>& before() const { return before_; }
   /// The solver state that this node kept.
   [[nodiscard]] const std::vector<std::shared_ptr<const chunk_histories>>& histories() const {
@@ -85,6 +98,7 @@ class view_change {
   std::vector<std::shared_ptr<const chunk_histories>> histories_;
   std::vector<caf::actor_addr> leaving_;
   std::shared_ptr<const partition> before_;
+  bool has_entered_ = false;
 };
 
 }  // namespace poseidon

@@ -29,7 +29,7 @@ concept control_frame =
            frames::stop_after, frames::worker_done, frames::probe_heard, frames::watch,
            frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
            frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-           frames::net_timed, frames::worker_left, frames::factor_offer>;
+           frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect>;
 
 }  // namespace
 

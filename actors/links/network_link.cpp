@@ -43,7 +43,7 @@ void network_link::on(const close_link& m) {
 
 void network_link::on(const bind_link& m) {
   shared_->bind(m.binding);
-  tell(m.binding->routes.bound, link_bound{m.binding->peer});
+  tell(m.binding->routes.bound, link_bound{m.binding->peer, m.binding->self.epoch});
 }
 
 // A frame that waits for no budget does not wait for a pump that does.

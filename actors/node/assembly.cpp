@@ -26,7 +26,8 @@ void assembly::build(const std::vector<route_decision>& decisions) {
 void assembly::rebuild() {
   spawn_graph();
   core_.run.show_facts(core_.view(), {}, core_.change);  // decisions were for other routes
-  core_.phase = run_phase::rebuilding;
+  // A newcomer begins with this view.
+  core_.phase = core_.view().had(core_.view().seat) ? run_phase::rebuilding : run_phase::building;
 }
 
 /// The leader says all of them, the others their own.
@@ -70,7 +71,8 @@ void assembly::spawn_graph() {
 
 bool assembly::bind_if_complete() {
   const bool builds = core_.phase == run_phase::building || core_.phase == run_phase::rebuilding;
-  if (!builds || !core_.run.built() || !core_.members.is_complete()) return false;
+  const bool ends = core_.change.at() == view_change::step::leaving;
+  if (!builds || ends || !core_.run.built() || !core_.members.is_complete()) return false;
   binding_ = peers();
   if (binding_.empty()) {
     connect();
@@ -108,7 +110,8 @@ binding_context assembly::context() const {
   return c;
 }
 
-bool assembly::bound(seat_id peer) {
+bool assembly::bound(seat_id peer, std::uint64_t epoch) {
+  if (epoch != core_.view().epoch) return false;  // of a view that another one has replaced
   if (core_.phase != run_phase::building && core_.phase != run_phase::rebuilding) return false;
   if (binding_.erase(peer) == 0 || !binding_.empty()) return false;
   connect();

@@ -29,7 +29,7 @@ class assembly {
   [[nodiscard]] bool bind_if_complete();
   /// A link is bound. True: it was the last one, and the graph stands. No peer hears that this node is ready before: then
   /// all peers may send.
-  [[nodiscard]] bool bound(seat_id peer);
+  [[nodiscard]] bool bound(seat_id peer, std::uint64_t epoch);
   /// The next view has begun without this node: its links are bound to it, to give solver state away.
   void part();
 

@@ -75,18 +75,32 @@ std::optional<member_paused> changing::on(const training_paused& m) {
 
 // -- the old graph ends ---------------------------------------------------------------------------------
 
-void changing::leave(const frames::next_view& next) {
-  if (core_.phase != run_phase::training) return;
+bool changing::leave(const frames::next_view& next) {
+  if (core_.change.replace(next)) return begin_anew();
+  if (core_.phase != run_phase::training) return false;
   const auto keepers = core_.run.graph().parameters().histories();
-  if (!core_.change.release(next, keepers.size())) return;
+  if (!core_.change.release(next, keepers.size())) return false;
   core_.phase = run_phase::changing;
   core_.members.expect_leader(next.members.front());
   for (const auto& keeper : keepers)
     core_.as_node.tell<release_history>(keeper, {core_.as_node.self()});
+  return false;
+}
+
+/// Nothing of the view that is replaced has been sent: values and solver state are where they were.
+bool changing::begin_anew() {
+  if (core_.change.at() != view_change::step::rebuilding) return false;  // it is not built yet
+  if (core_.phase == run_phase::parting) return true;
+  core_.phase = core_.view().had(core_.view().seat) ? run_phase::changing : run_phase::building;
+  end_graph();
+  return false;
 }
 
 void changing::on(const history_released& m) {
-  if (core_.phase != run_phase::changing || !core_.change.released(m.history)) return;
+  if (core_.phase == run_phase::changing && core_.change.released(m.history)) end_graph();
+}
+
+void changing::end_graph() {
   std::vector<caf::actor_addr> leaving;
   const auto ending = core_.run.graph().passing();
   for (const auto& a : ending) leaving.push_back(caf::actor_cast<caf::actor_addr>(a.target()));
@@ -95,23 +109,28 @@ void changing::on(const history_released& m) {
 }
 
 bool changing::left(const caf::actor_addr& actor) {
-  return core_.phase == run_phase::changing && core_.change.left(actor);
+  return !core_.has_ended() && core_.change.left(actor);
 }
 
 // -- the new one begins ---------------------------------------------------------------------------------
 
 void changing::rebuild() {
-  const auto before = core_.view();
-  const auto next = following(before, core_.change.next(), core_.change.clock());
+  auto next = following(core_.view(), core_.change.next(), core_.change.clock());
+  const bool again = core_.change.has_entered();
+  if (again)
+    next.before = core_.view().before;
+  else
+    from_ = core_.view();
   const auto routes =
       describe_change(core_.run.train(), core_.setup.run->routes, core_.change.next().routes);
   if (!routes.empty())
     core_.setup.display->note("routes: from iteration " + std::to_string(value(next.first_clock)) +
                               " on: " + routes);
-  changed_ = describe_members(before, next);
+  routes_changed_ = !routes.empty() || (again && routes_changed_);
+  changed_ = describe_members(from_, next);
   members_changed_ = !changed_.empty();
-  if (!members_changed_) changed_ = "routes changed";
-  core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
+  if (!members_changed_) changed_ = routes_changed_ ? "routes changed" : "nobody has joined";
+  if (!again) core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
@@ -122,6 +141,13 @@ void changing::rebuild() {
   }
   core_.run.rebuild(core_.change, next.self());
   assembly_.rebuild();
+}
+
+void changing::begin() {
+  core_.phase = run_phase::training;
+  if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now());
+  if (core_.view().epoch > 0) show();
+  take_early();
 }
 
 void changing::resume() {

@@ -31,29 +31,38 @@ class changing {
   void take_early();
   /// The solver has paused. Returns  what the leader is to hear.
   [[nodiscard]] std::optional<member_paused> on(const training_paused& m);
-  /// Every node has drained, and this is the next view: this node's actors give their solver state away.
-  void leave(const frames::next_view& next);
+  /// Every node has drained, and this is the next view: this node's actors give their solver state away. Or this view replaces one
+  /// that was to be the next: the graph for that one ends. True: there is none, so this node rebuilds at once.
+  [[nodiscard]] bool leave(const frames::next_view& next);
   void on(const history_released& m);
   /// An actor has ended. True: it was the last one of the old graph.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// Enters the next view and spawns its graph; or waits, where this node is no member of it, until the others are ready.
   /// Errors   as local_run::rebuild, member::dial_members.
   void rebuild();
+  /// This node begins to train.
+  void begin();
   /// All members have rebuilt: what a peer sends now finds its place.
   void resume();
   /// As resume, for a node that leaves.
   void part();
-  /// Tells the user of the view that training begins with, or goes on with. `changed`: as in progress::view.
-  void show(const std::string& changed = {}, const std::string& why = {}) const;
   [[nodiscard]] bool members_changed() const { return members_changed_; }
   /// How long the last change stopped this node's training.
   [[nodiscard]] std::chrono::milliseconds stopped() const { return stopped_; }
 
  private:
+  /// The actors of the graph that stands.
+  void end_graph();
+  [[nodiscard]] bool begin_anew();
+  /// Tells the user of the view that training begins with, or goes on with. `changed`: as in progress::view.
+  void show(const std::string& changed = {}, const std::string& why = {}) const;
+
   node_core& core_;
   assembly& assembly_;
   value_sender& values_;
+  agreed_view from_;     // the view that was drained
   std::string changed_;  // by the last change, for people
+  bool routes_changed_ = false;
   bool members_changed_ = false;
   std::chrono::milliseconds stopped_{0};
 };

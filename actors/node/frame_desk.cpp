@@ -2,6 +2,7 @@
 
 #include "actors/node/node.hpp"
 
+#include <algorithm>
 #include <variant>
 
 namespace poseidon {
@@ -12,7 +13,7 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   // A newcomer may be ready before this node has entered the view with it; who leaves says when it can give its state away.
   const bool is_member =
       view.members.empty() || view.has(m.seat) || view.had(m.seat) || core_.change.brings(m.seat);
-  if (is_too_early(m)) return next::nothing;
+  if (is_too_early(m) || is_too_late(m)) return next::nothing;
   const auto leader = core_.change.leader().value_or(view.leader());
   auto why = refusal_of(m.header, {m.seat, is_member}, {view.seat, leader, core_.phase});
   // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more. That one
@@ -40,12 +41,24 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_too_early(const control_arrived& m) {
-  if (!std::holds_alternative<frames::member_ready>(m.header) || core_.view().leads() ||
-      !core_.change.awaits_next())
-    return false;
-  std::erase_if(early_, [&](const auto& e) { return e.seat == m.seat; });
+  const bool to_leader = rule_for(m.header).path == frame_path::to_leader;
+  const bool of_leader = std::holds_alternative<frames::next_view>(m.header);
+  const bool is_early =
+      (to_leader && !core_.view().leads()) || (of_leader && m.seat != core_.view().leader());
+  const bool awaits_next =
+      core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
+  if (!is_early || !awaits_next) return false;
+  std::erase_if(early_, [&](const auto& e) {
+    return e.seat == m.seat && e.header.index() == m.header.index();
+  });
   early_.push_back(m);
   return true;
+}
+
+/// It is ready for a view that another one has replaced.
+bool frame_desk::is_too_late(const control_arrived& m) const {
+  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
+  return ready != nullptr && ready->epoch < std::max(core_.view().epoch, core_.change.next().epoch);
 }
 
 // -- forming ---------------------------------------------------------------------------------------------
@@ -76,6 +89,17 @@ frame_desk::next frame_desk::on(const frames::join_ready& f, const sender& from)
 
 frame_desk::next frame_desk::on(const frames::leave_wanted& f, const sender& from) {
   leader_.here()->leaves(from.seat, f.why);
+  return next::nothing;
+}
+
+frame_desk::next frame_desk::on(const frames::suspect& f, const sender& from) {
+  if (!core_.comes(f.seat)) return next::nothing;
+  const auto why = core_.view().name_of(from.seat) + " has no link to it: " + f.why;
+  const auto& links = core_.members.links();
+  if (const auto link = links.find(f.seat); link != links.end())
+    core_.as_node.tell<close_link>(link->second, {why});
+  core_.members.lost(f.seat, why);
+  leader_.missing(f.seat, why);
   return next::nothing;
 }
 
@@ -149,8 +173,10 @@ frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
 
 frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
   next_view();
-  changing_.leave(f);
-  return f.members.front().seat == core_.view().seat ? next::lead : next::nothing;
+  const bool is_first = !core_.change.knows_next();
+  if (changing_.leave(f)) return next::rebuild;
+  const bool leads = core_.change.leader() == core_.view().seat;
+  return is_first && leads ? next::lead : next::change;
 }
 
 // -- the last clock --------------------------------------------------------------------------------------

@@ -30,15 +30,16 @@ class frame_desk {
         rates_(speeds),
         end_(end) {}
 
-  /// What the node is to do next. `lead`: it leads the next view. `part`: the next view has begun without it.
-  enum class next { nothing, build, begin, resume, lead, part };
+  /// What the node is to do next. `change`, `lead`: it has heard the next view, and leads it; what was said early is to be heard now.
+  /// `rebuild`: it has no graph that has to end first. `part`: the next view has begun without it.
+  enum class next { nothing, build, begin, resume, change, lead, rebuild, part };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.
   void next_view() { turns_.next_view(); }
   /// A node that joins has lost this link, and joins again.
   void forget(seat_id peer) { turns_.forget(peer); }
-  /// What was said to this node as the next leader before it knew that it is that; to be heard now.
+  /// What was said to this node before it knew the next view, by nodes that did; to be heard now.
   [[nodiscard]] std::vector<control_arrived> take_early() { return std::exchange(early_, {}); }
 
  private:
@@ -47,6 +48,7 @@ class frame_desk {
     worker_id worker{};  ///< in this node's view
   };
   [[nodiscard]] bool is_too_early(const control_arrived& m);
+  [[nodiscard]] bool is_too_late(const control_arrived& m) const;
   // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
   next on(const frames::view& f, const sender& from);
   next on(const frames::time_net& f, const sender& from);
@@ -54,6 +56,7 @@ class frame_desk {
   next on(const frames::member_ready& f, const sender& from);
   next on(const frames::join_ready& f, const sender& from);
   next on(const frames::leave_wanted& f, const sender& from);
+  next on(const frames::suspect& f, const sender& from);
   next on(const frames::worker_done& f, const sender& from);
   next on(const frames::worker_left& f, const sender& from);
   next on(const frames::factor_offer& f, const sender& from);
@@ -80,7 +83,7 @@ class frame_desk {
   rates& rates_;
   run_end& end_;
   frame_turns turns_;
-  std::vector<control_arrived> early_;  // at most one of each node
+  std::vector<control_arrived> early_;  // at most one of each kind of each node
 };
 
 }  // namespace poseidon

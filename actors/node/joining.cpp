@@ -44,7 +44,7 @@ bool joining::lost(const link_lost& m) {
   const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || turned_down) &&
                      !view.leads() && !view.has(view.seat);
   if (!waits || (m.reason && at_.empty())) return false;
-  core_.members.lost(m.peer);
+  core_.members.lost(m.peer, m.why);
   if (at_.empty() && m.peer != view.leader()) return true;
   if (at_.empty()) {
     core_.setup.display->note("the leader is gone; joining again");
@@ -100,6 +100,9 @@ void joining::prepare(const frames::view& f) {
 void joining::enter(const frames::view& f) {
   take_run(f);
   core_.run.begin_after(f.before);
+  if (!f.before.seats.empty())
+    core_.change.enter(f.first_clock, f.test_phases,
+                       {f.epoch, f.members, f.routes, {}, f.shares, {}});
   const auto& view = core_.view();
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +

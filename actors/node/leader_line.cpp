@@ -4,9 +4,10 @@ namespace poseidon {
 
 bool leader_line::ready() const {
   if (leading_)
-    leading_->ready(core_.view().seat);
+    leading_->ready(core_.view().seat, core_.view().epoch);
   else
-    core_.members.to_leader(frames::member_ready{core_.run.compiled().replicas});
+    core_.members.to_leader(
+        frames::member_ready{core_.run.compiled().replicas, core_.view().epoch});
   return !leading_ && core_.view().leads();
 }
 
@@ -30,6 +31,14 @@ void leader_line::leaves(const std::string& why) const {
     leading_->leaves(core_.view().seat, why);
   else
     core_.members.to_leader(frames::leave_wanted{why});
+}
+
+void leader_line::missing(seat_id seat, const std::string& why) const {
+  if (leading_)
+    leading_->gone(seat, why);
+  else
+    core_.members.send(core_.change.leader().value_or(core_.view().leader()),
+                       {frames::suspect{seat, why}, {}, 0});
 }
 
 void leader_line::rate(const link_watch::rate& r) const {

@@ -26,6 +26,8 @@ class leader_line {
   void paused(const member_paused& m) const;
   /// This node wants to leave.
   void leaves(const std::string& why) const;
+  /// This node has no link to a newcomer of the view that forms.
+  void missing(seat_id seat, const std::string& why) const;
   void rate(const link_watch::rate& r) const;
   /// Ends the actors of `leading`.
   void end();

@@ -6,7 +6,6 @@
 #include "models/words.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <unistd.h>
@@ -120,12 +119,18 @@ void leading::spawn_coordinator(coordinator_setup setup) {
   core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self, self});
 }
 
-void leading::take_over(const std::vector<frames::member>& members) {
-  std::set<seat_id> parting;
-  for (const auto& m : without(core_.view().members, members)) parting.insert(m.seat);
+void leading::take_over(const frames::next_view& next) {
+  const auto& now = core_.view().members;
+  const auto seats_of = [](const std::vector<frames::member>& members) {
+    std::set<seat_id> out;
+    for (const auto& m : members) out.insert(m.seat);
+    return out;
+  };
   core_.setup.display->note("this node leads from now on");
   took_over_ = true;
-  spawn_coordinator({members.size(), members, true, std::move(parting)});
+  newcomers_.take_over(next);
+  spawn_coordinator({next.members.size(), next.members, true, seats_of(without(now, next.members)),
+                     false, next.epoch, seats_of(without(next.members, now))});
 }
 
 void leading::gather() {
@@ -198,21 +203,24 @@ void leading::leaves(seat_id seat, const std::string& why) {
 }
 
 void leading::began() {
+  newcomers_.began();
   core_.as_node.tell<everyone_began>(members_, {});
 }
 
 frames::next_view leading::tell_next_view(const everyone_drained& m) {
-  const auto& view = core_.view();
-  auto& run = *core_.setup.run;
+  const auto& run = *core_.setup.run;
   frames::next_view next;
-  next.epoch = view.epoch + 1;
+  if (core_.change.knows_next()) {  // it is replaced, with the same routes
+    next = core_.change.next();
+  } else {
+    next.routes = m.routes ? *m.routes : numbers_of(run.routes);
+    next.factor_rows = m.routes ? factor_rows_ : run.factor_rows;
+    next.why = m.why;
+  }
+  next.epoch = m.epoch;
   next.members = m.members;
-  next.routes = m.routes ? *m.routes : numbers_of(run.routes);
-  next.factor_rows = m.routes ? factor_rows_ : run.factor_rows;
   next.shares = newcomers_.shares_for(next.members);
-  next.why = m.why;
-  core_.members.broadcast(next);
-  newcomers_.enter(next);
+  newcomers_.tell_next_view(next);
   return next;
 }
 
@@ -253,65 +261,16 @@ void leading::tell_view() {
   }
 }
 
-// -- shares of the batch ---------------------------------------------------------------------------------
-
-/// All nodes at the same time: those on one machine share it now as they will in training.
-void leading::ask_speeds() {
-  const auto& setup = core_.setup;
-  const bool measure = setup.choices.shares.what == share_option::kind::automatic;
-  if (measure) setup.display->note("batch: each node measures how fast it trains this net");
-  const auto solver = self_contained(setup.run->solver).SerializeAsString();
-  core_.members.broadcast(frames::time_net{solver, setup.run->seed, measure});
-  const auto own = speed_of(*setup.run, setup.node, measure, display_of(setup));
-  batch_ = own.batch;
-  take_speed(core_.view().seat, {own.replicas, own.samples_s});
-}
-
-void leading::on(const frames::net_timed& f, seat_id from) {
-  if (!core_.view().members.empty()) take_speed(from, f);
-}
-
-void leading::take_speed(seat_id from, const frames::net_timed& speed) {
-  if (split_.timed(from, speed) == core_.setup.run->workers) split_batch();
-}
-
-void leading::split_batch() {
-  auto& setup = core_.setup;
-  const bool measured = setup.choices.shares.what == share_option::kind::automatic;
-  const auto rates = measured ? split_.samples_s() : setup.choices.shares.weights;
-  try {
-    setup.run->shares = shares_by_weight(setup.run->workers * batch_, rates, split_.replicas());
-  } catch (const std::invalid_argument& e) {
-    throw spec_error("the batch cannot be shared: " + std::string(e.what()) + ".");
-  }
-  for (std::uint32_t w = 0; measured && w < rates.size(); ++w)
-    setup.display->note("batch: " + core_.view().name_of(core_.view().seat_of(worker_id{w})) +
-                        " trains " + std::to_string(std::llround(rates[w])) + " samples/s alone");
-  const auto self = core_.as_node.self();
-  core_.as_node.tell<choose_routes>(selector_, {self, self, setup.run->shares});
-}
-
-void leading::check_replicas() const {
-  if (!core_.setup.run->shares.empty()) return;
-  const auto own = core_.run.compiled().replicas;
-  if (const auto other = split_.other_number(own))
-    throw spec_error(core_.view().name_of(other->first) + " splits its batch over " +
-                     plural(other->second, "replica") + ", this node over " + std::to_string(own) +
-                     ". Give every node as many with --devices, or the first "
-                     "one --batch-share "
-                     "auto, with which a gradient counts by its samples.");
-}
-
 // -- what coordinator and protocol_selector hear ---------------------------------------------------------
 
 void leading::on(const frames::member_ready& f, seat_id from) {
   core_.setup.display->detail("membership: " + core_.view().name_of(from) + " is ready");
   split_.ready(from, f.replicas);
-  ready(from);
+  ready(from, f.epoch);
 }
 
-void leading::ready(seat_id seat) {
-  core_.as_node.tell<member_is_ready>(members_, {seat});
+void leading::ready(seat_id seat, std::uint64_t epoch) {
+  core_.as_node.tell<member_is_ready>(members_, {seat, epoch});
 }
 
 void leading::on(const frames::worker_done& f, seat_id from) {

@@ -37,13 +37,13 @@ class leading {
   [[nodiscard]] bool on(const view_agreed& m);
   void on(const routes_proposed& m);
   void on(const factors_offered& m);
-  /// Leads from now on, where another node has led before: the members of this view.
-  void take_over(const std::vector<frames::member>& members);
+  /// Leads from now on, where another node has led before: this view, which forms.
+  void take_over(const frames::next_view& next);
   /// Why this node may not join; empty: it may.
   [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;
   /// A node has got a seat: while nodes gather it is one of them, later it gets ready for the next view.
   void joined(const frames::member& joiner);
-  /// A node that is no member is gone.
+  /// A node that is no member is gone, or one that comes with a view that has not begun.
   void gone(seat_id seat, const std::string& why);
   void leaves(seat_id seat, const std::string& why);
   /// All have been told to train.
@@ -54,7 +54,7 @@ class leading {
   void on(const frames::join_ready& f, seat_id from);
   void on(const frames::worker_done& f, seat_id from);
   // Of any node, the leader's own too.
-  void ready(seat_id seat);
+  void ready(seat_id seat, std::uint64_t epoch);
   void done(seat_id seat, version_id version);
   void paused(const member_paused& m);
   void rate(worker_id from, link_watch::rate r);
@@ -66,7 +66,8 @@ class leading {
   /// The clock of the next change that a file given to --routes or --views asks for. All other nodes hear of it before they
   /// begin, so that none has begun that clock.
   [[nodiscard]] std::optional<clock_id> announce_next_change();
-  /// All have drained. Tells the next view to all that it is of, and to those that leave. Returns  it.
+  /// All have drained, or a newcomer of the view that forms is gone. Tells the next view to all that it is of, and to those that
+  /// leave. Returns  it.
   [[nodiscard]] frames::next_view tell_next_view(const everyone_drained& m);
   /// The run is to end: it waits for no node that --views wants.
   void ends();

@@ -81,7 +81,9 @@ void local_run::rebuild(const view_change& change, worker_id self) {
   compiled_.reset();  // before there is another one: a node need not have room for two
   compiled_ = declared ? compile_declared(run, setup_.node, old.get())
                        : compile_run(run, setup_.node, display_of(setup_));
+  const bool has_values = change.before() != nullptr;  // a newcomer gets them when the view begins
   for (const auto p : store()->parameters()) {
+    if (!has_values) break;
     const auto from = old->current(p);
     if (is_updated(train(), value(p)) && old->version(p) != clock)
       throw logic_bug("a change of the view finds another version", old->version(p), clock);
@@ -113,7 +115,7 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   facts.leader = value(view.leader());
   facts.epoch = view.epoch;
   facts.first_clock = began_at_;
-  if (change.under_way())
+  if (change.before() != nullptr)
     keep_reasons(
         setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
         "changed at iteration " + std::to_string(value(change.clock())) + ": " + change.next().why,

@@ -30,7 +30,8 @@ class local_run {
   void build(worker_id self);
   /// Tells the user what has been built.
   void describe() const;
-  /// Compiles the run again, for worker `self` of the view that `change` leads to; the parameters are copied from the old run.
+  /// Compiles the run again, for worker `self` of the view that `change` leads to; the parameters are copied from the old run,
+  /// where that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
   void rebuild(const view_change& change, worker_id self);
   /// How parameters were cut in the view before; null in the first one.

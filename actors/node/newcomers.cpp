@@ -4,6 +4,7 @@
 #include "actors/run/run_codec.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -45,6 +46,14 @@ void newcomers::tell(seat_id seat) const {
   auto told = run_for_joiners();
   told.you = seat;
   told.prospect = true;
+  // Of a view that forms some may never come, and some leave: it links those that stay.
+  if (core_.change.knows_next()) {
+    const auto& drained = former_.seats;
+    std::erase_if(told.members, [&](const auto& m) {
+      return !core_.change.brings(m.seat) ||
+             std::find(drained.begin(), drained.end(), m.seat) == drained.end();
+    });
+  }
   if (!told.shares.empty()) {  // its own part is not known yet
     told.shares.clear();
     told.replicas = 0;
@@ -107,24 +116,55 @@ std::vector<frames::share> newcomers::shares_for(const std::vector<frames::membe
   return out;
 }
 
-void newcomers::enter(const frames::next_view& next) {
+void newcomers::remember_the_view() {
+  former_ = {};
+  for (const auto& m : core_.view().members) former_.seats.push_back(m.seat);
+  former_.routes = numbers_of(core_.setup.run->routes);
+}
+
+void newcomers::tell_next_view(const frames::next_view& next) {
+  if (!core_.change.knows_next()) remember_the_view();
+  const auto tell_next = [&](seat_id seat) { core_.members.send(seat, send_frame{next, {}, 0}); };
+  std::set<seat_id> drained(former_.seats.begin(), former_.seats.end());
+  drained.erase(core_.view().seat);
+  for (const auto seat : drained) tell_next(seat);
+  drained.insert(core_.view().seat);
+  for (const auto& m : next.members) {
+    if (drained.contains(m.seat)) continue;
+    entering_.insert(m.seat).second ? tell_view(m.seat, next) : tell_next(m.seat);
+  }
+}
+
+void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
   const auto& change = core_.change;
   auto told = run_for_joiners();
+  told.you = seat;
   told.epoch = next.epoch;
   told.first_clock = change.clock();
   told.first_sample = core_.run.first_sample_of(change.clock());
   told.test_phases = change.test_phases();
-  for (const auto& before : core_.view().members) told.before.seats.push_back(before.seat);
-  told.before.routes = std::move(told.routes);
+  told.before = former_;
   told.members = next.members;
   told.routes = next.routes;
   told.shares = next.shares;
   told.reasons.clear();
-  for (const auto& newcomer : without(next.members, core_.view().members)) {
-    all_.erase(newcomer.seat);
-    told.you = newcomer.seat;
-    core_.members.send(newcomer.seat, {told, {}, 0});
+  core_.members.send(seat, {std::move(told), {}, 0});
+}
+
+void newcomers::take_over(const frames::next_view& next) {
+  remember_the_view();
+  for (std::size_t w = 0; w < next.members.size(); ++w) {
+    const auto& m = next.members[w];
+    if (core_.view().has(m.seat)) continue;
+    entering_.insert(m.seat);
+    all_[m.seat] = {m,
+                    next.shares.empty() ? core_.run.compiled().replicas : next.shares[w].replicas};
   }
+}
+
+void newcomers::began() {
+  std::erase_if(all_, [&](const auto& n) { return core_.view().has(n.first); });
+  entering_.clear();
 }
 
 }  // namespace poseidon

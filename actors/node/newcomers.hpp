@@ -3,13 +3,15 @@
 // Nodes that join a run that trains, as its leader sees them: which may, what they are told to get ready, and what they become
 // part of when all members have drained. Until then none of them is waited for. A part of `leading`.
 //
-//   add -> the run, as a prospect -> join_ready -> [the coordinator changes the view] -> enter
+//   add -> the run, as a prospect -> join_ready -> [the coordinator changes the view] -> tell_next_view [-> the same again, where
+//   one of them dies before that view begins] -> began
 #pragma once
 #include "actors/node/node_core.hpp"
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +36,13 @@ class newcomers {
   /// shares stay equal.
   [[nodiscard]] std::vector<frames::share> shares_for(
       const std::vector<frames::member>& members) const;
-  /// All have drained: those that are members of the next view are told it.
-  void enter(const frames::next_view& next);
+  /// All have drained, or a newcomer of the view that forms is gone: tells the next view to those who have drained, and to those
+  /// who join.
+  void tell_next_view(const frames::next_view& next);
+  /// Another node has told this view, which this one leads.
+  void take_over(const frames::next_view& next);
+  /// The view with those that have been told it has begun.
+  void began();
 
   /// What a joiner is told of the run, but for its own seat.
   [[nodiscard]] frames::view run_for_joiners() const;
@@ -46,9 +53,14 @@ class newcomers {
     std::uint32_t replicas = 1;  ///< once it is ready
   };
   void tell(seat_id seat) const;
+  void remember_the_view();
+  void tell_view(seat_id seat, const frames::next_view& next) const;
 
   node_core& core_;
   std::map<seat_id, newcomer> all_;
+  // While the next view forms.
+  frames::former_view former_;  // who has drained
+  std::set<seat_id> entering_;  // who has been told a view with it
 };
 
 /// As frames::view has them.

@@ -114,7 +114,7 @@ void node::build() {
 }
 
 void node::on(const link_bound& m) {
-  if (assembly_.bound(m.peer)) stands();
+  if (assembly_.bound(m.peer, m.epoch)) stands();
 }
 
 /// This node's graph and links stand; it waits for the others.
@@ -126,6 +126,7 @@ void node::stands() {
 /// All links of all nodes are bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
+    if (!core_.members.missing().empty()) return;  // another view takes the place of this one
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
       if (const auto next = leads->announce_next_change()) changing_.take(*next);
@@ -144,9 +145,7 @@ void node::on(const everyone_ready&) {
 }
 
 void node::begin() {
-  core_.phase = run_phase::training;
-  if (view().epoch > 0) changing_.show();
-  changing_.take_early();
+  changing_.begin();
   tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});
   say_what_is_wanted("SIGTERM");
 }
@@ -164,15 +163,24 @@ void node::on(const control_arrived& m) {
       case frame_desk::next::nothing:
         return;
       case frame_desk::next::build:
-        return build();
-      case frame_desk::next::begin:
-        return begin();
-      case frame_desk::next::resume:
-        return resume();
-      case frame_desk::next::lead:
-        leader_.lead().take_over(core_.change.next().members);
+        build();
+        report_missing();
         for (const auto& early : desk_.take_early()) on(early);
         return;
+      case frame_desk::next::begin:
+        if (!is_without_a_newcomer()) begin();
+        return;
+      case frame_desk::next::resume:
+        if (!is_without_a_newcomer()) resume();
+        return;
+      case frame_desk::next::lead:
+        leader_.lead().take_over(core_.change.next());
+        [[fallthrough]];
+      case frame_desk::next::change:
+        for (const auto& early : desk_.take_early()) on(early);
+        return;
+      case frame_desk::next::rebuild:
+        return rebuild();
       case frame_desk::next::part:
         changing_.part();
         return close();
@@ -213,12 +221,38 @@ void node::on(const training_paused& m) {
 }
 
 void node::on(const everyone_drained& m) {
+  if (leader_.here() == nullptr) return;  // it has handed over, and the next leader decides
   guarded([&] {
     const auto next = leader_.here()->tell_next_view(m);
     desk_.next_view();
-    changing_.leave(next);
+    if (changing_.leave(next)) rebuild();
     if (next.members.front().seat != view().seat) leader_.end();
   });
+}
+
+void node::rebuild() {
+  guarded([this] {
+    const auto leader = view().leader();
+    changing_.rebuild();
+    leader_changed_ = leader_changed_ || leader != view().leader();
+    route_file_.write();
+    if (core_.phase == run_phase::parting) (void)leader_.ready();
+    report_missing();
+    if (assembly_.bind_if_complete()) stands();
+  });
+}
+
+/// The leader takes newcomers that died before this view could begin out of the next one.
+void node::report_missing() {
+  for (const auto& [seat, why] : core_.members.missing()) leader_.missing(seat, why);
+}
+
+/// The view has begun, and one of those that were to join is gone: that is a lost member.
+bool node::is_without_a_newcomer() {
+  const auto missing = core_.members.missing();
+  if (missing.empty()) return false;
+  fail(missing.begin()->second, 3);
+  return true;
 }
 
 /// All members have been told to leave: that is the end of the run, with its snapshot.
@@ -298,6 +332,11 @@ void node::on(const link_lost& m) {
   guarded([&] { waits = joining_.lost(m); });
   if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
+  if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
+    core_.setup.display->detail("link lost: " + m.why);
+    core_.members.lost(m.peer, m.why);
+    return leader_.missing(m.peer, m.reason.value_or(m.why));
+  }
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     leads->gone(m.peer, m.reason.value_or(m.why));
   if (end_.lost(m)) close();
@@ -320,15 +359,7 @@ std::string text_of(caf::actor_system& system, const caf::error& reason) {
 void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) {
-    if (changing_.left(m.source))
-      guarded([this] {
-        const auto leader = view().leader();
-        changing_.rebuild();
-        leader_changed_ = leader != view().leader();
-        route_file_.write();
-        if (core_.phase == run_phase::parting) (void)leader_.ready();
-        if (assembly_.bind_if_complete()) stands();
-      });
+    if (changing_.left(m.source)) rebuild();
     return;
   }
   fail(text_of(system(), m.reason), 1);

@@ -141,6 +141,9 @@ class node : public actor<node> {
   void say_what_is_wanted(const std::string& why);
   void watch_progress();
   void begin();
+  void rebuild();
+  void report_missing();
+  [[nodiscard]] bool is_without_a_newcomer();
   void resume();
   void an_actor_died(const caf::down_msg& m);
   void close();

@@ -12,6 +12,12 @@ namespace poseidon {
 node_core::node_core(node* of, node_setup told)
     : setup(std::move(told)), as_node(of), members(membership()), run(setup) {}
 
+bool node_core::comes(seat_id seat) const {
+  if (!change.knows_next()) return false;
+  const auto& v = view();
+  return v.has(seat) ? !v.before.empty() && !v.had(seat) : change.brings(seat);
+}
+
 member_setup node_core::membership() {
   member_setup m;
   m.network = setup.cluster.network;

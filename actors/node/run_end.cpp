@@ -180,7 +180,7 @@ void run_end::keep_snapshot() const {
 bool run_end::lost(const link_lost& m) {
   const auto& setup = core_.setup;
   setup.display->detail("link lost" + std::string(m.on_purpose ? " on purpose: " : ": ") + m.why);
-  core_.members.lost(m.peer);
+  core_.members.lost(m.peer, m.why);
   const auto& view = core_.view();
   if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
     setup.records.view->lost(m.peer, m.why);

@@ -32,7 +32,7 @@ std::string_view kind_name(const frame_header& h) {
       "hold_training",    "worker_paused",  "drain",
       "next_view",        "join_ready",     "leave_wanted",
       "send_rate",        "time_net",       "net_timed",
-      "worker_left",      "factor_offer"};
+      "worker_left",      "factor_offer",   "suspect"};
   return names[h.index()];
 }
 

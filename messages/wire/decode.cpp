@@ -91,7 +91,7 @@ std::uint32_t read_replicas(std::string_view kind, std::uint32_t replicas) {
 }
 
 frame_header read(wire::MemberReady::Reader r) {
-  return frames::member_ready{read_replicas("member_ready", r.getReplicas())};
+  return frames::member_ready{read_replicas("member_ready", r.getReplicas()), r.getEpoch()};
 }
 
 frame_header read(wire::NetTimed::Reader r) {
@@ -295,6 +295,10 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::LEAVE_WANTED:
       return frames::leave_wanted{
           text("leave_wanted", "reason", frame.getLeaveWanted().getReason())};
+    case wire::Frame::SUSPECT: {
+      const auto r = frame.getSuspect();
+      return frames::suspect{seat_id{r.getSeat()}, text("suspect", "reason", r.getReason())};
+    }
     case wire::Frame::OBSOLETE_CHANGE_ROUTES:
     case wire::Frame::OBSOLETE_REBUILD_GRAPH:
       break;

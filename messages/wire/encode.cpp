@@ -111,7 +111,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
       overloaded{
           [&](const frames::heartbeat&) { frame.setHeartbeat(); },
           [&](const frames::view& f) { write(frame.initView(), f); },
-          [&](const frames::member_ready& f) { frame.initMemberReady().setReplicas(f.replicas); },
+          [&](const frames::member_ready& f) {
+            auto w = frame.initMemberReady();
+            w.setReplicas(f.replicas);
+            w.setEpoch(f.epoch);
+          },
           [&](const frames::start_training&) { frame.setStartTraining(); },
           [&](const frames::push_gradient& f) {
             auto w = frame.initPushGradient();
@@ -188,6 +192,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
           [&](const frames::next_view& f) { write(frame.initNextView(), f); },
           [&](const frames::join_ready& f) { frame.initJoinReady().setReplicas(f.replicas); },
           [&](const frames::leave_wanted& f) { write_reason(frame.initLeaveWanted(), f.why); },
+          [&](const frames::suspect& f) {
+            auto w = frame.initSuspect();
+            w.setSeat(value(f.seat));
+            write_reason(w, f.why);
+          },
           [&](const frames::factor_offer& f) {
             write(frame.initFactorOffer().initRows(static_cast<unsigned>(f.rows.size())), f.rows);
           },

@@ -64,6 +64,7 @@ struct Frame {
     nextView @34 :NextView;
     joinReady @35 :JoinReady;
     leaveWanted @36 :LeaveWanted;
+    suspect @38 :Suspect;
   }
   epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
@@ -139,6 +140,7 @@ struct NetTimed {
 struct MemberReady {
   obsoleteWorker @0 :UInt32;
   replicas @1 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
+  epoch @2 :UInt64;           # of the view that it is ready for
 }
 
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
@@ -177,8 +179,9 @@ struct WorkerPaused {
 struct Drain {
   clock @0 :UInt64;
 }
+# Where a newcomer dies before all are ready, another one follows, of the same clock and without it.
 struct NextView {
-  epoch @0 :UInt64;           # one more than that of the view before
+  epoch @0 :UInt64;           # more than that of the view before
   nodes @1 :List(Member);     # by worker. Who is not among them gives its solver state away and leaves
   routes @2 :List(UInt8);     # as in View; empty: all on the server
   factorRows @3 :List(UInt32); # where View.parameters is not empty: by parameter, most rows of its factors on one worker in a
@@ -195,6 +198,12 @@ struct JoinReady {
 # A member to the leader: the others are to go on without it.
 struct LeaveWanted {
   reason @0 :Text;            # for people; may be empty
+}
+
+# A member of a view that has not begun, to the leader: the writer has no link to this newcomer any more.
+struct Suspect {
+  seat @0 :UInt32;
+  reason @1 :Text;            # for people; may be empty
 }
 
 # Each worker to the first, once, where View.parameters is not empty: which gradients its program can give as factors.

@@ -122,6 +122,20 @@ class Views(unittest.TestCase):
             self.first.wait_for(f'"worker {seat}, which was about to join, has gone')
         self.stop_and_check()
 
+    def test_a_newcomer_that_dies_when_the_view_with_it_was_told_is_waited_for_no_longer(self):
+        schedule = self.cluster.folder / "views"
+        schedule.write_text("5 4\n")
+        self.begin("--views", schedule, nodes=2)
+        frozen = self.join()
+        self.first.wait_for("worker 2 is ready to join")
+        frozen.signal(signal.SIGSTOP)  # so that it can be told the view, and cannot get ready for it
+        self.join().wait_for("^joined: worker 3 of 4")
+        frozen.kill()
+        self.first.wait_for("worker 2, which was about to join, has gone")
+        self.join()
+        self.assertEqual(self.view(self.first, 4)["members"], [0, 1, 3, 4])
+        self.stop_and_check()
+
     def grows_and_shrinks(self, *options, check=True, as_nodes=False, devices="cpu:1", **of_solver):
         """1 -> 2 -> 3 -> 2 nodes. What the options and the solver ask for has to survive it."""
         self.begin(*options, devices=devices, **of_solver)

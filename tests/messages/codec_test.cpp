@@ -85,7 +85,8 @@ std::vector<frame_header> one_of_each() {
           frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
           frames::net_timed{2, 1234.5},
           frames::worker_left{seat_id{2}, version_id{7}},
-          frames::factor_offer{{0, 32, 1u << 31}}};
+          frames::factor_offer{{0, 32, 1u << 31}},
+          frames::suspect{seat_id{7}, "its connection is reset"}};
 }
 
 template <class F>
@@ -134,7 +135,10 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   REQUIRE(v.shares.size() == 3);
   CHECK(v.shares[1].samples == 1ull << 30);
   CHECK(v.shares[1].replicas == 2);
-  CHECK(there_and_back(frames::member_ready{2}).replicas == 2);
+  CHECK(there_and_back(frames::member_ready{2, 9}).replicas == 2);
+  CHECK(there_and_back(frames::member_ready{2, 9}).epoch == 9);
+  CHECK(there_and_back(frames::suspect{seat_id{7}, "reset"}).seat == seat_id{7});
+  CHECK(there_and_back(frames::suspect{seat_id{7}, "reset"}).why == "reset");
   CHECK(there_and_back(frames::net_timed{2, 1234.5}).samples_s == 1234.5);
   CHECK(there_and_back(frames::time_net{"solver", 3, true}).measure);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));

@@ -1,71 +1,8 @@
-#include "actors/cluster/coordinator.hpp"
-
-#include "tests/sim.hpp"
-
-#include <doctest/doctest.h>
+#include "tests/actors/cluster/coordinator_rig.hpp"
 
 using namespace poseidon;
 using namespace std::chrono_literals;
-
-namespace {
-
-frames::member member_of_seat(std::uint32_t seat) {
-  return {seat_id{seat}, "host" + std::to_string(seat) + ":1"};
-}
-
-std::vector<frames::member> members_of_seats(std::initializer_list<std::uint32_t> seats) {
-  std::vector<frames::member> out;
-  for (const auto s : seats) out.push_back(member_of_seat(s));
-  return out;
-}
-
-/// Three members, of seats 0, 1 and 2, that stand: all have been told to train.
-struct coordinator_rig {
-  test::sim sim;
-  test::probe<view_agreed> view = sim.listen<view_agreed>();
-  test::probe<everyone_ready> ready = sim.listen<everyone_ready>();
-  test::probe<everyone_done> done = sim.listen<everyone_done>();
-  test::probe<hold_everyone> hold = sim.listen<hold_everyone>();
-  test::probe<drain_agreed> agreed = sim.listen<drain_agreed>();
-  test::probe<everyone_drained> drained = sim.listen<everyone_drained>();
-  test::probe<everyone_leaves> leaves = sim.listen<everyone_leaves>();
-  handle<coordinator> it;
-
-  explicit coordinator_rig(bool begin = true, coordinator_setup setup = {3, members_of_seats({0})})
-      : it(sim.spawn<coordinator>("coordinator", std::move(setup))) {
-    tell(
-        connect_coordinator{view.in, ready.in, done.in, hold.in, agreed.in, drained.in, leaves.in});
-    if (!begin) return;
-    tell(member_joined{member_of_seat(1)});
-    tell(member_joined{member_of_seat(2)});
-    all_are_ready({0, 1, 2});
-    tell(everyone_began{});
-  }
-  template <class M>
-  void tell(M m) {
-    sim.tell(it, std::move(m));
-    sim.settle();
-  }
-  void all_are_ready(std::initializer_list<std::uint32_t> seats) {
-    for (const auto s : seats) tell(member_is_ready{seat_id{s}});
-  }
-  void stands(std::uint32_t seat, std::uint64_t clock, bool drained_ = false) {
-    tell(member_paused{seat_id{seat}, clock_id{clock}, drained_});
-  }
-  void all_hold(std::initializer_list<std::uint32_t> seats, std::uint64_t clock) {
-    for (const auto s : seats) stands(s, clock);
-  }
-  void all_drain(std::initializer_list<std::uint32_t> seats, std::uint64_t clock) {
-    for (const auto s : seats) stands(s, clock, true);
-  }
-  void newcomer(std::uint32_t seat) { tell(newcomer_ready{member_of_seat(seat)}); }
-  void leave(std::initializer_list<std::uint32_t> seats) {
-    for (const auto s : seats) tell(member_leaves{seat_id{s}});
-    sim.advance(200ms);
-  }
-};
-
-}  // namespace
+using test::coordinator_rig, test::members_of_seats, test::member_of_seat;
 
 TEST_CASE("coordinator: the view is agreed when as many have joined as were asked for") {
   coordinator_rig t(false);
@@ -220,6 +157,62 @@ TEST_CASE(
   CHECK(t.drained.got->back().members == members_of_seats({2, 3, 4, 5}));
 }
 
+TEST_CASE(
+    "coordinator: a newcomer that goes before the view with it begins is left out of another one") {
+  coordinator_rig t;
+  t.tell(change_wanted{{0, 1}, std::nullopt, "links are fast"});
+  t.newcomer(3);
+  t.newcomer(4);
+  t.leave({1});
+  t.all_hold({0, 1, 2}, 7);
+  t.all_drain({0, 1, 2}, 7);
+  REQUIRE(t.drained.got->size() == 1);
+  SUBCASE("while they build") {
+    t.all_are_ready({0, 1, 2, 4});
+  }
+  SUBCASE("when all are ready") {
+    t.all_are_ready({0, 1, 2, 3, 4});
+    CHECK(t.ready.got->size() == 2);
+  }
+  const auto said = t.ready.got->size();
+  t.tell(newcomer_gone{seat_id{3}});
+  REQUIRE(t.drained.got->size() == 2);
+  const auto& first = t.drained.got->front();
+  const auto& second = t.drained.got->back();
+  CHECK(second.epoch == first.epoch + 1);
+  CHECK(second.members == members_of_seats({0, 2, 4}));
+  CHECK(second.routes == first.routes);
+  CHECK(second.why == "links are fast");
+  // What is ready for the view that was replaced is not for this one.
+  for (const std::uint32_t s : {0, 1, 2, 4}) t.tell(member_is_ready{seat_id{s}, first.epoch});
+  CHECK(t.ready.got->size() == said);
+  t.all_are_ready({0, 2, 4});
+  CHECK(t.ready.got->size() == said);  // who leaves has solver state
+  t.all_are_ready({1});
+  CHECK(t.ready.got->size() == said + 1);
+  t.tell(everyone_began{});
+  t.tell(newcomer_gone{seat_id{4}});  // it is a member now
+  CHECK(t.drained.got->size() == 2);
+}
+
+TEST_CASE("coordinator: where all want to leave as others join, they leave one view later") {
+  coordinator_rig t;
+  t.leave({0, 2});
+  t.all_hold({0, 1, 2}, 7);
+  t.newcomer(3);
+  t.leave({1});
+  t.all_drain({0, 1, 2}, 7);
+  REQUIRE(t.drained.got->size() == 1);
+  CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2, 3}));
+  t.all_are_ready({0, 1, 2, 3});
+  t.tell(everyone_began{});
+  CHECK(t.leaves.got->empty());
+  t.all_hold({0, 1, 2, 3}, 9);
+  t.all_drain({0, 1, 2, 3}, 9);
+  REQUIRE(t.drained.got->size() == 2);
+  CHECK(t.drained.got->back().members == members_of_seats({3}));
+}
+
 // -- nodes that leave -----------------------------------------------------------------------------------
 
 TEST_CASE("coordinator: members that leave are collected for a moment, and leave in one change") {
@@ -259,66 +252,6 @@ TEST_CASE(
   CHECK(t.leaves.got->empty());
   t.all_are_ready({0, 1, 2});
   t.tell(everyone_began{});
-  CHECK(t.leaves.got->size() == 1);
-}
-
-namespace {
-
-/// Three members by a schedule, told of the next view before they begin.
-struct scheduled_rig : coordinator_rig {
-  explicit scheduled_rig(std::size_t members)
-      : coordinator_rig(false, {3, members_of_seats({0}), false, {}, true}) {
-    tell(member_joined{member_of_seat(1)});
-    tell(member_joined{member_of_seat(2)});
-    all_are_ready({0, 1, 2});
-    tell(change_wanted{{0}, clock_id{9}, "as --views asks", members});
-    tell(everyone_began{});
-  }
-};
-
-}  // namespace
-
-TEST_CASE("coordinator: by a schedule the highest seats leave, those first that want to") {
-  scheduled_rig t(2);
-  std::vector<frames::member> stay = members_of_seats({0, 1});
-  SUBCASE("nobody wants to") {}
-  SUBCASE("the second one does") {
-    t.leave({1});
-    stay = members_of_seats({0, 2});
-  }
-  SUBCASE("the leader does, which knows the schedule") {
-    t.leave({0});
-  }
-  CHECK(t.hold.got->empty());
-  t.all_drain({0, 1, 2}, 9);
-  REQUIRE(t.drained.got->size() == 1);
-  CHECK(t.drained.got->front().members == stay);
-}
-
-TEST_CASE("coordinator: a schedule's view waits for newcomers, and takes no more than it wants") {
-  scheduled_rig t(4);
-  t.all_drain({0, 1, 2}, 9);
-  CHECK(t.drained.got->empty());
-  SUBCASE("two come") {
-    t.newcomer(5);
-    t.newcomer(4);
-    REQUIRE(t.drained.got->size() == 1);
-    CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2, 5}));
-  }
-  SUBCASE("the run is to end") {
-    t.tell(schedule_ends{});
-    REQUIRE(t.drained.got->size() == 1);
-    CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2}));
-  }
-}
-
-TEST_CASE("coordinator: by a schedule nothing else changes a view, but all may leave") {
-  scheduled_rig t(3);
-  t.newcomer(7);
-  t.leave({2});
-  t.tell(change_wanted{{1}, std::nullopt, "links are fast"});
-  CHECK(t.hold.got->empty());
-  t.leave({0, 1});
   CHECK(t.leaves.got->size() == 1);
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                           {"hold_training", "tcrR"},
                                                           {"probe", "gbwtcrR"},
                                                           {"probe_heard", "gbwtcrR"},
-                                                          {"next_view", "t"},
+                                                          {"next_view", "bwtcrRp"},
                                                           {"start_training", "wRp"},
                                                           {"stop_after", "tcrR"},
                                                           {"time_net", "g"},
@@ -63,6 +63,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
                                                         {"probe_heard", "gbwtcrR"},
                                                         {"send_rate", "tcrR"},
                                                         {"stop_requested", "tcrR"},
+                                                        {"suspect", "tcrR"},
                                                         {"snapshot_requested", "tcrR"},
                                                         {"worker_done", "tcrR"},
                                                         {"worker_paused", "tcrR"},
@@ -116,8 +117,11 @@ TEST_CASE("frame_rules: a newcomer may say while others train that it is ready, 
         "leave_wanted: sender is worker 2, which has not joined, expected a member");
 }
 
-TEST_CASE("frame_rules: a node that leaves waits for start_training, and hears nothing else") {
+TEST_CASE(
+    "frame_rules: a node that leaves waits for start_training, or a view that replaces the next "
+    "one") {
   for (const auto& h : every_frame())
     CHECK(may_hear(h, {the_leader}, the_second, run_phase::parting) ==
-          std::holds_alternative<frames::start_training>(h));
+          (std::holds_alternative<frames::start_training>(h) ||
+           std::holds_alternative<frames::next_view>(h)));
 }

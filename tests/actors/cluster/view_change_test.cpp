@@ -74,3 +74,51 @@ TEST_CASE("view_change: a change that is agreed during another one outlives that
   (void)c.resume(noon);
   CHECK(c.take_early() == at_30);
 }
+
+TEST_CASE("view_change: another next view takes the place of one that has not begun") {
+  test::sim sim;
+  const auto a = sim.listen<shut_down>();
+  const auto actor = caf::actor_cast<caf::actor_addr>(a.in.target());
+  const frames::next_view second{4, {{seat_id{1}, "b:1"}}, {1, 0}};
+  view_change c;
+  CHECK(!c.replace(second));
+  REQUIRE(c.agree(at_20, true));
+  REQUIRE(c.paused(3, noon));
+  CHECK(!c.replace(second));
+  REQUIRE(c.release(without_the_first, 1));
+  CHECK(!c.has_entered());
+  SUBCASE("while solver state is given away: the old graph ends as it would have") {
+    REQUIRE(c.replace(second));
+    CHECK(c.at() == change_step::releasing);
+    CHECK(c.next().epoch == 4);
+  }
+  SUBCASE("after a graph was built for it: that one ends, too, and what was given away is kept") {
+    REQUIRE(c.released(std::make_shared<chunk_histories>()));
+    c.leave({actor});
+    REQUIRE(c.left(actor));
+    const auto before = std::make_shared<partition>();
+    c.rebuild(before);
+    CHECK(c.has_entered());
+    REQUIRE(c.replace(second));
+    c.leave({actor});
+    CHECK(c.at() == change_step::leaving);
+    REQUIRE(c.left(actor));
+    CHECK(c.at() == change_step::rebuilding);
+    CHECK(c.before() == before);
+    CHECK(c.histories().size() == 1);
+    CHECK(c.resume(noon + 250ms) == 250ms);
+    CHECK(!c.replace(second));
+  }
+}
+
+TEST_CASE("view_change: a newcomer has no old graph, and its first view may be replaced, too") {
+  view_change c;
+  c.enter(at_20, 5, without_the_first);
+  CHECK(c.under_way());
+  CHECK(c.has_entered());
+  CHECK(c.before() == nullptr);
+  CHECK(c.test_phases() == 5);
+  CHECK(c.clock() == at_20);
+  REQUIRE(c.replace({4, {{seat_id{1}, "b:1"}}, {1, 0}}));
+  CHECK(c.next().epoch == 4);
+}

@@ -48,8 +48,10 @@ struct line {
   std::string hosts[2];  // where the node on each side accepts links
   /// What comes out of the line on side `to` for a frame that goes in on the other one. Empty: the same frame.
   std::function<std::vector<frame_in>(int to, frame_in)> mischief;
+  bool is_cut = false;
 
   void carry(int to, frame_in f) {
+    if (is_cut) return;
     if (!mischief) return put(to, std::move(f));
     for (auto& out : mischief(to, std::move(f))) put(to, std::move(out));
   }
@@ -59,6 +61,13 @@ struct line {
     if (!s.opened) return s.waiting.push_back(std::move(f));
     if (const auto link = s.link.lock())
       caf::anon_send(caf::actor_cast<caf::actor>(link), std::move(f));
+  }
+  /// Nothing more is carried; a side that has a link sees it, the other one when it has.
+  void cut() {
+    is_cut = true;
+    for (const auto& s : sides)
+      if (const auto link = s.link.lock())
+        caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"reset"});
   }
 };
 
@@ -82,7 +91,7 @@ class fake_link : public actor<fake_link> {
   }
   void on(const bind_link& m) {
     binding_ = m.binding;
-    tell(binding_->routes.bound, link_bound{binding_->peer});
+    tell(binding_->routes.bound, link_bound{binding_->peer, binding_->self.epoch});
   }
   void on(const close_link& m) {
     on_->carry(1 - side_, {binding_->self, frames::goodbye{m.reason}, {}});
@@ -198,8 +207,15 @@ class fake_wiring {
   };
   std::map<std::string, host> hosts;                                         // by address
   std::map<const tcp_socket*, std::pair<std::shared_ptr<line>, int>> sides;  // by socket
+  std::vector<std::shared_ptr<line>> lines;
   std::function<void(const std::shared_ptr<line>&)> on_line = [](const std::shared_ptr<line>&) {};
 
+  /// The host at this address dies.
+  void cut_off(const std::string& at) {
+    hosts.erase(at);
+    for (const auto& l : lines)
+      if (l->hosts[0] == at || l->hosts[1] == at) l->cut();
+  }
   /// A connection to `to`, as a node or the test dials it. Its socket is side 0.
   /// Errors   socket_error: no node listens there.
   std::shared_ptr<line> dial(const std::string& to, const link_identity& self,
@@ -210,6 +226,7 @@ class fake_wiring {
     made->hosts[0] = self.listen_address;
     made->hosts[1] = to;
     on_line(made);
+    lines.push_back(made);
     socket = unconnected(to);
     const auto far = unconnected(self.listen_address);
     sides[socket.get()] = {made, 0};
@@ -265,6 +282,7 @@ class fake_network : public node_network {
     mine.link = caf::actor_cast<caf::weak_actor_ptr>(link.untyped());
     mine.opened = true;
     for (auto& f : std::exchange(mine.waiting, {})) on->put(side, std::move(f));
+    if (on->is_cut) on->cut();
     links[peer] = link;
     return handle<network_link>(link.untyped());
   }

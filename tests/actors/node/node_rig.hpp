@@ -27,6 +27,7 @@ struct node_display : progress {
   std::vector<std::string> lines;
   std::uint64_t done = 0;  // clocks
   std::vector<std::string> snapshots, snapshot_errors;
+  std::vector<progress::view> views;
   std::function<void(const step&)> on_step = [](const step&) {};
   std::function<void(const std::string&)> on_line = [](const std::string&) {};
 
@@ -42,6 +43,10 @@ struct node_display : progress {
   void stepped(const step& s) override {
     done = s.done;
     on_step(s);
+  }
+  void viewed(const progress::view& v) override {
+    views.push_back(v);
+    progress::viewed(v);
   }
   void take(const std::string& line) {
     lines.push_back(line);
@@ -79,6 +84,7 @@ inline constexpr const char* node_test_net = R"(
 struct one_node {
   std::shared_ptr<node_display> display = std::make_shared<node_display>();
   std::shared_ptr<fake_network> network;
+  std::string at;  // where it listens
   std::optional<node_result> result;
   handle<node> it;
   [[nodiscard]] int exit_code() const { return result ? result->exit_code : -1; }
@@ -147,6 +153,22 @@ class node_rig {
       }
     }
   }
+  /// The node's process is killed: its connections end without a word.
+  void kill(std::size_t n) {
+    wiring->cut_off(nodes[n]->at);
+    caf::anon_send_exit(nodes[n]->it.untyped(), caf::exit_reason::kill);
+  }
+  /// Whether a view with the node has begun, as far as any node has told its user.
+  [[nodiscard]] bool has_joined(std::size_t n) const {
+    for (const auto& by : nodes)
+      for (const auto& v : by->display->views)
+        for (const auto seat : v.seats)
+          for (const auto& told : nodes)
+            if (told->display->said("worker " + std::to_string(seat) + " joined from " +
+                                    nodes[n]->at))
+              return true;
+    return false;
+  }
   /// Runs until `reached` holds or no actor has a message.
   bool until(const std::function<bool()>& reached) {
     while (!reached())
@@ -189,6 +211,7 @@ class node_rig {
   }
   one_node& begin(node_setup s, host_port address) {
     auto& n = *nodes.emplace_back(std::make_unique<one_node>());
+    n.at = to_string(address);
     n.network = std::make_shared<fake_network>(wiring, std::move(address));
     s.node.compute = make_cpu_device();
     s.node.replicas = 1;

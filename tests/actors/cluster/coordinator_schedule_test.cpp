@@ -1,0 +1,90 @@
+// Views as --views asks for them.
+#include "tests/actors/cluster/coordinator_rig.hpp"
+
+using namespace poseidon;
+using test::coordinator_rig, test::members_of_seats, test::member_of_seat;
+
+namespace {
+
+/// Three members by a schedule, told of the next view before they begin.
+struct scheduled_rig : coordinator_rig {
+  explicit scheduled_rig(std::size_t members)
+      : coordinator_rig(false, {3, members_of_seats({0}), false, {}, true}) {
+    tell(member_joined{member_of_seat(1)});
+    tell(member_joined{member_of_seat(2)});
+    all_are_ready({0, 1, 2});
+    tell(change_wanted{{0}, clock_id{9}, "as --views asks", members});
+    tell(everyone_began{});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("coordinator: by a schedule the highest seats leave, those first that want to") {
+  scheduled_rig t(2);
+  std::vector<frames::member> stay = members_of_seats({0, 1});
+  SUBCASE("nobody wants to") {}
+  SUBCASE("the second one does") {
+    t.leave({1});
+    stay = members_of_seats({0, 2});
+  }
+  SUBCASE("the leader does, which knows the schedule") {
+    t.leave({0});
+  }
+  CHECK(t.hold.got->empty());
+  t.all_drain({0, 1, 2}, 9);
+  REQUIRE(t.drained.got->size() == 1);
+  CHECK(t.drained.got->front().members == stay);
+}
+
+TEST_CASE("coordinator: a schedule's view waits for newcomers, and takes no more than it wants") {
+  scheduled_rig t(4);
+  t.all_drain({0, 1, 2}, 9);
+  CHECK(t.drained.got->empty());
+  SUBCASE("two come") {
+    t.newcomer(5);
+    t.newcomer(4);
+    REQUIRE(t.drained.got->size() == 1);
+    CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2, 5}));
+  }
+  SUBCASE("the run is to end") {
+    t.tell(schedule_ends{});
+    REQUIRE(t.drained.got->size() == 1);
+    CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2}));
+  }
+}
+
+TEST_CASE(
+    "coordinator: a schedule's view waits again where one of its newcomers goes before it begins") {
+  scheduled_rig t(4);
+  t.all_drain({0, 1, 2}, 9);
+  t.newcomer(3);
+  REQUIRE(t.drained.got->size() == 1);
+  t.tell(newcomer_gone{seat_id{3}});
+  CHECK(t.drained.got->size() == 1);
+  SUBCASE("another one comes") {
+    t.newcomer(4);
+    REQUIRE(t.drained.got->size() == 2);
+    CHECK(t.drained.got->back().members == members_of_seats({0, 1, 2, 4}));
+    t.tell(newcomer_gone{seat_id{4}});
+    t.newcomer(5);
+    REQUIRE(t.drained.got->size() == 3);
+    CHECK(t.drained.got->back().members == members_of_seats({0, 1, 2, 5}));
+    CHECK(t.drained.got->back().epoch == 4);
+  }
+  SUBCASE("the run is to end") {
+    t.tell(schedule_ends{});
+    REQUIRE(t.drained.got->size() == 2);
+    CHECK(t.drained.got->back().members == members_of_seats({0, 1, 2}));
+  }
+}
+
+TEST_CASE("coordinator: by a schedule nothing else changes a view, but all may leave") {
+  scheduled_rig t(3);
+  t.newcomer(7);
+  t.leave({2});
+  t.tell(change_wanted{{1}, std::nullopt, "links are fast"});
+  CHECK(t.hold.got->empty());
+  t.leave({0, 1});
+  CHECK(t.leaves.got->size() == 1);
+}
