@@ -15,14 +15,20 @@ namespace poseidon {
 std::uint32_t local_run::try_out(worker_id self) {
   auto node = setup_.node;
   node.worker = value(self);
-  return compile_run(*setup_.run, node, display_of(setup_))->replicas;
+  tried_ = compile_run(*setup_.run, node, display_of(setup_));
+  return tried_->replicas;
 }
 
 void local_run::build(worker_id self) {
   auto& run = *setup_.run;
   setup_.node.worker = value(self);
-  compiled_ = run.declared.empty() ? compile_run(run, setup_.node, display_of(setup_))
-                                   : compile_declared(run, setup_.node);
+  if (tried_ && fit_to_view(*tried_, run, setup_.node))
+    compiled_ = std::move(tried_);
+  else
+    tried_.reset();  // a node need not have room for two
+  if (!compiled_)
+    compiled_ = run.declared.empty() ? compile_run(run, setup_.node, display_of(setup_))
+                                     : compile_declared(run, setup_.node);
   if (setup_.around) setup_.around->store = compiled_->store;
   for (const auto& layer : train().layers)
     layer_names_->push_back(setup_.records.trace->keep(layer.name));
@@ -78,9 +84,11 @@ void local_run::rebuild(const view_change& change, worker_id self) {
   setup_.node.worker = value(self);
 
   graph_.reset();
-  compiled_.reset();  // before there is another one: a node need not have room for two
-  compiled_ = declared ? compile_declared(run, setup_.node, old.get())
-                       : compile_run(run, setup_.node, display_of(setup_));
+  if (!fit_to_view(*compiled_, run, setup_.node)) {
+    compiled_.reset();  // before there is another one: a node need not have room for two
+    compiled_ = declared ? compile_declared(run, setup_.node, old.get())
+                         : compile_run(run, setup_.node, display_of(setup_));
+  }
   const bool has_values = change.before() != nullptr;  // a newcomer gets them when the view begins
   for (const auto p : store()->parameters()) {
     if (!has_values) break;

@@ -21,7 +21,8 @@ class local_run {
   /// `setup` is the node's; its run and its node are used, and changed with the view.
   explicit local_run(node_setup& setup) : setup_(setup) {}
 
-  /// Compiles the run for worker `self`, and forgets it again: what cannot be compiled is found before others wait for this node.
+  /// Compiles the run as for worker `self`: what cannot be compiled is found before others wait for this node, and what can need not
+  /// be compiled again.
   /// Returns  the number of replicas.  Errors   as compile_run.
   std::uint32_t try_out(worker_id self);
   /// The run's first view here. `former`: as in frames::view.
@@ -30,8 +31,8 @@ class local_run {
   void build(worker_id self);
   /// Tells the user what has been built.
   void describe() const;
-  /// Compiles the run again, for worker `self` of the view that `change` leads to; the parameters are copied from the old run,
-  /// where that had them.
+  /// Makes the run that of the view that `change` leads to, for worker `self`. Where that needs other nets or memory, it is compiled
+  /// again, and the parameters are copied from the old run, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
   void rebuild(const view_change& change, worker_id self);
   /// How parameters were cut in the view before; null in the first one.
@@ -76,6 +77,7 @@ class local_run {
  private:
   node_setup& setup_;
   std::shared_ptr<compiled_run> compiled_;
+  std::shared_ptr<compiled_run> tried_;  // before build()
   std::unique_ptr<training_graph> graph_;
   lasting_actors lasting_;      // of graph_
   frames::former_view former_;  // of the first view of this node

@@ -13,7 +13,7 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
                                  bool keeps_former)
     : cut_(std::move(cut)),
       memory_(std::move(memory)),
-      copies_(std::make_shared<ring>(workers > 1 || keeps_former ? staleness + 2 : 1)),
+      copies_(std::make_shared<ring>(copies_for(keeps_former ? 2 : workers, staleness))),
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
@@ -37,6 +37,12 @@ parameter_store::parameter_store(const parameter_store& before, partition cut)
     views_.push_back(std::make_unique<parameter_values>());
     publish(p, before.version(p));
   }
+}
+
+void parameter_store::cut_again(partition cut) {
+  cut_ = std::move(cut);
+  applied_ = by_id<chunk_id, std::atomic<std::uint64_t>>(cut_.chunks.size());
+  set_gathering(std::nullopt);
 }
 
 std::span<float> parameter_store::at(chunk_id chunk, std::uint64_t version) {

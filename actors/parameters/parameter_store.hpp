@@ -46,6 +46,14 @@ class parameter_store {
   parameter_store(const parameter_store& before, partition cut);
 
   [[nodiscard]] const partition& cut() const { return cut_; }
+  /// Cuts the parameters otherwise. Views, values and versions stay. While no actor uses the store.
+  void cut_again(partition cut);
+  /// Versions of a parameter that there is room for.
+  [[nodiscard]] std::size_t copies() const { return copies_->size(); }
+  /// As many as a run of so many workers needs.
+  [[nodiscard]] static std::size_t copies_for(std::size_t workers, std::uint64_t staleness) {
+    return workers > 1 ? staleness + 2 : 1;
+  }
 
   /// The place of a version of a chunk, whether it has landed or not. Valid until version + s + 2 lands.
   [[nodiscard]] std::span<float> at(chunk_id chunk, std::uint64_t version);

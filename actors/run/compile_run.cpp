@@ -174,6 +174,13 @@ void build_train(const run_definition& run, const node_spec& node,
   if (shared_unevenly) weigh_share(train, out.whole_batch);
 }
 
+partition cut_parameters(const run_definition& run, const net& n) {
+  auto cut =
+      make_partition(n, run.workers, run.routes, run.solver.spec.poseidon().replay().byte_scale());
+  set_formats(cut, run.wire);
+  return cut;
+}
+
 /// Cuts the parameters for the routes of the run, and makes room for them.
 void store_parameters(const run_definition& run, const device& compute, compiled_run& out) {
   auto& n = out.train.graph;
@@ -186,8 +193,7 @@ void store_parameters(const run_definition& run, const device& compute, compiled
     if (out.train.smaller) scale_parameters(*out.train.smaller, byte_scale);
   }
   check_formats(n, run);
-  auto cut = make_partition(n, run.workers, run.routes, byte_scale);
-  set_formats(cut, run.wire);
+  auto cut = cut_parameters(run, n);
   check_staleness(cut, run);
   out.store = std::make_shared<parameter_store>(n.parameters, std::move(cut), run.workers,
                                                 staleness_of(run), compute.host_memory());
@@ -255,6 +261,24 @@ std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_
     out->warnings.push_back(std::move(line));
   out->remarks = node.compute->take_remarks();
   return out;
+}
+
+bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& node) {
+  const auto& n = c.train.graph;
+  const auto& compute = *node.compute;
+  // A share decides how large the nets are; with staleness a replica remembers versions; what a GPU updates or adds by itself depends
+  // on the view, and whether it has to forget anything else has not been tried.
+  if (!run.declared.empty() || !run.shares.empty() || c.train.smaller || node.own_data ||
+      staleness_of(run) > 0 || compute.is_asynchronous() || c.updates || c.joined > 1)
+    return false;
+  check_routes(n, run);
+  if (c.store->copies() != parameter_store::copies_for(run.workers, staleness_of(run)) ||
+      factor_layers(n, run.routes) != c.by_factors ||
+      passes_added(c, run, compute) != c.passes_added)
+    return false;
+  check_formats(n, run);
+  c.store->cut_again(cut_parameters(run, n));
+  return true;
 }
 
 void write_first_values(const net& train, std::uint64_t seed,

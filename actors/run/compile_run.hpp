@@ -20,6 +20,12 @@ namespace poseidon {
                                                         const node_spec& node,
                                                         const task_display& display = {});
 
+/// Makes what was compiled for another view of the run that of this one, without compiling: cuts the parameters anew, and keeps
+/// nets, data, replicas and values. While no actor uses them. False: something else changes with the view, or may, and
+/// nothing has been done.
+/// Errors   spec_error, as compile_run, for routes that do not fit the net.
+[[nodiscard]] bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& node);
+
 /// The train net as one replica would have it, with this node's share of the batch: what routes are chosen by. Opens
 /// sources for their shapes alone.
 /// Errors   spec_error, as compile_run.
