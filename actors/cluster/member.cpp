@@ -169,6 +169,7 @@ void member::dial_members(const member_context& c) {
     if (links_.contains(m.seat) || (!was_there && m.seat >= view_.seat)) continue;
     auto options = shaking(own_identity());
     const bool comes = !view_.before.empty() && !view_.had(m.seat);
+    if (gets_ready) options.patience = one_of_several;
     if (comes) options.patience = for_a_newcomer;
     try {
       open(m.seat, setup_.network->dial(parse_host_port(m.address), options), c);

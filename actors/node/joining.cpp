@@ -5,6 +5,7 @@
 #include "actors/run/throughput_probe.hpp"
 #include "models/words.hpp"
 
+#include <cerrno>
 #include <utility>
 
 namespace poseidon {
@@ -13,6 +14,8 @@ namespace {
 
 /// So often a node looks again for the leader, for a minute by node's pauses: a large net takes its time to change hands.
 constexpr int most_put_off = 240;
+/// So often a member that a newcomer cannot reach may be one that has just left.
+constexpr int most_unreached = 3;
 
 }  // namespace
 
@@ -46,18 +49,20 @@ bool joining::lost(const link_lost& m) {
   if (!waits || (m.reason && at_.empty())) return false;
   core_.members.lost(m.peer, m.why);
   if (at_.empty() && m.peer != view.leader()) return true;
-  if (at_.empty()) {
-    core_.setup.display->note("the leader is gone; joining again");
-    for (const auto& other : view.members)
-      if (other.seat != m.peer) at_.push_back(parse_host_port(other.address));
-    for (const auto& at : core_.setup.cluster.join) at_.push_back(at);
-    for (const auto& [seat, link] : core_.members.links())
-      core_.as_node.tell<close_link>(link, {"it joins again, through another leader"});
-  }
+  if (at_.empty()) join_again("the leader is gone", m.peer);
   if (!core_.members.links().empty()) return true;
   core_.members.start_over();
   dial();
   return true;
+}
+
+void joining::join_again(const std::string& why, seat_id without) {
+  core_.setup.display->note(why + "; joining again");
+  for (const auto& other : core_.view().members)
+    if (other.seat != without) at_.push_back(parse_host_port(other.address));
+  for (const auto& at : core_.setup.cluster.join) at_.push_back(at);
+  for (const auto& [seat, link] : core_.members.links())
+    core_.as_node.tell<close_link>(link, {"it joins again"});
 }
 
 /// This node has no view yet.
@@ -92,7 +97,12 @@ void joining::prepare(const frames::view& f) {
                             " train already; getting ready to join them");
   const auto place = as_id<worker_id>(run.workers++);
   const auto replicas = core_.run.try_out(place);
-  core_.members.dial_members(core_.here());
+  try {
+    core_.members.dial_members(core_.here());
+  } catch (const socket_error& e) {
+    if (e.error == ECANCELED || ++unreached_ == most_unreached) throw;
+    return join_again(e.what(), no_seat);
+  }
   core_.members.to_leader(frames::join_ready{replicas});
   ready_ = true;
 }

@@ -7,6 +7,7 @@
 #include "messages/link.hpp"
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,13 +29,16 @@ class joining {
   [[nodiscard]] bool is_ready() const { return ready_; }
   /// Answers how fast this node trains the leader's net.  Errors   as compile_run.
   void on(const frames::time_net& f);
-  /// A run that trains: compiles it, links all its members, and says that this node is ready to join. Blocks.
+  /// A run that trains: compiles it, links all its members, and says that this node is ready to join. Where a member cannot be
+  /// reached, which may have left meanwhile, it joins again, a few times. Blocks.
   /// Errors   as join, compile_run.
   void prepare(const frames::view& f);
   /// Enters the view, and links the members that this node dials. Blocks.  Errors   as join.
   void enter(const frames::view& f);
 
  private:
+  /// Ends its links; with the last of them it dials, whoever answers of the members and of the addresses that its user gave.
+  void join_again(const std::string& why, seat_id without);
   void take_run(const frames::view& f);
   /// Errors   std::invalid_argument: this node's program and worker 0's declare different parameters.
   void compare_programs() const;
@@ -44,6 +48,7 @@ class joining {
   std::function<void()> later_;
   std::vector<host_port> at_;  // where it joins, until it has
   int put_off_ = 0;
+  int unreached_ = 0;  // so often a member could not be reached
   bool ready_ = false;
 };
 

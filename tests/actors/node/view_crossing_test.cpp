@@ -118,6 +118,39 @@ TEST_CASE("node: a newcomer that is ready after one with a later number links th
     CHECK(t.nodes[n]->exit_code() == (leaves && n == 3 ? 143 : 0));
 }
 
+TEST_CASE("node: a newcomer joins, although a member has left while it got ready") {
+  node_rig t;
+  t.clocks = 600;
+  std::shared_ptr<test::line> of_d;
+  std::optional<test::frame_in> held;
+  t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) {
+    if (of_d || made->hosts[0] != "d:7600") return;
+    of_d = made;
+    made->mischief = [&](int, test::frame_in f) {
+      if (!std::holds_alternative<frames::view>(f.header)) return std::vector{std::move(f)};
+      held = std::move(f);
+      return std::vector<test::frame_in>{};
+    };
+  };
+  t.cluster(3);
+  REQUIRE(t.until_clock(2));
+  t.joiner("d");
+  REQUIRE(t.until([&] { return held.has_value(); }));
+  t.sim.tell(t.nodes[2]->it, interrupted{15, false, true});
+  REQUIRE(t.until_said(0, "worker 2 (c:7600) leaves"));
+  for (int i = 0; i < 20; ++i) t.sim.step();
+  t.sim.pass(std::chrono::milliseconds{200});
+  REQUIRE(t.until(
+      [&] { return t.nodes[2]->result.has_value() && !t.wiring->hosts.contains("c:7600"); }));
+  of_d->mischief = {};
+  of_d->put(0, std::move(*held));
+  t.sim.settle();
+  CHECK(t.nodes[3]->display->said("no node listens at c:7600; joining again"));
+  CHECK(t.nodes[3]->display->said("joined: worker "));
+  for (std::size_t n = 0; n < t.nodes.size(); ++n)
+    CHECK(t.nodes[n]->exit_code() == (n == 2 ? 143 : 0));
+}
+
 TEST_CASE(
     "node: a member that wants to leave as its leader hands over ends in order, and so do the "
     "others") {
