@@ -58,6 +58,7 @@ bool joining::lost(const link_lost& m) {
 
 void joining::join_again(const std::string& why, seat_id without) {
   core_.setup.display->note(why + "; joining again");
+  core_.run.forget_trial();
   for (const auto& other : core_.view().members)
     if (other.seat != without) at_.push_back(parse_host_port(other.address));
   for (const auto& at : core_.setup.cluster.join) at_.push_back(at);

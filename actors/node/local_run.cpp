@@ -15,10 +15,7 @@ namespace poseidon {
 std::uint32_t local_run::try_out(worker_id self) {
   auto node = setup_.node;
   node.worker = value(self);
-  if (!tried_ || !fit_to_view(*tried_, *setup_.run, node)) {
-    tried_.reset();
-    tried_ = compile_run(*setup_.run, node, display_of(setup_));
-  }
+  tried_ = compile_run(*setup_.run, node, display_of(setup_));
   return tried_->replicas;
 }
 

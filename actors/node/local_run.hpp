@@ -25,6 +25,8 @@ class local_run {
   /// be compiled again.
   /// Returns  the number of replicas.  Errors   as compile_run.
   std::uint32_t try_out(worker_id self);
+  /// The next run that is tried may be another one.
+  void forget_trial() { tried_.reset(); }
   /// The run's first view here. `former`: as in frames::view.
   void begin_after(frames::former_view former) { former_ = std::move(former); }
   /// Compiles the run for worker `self`.  Errors   as compile_run.
