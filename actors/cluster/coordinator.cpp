@@ -148,7 +148,6 @@ void coordinator::end_view_if_drained() {
 
 /// All members stand at the clock.
 void coordinator::end_view() {
-  auto next = routes_ && routes_->members > 0 ? so_many_members(routes_->members) : next_members();
   told_ = {};
   members_wanted_ = 0;
   if (const auto r = std::exchange(routes_, std::nullopt)) {
@@ -156,24 +155,23 @@ void coordinator::end_view() {
     told_.why = r->why;
     members_wanted_ = r->members;
   }
+  auto stay = members_wanted_ > 0 ? who_stays_of(members_wanted_) : who_stays();
   parting_.clear();
-  for (const auto& m : without(members_, next)) {
+  for (const auto& m : without(members_, stay)) {
     parting_.insert(m.seat);
     leavers_.erase(m.seat);
   }
-  entering_.clear();
-  for (const auto& m : without(next, members_)) entering_.insert(m.seat);
-  members_ = std::move(next);
+  members_ = std::move(stay);
   ready_.clear();
+  entering_.clear();
+  if (members_wanted_ == 0) take_newcomers(members_.size() + newcomers_.size());
   ++epoch_;
   tell_next_view();
 }
 
 /// Where a schedule wants more members than are there, newcomers are waited for.
 void coordinator::tell_next_view() {
-  const auto before = members_;
-  add_newcomers(members_, members_wanted_);
-  for (const auto& m : without(members_, before)) entering_.insert(m.seat);
+  take_newcomers(members_wanted_);
   phase_ = members_.size() < members_wanted_ ? phase::refilling : phase::forming;
   if (phase_ == phase::refilling) return;
   told_.epoch = epoch_;
@@ -181,35 +179,36 @@ void coordinator::tell_next_view() {
   tell(node_->drained, told_);
 }
 
-/// As nodes want to join and leave.
-std::vector<frames::member> coordinator::next_members() {
-  std::vector<frames::member> next;
-  for (const auto& m : members_)
-    if (!leavers_.contains(m.seat)) next.push_back(m);
-  // All have said so since the change began: they go on, and leave, or end the run together, when it has begun.
-  if (next.empty()) next = members_;
-  add_newcomers(next, next.size() + newcomers_.size());
-  return next;
+/// Up to so many members.
+void coordinator::take_newcomers(std::size_t members) {
+  while (members_.size() < members && !newcomers_.empty()) {
+    auto newcomer = newcomers_.extract(newcomers_.begin());
+    entering_.insert(newcomer.key());
+    members_.push_back(std::move(newcomer.mapped()));
+  }
+  std::sort(members_.begin(), members_.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
 }
 
-void coordinator::add_newcomers(std::vector<frames::member>& to, std::size_t wanted) {
-  while (to.size() < wanted && !newcomers_.empty())
-    to.push_back(newcomers_.extract(newcomers_.begin()).mapped());
-  std::sort(to.begin(), to.end(), [](auto& a, auto& b) { return a.seat < b.seat; });
+/// As nodes want to leave.
+std::vector<frames::member> coordinator::who_stays() const {
+  std::vector<frames::member> stay;
+  for (const auto& m : members_)
+    if (!leavers_.contains(m.seat)) stay.push_back(m);
+  // All have said so since the change began: they go on, and leave, or end the run together, when it has begun.
+  return stay.empty() ? members_ : stay;
 }
 
 /// Of too many the highest seats leave, those first that want to; the leader stays, because it knows the schedule.
-std::vector<frames::member> coordinator::so_many_members(std::size_t wanted) {
-  auto next = members_;
-  while (next.size() > wanted) {
-    const auto leader = std::prev(next.rend());
-    auto leaves = std::find_if(next.rbegin(), leader,
+std::vector<frames::member> coordinator::who_stays_of(std::size_t wanted) const {
+  auto stay = members_;
+  while (stay.size() > wanted) {
+    const auto leader = std::prev(stay.rend());
+    auto leaves = std::find_if(stay.rbegin(), leader,
                                [&](const auto& m) { return leavers_.contains(m.seat); });
-    if (leaves == leader) leaves = next.rbegin();
-    next.erase(std::prev(leaves.base()));
+    if (leaves == leader) leaves = stay.rbegin();
+    stay.erase(std::prev(leaves.base()));
   }
-  add_newcomers(next, wanted);
-  return next;
+  return stay;
 }
 
 void coordinator::on(const member_is_done& m) {

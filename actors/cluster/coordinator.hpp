@@ -107,9 +107,9 @@ class coordinator : public actor<coordinator> {
   void end_view_if_drained();
   void end_view();
   void tell_next_view();
-  [[nodiscard]] std::vector<frames::member> next_members();
-  [[nodiscard]] std::vector<frames::member> so_many_members(std::size_t wanted);
-  void add_newcomers(std::vector<frames::member>& to, std::size_t wanted);
+  void take_newcomers(std::size_t members);
+  [[nodiscard]] std::vector<frames::member> who_stays() const;
+  [[nodiscard]] std::vector<frames::member> who_stays_of(std::size_t wanted) const;
 
   coordinator_setup setup_;
   until_end<connect_coordinator> node_{this};
@@ -124,7 +124,7 @@ class coordinator : public actor<coordinator> {
   std::map<seat_id, frames::member> newcomers_;
   std::set<seat_id> leavers_;
   bool collecting_ = false;  // leavers
-  // What a view that forms has been told, for one that replaces it.
+  // What has been told of the view that forms, for one that replaces it.
   everyone_drained told_;
   std::size_t members_wanted_ = 0;  // by a schedule
   std::set<seat_id> entering_;      // newcomers of it

@@ -168,7 +168,7 @@ void member::dial_members(const member_context& c) {
     const bool was_there = gets_ready || view_.had(m.seat);
     if (links_.contains(m.seat) || (!was_there && m.seat >= view_.seat)) continue;
     auto options = shaking(own_identity());
-    const bool comes = !view_.before.empty() && !view_.had(m.seat);
+    const bool comes = view_.brought(m.seat);
     if (gets_ready) options.patience = one_of_several;
     if (comes) options.patience = for_a_newcomer;
     try {
@@ -189,8 +189,7 @@ void member::lost(seat_id peer, const std::string& why) {
 std::map<seat_id, std::string> member::missing() const {
   std::map<seat_id, std::string> out;
   for (const auto& [seat, why] : lost_)
-    if (!view_.before.empty() && view_.has(seat) && !view_.had(seat) && !links_.contains(seat))
-      out.emplace(seat, why);
+    if (view_.brought(seat) && !links_.contains(seat)) out.emplace(seat, why);
   return out;
 }
 

@@ -36,6 +36,8 @@ struct agreed_view {
   /// Its place in the view before; no_worker: it was no member of that.
   [[nodiscard]] worker_id former_worker_of(seat_id s) const;
   [[nodiscard]] bool had(seat_id s) const { return former_worker_of(s) != no_worker; }
+  /// It came with this view. With the first view nobody comes.
+  [[nodiscard]] bool brought(seat_id s) const { return !before.empty() && has(s) && !had(s); }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
   /// "worker 2 (10.0.0.7:7600)", by seat; without the address where it is no member.
   [[nodiscard]] std::string name_of(seat_id s) const;

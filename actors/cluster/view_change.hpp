@@ -69,8 +69,8 @@ class view_change {
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// A newcomer has entered this view, which may still be replaced.
   void enter(clock_id clock, std::uint64_t test_phases, frames::next_view next);
-  /// A newcomer has died before the next view could begin, and this one takes its place. True: it does, and this node has to
-  /// rebuild, or will; false: no view is to begin here.
+  /// A newcomer of the next view has died before that could begin, and this view takes its place. True: this node rebuilds for it,
+  /// now or when its graph has ended; false: this node knows of no next view.
   [[nodiscard]] bool replace(frames::next_view next);
   /// Parameters were cut like this in the view that all have drained.
   void rebuild(std::shared_ptr<const partition> before);

@@ -1,7 +1,6 @@
 #include "actors/node/leading.hpp"
 
 #include "actors/node/node.hpp"
-#include "actors/run/run_codec.hpp"
 #include "actors/run/throughput_probe.hpp"
 #include "models/words.hpp"
 

@@ -1,8 +1,8 @@
 // How the leader shares a batch out among nodes of other speeds (--batch-share).
 #include "actors/node/leading.hpp"
 #include "actors/node/node.hpp"
-#include "actors/run/run_codec.hpp"
 #include "actors/run/throughput_probe.hpp"
+#include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
 #include <cmath>

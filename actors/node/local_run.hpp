@@ -21,8 +21,8 @@ class local_run {
   /// `setup` is the node's; its run and its node are used, and changed with the view.
   explicit local_run(node_setup& setup) : setup_(setup) {}
 
-  /// Compiles the run as for worker `self`: what cannot be compiled is found before others wait for this node, and what can need not
-  /// be compiled again.
+  /// Compiles the run as for worker `self`, while no other node waits for this one: what cannot be compiled is found now. build()
+  /// takes what has been compiled, if it fits.
   /// Returns  the number of replicas.  Errors   as compile_run.
   std::uint32_t try_out(worker_id self);
   /// The next run that is tried may be another one.
@@ -33,8 +33,8 @@ class local_run {
   void build(worker_id self);
   /// Tells the user what has been built.
   void describe() const;
-  /// Makes the run that of the view that `change` leads to, for worker `self`. Where that needs other nets or memory, it is compiled
-  /// again, and the parameters are copied from the old run, if that had them.
+  /// Fits the run to the view that `change` leads to, in which this node is worker `self`. Where that view needs other nets or
+  /// memory, the run is compiled again, and the parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
   void rebuild(const view_change& change, worker_id self);
   /// How parameters were cut in the view before; null in the first one.

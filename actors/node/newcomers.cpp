@@ -47,13 +47,10 @@ void newcomers::tell(seat_id seat) const {
   told.you = seat;
   told.prospect = true;
   // Of a view that forms some may never come, and some leave: it links those that stay.
-  if (core_.change.knows_next()) {
-    const auto& drained = former_.seats;
+  if (core_.change.knows_next())
     std::erase_if(told.members, [&](const auto& m) {
-      return !core_.change.brings(m.seat) ||
-             std::find(drained.begin(), drained.end(), m.seat) == drained.end();
+      return !core_.change.brings(m.seat) || !has_drained(m.seat);
     });
-  }
   if (!told.shares.empty()) {  // its own part is not known yet
     told.shares.clear();
     told.replicas = 0;
@@ -122,16 +119,19 @@ void newcomers::remember_the_view() {
   former_.routes = numbers_of(core_.setup.run->routes);
 }
 
+bool newcomers::has_drained(seat_id seat) const {
+  return std::find(former_.seats.begin(), former_.seats.end(), seat) != former_.seats.end();
+}
+
 void newcomers::tell_next_view(const frames::next_view& next) {
   if (!core_.change.knows_next()) remember_the_view();
   const auto tell_next = [&](seat_id seat) { core_.members.send(seat, send_frame{next, {}, 0}); };
-  std::set<seat_id> drained(former_.seats.begin(), former_.seats.end());
-  drained.erase(core_.view().seat);
-  for (const auto seat : drained) tell_next(seat);
-  drained.insert(core_.view().seat);
+  for (const auto seat : former_.seats)
+    if (seat != core_.view().seat) tell_next(seat);
   for (const auto& m : next.members) {
-    if (drained.contains(m.seat)) continue;
-    entering_.insert(m.seat).second ? tell_view(m.seat, next) : tell_next(m.seat);
+    if (has_drained(m.seat)) continue;
+    // A view that this one replaces has told it all the rest.
+    core_.change.brings(m.seat) ? tell_next(m.seat) : tell_view(m.seat, next);
   }
 }
 
@@ -156,7 +156,6 @@ void newcomers::take_over(const frames::next_view& next) {
   for (std::size_t w = 0; w < next.members.size(); ++w) {
     const auto& m = next.members[w];
     if (core_.view().has(m.seat)) continue;
-    entering_.insert(m.seat);
     all_[m.seat] = {m,
                     next.shares.empty() ? core_.run.compiled().replicas : next.shares[w].replicas};
   }
@@ -164,7 +163,6 @@ void newcomers::take_over(const frames::next_view& next) {
 
 void newcomers::began() {
   std::erase_if(all_, [&](const auto& n) { return core_.view().has(n.first); });
-  entering_.clear();
 }
 
 }  // namespace poseidon

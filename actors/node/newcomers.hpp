@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,13 +53,12 @@ class newcomers {
   };
   void tell(seat_id seat) const;
   void remember_the_view();
+  [[nodiscard]] bool has_drained(seat_id seat) const;
   void tell_view(seat_id seat, const frames::next_view& next) const;
 
   node_core& core_;
   std::map<seat_id, newcomer> all_;
-  // While the next view forms.
-  frames::former_view former_;  // who has drained
-  std::set<seat_id> entering_;  // who has been told a view with it
+  frames::former_view former_;  // while the next view forms: who has drained
 };
 
 /// As frames::view has them.

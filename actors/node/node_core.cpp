@@ -14,8 +14,7 @@ node_core::node_core(node* of, node_setup told)
 
 bool node_core::comes(seat_id seat) const {
   if (!change.knows_next()) return false;
-  const auto& v = view();
-  return v.has(seat) ? !v.before.empty() && !v.had(seat) : change.brings(seat);
+  return view().has(seat) ? view().brought(seat) : change.brings(seat);
 }
 
 member_setup node_core::membership() {

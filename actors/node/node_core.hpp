@@ -30,7 +30,7 @@ struct node_core {
 
   [[nodiscard]] const agreed_view& view() const { return members.view(); }
   [[nodiscard]] bool trains() const { return is_running(phase); }
-  /// Whether this node comes with a view that has not begun: another view can take its place, without it.
+  /// Whether the node with this seat is a newcomer of a view that has not begun: another view without it can replace that one.
   [[nodiscard]] bool comes(seat_id seat) const;
   [[nodiscard]] bool has_ended() const {
     return phase == run_phase::failing || phase == run_phase::ended;

@@ -77,7 +77,7 @@ namespace {
 std::vector<worker_id> newcomers_of(const agreed_view& view) {
   std::vector<worker_id> out;
   for (const auto& m : view.members)
-    if (!view.had(m.seat)) out.push_back(view.worker_of(m.seat));
+    if (view.brought(m.seat)) out.push_back(view.worker_of(m.seat));
   return out;
 }
 

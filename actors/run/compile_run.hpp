@@ -20,9 +20,9 @@ namespace poseidon {
                                                         const node_spec& node,
                                                         const task_display& display = {});
 
-/// Makes what was compiled for another view of the run that of this one, without compiling: cuts the parameters anew, and keeps
-/// nets, data, replicas and values. While no actor uses them. False: something else changes with the view, or may, and
-/// nothing has been done.
+/// Fits what was compiled for another view of the run to this one, without compiling: cuts the parameters anew, and keeps nets, data,
+/// replicas and values. Call it only while no actor uses them. False: something else changes with the view, or may change;
+/// then it has done nothing.
 /// Errors   spec_error, as compile_run, for routes that do not fit the net.
 [[nodiscard]] bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& node);
 

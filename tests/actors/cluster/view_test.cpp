@@ -74,6 +74,10 @@ TEST_CASE("view: in the view that follows seats stay and worker ids move up") {
   CHECK(v.worker_of(seat_id{2}) == no_worker);
   CHECK(v.first_clock == clock_id{20});
   CHECK(v.before == std::vector{seat_id{0}, seat_id{2}, seat_id{3}, seat_id{5}});
+  CHECK(v.brought(seat_id{6}));
+  CHECK(!v.brought(seat_id{3}));
+  CHECK(!v.brought(seat_id{2}));  // it has left
+  CHECK(!formed(view_of_leader(), {of_seat(0), of_seat(1)}).brought(seat_id{1}));
 }
 
 TEST_CASE("view: when the leader leaves, the lowest seat that stays leads") {

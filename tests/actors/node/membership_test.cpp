@@ -1,11 +1,11 @@
 // Nodes that join and leave while others train. What they train is compared, bit by bit, with that of a run which stops at the
 // iteration of the change, and is resumed with the members of the next view.
-#include "tests/actors/node/node_rig.hpp"
+#include "tests/actors/node/resumed_run.hpp"
 
 #include <cstdlib>
 
 using namespace poseidon;
-using test::node_rig;
+using test::node_rig, test::resumed_at_the_change, test::train_without_a_change;
 
 namespace {
 
@@ -19,27 +19,6 @@ std::uint64_t first_clock_of_view(const node_rig& t, std::uint64_t epoch, std::s
     if (const auto at = line.find(from); line.starts_with(begin) && at != std::string::npos)
       return std::strtoull(line.c_str() + at + from.size(), nullptr, 10);
   return 0;
-}
-
-/// A run of some nodes that never change, from the state that another one has left, if any.
-void train_without_a_change(node_rig& t, std::size_t workers, std::uint64_t clocks,
-                            const std::filesystem::path& state) {
-  t.clocks = clocks;
-  t.resume = state;
-  t.cluster(workers);
-  t.sim.settle();
-  for (const auto& n : t.nodes) REQUIRE(n->error() == "");
-}
-
-/// What a run has trained in which `before` nodes train up to `change`, and `after` nodes from there on.
-std::string resumed_at_the_change(const node_rig& like, std::size_t before, std::size_t after,
-                                  std::uint64_t change) {
-  node_rig first, second;
-  first.more_solver = second.more_solver = like.more_solver;
-  first.routes = second.routes = like.routes;
-  train_without_a_change(first, before, change, "");
-  train_without_a_change(second, after, like.clocks, first.state(change));
-  return second.weights(like.clocks);
 }
 
 /// Two nodes, and a third one that comes when they train.
@@ -215,7 +194,7 @@ TEST_CASE("membership: a newcomer that dies before the next view costs the other
   }
   CHECK(t.nodes[0]->display->said("worker 2, which was about to join, has gone: "));
   node_rig alike;
-  train_without_a_change(alike, 2, t.clocks, "");
+  train_without_a_change(alike, 2, t.clocks);
   CHECK(t.weights(t.clocks) == alike.weights(t.clocks));
 }
 

@@ -1,38 +1,15 @@
 // A newcomer dies after the view with it was told and before that view has begun: another one takes its place, and what is trained
 // is what the others train in it.
-#include "tests/actors/node/node_rig.hpp"
+#include "tests/actors/node/resumed_run.hpp"
 
 #include <algorithm>
 
 using namespace poseidon;
-using test::node_rig;
+using test::node_rig, test::resumed_at_the_change, test::train_without_a_change;
 
 namespace {
 
 constexpr std::uint64_t some_clocks = 60;
-
-/// Some nodes that never change, from the state that another run has left, if any. Returns  what they have trained.
-std::string trained(std::size_t workers, std::uint64_t clocks, node_rig& t,
-                    const std::filesystem::path& state = {}) {
-  t.clocks = clocks;
-  t.resume = state;
-  t.cluster(workers);
-  t.sim.settle();
-  for (const auto& n : t.nodes) REQUIRE(n->error() == "");
-  return t.weights(clocks);
-}
-
-/// `before` nodes up to the clock, then `after` nodes.
-std::string trained_in_two_parts(const node_rig& like, std::size_t before, std::size_t after,
-                                 std::uint64_t clock) {
-  node_rig first, second;
-  for (auto* const part : {&first, &second}) {
-    part->more_solver = like.more_solver;
-    part->routes = like.routes;
-  }
-  (void)trained(before, clock, first);
-  return trained(after, like.clocks, second, first.state(clock));
-}
 
 void all_but(const node_rig& t, std::initializer_list<std::size_t> others) {
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
@@ -75,7 +52,7 @@ TEST_CASE(
     CHECK(views[1].epoch == 3);  // the second one never began
     CHECK(views[1].seats == std::vector<std::uint32_t>{0, 1, 2});
     CHECK(t.nodes[2]->display->views.back().epoch == 3);
-    CHECK(t.weights(t.clocks) == trained_in_two_parts(t, 2, 3, views[1].first_clock));
+    CHECK(t.weights(t.clocks) == resumed_at_the_change(t, 2, 3, views[1].first_clock));
   }
 }
 
@@ -90,7 +67,8 @@ TEST_CASE("node: where the only newcomer dies, the members go on as if nobody ha
   t.sim.settle();
   all_but(t, {2});
   CHECK(t.nodes[1]->display->said("view 3: nobody has joined; 2 nodes train from iteration "));
-  CHECK(t.weights(t.clocks) == trained(2, some_clocks, alike));
+  train_without_a_change(alike, 2, some_clocks);
+  CHECK(t.weights(t.clocks) == alike.weights(some_clocks));
 }
 
 TEST_CASE("node: the next leader, too, takes a newcomer out that dies as the view changes") {

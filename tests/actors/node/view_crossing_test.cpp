@@ -29,6 +29,41 @@ std::shared_ptr<test::line> let_one_dial(node_rig& t) {
   return line;
 }
 
+/// Keeps the frame of this kind that travels on the first connection that a host dials, until it is let go.
+template <class Frame>
+class kept_frame {
+ public:
+  kept_frame(node_rig& t, const std::string& host) : wiring_(t.wiring) {
+    t.wiring->on_line = [this, host](const std::shared_ptr<test::line>& made) {
+      if (on_ || made->hosts[0] != host) return;
+      on_ = made;
+      made->mischief = [this](int to, test::frame_in f) {
+        if (!std::holds_alternative<Frame>(f.header)) return std::vector{std::move(f)};
+        to_ = to;
+        frame_ = std::move(f);
+        return std::vector<test::frame_in>{};
+      };
+    };
+  }
+  kept_frame(const kept_frame&) = delete;
+  kept_frame& operator=(const kept_frame&) = delete;
+  ~kept_frame() {
+    wiring_->on_line = [](const std::shared_ptr<test::line>&) {};
+    if (on_) on_->mischief = {};
+  }
+  [[nodiscard]] bool is_here() const { return frame_.has_value(); }
+  void let_go() {
+    on_->mischief = {};
+    on_->put(to_, std::move(*frame_));
+  }
+
+ private:
+  std::shared_ptr<test::fake_wiring> wiring_;
+  std::shared_ptr<test::line> on_;
+  int to_ = 0;
+  std::optional<test::frame_in> frame_;
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -83,23 +118,13 @@ TEST_CASE("node: a newcomer is told what it needs to get ready, and that it is n
 TEST_CASE("node: a newcomer that is ready after one with a later number links this one, too") {
   node_rig t;
   t.clocks = 400;
-  std::shared_ptr<test::line> of_c;
-  std::optional<test::frame_in> held;
-  t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) {
-    if (made->hosts[0] != "c:7600" || made->hosts[1] != "a:7600") return;
-    of_c = made;
-    made->mischief = [&](int, test::frame_in f) {
-      if (!std::holds_alternative<frames::join_ready>(f.header)) return std::vector{std::move(f)};
-      held = std::move(f);
-      return std::vector<test::frame_in>{};
-    };
-  };
+  kept_frame<frames::join_ready> kept(t, "c:7600");
   t.cluster(2);
   t.joiner("c");
   REQUIRE(t.until_said(0, "worker 2 joined from c:7600"));
   t.joiner("d");
   REQUIRE(t.until_said(0, "view 2: worker 3 (d:7600)"));
-  REQUIRE(t.until([&] { return held.has_value(); }));
+  REQUIRE(t.until([&] { return kept.is_here(); }));
   bool leaves = false;
   SUBCASE("which stays") {}
   SUBCASE("which leaves then") {
@@ -110,7 +135,7 @@ TEST_CASE("node: a newcomer that is ready after one with a later number links th
     t.sim.step();
     t.sim.pass(std::chrono::milliseconds{200});
   }
-  of_c->put(1, std::move(*held));
+  kept.let_go();
   CHECK(t.until_said(0, leaves ? "view 3: worker 2 (c:7600) joined, worker 3 (d:7600) left"
                                : "view 3: worker 2 (c:7600) joined"));
   t.sim.settle();
@@ -121,29 +146,18 @@ TEST_CASE("node: a newcomer that is ready after one with a later number links th
 TEST_CASE("node: a newcomer joins, although a member has left while it got ready") {
   node_rig t;
   t.clocks = 600;
-  std::shared_ptr<test::line> of_d;
-  std::optional<test::frame_in> held;
-  t.wiring->on_line = [&](const std::shared_ptr<test::line>& made) {
-    if (of_d || made->hosts[0] != "d:7600") return;
-    of_d = made;
-    made->mischief = [&](int, test::frame_in f) {
-      if (!std::holds_alternative<frames::view>(f.header)) return std::vector{std::move(f)};
-      held = std::move(f);
-      return std::vector<test::frame_in>{};
-    };
-  };
+  kept_frame<frames::view> kept(t, "d:7600");
   t.cluster(3);
   REQUIRE(t.until_clock(2));
   t.joiner("d");
-  REQUIRE(t.until([&] { return held.has_value(); }));
+  REQUIRE(t.until([&] { return kept.is_here(); }));
   t.sim.tell(t.nodes[2]->it, interrupted{15, false, true});
   REQUIRE(t.until_said(0, "worker 2 (c:7600) leaves"));
   for (int i = 0; i < 20; ++i) t.sim.step();
   t.sim.pass(std::chrono::milliseconds{200});
   REQUIRE(t.until(
       [&] { return t.nodes[2]->result.has_value() && !t.wiring->hosts.contains("c:7600"); }));
-  of_d->mischief = {};
-  of_d->put(0, std::move(*held));
+  kept.let_go();
   t.sim.settle();
   CHECK(t.nodes[3]->display->said("no node listens at c:7600; joining again"));
   CHECK(t.nodes[3]->display->said("joined: worker "));

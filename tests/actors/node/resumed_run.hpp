@@ -1,0 +1,34 @@
+// tests/actors/node/resumed_run.hpp - what a change of the members is compared with: a run that stops at the iteration of the change,
+// and is resumed with the members of the next view.
+#pragma once
+#include "tests/actors/node/node_rig.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace poseidon::test {
+
+/// A run of some nodes that never change, from the state that another one has left, if any.
+inline void train_without_a_change(node_rig& t, std::size_t workers, std::uint64_t clocks,
+                                   const std::filesystem::path& state = {}) {
+  t.clocks = clocks;
+  t.resume = state;
+  t.cluster(workers);
+  t.sim.settle();
+  for (const auto& n : t.nodes) REQUIRE(n->error() == "");
+}
+
+/// What a run has trained in which `before` nodes train up to `change`, and `after` nodes from there on.
+inline std::string resumed_at_the_change(const node_rig& like, std::size_t before,
+                                         std::size_t after, std::uint64_t change) {
+  node_rig first, second;
+  first.more_solver = second.more_solver = like.more_solver;
+  first.routes = second.routes = like.routes;
+  train_without_a_change(first, before, change);
+  train_without_a_change(second, after, like.clocks, first.state(change));
+  return second.weights(like.clocks);
+}
+
+}  // namespace poseidon::test
