@@ -265,10 +265,11 @@ struct factor_offer {
   std::vector<std::uint32_t> rows;
 };
 
-/// The leader to all: all have drained, so no frame of the old view is on its way. This is the view from the clock of `drain`
-/// on: build its graph; or leave, if you are no member of it. Another one may replace it before it has begun: the first clock stays.
+/// Whoever has seen the members decide to all of them, and to those that leave: this is the next view. Build its graph; or leave,
+/// if you are no member of it. Another one may replace it before it has begun.
 struct next_view {
   std::uint64_t epoch = 0;
+  clock_id first_clock{};  ///< it holds from this clock on, with the parameters of that version
   std::vector<member> members;       ///< by worker
   std::vector<std::uint8_t> routes;  ///< as in view
   /// Where programs compute the gradients: by parameter, the rows that its factors have at most on one worker in a clock; 0
@@ -276,6 +277,51 @@ struct next_view {
   std::vector<std::uint32_t> factor_rows = {};
   std::vector<share> shares = {};  ///< as in view
   std::string why = {};            ///< for people
+  /// Members of views before that are gone without having left, by rising seat: nothing is expected from them.
+  std::vector<seat_id> lost = {};
+  /// Training ends at this version, where that has been decided; 0: it has not.
+  version_id end = {};
+};
+
+/// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.
+struct ballot {
+  std::uint32_t round = 0;  ///< 0: none
+  seat_id seat{};           ///< of the proposer
+  auto operator<=>(const ballot&) const = default;
+};
+
+/// A member to all others: it wants to decide which view follows that of `epoch` (actors/cluster/ballot_box.hpp).
+struct view_prepare {
+  std::uint64_t epoch = 0;
+  ballot number;
+};
+
+/// The answer: no ballot below `promised` is accepted any more. Above `number`: refused, and the rest is empty.
+struct view_promise {
+  std::uint64_t epoch = 0;
+  ballot number, promised;
+  ballot accepted = {};  ///< the highest that the writer has accepted; round 0: none
+  next_view value = {};  ///< of that ballot
+  /// The writer has all parameters of `version`, and will have no newer ones in this view.
+  bool whole = false;
+  version_id version{};
+  bool drained = false;  ///< it waits for the next view before the clock that all have agreed on
+  std::vector<seat_id> hears = {};  ///< whom the writer hears, by rising seat
+  std::vector<seat_id> dead = {};   ///< whose process is proved to have ended
+  version_id end = {};              ///< as in next_view, as far as the writer knows
+};
+
+/// The proposer to all members: this is to be the next view.
+struct view_accept {
+  std::uint64_t epoch = 0;
+  ballot number;
+  next_view value;
+};
+
+/// The answer. `promised` above `number`: refused.
+struct view_accepted {
+  std::uint64_t epoch = 0;
+  ballot number, promised;
 };
 
 /// Each node to the first, a few times a second while there is much to send, else about once a second if it asks its
@@ -287,15 +333,15 @@ struct send_rate {
 
 }  // namespace frames
 
-using frame_header =
-    std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
-                 frames::push_gradient, frames::fresh_parameters, frames::install_history,
-                 frames::gather_history, frames::history, frames::worker_report,
-                 frames::stop_requested, frames::snapshot_requested, frames::stop_after,
-                 frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
-                 frames::probe, frames::probe_heard, frames::watch, frames::report,
-                 frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
-                 frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-                 frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect>;
+using frame_header = std::variant<
+    frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
+    frames::push_gradient, frames::fresh_parameters, frames::install_history,
+    frames::gather_history, frames::history, frames::worker_report, frames::stop_requested,
+    frames::snapshot_requested, frames::stop_after, frames::goodbye, frames::worker_done,
+    frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard, frames::watch,
+    frames::report, frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
+    frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
+    frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
+    frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted>;
 
 }  // namespace poseidon

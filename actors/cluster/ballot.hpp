@@ -1,6 +1,7 @@
 // actors/cluster/ballot.hpp - what proposers and acceptors of one view say to each other (ballot_box has the protocol).
 #pragma once
 #include "actors/cluster/view_rules.hpp"
+#include "messages/frames.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -8,12 +9,7 @@
 
 namespace poseidon {
 
-/// An attempt to decide. Higher ballots overrule lower ones; two proposers never have the same one.
-struct ballot {
-  std::uint32_t round = 0;  ///< 0: none
-  seat_id seat{};           ///< of the proposer
-  auto operator<=>(const ballot&) const = default;
-};
+using ballot = frames::ballot;
 
 /// `epoch` is in each message that of the view which is to be followed; in `chosen` it is that of the view told.
 template <class Value>

@@ -55,6 +55,8 @@ inline constexpr auto running =
 inline constexpr auto getting_ready =
     during(run_phase::building, run_phase::waiting, run_phase::changing, run_phase::rebuilding,
            run_phase::resuming);
+inline constexpr auto taking_part =
+    static_cast<std::uint16_t>(getting_ready | running | during(run_phase::parting));
 inline constexpr auto whole_run = static_cast<std::uint16_t>(forming | getting_ready | running);
 }  // namespace detail
 
@@ -75,8 +77,6 @@ constexpr frame_rule rule_for(const frames::start_training*) { return {frame_pat
 /// The first one may come before start_training, so that no node has begun the clock that it names.
 constexpr frame_rule rule_for(const frames::drain*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
 constexpr frame_rule rule_for(const frames::hold_training*)  { return {frame_path::from_leader, detail::running}; }
-/// One that replaces a view that has not begun comes later than the first.
-constexpr frame_rule rule_for(const frames::next_view*)      { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::during(run_phase::training, run_phase::parting))}; }
 constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
@@ -96,6 +96,12 @@ constexpr frame_rule rule_for(const frames::send_rate*)      { return {frame_pat
 
 /// The leader's checkpointer asks for a snapshot, any node's for its program, which may do so before others have begun.
 constexpr frame_rule rule_for(const frames::gather_history*) { return {frame_path::any_to_any, static_cast<std::uint16_t>(detail::running | detail::during(run_phase::waiting))}; }
+/// The next view is decided by the members of the newest one, which may have heard of it at other times.
+constexpr frame_rule rule_for(const frames::view_prepare*)  { return {frame_path::any_to_any, detail::taking_part}; }
+constexpr frame_rule rule_for(const frames::view_promise*)  { return {frame_path::any_to_any, detail::taking_part}; }
+constexpr frame_rule rule_for(const frames::view_accept*)   { return {frame_path::any_to_any, detail::taking_part}; }
+constexpr frame_rule rule_for(const frames::view_accepted*) { return {frame_path::any_to_any, detail::taking_part}; }
+constexpr frame_rule rule_for(const frames::next_view*)     { return {frame_path::any_to_any, detail::taking_part}; }
 /// Links are timed by the leader before there is a view, and by every node while it trains.
 constexpr frame_rule rule_for(const frames::probe*)       { return {frame_path::any_to_any, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::probe_heard*) { return {frame_path::any_to_any, detail::whole_run}; }

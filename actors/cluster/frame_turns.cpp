@@ -21,7 +21,7 @@ constexpr turn_limit limit_of(const F&) {
              frames::join_ready>)
     return {1, false};
   if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
-             frames::next_view, frames::leave_wanted>)
+             frames::leave_wanted>)
     return {1, true};
   if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
   return {};

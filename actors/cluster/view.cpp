@@ -76,12 +76,12 @@ agreed_view view_told(const frames::view& v) {
   return out;
 }
 
-agreed_view following(const agreed_view& now, const frames::next_view& next, clock_id clock) {
+agreed_view following(const agreed_view& now, const frames::next_view& next) {
   agreed_view out;
   out.epoch = next.epoch;
   out.seat = now.seat;
   out.members = next.members;
-  out.first_clock = clock;
+  out.first_clock = next.first_clock;
   for (const auto& m : now.members) out.before.push_back(m.seat);
   return out;
 }

@@ -53,9 +53,8 @@ struct agreed_view {
 [[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<frames::member> members);
 /// A joiner's, as the leader tells it.
 [[nodiscard]] agreed_view view_told(const frames::view& v);
-/// The view that follows from `clock` on.
-[[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next,
-                                    clock_id clock);
+/// The view that follows.
+[[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
 /// Those of `of` that are not among `others`.
 [[nodiscard]] std::vector<frames::member> without(const std::vector<frames::member>& of,

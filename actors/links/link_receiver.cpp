@@ -29,7 +29,8 @@ concept control_frame =
            frames::stop_after, frames::worker_done, frames::probe_heard, frames::watch,
            frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
            frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-           frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect>;
+           frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
+           frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted>;
 
 }  // namespace
 

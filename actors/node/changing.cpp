@@ -115,7 +115,7 @@ bool changing::left(const caf::actor_addr& actor) {
 // -- the new one begins ---------------------------------------------------------------------------------
 
 void changing::rebuild() {
-  auto next = following(core_.view(), core_.change.next(), core_.change.clock());
+  auto next = following(core_.view(), core_.change.next());
   const bool again = core_.change.has_entered();
   if (again)
     next.before = core_.view().before;

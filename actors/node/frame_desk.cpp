@@ -1,6 +1,7 @@
 #include "actors/node/frame_desk.hpp"
 
 #include "actors/node/node.hpp"
+#include "messages/overloaded.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -39,15 +40,36 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       m.header);
 }
 
+namespace {
+
+/// Of the view that a ballot is about; 0: it is no ballot.
+std::uint64_t epoch_of_ballot(const frame_header& h) {
+  return std::visit(
+      []<class F>(const F& f) -> std::uint64_t {
+        if constexpr (one_of<F, frames::view_prepare, frames::view_promise, frames::view_accept,
+                             frames::view_accepted>)
+          return f.epoch;
+        else
+          return 0;
+      },
+      h);
+}
+
+}  // namespace
+
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
+bool frame_desk::is_early(const control_arrived& m) {
+  if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
+  // A newcomer hears the run's view from the leader.
+  if (std::holds_alternative<frames::next_view>(m.header))
+    return core_.phase == run_phase::gathering;
+  return epoch_of_ballot(m.header) > agreement_.epoch();
+}
+
 bool frame_desk::is_too_early(const control_arrived& m) {
-  const bool to_leader = rule_for(m.header).path == frame_path::to_leader;
-  const bool of_leader = std::holds_alternative<frames::next_view>(m.header);
-  const bool is_early =
-      (to_leader && !core_.view().leads()) || (of_leader && m.seat != core_.view().leader());
   const bool awaits_next =
       core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
-  if (!is_early || !awaits_next) return false;
+  if (!awaits_next || !is_early(m)) return false;
   std::erase_if(early_, [&](const auto& e) {
     return e.seat == m.seat && e.header.index() == m.header.index();
   });
@@ -55,10 +77,13 @@ bool frame_desk::is_too_early(const control_arrived& m) {
   return true;
 }
 
-/// It is ready for a view that another one has replaced.
-bool frame_desk::is_too_late(const control_arrived& m) const {
-  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
-  return ready != nullptr && ready->epoch < std::max(core_.view().epoch, core_.change.next().epoch);
+/// It is of a view that another one has replaced, or that this node has heard of already.
+bool frame_desk::is_too_late(const control_arrived& m) {
+  if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
+    return ready->epoch < std::max(core_.view().epoch, core_.change.next().epoch);
+  const auto* const next = std::get_if<frames::next_view>(&m.header);
+  return next != nullptr && core_.phase != run_phase::gathering &&
+         next->epoch <= agreement_.epoch();
 }
 
 // -- forming ---------------------------------------------------------------------------------------------
@@ -171,12 +196,11 @@ frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
   return next::nothing;
 }
 
+/// Members agree on a view when all of them wait for it, before the same clock.
 frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
-  next_view();
-  const bool is_first = !core_.change.knows_next();
-  if (changing_.leave(f)) return next::rebuild;
-  const bool leads = core_.change.leader() == core_.view().seat;
-  return is_first && leads ? next::lead : next::change;
+  const auto& change = core_.change;
+  const bool waits = change.at() == view_change::step::paused || change.knows_next();
+  return waits && f.first_clock == change.clock() ? next::follow : next::nothing;
 }
 
 // -- the last clock --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 // is for. A part of `node`.
 #pragma once
 #include "actors/cluster/frame_turns.hpp"
+#include "actors/node/agreement.hpp"
 #include "actors/node/assembly.hpp"
 #include "actors/node/changing.hpp"
 #include "actors/node/joining.hpp"
@@ -21,18 +22,18 @@ namespace poseidon {
 class frame_desk {
  public:
   frame_desk(node_core& core, joining& joiner, leader_line& leader, assembly& graph,
-             changing& change, rates& speeds, run_end& end)
+             changing& change, agreement& decided, rates& speeds, run_end& end)
       : core_(core),
         joining_(joiner),
         leader_(leader),
         assembly_(graph),
         changing_(change),
+        agreement_(decided),
         rates_(speeds),
         end_(end) {}
 
-  /// What the node is to do next. `change`, `lead`: it has heard the next view, and leads it; what was said early is to be heard now.
-  /// `rebuild`: it has no graph that has to end first. `part`: the next view has begun without it.
-  enum class next { nothing, build, begin, resume, change, lead, rebuild, part };
+  /// What the node is to do next. `follow`: the frame is the next view. `part`: the next view has begun without it.
+  enum class next { nothing, build, begin, resume, follow, part };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.
@@ -47,8 +48,9 @@ class frame_desk {
     seat_id seat{};
     worker_id worker{};  ///< in this node's view
   };
+  [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);
-  [[nodiscard]] bool is_too_late(const control_arrived& m) const;
+  [[nodiscard]] bool is_too_late(const control_arrived& m);
   // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
   next on(const frames::view& f, const sender& from);
   next on(const frames::time_net& f, const sender& from);
@@ -71,6 +73,15 @@ class frame_desk {
   next on(const frames::worker_paused& f, const sender& from);
   next on(const frames::drain& f, const sender& from);
   next on(const frames::next_view& f, const sender& from);
+  next on(const frames::view_prepare& f, const sender& from) { return vote(f, from); }
+  next on(const frames::view_promise& f, const sender& from) { return vote(f, from); }
+  next on(const frames::view_accept& f, const sender& from) { return vote(f, from); }
+  next on(const frames::view_accepted& f, const sender& from) { return vote(f, from); }
+  template <class Ballot>
+  next vote(const Ballot& f, const sender& from) {
+    agreement_.hear(from.seat, f);
+    return next::nothing;
+  }
   next on(const frames::send_rate& f, const sender& from);
   next on(const frames::gather_history& f, const sender& from);
   next on(const frames::worker_report& f, const sender& from);
@@ -80,6 +91,7 @@ class frame_desk {
   leader_line& leader_;
   assembly& assembly_;
   changing& changing_;
+  agreement& agreement_;
   rates& rates_;
   run_end& end_;
   frame_turns turns_;

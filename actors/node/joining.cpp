@@ -113,7 +113,7 @@ void joining::enter(const frames::view& f) {
   core_.run.begin_after(f.before);
   if (!f.before.seats.empty())
     core_.change.enter(f.first_clock, f.test_phases,
-                       {f.epoch, f.members, f.routes, {}, f.shares, {}});
+                       {f.epoch, f.first_clock, f.members, f.routes, {}, f.shares, {}});
   const auto& view = core_.view();
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +

@@ -120,7 +120,7 @@ void leading::spawn_coordinator(coordinator_setup setup) {
 
 void leading::take_over(const frames::next_view& next) {
   const auto& now = core_.view().members;
-  const auto seats_of = [](const std::vector<frames::member>& members) {
+  const auto seats_in = [](const std::vector<frames::member>& members) {
     std::set<seat_id> out;
     for (const auto& m : members) out.insert(m.seat);
     return out;
@@ -128,8 +128,8 @@ void leading::take_over(const frames::next_view& next) {
   core_.setup.display->note("this node leads from now on");
   took_over_ = true;
   newcomers_.take_over(next);
-  spawn_coordinator({next.members.size(), next.members, true, seats_of(without(now, next.members)),
-                     false, next.epoch, seats_of(without(next.members, now))});
+  spawn_coordinator({next.members.size(), next.members, true, seats_in(without(now, next.members)),
+                     false, next.epoch, seats_in(without(next.members, now))});
 }
 
 void leading::gather() {
@@ -206,7 +206,7 @@ void leading::began() {
   core_.as_node.tell<everyone_began>(members_, {});
 }
 
-frames::next_view leading::tell_next_view(const everyone_drained& m) {
+frames::next_view leading::next_view(const everyone_drained& m) const {
   const auto& run = *core_.setup.run;
   frames::next_view next;
   if (core_.change.knows_next()) {  // it is replaced, with the same routes
@@ -217,9 +217,9 @@ frames::next_view leading::tell_next_view(const everyone_drained& m) {
     next.why = m.why;
   }
   next.epoch = m.epoch;
+  next.first_clock = core_.change.clock();
   next.members = m.members;
   next.shares = newcomers_.shares_for(next.members);
-  newcomers_.tell_next_view(next);
   return next;
 }
 

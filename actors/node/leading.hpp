@@ -66,9 +66,10 @@ class leading {
   /// The clock of the next change that a file given to --routes or --views asks for. All other nodes hear of it before they
   /// begin, so that none has begun that clock.
   [[nodiscard]] std::optional<clock_id> announce_next_change();
-  /// All have drained, or a newcomer of the view that forms is gone. Tells the next view to all that it is of, and to those that
-  /// leave. Returns  it.
-  [[nodiscard]] frames::next_view tell_next_view(const everyone_drained& m);
+  /// All have drained, or a newcomer of the view that forms is gone. Returns  what the members are to agree on.
+  [[nodiscard]] frames::next_view next_view(const everyone_drained& m) const;
+  /// They have: tells newcomers what this node knows of the run.
+  void tell_newcomers(const frames::next_view& next) { newcomers_.tell_next_view(next); }
   /// The run is to end: it waits for no node that --views wants.
   void ends();
   /// All train in the next view.

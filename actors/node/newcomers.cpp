@@ -125,24 +125,17 @@ bool newcomers::has_drained(seat_id seat) const {
 
 void newcomers::tell_next_view(const frames::next_view& next) {
   if (!core_.change.knows_next()) remember_the_view();
-  const auto tell_next = [&](seat_id seat) { core_.members.send(seat, send_frame{next, {}, 0}); };
-  for (const auto seat : former_.seats)
-    if (seat != core_.view().seat) tell_next(seat);
-  for (const auto& m : next.members) {
-    if (has_drained(m.seat)) continue;
-    // A view that this one replaces has told it all the rest.
-    core_.change.brings(m.seat) ? tell_next(m.seat) : tell_view(m.seat, next);
-  }
+  for (const auto& m : next.members)
+    if (!has_drained(m.seat) && !core_.change.brings(m.seat)) tell_view(m.seat, next);
 }
 
 void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
-  const auto& change = core_.change;
   auto told = run_for_joiners();
   told.you = seat;
   told.epoch = next.epoch;
-  told.first_clock = change.clock();
-  told.first_sample = core_.run.first_sample_of(change.clock());
-  told.test_phases = change.test_phases();
+  told.first_clock = next.first_clock;
+  told.first_sample = core_.run.first_sample_of(next.first_clock);
+  told.test_phases = core_.change.test_phases();
   told.before = former_;
   told.members = next.members;
   told.routes = next.routes;

@@ -35,8 +35,7 @@ class newcomers {
   /// shares stay equal.
   [[nodiscard]] std::vector<frames::share> shares_for(
       const std::vector<frames::member>& members) const;
-  /// All have drained, or a newcomer of the view that forms is gone: tells the next view to those who have drained, and to those
-  /// who join.
+  /// The members have agreed on it: tells it to those who join, but for those who have heard a view that it replaces.
   void tell_next_view(const frames::next_view& next);
   /// Another node has told this view, which this one leads.
   void take_over(const frames::next_view& next);

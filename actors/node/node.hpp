@@ -13,7 +13,7 @@
 //
 // It only hears, asks the part that the message is for, and passes on what that answers. Its parts are plain objects
 // (docs/decisions/032) that share a node_core: leading or joining until there is a view, assembly (the graph and its links),
-// value_sender (what training begins with), changing (the next view), rates (of links), run_end; frame_desk for what other
+// value_sender (what training begins with), agreement (on the next view), changing (to it), rates (of links), run_end; frame_desk for what other
 // nodes say, leader_line for what the leader is to hear.
 //
 // Accepts  start_node         from the app
@@ -49,6 +49,7 @@
 // Detached: it compiles nets and dials.
 #pragma once
 #include "actors/core/actor.hpp"
+#include "actors/node/agreement.hpp"
 #include "actors/node/assembly.hpp"
 #include "actors/node/changing.hpp"
 #include "actors/node/frame_desk.hpp"
@@ -141,6 +142,9 @@ class node : public actor<node> {
   void say_what_is_wanted(const std::string& why);
   void watch_progress();
   void begin();
+  void propose();
+  void take_decision();
+  void follow(const frames::next_view& next);
   void rebuild();
   void report_missing();
   [[nodiscard]] bool is_without_a_newcomer();
@@ -156,6 +160,8 @@ class node : public actor<node> {
   assembly assembly_{core_};
   value_sender values_{core_};
   changing changing_{core_, assembly_, values_};
+  agreement agreement_{core_};
+  std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
   rates rates_{core_};
   route_file route_file_{core_};
   progress_watch progress_{core_};
@@ -164,7 +170,7 @@ class node : public actor<node> {
   bool leader_changed_ = false;  // with the view that is being built
   bool waits_to_go_ = false;     // its user has sent a signal while it was about to join
   bool looks_ = false;           // a look_at_progress is under way
-  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
+  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, agreement_, rates_, end_};
 };
 
 }  // namespace poseidon

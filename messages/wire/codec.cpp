@@ -32,7 +32,9 @@ std::string_view kind_name(const frame_header& h) {
       "hold_training",    "worker_paused",  "drain",
       "next_view",        "join_ready",     "leave_wanted",
       "send_rate",        "time_net",       "net_timed",
-      "worker_left",      "factor_offer",   "suspect"};
+      "worker_left",      "factor_offer",   "suspect",
+      "view_prepare",     "view_promise",   "view_accept",
+      "view_accepted"};
   return names[h.index()];
 }
 
@@ -48,7 +50,9 @@ bool has_payload(const frame_header& h) {
 
 bool carries_nets(const frame_header& h) {
   return std::holds_alternative<frames::view>(h) || std::holds_alternative<frames::time_net>(h) ||
-         std::holds_alternative<frames::next_view>(h);
+         std::holds_alternative<frames::next_view>(h) ||
+         std::holds_alternative<frames::view_promise>(h) ||
+         std::holds_alternative<frames::view_accept>(h);
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

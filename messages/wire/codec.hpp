@@ -17,7 +17,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 12;  ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 13;  ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< a node that is in no view
 inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node that has no seat yet
 
@@ -49,7 +49,7 @@ struct bad_frame : std::runtime_error {
 [[nodiscard]] std::string_view kind_name(const frame_header& h);
 /// Whether frames of this kind carry values.
 [[nodiscard]] bool has_payload(const frame_header& h);
-/// Whether a header of this kind may have max_view_bytes: a view, a time_net and a next_view.
+/// Whether a header of this kind may have max_view_bytes: those that carry nets, or a whole view.
 [[nodiscard]] bool carries_nets(const frame_header& h);
 
 inline constexpr std::size_t preamble_bytes = 8;

@@ -1,4 +1,5 @@
-// messages/wire/decode.cpp - Cap'n Proto to frames: every size is compared before anything is copied.
+// messages/wire/decode.cpp - Cap'n Proto to frames: every size is compared before anything is copied. Long because every kind
+// of frame is read here, and nowhere else.
 #include "messages/wire/at_most.hpp"
 #include "messages/wire/codec.hpp"
 
@@ -65,14 +66,20 @@ std::vector<frames::member> read_members(std::string_view kind,
   return out;
 }
 
+std::vector<seat_id> read_seats(std::string_view kind, const std::string& field,
+                                capnp::List<std::uint32_t>::Reader r) {
+  at_most(kind, field, r.size(), max_members);
+  std::vector<seat_id> out;
+  for (const auto s : r) {
+    if (!out.empty()) check_order(kind, out.back(), seat_id{s});
+    out.push_back(seat_id{s});
+  }
+  return out;
+}
+
 frames::former_view read(wire::FormerView::Reader r) {
   frames::former_view out;
-  const auto seats = r.getSeats();
-  at_most("view", "number of former members", seats.size(), max_members);
-  for (const auto s : seats) {
-    if (!out.seats.empty()) check_order("view", out.seats.back(), seat_id{s});
-    out.seats.push_back(seat_id{s});
-  }
+  out.seats = read_seats("view", "number of former members", r.getSeats());
   out.routes = read_routes("view", r.getRoutes());
   return out;
 }
@@ -184,7 +191,11 @@ frame_header read(wire::View::Reader r) {
   return v;
 }
 
-frame_header read(wire::NextView::Reader r) {
+frames::ballot read(wire::Ballot::Reader r) {
+  return {r.getRound(), seat_id{r.getSeat()}};
+}
+
+frames::next_view read(wire::NextView::Reader r) {
   frames::next_view v;
   v.epoch = r.getEpoch();
   v.members = read_members("next_view", r.getNodes());
@@ -192,7 +203,27 @@ frame_header read(wire::NextView::Reader r) {
   v.factor_rows = read_rows("next_view", r.getFactorRows());
   v.shares = read_shares("next_view", r.getShares(), v.members.size());
   v.why = text("next_view", "why", r.getWhy());
+  v.first_clock = clock_id{r.getFirstClock()};
+  v.lost = read_seats("next_view", "number of lost members", r.getLost());
+  v.end = version_id{r.getEnd()};
   return v;
+}
+
+frame_header read(wire::ViewPromise::Reader r) {
+  frames::view_promise p;
+  const auto b = r.getBallot();
+  p.epoch = b.getEpoch();
+  p.number = read(b.getNumber());
+  p.promised = read(b.getPromised());
+  p.accepted = read(r.getAccepted().getNumber());
+  if (p.accepted.round > 0) p.value = read(r.getAccepted().getValue());
+  p.whole = r.getWhole();
+  p.version = version_id{r.getVersion()};
+  p.drained = r.getDrained();
+  p.hears = read_seats("view_promise", "number of members that it hears", r.getHears());
+  p.dead = read_seats("view_promise", "number of dead members", r.getDead());
+  p.end = version_id{r.getEnd()};
+  return p;
 }
 
 frame_header read(wire::WorkerReport::Reader r) {
@@ -298,6 +329,20 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::SUSPECT: {
       const auto r = frame.getSuspect();
       return frames::suspect{seat_id{r.getSeat()}, text("suspect", "reason", r.getReason())};
+    }
+    case wire::Frame::VIEW_PREPARE: {
+      const auto r = frame.getViewPrepare();
+      return frames::view_prepare{r.getEpoch(), read(r.getNumber())};
+    }
+    case wire::Frame::VIEW_PROMISE:
+      return read(frame.getViewPromise());
+    case wire::Frame::VIEW_ACCEPT: {
+      const auto r = frame.getViewAccept();
+      return frames::view_accept{r.getEpoch(), read(r.getNumber()), read(r.getValue())};
+    }
+    case wire::Frame::VIEW_ACCEPTED: {
+      const auto r = frame.getViewAccepted();
+      return frames::view_accepted{r.getEpoch(), read(r.getNumber()), read(r.getPromised())};
     }
     case wire::Frame::OBSOLETE_CHANGE_ROUTES:
     case wire::Frame::OBSOLETE_REBUILD_GRAPH:

@@ -54,6 +54,15 @@ void write(capnp::List<wire::Share>::Builder w, const std::vector<frames::share>
   }
 }
 
+void write(capnp::List<std::uint32_t>::Builder w, const std::vector<seat_id>& seats) {
+  for (unsigned i = 0; i < w.size(); ++i) w.set(i, value(seats[i]));
+}
+
+void write(wire::Ballot::Builder w, const frames::ballot& b) {
+  w.setRound(b.round);
+  w.setSeat(value(b.seat));
+}
+
 void write(wire::NextView::Builder w, const frames::next_view& v) {
   w.setEpoch(v.epoch);
   write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
@@ -61,6 +70,29 @@ void write(wire::NextView::Builder w, const frames::next_view& v) {
   write(w.initFactorRows(static_cast<unsigned>(v.factor_rows.size())), v.factor_rows);
   write(w.initShares(static_cast<unsigned>(v.shares.size())), v.shares);
   w.setWhy(text_of(v.why));
+  w.setFirstClock(value(v.first_clock));
+  write(w.initLost(static_cast<unsigned>(v.lost.size())), v.lost);
+  w.setEnd(value(v.end));
+}
+
+wire::ViewBallot::Builder write(wire::ViewBallot::Builder w, std::uint64_t epoch,
+                                const frames::ballot& number, const frames::ballot& promised = {}) {
+  w.setEpoch(epoch);
+  write(w.initNumber(), number);
+  write(w.initPromised(), promised);
+  return w;
+}
+
+void write(wire::ViewPromise::Builder w, const frames::view_promise& p) {
+  write(w.initBallot(), p.epoch, p.number, p.promised);
+  if (p.accepted.round > 0)
+    write(write(w.initAccepted(), p.epoch, p.accepted).initValue(), p.value);
+  w.setWhole(p.whole);
+  w.setVersion(value(p.version));
+  w.setDrained(p.drained);
+  write(w.initHears(static_cast<unsigned>(p.hears.size())), p.hears);
+  write(w.initDead(static_cast<unsigned>(p.dead.size())), p.dead);
+  w.setEnd(value(p.end));
 }
 
 void write(wire::View::Builder w, const frames::view& v) {
@@ -68,8 +100,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setYou(value(v.you));
   write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
   w.setProspect(v.prospect);
-  auto seats = w.initBefore().initSeats(static_cast<unsigned>(v.before.seats.size()));
-  for (unsigned i = 0; i < seats.size(); ++i) seats.set(i, value(v.before.seats[i]));
+  write(w.initBefore().initSeats(static_cast<unsigned>(v.before.seats.size())), v.before.seats);
   write(w.getBefore().initRoutes(static_cast<unsigned>(v.before.routes.size())), v.before.routes);
   w.setSolver(bytes_of(v.solver));
   w.setSeed(v.seed);
@@ -196,6 +227,14 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             auto w = frame.initSuspect();
             w.setSeat(value(f.seat));
             write_reason(w, f.why);
+          },
+          [&](const frames::view_prepare& f) { write(frame.initViewPrepare(), f.epoch, f.number); },
+          [&](const frames::view_promise& f) { write(frame.initViewPromise(), f); },
+          [&](const frames::view_accept& f) {
+            write(write(frame.initViewAccept(), f.epoch, f.number).initValue(), f.value);
+          },
+          [&](const frames::view_accepted& f) {
+            write(frame.initViewAccepted(), f.epoch, f.number, f.promised);
           },
           [&](const frames::factor_offer& f) {
             write(frame.initFactorOffer().initRows(static_cast<unsigned>(f.rows.size())), f.rows);

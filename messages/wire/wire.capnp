@@ -1,3 +1,4 @@
+# messages/wire/wire.capnp - what leaves a process. Long because the whole wire is described in one place.
 @0xd1c3a5f0b2e49687;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -13,9 +14,8 @@ $Cxx.namespace("poseidon::wire");
 #           A piece with header words starts a frame. One with none continues the frame that was started
 #           last and is not complete, so that an urgent frame can go between two pieces of a big one; at
 #           most 8 frames are open at a time, and beside them one that its first piece completes.
-# Checksums The preamble's is over the header, so that nothing is read to a place that a damaged header
-#           names; the header holds that of the payload in its own piece. In a piece without a header the
-#           preamble's is over the payload.
+# Checksums The preamble's is over the header, so that nothing is read to a place that a damaged header names; the header
+#           holds that of the payload in its own piece. In a piece without a header the preamble's is over the payload.
 # Order     Frames of one kind between two nodes arrive in the order sent; between kinds priority decides.
 # Numbers   float32 and every integer are little-endian. Worker, chunk, clock, version: see ids.hpp.
 # Evolution The handshake refuses a peer of another protocol version (codec.hpp, wire_version), because
@@ -65,6 +65,10 @@ struct Frame {
     joinReady @35 :JoinReady;
     leaveWanted @36 :LeaveWanted;
     suspect @38 :Suspect;
+    viewPrepare @39 :ViewBallot;
+    viewPromise @40 :ViewPromise;
+    viewAccept @41 :ViewBallot;
+    viewAccepted @42 :ViewBallot;
   }
   epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
@@ -188,6 +192,31 @@ struct NextView {
                               # clock; empty: all 0
   shares @4 :List(Share);     # as in View
   why @5 :Text;               # for people; may be empty
+  firstClock @6 :UInt64;      # the view holds from this clock on
+  lost @7 :List(UInt32);      # seats, rising: members of views before that are gone without having left
+  end @8 :UInt64;             # training ends at this version; 0: not decided yet
+}
+
+# The members of the view of `epoch` decide by ballots which view is next (actors/cluster/ballot_box.hpp).
+struct Ballot {
+  round @0 :UInt32;           # 0: none
+  seat @1 :UInt32;            # of the proposer
+}
+struct ViewBallot {           # a proposal, and the vote for it
+  epoch @0 :UInt64;
+  number @1 :Ballot;
+  promised @2 :Ballot;        # by who votes; above number: refused
+  value @3 :NextView;         # in viewAccept
+}
+struct ViewPromise {
+  ballot @0 :ViewBallot;      # promised above number: refused, and nothing follows
+  accepted @1 :ViewBallot;    # the highest that the writer has accepted; not there: none
+  whole @2 :Bool;             # the writer has all parameters of `version`
+  version @3 :UInt64;
+  drained @4 :Bool;
+  hears @5 :List(UInt32);     # seats, rising
+  dead @6 :List(UInt32);      # seats, rising: their processes are proved to have ended
+  end @7 :UInt64;             # as NextView's, as far as the writer knows
 }
 
 # A node that joins a run that trains, to the leader: its nets and data are there, and links to all members.

@@ -1,3 +1,4 @@
+// Long because every kind of frame is written and read once.
 #include "messages/wire/codec.hpp"
 
 #include <capnp/any.h>
@@ -74,11 +75,14 @@ std::vector<frame_header> one_of_each() {
           frames::worker_paused{clock_id{1ull << 40}, true},
           frames::drain{clock_id{1ull << 40}},
           frames::next_view{8,
+                            clock_id{1ull << 40},
                             {{seat_id{4}, "[fe80::1]:7601"}, {seat_id{9}, "c:1"}},
                             {0, 1, 0},
                             {0, 4'000'000'000},
                             {{3, 1}, {8, 2}},
-                            "as a file asks"},
+                            "as a file asks",
+                            {seat_id{2}, seat_id{7}},
+                            version_id{41}},
           frames::join_ready{4},
           frames::leave_wanted{"SIGTERM"},
           frames::send_rate{934.5},
@@ -86,7 +90,21 @@ std::vector<frame_header> one_of_each() {
           frames::net_timed{2, 1234.5},
           frames::worker_left{seat_id{2}, version_id{7}},
           frames::factor_offer{{0, 32, 1u << 31}},
-          frames::suspect{seat_id{7}, "its connection is reset"}};
+          frames::suspect{seat_id{7}, "its connection is reset"},
+          frames::view_prepare{7, {3, seat_id{2}}},
+          frames::view_promise{7,
+                               {3, seat_id{2}},
+                               {4, seat_id{9}},
+                               {2, seat_id{1}},
+                               {8, clock_id{5}, {{seat_id{4}, "a:1"}}, {1}, {}, {}, "why", {}},
+                               true,
+                               version_id{5},
+                               true,
+                               {seat_id{2}, seat_id{4}},
+                               {seat_id{9}},
+                               version_id{40}},
+          frames::view_accept{7, {3, seat_id{2}}, {8, clock_id{5}, {{seat_id{4}, "a:1"}}, {1}}},
+          frames::view_accepted{7, {3, seat_id{2}}, {4, seat_id{9}}}};
 }
 
 template <class F>
@@ -139,6 +157,23 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(there_and_back(frames::member_ready{2, 9}).epoch == 9);
   CHECK(there_and_back(frames::suspect{seat_id{7}, "reset"}).seat == seat_id{7});
   CHECK(there_and_back(frames::suspect{seat_id{7}, "reset"}).why == "reset");
+  const auto said = std::get<frames::view_promise>(all[34]);
+  const auto promise = there_and_back(said);
+  CHECK(promise.epoch == 7);
+  CHECK(promise.number == said.number);
+  CHECK(promise.promised == said.promised);
+  CHECK(promise.accepted == said.accepted);
+  CHECK(promise.value.first_clock == clock_id{5});
+  CHECK(promise.value.members == said.value.members);
+  CHECK(promise.whole);
+  CHECK(promise.version == version_id{5});
+  CHECK(promise.drained);
+  CHECK(promise.hears == said.hears);
+  CHECK(promise.dead == said.dead);
+  CHECK(promise.end == version_id{40});
+  CHECK(there_and_back(std::get<frames::view_prepare>(all[33])).number.round == 3);
+  CHECK(there_and_back(std::get<frames::view_accept>(all[35])).value.epoch == 8);
+  CHECK(there_and_back(std::get<frames::view_accepted>(all[36])).promised.seat == seat_id{9});
   CHECK(there_and_back(frames::net_timed{2, 1234.5}).samples_s == 1234.5);
   CHECK(there_and_back(frames::time_net{"solver", 3, true}).measure);
   const auto r = there_and_back(std::get<frames::worker_report>(all[9]));
@@ -153,6 +188,9 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   const auto sent_next = std::get<frames::next_view>(all[24]);
   const auto next = there_and_back(sent_next);
   CHECK(next.epoch == 8);
+  CHECK(next.first_clock == clock_id{1ull << 40});
+  CHECK(next.lost == sent_next.lost);
+  CHECK(next.end == version_id{41});
   CHECK(next.members == sent_next.members);
   CHECK(next.routes == std::vector<std::uint8_t>{0, 1, 0});
   CHECK(next.factor_rows == std::vector<std::uint32_t>{0, 4'000'000'000});

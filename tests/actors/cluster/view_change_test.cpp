@@ -11,7 +11,8 @@ using change_step = view_change::step;
 namespace {
 
 constexpr clock_id at_20{20}, at_30{30};
-const frames::next_view without_the_first{3, {{seat_id{1}, "b:1"}, {seat_id{2}, "c:1"}}, {1, 0}};
+const frames::next_view without_the_first{
+    3, clock_id{20}, {{seat_id{1}, "b:1"}, {seat_id{2}, "c:1"}}, {1, 0}};
 const view_change::time_point noon{12h};
 
 }  // namespace
@@ -79,7 +80,7 @@ TEST_CASE("view_change: another next view takes the place of one that has not be
   test::sim sim;
   const auto a = sim.listen<shut_down>();
   const auto actor = caf::actor_cast<caf::actor_addr>(a.in.target());
-  const frames::next_view second{4, {{seat_id{1}, "b:1"}}, {1, 0}};
+  const frames::next_view second{4, clock_id{20}, {{seat_id{1}, "b:1"}}, {1, 0}};
   view_change c;
   CHECK(!c.replace(second));
   REQUIRE(c.agree(at_20, true));
@@ -119,6 +120,6 @@ TEST_CASE("view_change: a newcomer has no old graph, and its first view may be r
   CHECK(c.before() == nullptr);
   CHECK(c.test_phases() == 5);
   CHECK(c.clock() == at_20);
-  REQUIRE(c.replace({4, {{seat_id{1}, "b:1"}}, {1, 0}}));
+  REQUIRE(c.replace({4, clock_id{20}, {{seat_id{1}, "b:1"}}, {1, 0}}));
   CHECK(c.next().epoch == 4);
 }

@@ -65,8 +65,9 @@ TEST_CASE("view: in the view that follows seats stay and worker ids move up") {
   const auto now = of_four(3);
   frames::next_view next;
   next.epoch = 5;
+  next.first_clock = clock_id{20};
   next.members = {of_seat(0), of_seat(3), of_seat(5), of_seat(6)};
-  const auto v = following(now, next, clock_id{20});
+  const auto v = following(now, next);
   CHECK(v.epoch == 5);
   CHECK(v.seat == seat_id{3});
   CHECK(v.self() == worker_id{1});
@@ -83,11 +84,12 @@ TEST_CASE("view: in the view that follows seats stay and worker ids move up") {
 TEST_CASE("view: when the leader leaves, the lowest seat that stays leads") {
   frames::next_view next;
   next.epoch = 5;
+  next.first_clock = clock_id{20};
   next.members = {of_seat(2), of_seat(3), of_seat(5)};
   CHECK(!of_four(2).leads());
-  CHECK(following(of_four(2), next, clock_id{20}).leads());
-  CHECK(following(of_four(3), next, clock_id{20}).leader() == seat_id{2});
-  const auto gone = following(of_four(0), next, clock_id{20});
+  CHECK(following(of_four(2), next).leads());
+  CHECK(following(of_four(3), next).leader() == seat_id{2});
+  const auto gone = following(of_four(0), next);
   CHECK(!gone.leads());
   CHECK(gone.self() == no_worker);
 }
