@@ -67,6 +67,10 @@ TEST_CASE("view_model: random schedules of five nodes and two newcomers break no
   CHECK(had_to_end > last / 2);
 }
 
+TEST_CASE("view_model: a cluster trains again where only its youngest member is frozen") {
+  CHECK(walk(408807, mutation::none).violated == "");  // each rank has to have its turn
+}
+
 TEST_CASE("view_model: each thing that is broken on purpose is found by random schedules") {
   for (const auto broken : all_mutations) {
     if (broken == mutation::proves_without_farewell) continue;  // it takes a view of two nodes
