@@ -16,7 +16,7 @@ namespace poseidon::view_model {
 
 enum class deed : std::uint8_t { hear, propose, look_again, limit_over, reach, apply };
 
-struct step {
+struct search_step {
   deed what : 4 = deed::hear;
   std::uint8_t node : 4 = 0;
   std::uint8_t doubts : 3 = 0;      // the nodes that it does not hear
@@ -25,20 +25,20 @@ struct step {
   std::uint16_t detail = 0;         // a post or an epoch
 };
 
-inline step step_of(deed what, std::uint8_t node, std::uint16_t detail = 0) {
-  step s;
+inline search_step step_of(deed what, std::uint8_t node, std::uint16_t detail = 0) {
+  search_step s;
   s.what = what;
   s.node = node & 15u;
   s.detail = detail;
   return s;
 }
 
-struct outcome {
+struct effect {
   std::uint32_t node = 0;
   post_set posts;                  // in the order in which they are sent
   std::uint32_t fallen = 0;        // the node, if it dies while it tells
   std::vector<std::uint8_t> told;  // the seats that it tells what it has decided
-  bool operator==(const outcome&) const = default;
+  bool operator==(const effect&) const = default;
 };
 
 /// The parts of a post that the search asks for often.
@@ -58,11 +58,11 @@ class deeds {
   std::size_t nodes() const { return nodes_.size(); }
   std::size_t posts() const { return posts_.size(); }
 
-  const outcome& of(std::uint32_t node_number, const step& by, const senses& s) {
+  const effect& of(std::uint32_t node_number, const search_step& by, const senses& s) {
     const auto event = static_cast<std::uint64_t>(by.what) << 16 | by.detail;
     const auto key = static_cast<std::uint64_t>(node_number) << 32 | event << 8 |
                      static_cast<std::uint64_t>(s.hears << 3 | s.dead);
-    const auto [at, added] = outcomes_.try_emplace(key);
+    const auto [at, added] = effects_.try_emplace(key);
     auto& o = at->second;
     if (!added) return o;
     auto it = nodes_[node_number];
@@ -96,10 +96,10 @@ class deeds {
     it.forget(1);
     return at->second = number(it);
   }
-  std::string text_of(const step& s) const;
+  std::string text_of(const search_step& s) const;
 
  private:
-  std::vector<post> happen(node& it, const step& by, const senses& s) const {
+  std::vector<post> happen(node& it, const search_step& by, const senses& s) const {
     std::vector<post> sent;
     if (by.what == deed::hear) it.hear(posts_[by.detail], s, sent);
     if (by.what == deed::propose) it.propose(s, sent);
@@ -122,11 +122,11 @@ class deeds {
   numbered<node> nodes_;
   numbered<post> posts_;
   std::vector<post_facts> facts_;  // by number of a post
-  std::unordered_map<std::uint64_t, outcome> outcomes_;
+  std::unordered_map<std::uint64_t, effect> effects_;
   std::unordered_map<std::uint32_t, std::uint32_t> ended_, forgotten_;
 };
 
-inline std::string deeds::text_of(const step& s) const {
+inline std::string deeds::text_of(const search_step& s) const {
   if (s.what == deed::apply) return "a version is made in epoch " + std::to_string(s.detail);
   auto out = "node " + std::to_string(s.node);
   if (s.what == deed::hear) out += " hears " + to_string(posts_[s.detail]);

@@ -22,7 +22,7 @@ class searcher {
       first.nodes[s] =
           deeds_.number(node(seat_id{s}, has(limits_.members, s) ? one : view{}, broken_));
     first.posts = sets_.number({});
-    remember(first, 0, step());
+    remember(first, 0, search_step());
     for (std::size_t at = 0; at < states_.size() && found_.empty(); ++at) {
       if (states_.size() > limits_.most_states) return result(false);
       from_ = static_cast<std::uint32_t>(at);
@@ -80,7 +80,7 @@ class searcher {
   /// Tries the event with all that the node can know. The nodes that it hears matter where it testifies. Only pairs in which both
   /// hear each other count, so it is enough that the older one of a pair doubts. A proposer that does not wait for a member
   /// because it does not hear it does what one does whose straggler limit is over.
-  void take_knowing(step by, bool testifies) {
+  void take_knowing(search_step by, bool testifies) {
     const auto members = deeds_[now_.nodes[by.node]].now().of.members;
     const auto younger = static_cast<unsigned>(members & ~(bit(by.node + 1u) - 1));
     for (unsigned proved = 0; proved <= three; ++proved) {
@@ -112,7 +112,7 @@ class searcher {
            });
   }
 
-  void take(step by, const senses& s) {
+  void take(search_step by, const senses& s) {
     const auto before = now_.nodes[by.node];
     const auto& done = deeds_.of(before, by, s);
     if (done.node == before && done.posts.empty()) return;  // also a ballot that did not begin
@@ -156,7 +156,7 @@ class searcher {
   }
 
   /// Takes away what cannot matter any more, and remembers the state if it is new.
-  void add(draft& d, step by) {
+  void add(draft& d, search_step by) {
     std::array<bool, 3> reachable{};  // by epoch: a node is in it, or may still come to it
     for (const auto n : d.nodes)
       if (acts(n))
@@ -194,7 +194,7 @@ class searcher {
       });
   }
 
-  void remember(const state& s, std::uint32_t parent, step by) {
+  void remember(const state& s, std::uint32_t parent, search_step by) {
     if (!states_.add(s)) return;
     parents_.push_back({parent, by});
     if (!found_.empty()) return;
@@ -232,7 +232,7 @@ class searcher {
   deeds deeds_;
   numbered_sets sets_;
   state_set states_;
-  std::deque<std::pair<std::uint32_t, step>> parents_;
+  std::deque<std::pair<std::uint32_t, search_step>> parents_;
   std::uint32_t from_ = 0;
   draft now_;   // the state that is expanded
   draft next_;  // where a step leads; a member, so that its memory is used again
