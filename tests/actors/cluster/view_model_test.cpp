@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <string>
 
 // In the environment: POSEIDON_VIEW_STATES=200000000 is the number of states after which the search of three nodes with two
@@ -54,11 +55,11 @@ std::string search_finds(mutation broken, search_limits limits, const char* look
   return search(limits, broken).violated;
 }
 
-/// The first seed that violates something; 0: none of the first `most`.
-std::uint64_t seed_that_finds(mutation broken, std::uint64_t most) {
-  for (std::uint64_t seed = 1; seed <= most; ++seed)
-    if (!walk(seed, broken).violated.empty()) return seed;
-  return 0;
+/// Whether one of 20,000 schedules violates something. `first`: a seed that did when this was written, to be quick.
+bool walks_find(mutation broken, std::uint64_t first) {
+  for (auto seed = first; seed < first + 20'000; ++seed)
+    if (!walk(seed, broken).violated.empty()) return true;
+  return false;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ TEST_CASE("view_model: all states of a view of two nodes are sound") {
 
 TEST_CASE("view_model: the states of three nodes with two ballots in each epoch are sound") {
   search_limits full;
-  full.most_states = number_asked("POSEIDON_VIEW_STATES", 100'000);
+  full.most_states = number_asked("POSEIDON_VIEW_STATES", 50'000);
   const auto r = check_search(full);
   CHECK((r.complete || r.states > full.most_states));
 }
@@ -83,7 +84,9 @@ TEST_CASE("view_model: the states of three nodes with two ballots in each epoch 
 TEST_CASE("view_model: what the search takes away because it cannot matter changes no outcome") {
   auto limits = short_limits();
   limits.newest = 0;
-  SUBCASE("three nodes") {}
+  SUBCASE("three nodes, without doubts") {
+    limits.doubts = 0;
+  }
   SUBCASE("a view of two, with two ballots that decide what follows it") {
     limits.members = 3;
     limits.ballots = {0, 2, 1};
@@ -161,11 +164,13 @@ TEST_CASE("view_model: a cluster trains again where only its youngest member is 
   CHECK(walk(408807, mutation::none).violated == "");  // each rank has to have its turn
 }
 
-TEST_CASE("view_model: each thing that is broken on purpose is found by random schedules") {
-  for (const auto broken : all_mutations) {
-    // It takes a view of two, a crash and one post that is late: the search finds it.
-    if (broken == mutation::proves_without_farewell) continue;
-    CAPTURE(to_string(broken));
-    CHECK(seed_that_finds(broken, 20000) > 0);
+TEST_CASE("view_model: random schedules find what is broken on purpose") {
+  // In the order of all_mutations. 0: proves_without_farewell takes a view of two, a crash and a post that is late, and only the
+  // search finds it.
+  constexpr std::array<std::uint64_t, 10> seeds{4, 6678, 1354, 1, 2, 8029, 5, 374, 4, 0};
+  static_assert(seeds.size() == all_mutations.size());
+  for (std::size_t m = 0; m < seeds.size(); ++m) {
+    CAPTURE(to_string(all_mutations[m]));
+    if (seeds[m] != 0) CHECK(walks_find(all_mutations[m], seeds[m]));
   }
 }
