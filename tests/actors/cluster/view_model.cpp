@@ -141,6 +141,8 @@ box::knowledge node::knows(const senses& s) const {
 
 void node::enter(const view& v) {
   const bool has_values = now().whole != no_version;
+  page().frozen = false;  // of a view that is past, only what the invariants ask for is kept
+  if (v.epoch == epoch_ + 1 && page().accepted != v) page().accepted = {};
   epoch_ = v.epoch;
   past_[epoch_] = {};
   page().of = v;
@@ -160,7 +162,7 @@ void node::settle(box::letters letters, std::vector<post>& out) {
   if (box_->frozen() && broken_ != mutation::tells_after_freezing) floor_->freeze();
   page().frozen = box_->frozen();
   if (const auto& vote = box_->accepted_vote()) page().accepted = vote->value;
-  if (!box_->decided()) return;
+  if (!box_->decided() || doomed_) return;
   const auto next = *box_->decided();
   // The proposer tells those whom the box does not know after those whom it knows.
   if (now().accepted == next)
@@ -207,13 +209,6 @@ void node::reach() {
   const auto whole = now().whole == no_version ? now().of.first : now().whole + 1;
   if (floor_->reached(version_id{static_cast<std::uint64_t>(whole)}))
     page().whole = static_cast<std::uint8_t>(whole);
-}
-
-bool operator<(const node& a, const node& b) {
-  const auto rest = [](const node& n) { return std::tie(n.self_, n.epoch_, n.out_, n.past_); };
-  if (rest(a) != rest(b)) return rest(a) < rest(b);
-  if (!a.box_ || !b.box_) return !a.box_ && b.box_;
-  return a.box_->state() < b.box_->state();
 }
 
 bool can_apply(nodes_view nodes, std::uint64_t epoch, std::uint8_t made, mutation broken) {

@@ -102,6 +102,17 @@ class node {
   void reach();
   void drain_at(std::uint8_t version) { page().drains_at = version; }
 
+  // For the search (view_canon.cpp): states that differ in nothing that can matter are to be one state.
+  /// False: however often this post arrives from now on, it changes nothing here and the answer is nothing new. Refusals are
+  /// never of use: they make a proposer stop, and a proposer that does nothing more is among the states anyway.
+  [[nodiscard]] bool can_use(const post& p) const;
+  /// Its process ends, and its ballot with it.
+  void die();
+  /// From now on it does not enter a view that it has decided, because it dies while it tells it.
+  void die_when_decided() { doomed_ = true; }
+  /// Forgets an epoch in which no living node is any more.
+  void forget(std::uint64_t epoch) { past_[epoch] = {}; }
+
   [[nodiscard]] seat_id self() const { return self_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] bool out() const { return out_; }
@@ -126,7 +137,7 @@ class node {
   seat_id self_;
   mutation broken_;
   std::uint64_t epoch_;
-  bool out_ = false;
+  bool out_ = false, doomed_ = false;
   std::optional<box> box_;
   std::optional<version_floor> floor_;
   history past_;

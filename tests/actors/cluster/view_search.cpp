@@ -1,36 +1,15 @@
 #include "tests/actors/cluster/view_search.hpp"
 
-#include "tests/actors/cluster/view_states.hpp"
+#include "tests/actors/cluster/view_deeds.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
+#include <deque>
 #include <utility>
 
 namespace poseidon::view_model {
 
 namespace {
-
-/// Sets of posts; each is another one and one post more.
-using post_set = std::vector<std::uint16_t>;
-
-enum class deed : std::uint16_t {
-  hear,
-  propose,
-  look_again,
-  limit_over,
-  reach,
-  apply,
-  crash,
-  sleep,
-  wake,
-  cut
-};
-
-struct step {
-  deed what = deed::hear;
-  std::uint8_t node = 0;
-  std::uint16_t detail = 0;  // a post, an epoch, or whom it does not hear any more
-};
 
 class searcher {
  public:
@@ -38,222 +17,227 @@ class searcher {
 
   search_result run() {
     state first;
-    const view one{1, all_three, 0};
+    const view one{1, limits_.members, 0};
     for (std::uint32_t s = 0; s < three; ++s)
-      first.nodes[s] = nodes_.number(node(seat_id{s}, one, broken_));
+      first.nodes[s] =
+          deeds_.number(node(seat_id{s}, has(limits_.members, s) ? one : view{}, broken_));
     first.posts = sets_.number({});
-    first.around = arounds_.number({});
-    add(first, 0, {});
+    remember(first, 0, search_step());
     for (std::size_t at = 0; at < states_.size() && found_.empty(); ++at) {
       if (states_.size() > limits_.most_states) return result(false);
-      expand(static_cast<std::uint32_t>(at));
+      from_ = static_cast<std::uint32_t>(at);
+      expand();
     }
     return result(found_.empty());
   }
 
  private:
-  struct outcome {
-    std::uint32_t node = 0;
-    std::vector<std::uint16_t> posts;
+  /// Where a step leads to, before what cannot matter any more is taken away.
+  struct draft {
+    std::array<std::uint32_t, three> nodes{};
+    post_set posts;
+    surroundings around;
   };
 
-  void expand(std::uint32_t at) {
-    const auto s = states_[at];
-    const auto around = arounds_[s.around];
-    for (std::uint8_t n = 0; n < three; ++n) {
-      if (((around.dead | around.asleep) & bit(n)) != 0) continue;
-      act(at, s, around, n);
-    }
+  static bool has(unsigned mask, std::size_t n) { return (mask >> n & 1u) != 0; }
+  bool acts(std::uint32_t number) const {
+    return deeds_[number].trains() && deeds_[number].epoch() <= 2;
+  }
+
+  void expand() {
+    const auto s = states_[from_];
+    now_ = {s.nodes, sets_[s.posts], unpacked(s.around)};
+    for (std::uint8_t n = 0; n < three; ++n)
+      if (acts(s.nodes[n])) act(n);
     for (std::uint8_t e = 1; e <= 2; ++e) {
-      const auto made = made_of(s, around, e);
-      if (made >= limits_.newest || !can_apply(view_of(s), e, made, broken_)) continue;
-      auto next = around;
-      next.made[e] = static_cast<std::uint8_t>(made + 1);
-      surround(at, s, next, {deed::apply, 0, e});
+      const auto made = made_of(now_, e);
+      const bool any_member_is_there = std::any_of(s.nodes.begin(), s.nodes.end(), [&](auto n) {
+        return deeds_[n].trains() && deeds_[n].epoch() == e;
+      });
+      if (!any_member_is_there || made >= limits_.newest ||
+          !can_apply(view_of(now_), e, made, broken_))
+        continue;
+      auto& next = next_ = now_;
+      next.around.made[e] = static_cast<std::uint8_t>(made + 1);
+      add(next, step_of(deed::apply, 0, e));
     }
-    meet_faults(at, s, around);
   }
 
-  void act(std::uint32_t at, const state& s, const surroundings& around, std::uint8_t n) {
-    const auto& it = nodes_[s.nodes[n]];
-    if (!it.trains()) return;
-    const auto now = sense(s, around, n);
-    const bool decides = it.epoch() <= 2;
-    for (const auto p : sets_[s.posts]) {
-      const auto& letter = posts_[p];
-      if (value(letter.to) != n || (around.deaf[n] & bit(value(letter.from))) != 0) continue;
-      if (decides || chosen_epoch(letter) > 0) apply_step(at, s, around, {deed::hear, n, p}, now);
-    }
-    if (!decides) return;
-    if (around.ballots[it.epoch()] < limits_.ballots[it.epoch()]) {
-      auto next = around;
-      ++next.ballots[it.epoch()];
-      apply_step(at, s, next, {deed::propose, n, 0}, now);
-    }
-    if (it.ballots().proposes()) apply_step(at, s, around, {deed::look_again, n, 0}, now);
-    if (it.ballots().waits_for_stragglers())
-      apply_step(at, s, around, {deed::limit_over, n, 0}, now);
-    if (it.now().whole == no_version || it.now().whole < made_of(s, around, it.epoch()))
-      apply_step(at, s, around, {deed::reach, n, 0}, now);
+  void act(std::uint8_t n) {
+    const auto& it = deeds_[now_.nodes[n]];
+    const auto epoch = it.epoch();
+    for (const auto p : now_.posts)
+      if (deeds_.facts(p).to == n)
+        take_knowing(step_of(deed::hear, n, p), deeds_.facts(p).prepares);
+    if (now_.around.ballots[epoch] < limits_.ballots[epoch])
+      take_knowing(step_of(deed::propose, n), true);
+    if (it.ballots().proposes()) take_knowing(step_of(deed::look_again, n), false);
+    if (it.ballots().waits_for_stragglers()) take_knowing(step_of(deed::limit_over, n), false);
+    if (it.now().whole == no_version || it.now().whole < made_of(now_, epoch))
+      take(step_of(deed::reach, n), {});
   }
 
-  void meet_faults(std::uint32_t at, const state& s, const surroundings& around) {
-    for (std::uint8_t n = 0; n < three; ++n) {
-      const auto its_bit = static_cast<std::uint8_t>(bit(n));
-      if ((around.dead & its_bit) != 0) continue;
-      auto next = around;
-      if (limits_.crashes > 0 && around.dead == 0) {
-        next.dead = its_bit;
-        surround(at, s, next, {deed::crash, n, 0});
+  /// Tries the event with all that the node can know. The nodes that it hears matter where it testifies. Only pairs in which both
+  /// hear each other count, so it is enough that the older one of a pair doubts. A proposer that does not wait for a member
+  /// because it does not hear it does what one does whose straggler limit is over.
+  void take_knowing(search_step by, bool testifies) {
+    const auto members = deeds_[now_.nodes[by.node]].now().of.members;
+    const auto younger = static_cast<unsigned>(members & ~(bit(by.node + 1u) - 1));
+    for (unsigned proved = 0; proved <= three; ++proved) {
+      if (proved > 0 && !can_prove(by.node, proved - 1)) continue;
+      by.proves = proved & 3u;
+      const auto dead = proved > 0 ? bit(proved - 1) : seat_mask{0};
+      for (unsigned doubts = 0; doubts < 8; ++doubts) {
+        if ((doubts & ~(younger & ~dead)) != 0 || (doubts != 0 && !testifies)) continue;
+        const auto count = static_cast<std::size_t>(std::popcount(doubts));
+        if (limits_.doubts != any_number && now_.around.doubts + count > limits_.doubts) continue;
+        by.doubts = doubts & 7u;
+        const senses with_proof{static_cast<seat_mask>(members & ~dead & ~doubts), dead, 0, 0};
+        const senses without{static_cast<seat_mask>(members & ~doubts), 0, 0, 0};
+        if (proved == 0 || deeds_.of(now_.nodes[by.node], by, with_proof) !=
+                               deeds_.of(now_.nodes[by.node], by, without))
+          take(by, with_proof);
       }
-      next = around;
-      if ((around.asleep & its_bit) != 0) {
-        next.asleep = 0;
-        surround(at, s, next, {deed::wake, n, 0});
-      } else if (around.sleeps < limits_.sleeps) {
-        next.asleep = its_bit;
-        ++next.sleeps;
-        surround(at, s, next, {deed::sleep, n, 0});
+    }
+  }
+  /// The other node is dead, or dies now, and its last words have been read.
+  bool can_prove(std::size_t n, std::size_t other) const {
+    const auto& a = now_.around;
+    if (n == other || !has(deeds_[now_.nodes[n]].now().of.members, other)) return false;
+    if (!has(a.dead, other) && (a.dead != 0 || limits_.crashes == 0)) return false;
+    return broken_ == mutation::proves_without_farewell ||
+           std::none_of(now_.posts.begin(), now_.posts.end(), [&](auto p) {
+             return deeds_.facts(p).chosen > deeds_[now_.nodes[n]].epoch() &&
+                    deeds_.facts(p).to == n && deeds_.facts(p).from == other;
+           });
+  }
+
+  void take(search_step by, const senses& s) {
+    const auto before = now_.nodes[by.node];
+    const auto& done = deeds_.of(before, by, s);
+    if (done.node == before && done.posts.empty()) return;  // also a ballot that did not begin
+    auto& next = next_ = now_;
+    next.nodes[by.node] = done.node;
+    next.posts.insert(next.posts.end(), done.posts.begin(), done.posts.end());
+    if (limits_.doubts != any_number)
+      next.around.doubts += static_cast<std::uint8_t>(std::popcount(unsigned{by.doubts}));
+    if (by.what == deed::propose) ++next.around.ballots[deeds_[before].epoch()];
+    if (by.proves > 0 && next.around.dead == 0)
+      fall(next, by.proves - 1u, deeds_.ended(next.nodes[by.proves - 1u]));
+    const bool may_fall = limits_.crashes > 0 && next.around.dead == 0 && done.told.size() > 1;
+    if (may_fall) {
+      for (const auto only : done.told) {
+        auto fallen = next;
+        std::erase_if(fallen.posts, [&](auto p) {
+          return deeds_.facts(p).from == by.node &&
+                 deeds_.facts(p).chosen > deeds_[before].epoch() && deeds_.facts(p).to != only;
+        });
+        fall(fallen, by.node, done.fallen);
+        auto its_step = by;
+        its_step.tells_only = (only + 1u) & 3u;
+        add(fallen, its_step);
       }
-      if (around.cuts < limits_.cuts)
-        for (std::uint8_t other = 0; other < three; ++other) cut(at, s, around, n, other);
     }
+    add(next, by);
+  }
+  static void fall(draft& d, std::size_t n, std::uint32_t fallen) {
+    d.nodes[n] = fallen;
+    d.around.dead = static_cast<std::uint8_t>(bit(n));
   }
 
-  void cut(std::uint32_t at, const state& s, surroundings around, std::uint8_t n,
-           std::uint8_t other) {
-    if (n == other || (!limits_.one_sided && other < n)) return;
-    around.deaf[n] = static_cast<std::uint8_t>(bit(other));
-    if (!limits_.one_sided) around.deaf[other] = static_cast<std::uint8_t>(bit(n));
-    ++around.cuts;
-    surround(at, s, around, {deed::cut, n, other});
-  }
-
-  void surround(std::uint32_t at, state s, const surroundings& around, step by) {
-    s.around = arounds_.number(around);
-    add(s, at, by);
-  }
-
-  void apply_step(std::uint32_t at, state s, const surroundings& around, step by,
-                  const senses& now) {
-    const auto& done = outcome_of(s.nodes[by.node], by, now);
-    s.nodes[by.node] = done.node;
-    for (const auto p : done.posts) s.posts = with(s.posts, p);
-    if (s == states_[at]) return;  // also a ballot that did not begin
-    s.around = arounds_.number(around);
-    add(s, at, by);
-  }
-
-  /// What a node does, computed once.
-  const outcome& outcome_of(std::uint32_t number, step by, const senses& now) {
-    const auto event = static_cast<std::uint64_t>(by.what) << 16 | by.detail;
-    const auto key = static_cast<std::uint64_t>(number) << 32 | event << 8 |
-                     static_cast<std::uint64_t>(now.hears << 3 | now.dead);
-    const auto [at, added] = outcomes_.try_emplace(key);
-    if (!added) return at->second;
-    auto it = nodes_[number];
-    std::vector<post> sent;
-    if (by.what == deed::hear) it.hear(posts_[by.detail], now, sent);
-    if (by.what == deed::propose) it.propose(now, sent);
-    if (by.what == deed::look_again) it.look_again(now, sent);
-    if (by.what == deed::limit_over) it.straggler_limit_over(now, sent);
-    if (by.what == deed::reach) it.reach();
-    at->second.node = nodes_.number(it);
-    for (const auto& p : sent)
-      at->second.posts.push_back(static_cast<std::uint16_t>(posts_.number(p)));
-    return at->second;
-  }
-
-  senses sense(const state& s, const surroundings& around, std::uint8_t n) const {
-    senses out;
-    out.hears = static_cast<seat_mask>(all_three & ~(around.dead | around.asleep | around.deaf[n]));
-    out.dead = static_cast<seat_mask>(around.dead & ~around.deaf[n]);
-    if (out.dead == 0 || broken_ == mutation::proves_without_farewell) return out;
-    for (const auto number : sets_[s.posts]) {  // its last words have to be read first
-      const auto& p = posts_[number];
-      if (value(p.to) == n && chosen_epoch(p) > nodes_[s.nodes[n]].epoch())
-        out.dead = static_cast<seat_mask>(out.dead & ~bit(value(p.from)));
-    }
-    return out;
-  }
-
-  std::uint32_t with(std::uint32_t set, std::uint16_t post) {
-    const auto [at, added] = unions_.try_emplace(static_cast<std::uint64_t>(set) << 16 | post, set);
-    if (!added) return at->second;
-    auto more = sets_[set];
-    const auto place = std::lower_bound(more.begin(), more.end(), post);
-    if (place != more.end() && *place == post) return set;
-    more.insert(place, post);
-    return at->second = sets_.number(more);
-  }
-
-  nodes_view view_of(const state& s) {
-    for (std::size_t n = 0; n < three; ++n) pointers_[n] = &nodes_[s.nodes[n]];
+  nodes_view view_of(const draft& d) {
+    for (std::size_t n = 0; n < three; ++n) pointers_[n] = &deeds_[d.nodes[n]];
     return pointers_;
   }
-  std::uint8_t made_of(const state& s, const surroundings& around, std::uint64_t epoch) {
-    if (epoch > 2) return no_version;
+  std::uint8_t made_of(const draft& d, std::uint64_t epoch) {
     made_versions made{};
-    std::copy(around.made.begin(), around.made.end(), made.begin());
-    return made_in(view_of(s), epoch, made);
+    std::copy(d.around.made.begin(), d.around.made.end(), made.begin());
+    return made_in(view_of(d), epoch, made);
   }
 
-  void add(const state& s, std::uint32_t parent, step by) {
+  /// Takes away what cannot matter any more, and remembers the state if it is new.
+  void add(draft& d, search_step by) {
+    std::array<bool, 3> reachable{};  // by epoch: a node is in it, or may still come to it
+    for (const auto n : d.nodes)
+      if (acts(n))
+        for (auto e = deeds_[n].epoch(); e <= 2; ++e) reachable[e] = true;
+    for (std::size_t e = 1; e <= 2; ++e)
+      if (!reachable[e]) d.around.ballots[e] = 0;
+    if (!reachable[1] &&
+        limits_.takes_away) {  // nothing in it can change now, nor can the view that follows it
+      d.around.made[1] = 0;
+      for (auto& n : d.nodes) n = deeds_.without_first(n);
+    }
+    drop_posts(d);
+    remember({d.nodes, sets_.number(d.posts), packed(d.around)}, from_, by);
+  }
+  void drop_posts(draft& d) {
+    std::sort(d.posts.begin(), d.posts.end());
+    d.posts.erase(std::unique(d.posts.begin(), d.posts.end()), d.posts.end());
+    if (!limits_.takes_away) return;
+    std::erase_if(d.posts, [&](auto p) {
+      return !acts(d.nodes[deeds_.facts(p).to]) ||
+             !deeds_[d.nodes[deeds_.facts(p).to]].can_use(deeds_.post_of(p));
+    });
+    unsigned told = 0;
+    for (const auto p : d.posts)
+      if (deeds_.facts(p).chosen > 0) told |= bit(deeds_.facts(p).to);
+    // A question about an older view is answered with the newer one, which helps while its author has not been told.
+    if (broken_ != mutation::hears_older_ballots)
+      std::erase_if(d.posts, [&](auto p) {
+        const auto& author = d.nodes[deeds_.facts(p).from];
+        const auto its_epoch = deeds_.facts(p).epoch;
+        return deeds_.facts(p).chosen == 0 &&
+               its_epoch < deeds_[d.nodes[deeds_.facts(p).to]].epoch() &&
+               (!acts(author) || deeds_[author].epoch() > its_epoch ||
+                has(told, deeds_.facts(p).from));
+      });
+  }
+
+  void remember(const state& s, std::uint32_t parent, search_step by) {
     if (!states_.add(s)) return;
     parents_.push_back({parent, by});
-    made_versions made{};
-    const auto& around = arounds_[s.around];
-    std::copy(around.made.begin(), around.made.end(), made.begin());
     if (!found_.empty()) return;
-    found_ = violated(view_of(s), made, around.dead, broken_);
+    const auto around = unpacked(s.around);
+    made_versions made{};
+    std::copy(around.made.begin(), around.made.end(), made.begin());
+    for (std::size_t n = 0; n < three; ++n) pointers_[n] = &deeds_[s.nodes[n]];
+    if (limits_.collects_fates) fates_.insert(fate_of(around.dead));
+    found_ = violated(pointers_, made, around.dead, broken_);
+    if (!found_.starts_with(limits_.looks_for)) found_.clear();
     if (!found_.empty()) culprit_ = states_.size() - 1;
   }
 
+  fate fate_of(seat_mask dead) const {
+    fate f{{}, 0, dead};
+    for (std::size_t n = 0; n < three; ++n) {
+      f.nodes[n] = pointers_[n]->now();
+      if (has(dead, n)) f.nodes[n] = {};
+      f.nodes[n].accepted = {};
+      if (pointers_[n]->out()) f.out = static_cast<seat_mask>(f.out | bit(n));
+    }
+    return f;
+  }
   search_result result(bool complete) const {
-    search_result r{found_, {}, states_.size(), nodes_.size(), posts_.size(), complete};
+    search_result r{found_,         {},           states_.size(), deeds_.nodes(),
+                    deeds_.posts(), sets_.size(), complete,       fates_};
     for (auto at = culprit_; at != 0; at = parents_[at].first)
-      r.trace.push_back(text_of(parents_[at].second));
+      r.trace.push_back(deeds_.text_of(parents_[at].second));
     std::reverse(r.trace.begin(), r.trace.end());
     return r;
-  }
-  std::string text_of(const step& s) const {
-    const auto who = "node " + std::to_string(s.node);
-    switch (s.what) {
-      case deed::hear:
-        return who + " hears " + to_string(posts_[s.detail]);
-      case deed::propose:
-        return who + " proposes";
-      case deed::look_again:
-        return who + " looks at the promises again";
-      case deed::limit_over:
-        return who + " waits no longer for stragglers";
-      case deed::reach:
-        return who + " has one version more";
-      case deed::apply:
-        return "a version is made in epoch " + std::to_string(s.detail);
-      case deed::crash:
-        return who + " crashes";
-      case deed::sleep:
-        return who + " falls asleep";
-      case deed::wake:
-        return who + " wakes";
-      case deed::cut:
-        return who + " is cut from node " + std::to_string(s.detail);
-    }
-    return "";
   }
 
   search_limits limits_;
   mutation broken_;
-  numbered<node> nodes_;
-  numbered<post> posts_;
-  numbered<post_set> sets_;
-  numbered<surroundings> arounds_;
-  std::unordered_map<std::uint64_t, outcome> outcomes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> unions_;
+  deeds deeds_;
+  numbered_sets sets_;
   state_set states_;
-  std::vector<std::pair<std::uint32_t, step>> parents_;
+  std::deque<std::pair<std::uint32_t, search_step>> parents_;
+  std::uint32_t from_ = 0;
+  draft now_;   // the state that is expanded
+  draft next_;  // where a step leads; a member, so that its memory is used again
   std::array<const node*, three> pointers_{};
+  std::set<fate> fates_;
   std::string found_;
   std::size_t culprit_ = 0;
 };
@@ -262,6 +246,13 @@ class searcher {
 
 search_result search(const search_limits& limits, mutation broken) {
   return searcher(limits, broken).run();
+}
+
+std::string to_string(const search_limits& l) {
+  return std::to_string(std::popcount(l.members)) + " nodes, 2 epochs, versions up to " +
+         std::to_string(l.newest) + ", " + std::to_string(l.ballots[1]) + " and " +
+         std::to_string(l.ballots[2]) + " ballots, " + std::to_string(l.crashes) + " crashes, " +
+         (l.doubts == any_number ? "any number of" : std::to_string(l.doubts)) + " doubts";
 }
 
 }  // namespace poseidon::view_model

@@ -173,7 +173,7 @@ class walker {
   void run_fairly() {
     deaf_ = {};
     if (below(2) == 0) asleep_ = 0;
-    for (std::size_t round = 0; round < 40 && good(); ++round) {
+    for (std::size_t round = 0; round < 8 * everybody && good(); ++round) {
       tell_those_behind();
       carry_all();
       train(3);
@@ -216,7 +216,8 @@ class walker {
           posts_.push_back({ahead.self(), seat_id{static_cast<std::uint32_t>(n)},
                             box::chosen{ahead.epoch(), ahead.now().of}});
   }
-  /// Who suspects somebody, is frozen or has drained; one rank more in each round.
+  /// A member that suspects another one, is frozen or has drained proposes. Each round is the turn of one rank, and each rank
+  /// has turns: the youngest may be the only one that is frozen.
   void propose_by_rank(std::size_t round) {
     for (std::size_t n = 0; n < everybody; ++n) {
       const auto& it = nodes_[n];
@@ -224,7 +225,7 @@ class walker {
       const auto suspects = static_cast<seat_mask>(it.now().of.members & ~sense(n).hears);
       const auto rank = proposer_rank(it.self(), seats_of(it.now().of.members), seats_of(suspects));
       const bool has_reason = suspects != 0 || it.now().frozen || it.drained();
-      if (has_reason && rank && *rank == round % 4) propose(n);
+      if (has_reason && rank && *rank == round % everybody) propose(n);
     }
   }
 
