@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -207,6 +208,8 @@ struct history_released {
 /// node -> server_shard, factor_broadcast: training has paused; give the solver state away, then end.
 struct release_history {
   port<history_released> to;
+  /// As of which version; empty: the newest. An older one is there only where the run keeps state (--survive).
+  std::optional<version_id> version = std::nullopt;
 };
 
 /// signal or stop request -> node -> solver (leader): end soon, at a clock of the solver's choice.

@@ -18,7 +18,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       gate_(setup_.of_side_branch, setup_.staleness),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates) {
+               setup_.updates, setup_.former_states) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
@@ -179,9 +179,10 @@ void factor_broadcast::update_here() {
     const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(
-          *setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
-          setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
+      setup_.arithmetic->update(*setup_.rule, step,
+                                std::span(gradients_[i]).subspan(c.offset, c.count),
+                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                                history_.to_update(id, version_));
     }
   }
 }
@@ -203,9 +204,10 @@ void factor_broadcast::step_here() {
   const auto step = setup_.lent->step().value();
   for (const auto id : setup_.store->cut().by_parameter[setup_.parameters.front()]) {
     const auto& c = setup_.store->cut().chunks[id];
-    setup_.arithmetic->step(
-        setup_.optimizer, step, setup_.scale, std::span(gradients_[0]).subspan(c.offset, c.count),
-        setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
+    setup_.arithmetic->step(setup_.optimizer, step, setup_.scale,
+                            std::span(gradients_[0]).subspan(c.offset, c.count),
+                            setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                            history_.to_update(id, version_));
   }
 }
 
@@ -248,7 +250,10 @@ void factor_broadcast::on(const copy_history&) {
 }
 
 void factor_broadcast::on(const release_history& m) {
-  tell(m.to, history_released{history_.release()});
+  if (m.version && value(*m.version) > version_)
+    throw logic_bug("solver state of a version that is still to be made", value(*m.version),
+                    version_);
+  tell(m.to, history_released{history_.release(m.version)});
 }
 
 void factor_broadcast::on(const shut_down&) {

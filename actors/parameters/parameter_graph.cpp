@@ -28,6 +28,11 @@ bool parameter_graph::owns_little() const {
   return values <= little;
 }
 
+/// Versions of solver state before the newest that the nodes that are left after a loss could go back to.
+std::uint64_t parameter_graph::former_states() const {
+  return setup_.survive > 0 && setup_.workers > 1 ? setup_.staleness + 1 : 0;
+}
+
 void parameter_graph::spawn_shard() {
   const auto& list = setup_.list;
   server_shard_setup s;
@@ -50,6 +55,7 @@ void parameter_graph::spawn_shard() {
   s.arithmetic = setup_.arithmetic;
   s.store = setup_.store;
   s.awaited_state = setup_.awaited_state;
+  s.former_states = former_states();
   s.updates = setup_.updates;
   s.trace = spawner_.lane("server_shard");
   shard_ = spawner_.start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
@@ -160,6 +166,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   for (const auto p : g.group.learned)
     for (const auto id : setup_.store->cut().by_parameter[p])
       if (!setup_.awaited_state.empty()) s.awaited_state += setup_.awaited_state[id];
+  s.former_states = former_states();
   s.factors =
       std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
                                      setup_.staleness, setup_.host_memory);

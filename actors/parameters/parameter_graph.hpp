@@ -69,6 +69,8 @@ struct parameter_graph_setup {
   std::shared_ptr<parameter_store> store;
   /// By chunk: values of solver state that come from the members of the view before. Empty: none.
   by_id<chunk_id, std::size_t> awaited_state;
+  /// How many nodes may be lost at the same time without loss of solver state.
+  std::uint32_t survive = 0;
   std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
   std::shared_ptr<overlap_meter> overlap;
   std::shared_ptr<progress> display;  ///< may be null
@@ -128,6 +130,7 @@ class parameter_graph {
   };
   [[nodiscard]] float scale() const;
   [[nodiscard]] bool owns_little() const;
+  [[nodiscard]] std::uint64_t former_states() const;
   void spawn_shard();
   void spawn_checkpointer();
   void spawn_groups();

@@ -18,7 +18,7 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
       setup_(std::move(setup)),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates),
+               setup_.updates, setup_.former_states),
       pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
@@ -165,10 +165,10 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
   else if (setup_.rule)
     setup_.arithmetic->update(*setup_.rule,
                               step_of(setup_.solver, p, o.version, setup_.scale * factor), summed,
-                              values, fresh, history_.of(id));
+                              values, fresh, history_.to_update(id, o.version));
   else if (setup_.optimizer != optimizer_rule::none)
     setup_.arithmetic->step(setup_.optimizer, setup_.lent[c.parameter]->step().value(),
-                            setup_.scale, summed, values, fresh, history_.of(id));
+                            setup_.scale, summed, values, fresh, history_.to_update(id, o.version));
   else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
@@ -253,7 +253,12 @@ void server_shard::on(const copy_history& m) {
 }
 
 void server_shard::on(const release_history& m) {
-  tell(m.to, history_released{history_.release()});
+  for (const auto& [id, o] : chunks_)
+    if (m.version && o.installed && value(*m.version) > o.version)
+      throw logic_bug(
+          "solver state of a version that chunk " + std::to_string(value(id)) + " has not reached",
+          value(*m.version), o.version);
+  tell(m.to, history_released{history_.release(m.version)});
 }
 
 void server_shard::on(const control_arrived& m) {
