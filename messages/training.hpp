@@ -201,11 +201,16 @@ struct resume_training {};
 /// By chunk, then slot: the solver state of the chunk's values.
 using chunk_histories = std::map<chunk_id, std::vector<std::vector<float>>>;
 
-/// server_shard, factor_broadcast -> node: all solver state, which the sender gives away.
+/// server_shard, factor_broadcast, state_keeper -> node: all solver state, which the sender gives away.
 struct history_released {
   std::shared_ptr<const chunk_histories> history;
+  /// A state_keeper's, by owner: copies of the state of chunks that another node owns, which gives that state away itself unless it is
+  /// lost. Then there is no `history`.
+  std::map<worker_id, std::shared_ptr<const chunk_histories>> copies = {};
+  /// As of which; empty: the newest of each chunk.
+  std::optional<version_id> version = std::nullopt;
 };
-/// node -> server_shard, factor_broadcast: training has paused; give the solver state away, then end.
+/// node -> server_shard, factor_broadcast, state_keeper: training has paused; give the solver state away, then end.
 struct release_history {
   port<history_released> to;
   /// As of which version; empty: the newest. An older one is there only where the run keeps state (--survive).

@@ -40,12 +40,18 @@ bool view_change::release(frames::next_view next, std::size_t keepers) {
   return true;
 }
 
-bool view_change::released(std::shared_ptr<const chunk_histories> history) {
+bool view_change::released(const history_released& m) {
   if (at_ != step::releasing) return false;
-  histories_.push_back(std::move(history));
+  if (m.history != nullptr) histories_.push_back(m.history);
+  copies_.insert(m.copies.begin(), m.copies.end());
   if (--histories_missing_ > 0) return false;
   at_ = step::leaving;
   return true;
+}
+
+std::shared_ptr<const chunk_histories> view_change::copies_of(worker_id owner) const {
+  const auto it = copies_.find(owner);
+  return it == copies_.end() ? nullptr : it->second;
 }
 
 void view_change::leave(std::vector<caf::actor_addr> actors) {

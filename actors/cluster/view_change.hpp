@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -63,7 +64,7 @@ class view_change {
   /// has not drained.
   [[nodiscard]] bool release(frames::next_view next, std::size_t keepers);
   /// One of them has given its state away. True: it was the last one, and the old graph is to end.
-  [[nodiscard]] bool released(std::shared_ptr<const chunk_histories> history);
+  [[nodiscard]] bool released(const history_released& m);
   void leave(std::vector<caf::actor_addr> actors);
   /// An actor has ended. True: it was the last one of the old graph, and the next one is to be built.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
@@ -86,6 +87,8 @@ class view_change {
   [[nodiscard]] const std::vector<std::shared_ptr<const chunk_histories>>& histories() const {
     return histories_;
   }
+  /// Its copies of the solver state that another worker of the old view owned; null: it kept none of it.
+  [[nodiscard]] std::shared_ptr<const chunk_histories> copies_of(worker_id owner) const;
 
  private:
   step at_ = step::none;
@@ -96,6 +99,7 @@ class view_change {
   time_point paused_since_;
   std::size_t histories_missing_ = 0;
   std::vector<std::shared_ptr<const chunk_histories>> histories_;
+  std::map<worker_id, std::shared_ptr<const chunk_histories>> copies_;
   std::vector<caf::actor_addr> leaving_;
   std::shared_ptr<const partition> before_;
   bool has_entered_ = false;

@@ -15,6 +15,7 @@ namespace poseidon {
 struct link_routes {
   port<gradient_arrived> shard;
   port<squares_arrived> shard_squares;
+  port<sum_arrived> keeper;
   std::function<port<chunk_landed>(chunk_id)> gather;
   std::function<port<factors_landed>(layer_id)> factors;
   port<control_arrived> control;

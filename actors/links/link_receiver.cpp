@@ -241,6 +241,9 @@ void link_receiver::deliver(open_frame f) {
             if (to.gather)
               tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);
           },
+          [&](const frames::summed_gradient& s) {
+            tell(to.keeper, sum_arrived{s, std::move(values)}, bytes);
+          },
           [&](const frames::factors& u) {
             if (to.factors)
               tell(to.factors(u.layer), factors_landed{from, u.clock, u.rows, u.first, u.step},

@@ -4,7 +4,7 @@
 // reads a header, validates it, reads the payload to its place and tells the actor that uses it.
 //
 // Accepts  begin_receiving   once, from open_link(); the handler returns when the connection has ended
-// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
+// Sends    gradient_arrived, sum_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
 //          report_arrived (to telemetry)
 //                            along link_routes
 //          receiver_ended    to network_link, last
@@ -72,8 +72,9 @@ class link_receiver : public actor<link_receiver> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<begin_receiving>;
-  using sends = messages<control_arrived, gradient_arrived, squares_arrived, chunk_landed,
-                         factors_landed, history_arrived, report_arrived, receiver_ended>;
+  using sends =
+      messages<control_arrived, gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
+               factors_landed, history_arrived, report_arrived, receiver_ended>;
 
   link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
                 port<receiver_ended> link);

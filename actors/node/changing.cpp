@@ -97,7 +97,7 @@ bool changing::begin_anew() {
 }
 
 void changing::on(const history_released& m) {
-  if (core_.phase == run_phase::changing && core_.change.released(m.history)) end_graph();
+  if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
 }
 
 void changing::end_graph() {

@@ -53,15 +53,17 @@ link_routes routes_of(const binding_context& c) {
   link_routes out;
   by_id<chunk_id, port<chunk_landed>> gather;
   by_id<chunk_id, port<history_arrived>> owners;
-  for (const auto& chunk : c.compiled.store->cut().chunks) {
-    gather.push_back(c.parameters.receiver_of(chunk.parameter));
-    owners.push_back(c.parameters.history_owner(chunk.parameter));
+  const auto& cut = c.compiled.store->cut();
+  for (const auto id : cut.chunks.ids()) {
+    gather.push_back(c.parameters.receiver_of(cut.chunks[id].parameter));
+    owners.push_back(c.parameters.history_owner(id));
   }
   std::map<layer_id, port<factors_landed>> broadcasts;
   for (const auto& [layer, store] : c.parameters.factors())
     broadcasts[layer] = c.parameters.broadcast(layer);
   out.shard = c.parameters.shard();
   out.shard_squares = c.parameters.shard();
+  if (c.parameters.keeper()) out.keeper = c.parameters.keeper();
   out.history_owner = [owners](chunk_id id) { return owners[id]; };
   out.history_checkpointer = c.parameters.checkpoints();
   out.gather = [gather](chunk_id id) { return gather[id]; };

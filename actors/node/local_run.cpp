@@ -5,6 +5,7 @@
 #include "actors/run/compile_run.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -55,8 +56,10 @@ std::uint64_t local_run::first_sample_of(clock_id clock) const {
 partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t>& routes) const {
   parameter_routes by_parameter;
   for (const auto r : routes) by_parameter.push_back(static_cast<route>(r));
-  return make_partition(train(), workers, by_parameter,
-                        setup_.run->solver.spec.poseidon().replay().byte_scale());
+  auto cut = make_partition(train(), workers, by_parameter,
+                            setup_.run->solver.spec.poseidon().replay().byte_scale());
+  set_keepers(cut, train().parameters, setup_.run->survive);
+  return cut;
 }
 
 std::shared_ptr<const partition> local_run::before(const view_change& change) const {

@@ -51,7 +51,7 @@ snapshot_files files_of(const net& train, snapshot_format format) {
           {}};
 }
 
-/// What each chunk's keeper waits for in the first clock of a view.
+/// What the owner and the keepers of each chunk wait for in the first clock of a view.
 by_id<chunk_id, std::size_t> awaited_state(const graph_context& context, const run_definition& spec,
                                            const node_spec& node, const compiled_run& run) {
   by_id<chunk_id, std::size_t> out;
@@ -102,6 +102,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.host_memory = node.compute->host_memory();
   s.store = run.store;
   s.awaited_state = awaited_state(context, spec, node, run);
+  s.survive = spec.survive;
   s.updates = run.updates;
   s.overlap = std::move(overlap);
   s.display = context.display;

@@ -65,7 +65,7 @@ void value_sender::give_first_values() {
   for (const auto chunk : store.cut().chunks.ids()) {
     // The solver state first: a shard must have it before a clock's gradients can be complete.
     give(first_history(store.cut(), chunk, history, core_.view().self(), setup.run->workers),
-         version, store.cut());
+         version);
     const payload values{run.store(), std::as_bytes(store.at(chunk, value(version)))};
     core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
     landed(chunk);
@@ -92,7 +92,7 @@ void value_sender::hand_over() {
   if (view.leads()) start_others();
   const view_step step{*core_.change.before(), cut, view.former_worker_of(view.seat), view.self(),
                        newcomers_of(view)};
-  give(handover(core_.run.train(), step, core_.change.histories()), version_id{}, cut);
+  give(handover(core_.run.train(), step, core_.change.histories()), version_id{});
   give_values(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
@@ -127,12 +127,11 @@ void value_sender::landed(chunk_id chunk) {
       {chunk, version_id{core_.setup.run->first_clock}});
 }
 
-void value_sender::give(const std::vector<history_piece>& pieces, version_id version,
-                        const partition& cut) {
+void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
   for (const auto& p : pieces) {
     if (p.here)
       core_.as_node.tell<history_arrived>(
-          core_.run.graph().parameters().history_owner(cut.chunks[p.chunk].parameter),
+          core_.run.graph().parameters().history_owner(p.chunk),
           {core_.view().self(), p.chunk, p.slot, version, p.values, p.first});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});

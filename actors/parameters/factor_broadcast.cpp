@@ -1,6 +1,7 @@
 #include "actors/parameters/factor_broadcast.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/no_memory.hpp"
@@ -250,9 +251,9 @@ void factor_broadcast::on(const copy_history&) {
 }
 
 void factor_broadcast::on(const release_history& m) {
-  if (m.version && value(*m.version) > version_)
-    throw logic_bug("solver state of a version that is still to be made", value(*m.version),
-                    version_);
+  for (const auto p : setup_.parameters)
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      require_reached(id, m.version, version_);
   tell(m.to, history_released{history_.release(m.version)});
 }
 

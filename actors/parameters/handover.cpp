@@ -1,6 +1,7 @@
 #include "actors/parameters/handover.hpp"
 
 #include "messages/wire/codec.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 
@@ -8,15 +9,11 @@ namespace poseidon {
 
 namespace {
 
-/// Whether node `w` keeps the solver state of a chunk of `owner`.
-bool keeps(worker_id w, worker_id owner) {
-  return w != no_worker && (owner == every_worker || owner == w);
-}
-
-/// Every other node that keeps it.
-void send_to_keepers(history_piece& piece, worker_id owner, worker_id self, std::size_t workers) {
+/// To every other node that has the chunk's solver state.
+void send_to_others(history_piece& piece, const partition& cut, worker_id self,
+                    std::size_t workers) {
   for (const auto w : id_range<worker_id>(workers))
-    if (w != self && keeps(w, owner)) piece.away.push_back(w);
+    if (w != self && has_state(cut, piece.chunk, w)) piece.away.push_back(w);
 }
 
 }  // namespace
@@ -32,8 +29,8 @@ std::vector<history_piece> first_history(
     piece.chunk = id;
     piece.slot = slot;
     piece.values = {slots[slot], std::as_bytes(values)};
-    piece.here = keeps(self, c.owner);
-    send_to_keepers(piece, c.owner, self, workers);
+    piece.here = has_state(cut, id, self);
+    send_to_others(piece, cut, self, workers);
   }
   return out;
 }
@@ -58,10 +55,10 @@ std::vector<overlap> overlaps(const chunk& one, const partition& other) {
 }
 
 /// Every member of the view before has kept it.
-void give_to_newcomers(history_piece& piece, worker_id owner, const view_step& step) {
+void give_to_newcomers(history_piece& piece, const view_step& step) {
   if (donor_of(piece.chunk, step.before.by_owner.size()) != step.former_self) return;
   for (const auto w : step.newcomers)
-    if (keeps(w, owner)) piece.away.push_back(w);
+    if (has_state(step.now, piece.chunk, w)) piece.away.push_back(w);
 }
 
 }  // namespace
@@ -85,11 +82,11 @@ std::vector<history_piece> handover(
           piece.slot = slot;
           piece.first = part.begin - to.offset;
           piece.values = {history, std::as_bytes(values)};
-          piece.here = keeps(step.self, to.owner);
+          piece.here = step.self != no_worker && has_state(step.now, part.with, step.self);
           if (from.owner == every_worker)
-            give_to_newcomers(piece, to.owner, step);
+            give_to_newcomers(piece, step);
           else
-            send_to_keepers(piece, to.owner, step.self, step.now.by_owner.size());
+            send_to_others(piece, step.now, step.self, step.now.by_owner.size());
         }
       }
     }

@@ -14,13 +14,14 @@
 
 namespace poseidon {
 
-/// Values `first` and following of one array of a chunk's solver state, and where they are kept from now on.
+/// Values `first` and following of one array of a chunk's solver state, and where they are from now on: on the chunk's owner and its
+/// keepers.
 struct history_piece {
   chunk_id chunk{};
   std::uint32_t slot = 0;
   std::uint64_t first = 0;
   payload values;
-  bool here = false;            ///< this node's shard or factor_broadcast
+  bool here = false;            ///< this node's shard, state_keeper or factor_broadcast
   std::vector<worker_id> away;  ///< other nodes, by rising id
 };
 
@@ -49,7 +50,7 @@ struct view_step {
     const net& train, const view_step& step,
     const std::vector<std::shared_ptr<const chunk_histories>>& kept);
 
-/// How many values of solver state the keeper of a chunk receives before it may use any; `slots`: arrays for each value.
+/// How many values of solver state the owner of a chunk receives, and each of its keepers, before it may use any; `slots`: arrays for each value.
 /// `computes`: factor_broadcasts keep state.
 [[nodiscard]] std::size_t state_values(const net& train, const partition& before,
                                        const partition& now, chunk_id chunk, std::size_t slots,

@@ -46,6 +46,7 @@ class peer_window : public frame_gate {
   void take(const frames::push_gradient& f);
   void take(const frames::gradient_squares& f);
   void take(const frames::fresh_parameters& f);
+  void take(const frames::summed_gradient& f);
   void take(const frames::install_history& f);
   void take(const frames::history& f);
   void take(const frames::factors& f);

@@ -47,6 +47,8 @@ void solver_history::set_aside(chunk_id chunk, std::uint64_t version) {
 
 void solver_history::write(chunk_id chunk, std::uint32_t slot, std::size_t first,
                            std::span<const float> values) {
+  if (const auto it = missing_.find(chunk); it != missing_.end())
+    it->second -= std::min(it->second, values.size());
   auto& to = chunks_.at(chunk).at(slot);
   if (on_device(chunk)) {
     auto of = part(chunk);
@@ -68,6 +70,10 @@ std::vector<float> solver_history::read(chunk_id chunk, std::uint32_t slot) cons
 
 std::shared_ptr<chunk_histories> solver_history::release(std::optional<version_id> version) {
   for (auto& [chunk, slots] : chunks_) {
+    if (!is_complete(chunk))
+      throw logic_bug("solver state of chunk " + std::to_string(value(chunk)) +
+                          ", of which values have not arrived yet",
+                      missing_.at(chunk), 0);
     if (version && on_device(chunk))
       throw logic_bug("solver state on a device as of a version", value(*version), 0);
     if (version) slots = take(chunk, value(*version));

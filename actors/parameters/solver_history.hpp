@@ -32,6 +32,13 @@ class solver_history {
   /// Adds zeros for a chunk; without `values` no memory, for a device that does not compute.
   void add(chunk_id chunk, bool values = true);
 
+  /// The chunk's first update waits until this number of values of its state has been written.
+  void await(chunk_id chunk, std::size_t values) { missing_[chunk] = values; }
+  [[nodiscard]] bool is_complete(chunk_id chunk) const {
+    const auto it = missing_.find(chunk);
+    return it == missing_.end() || it->second == 0;
+  }
+
   [[nodiscard]] bool on_device(parameter_id parameter) const {
     return updates_ != nullptr && updates_->holds(value(parameter));
   }
@@ -50,7 +57,7 @@ class solver_history {
       for (std::uint32_t slot = 0; slot < slots.size(); ++slot) f(chunk, slot, read(chunk, slot));
   }
   /// Gives away all of it, as it was at `version`; empty: the newest.
-  /// Errors   logic_bug with both versions, where that of a chunk is no longer kept, or lies on a device.
+  /// Errors   logic_bug: a chunk is not complete. With both versions: that of a chunk is no longer kept, or lies on a device.
   [[nodiscard]] std::shared_ptr<chunk_histories> release(
       std::optional<version_id> version = std::nullopt);
 
@@ -73,7 +80,8 @@ class solver_history {
   const std::shared_ptr<device_updates> updates_;
   const std::uint64_t former_;
   chunk_histories chunks_;
-  std::map<chunk_id, past> pasts_;  // of chunks that have been updated
+  std::map<chunk_id, std::size_t> missing_;  // values, by chunk
+  std::map<chunk_id, past> pasts_;           // of chunks that have been updated
 };
 
 }  // namespace poseidon

@@ -66,6 +66,7 @@ void check_staleness(const partition& cut, const run_definition& run) {
     for (const auto id : chunks) bytes += cut.chunks[id].count * sizeof(float);
     largest = std::max(largest, bytes);
   }
+  if (run.survive > 0) largest *= 2;  // keepers get as many sums on the same link
   if (s == 0 || (s + 1) * largest <= link_pool_bytes) return;
   const auto mib = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   throw spec_error(

@@ -9,6 +9,7 @@
 #include "models/net/fillers.hpp"
 #include "models/net/sample_mean.hpp"
 #include "models/plan/byte_scale.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -178,6 +179,7 @@ partition cut_parameters(const run_definition& run, const net& n) {
   auto cut =
       make_partition(n, run.workers, run.routes, run.solver.spec.poseidon().replay().byte_scale());
   set_formats(cut, run.wire);
+  set_keepers(cut, n.parameters, run.survive);
   return cut;
 }
 

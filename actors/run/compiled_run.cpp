@@ -48,7 +48,8 @@ std::uint64_t samples_of_node(const compiled_run& compiled) {
 }
 
 bool may_update_on_device(const run_definition& run) {
-  return staleness_of(run) == 0 && !run.solver.spec.debug_info();
+  const bool keeps_versions = run.survive > 0 && run.workers > 1;  // of solver state, on the host
+  return staleness_of(run) == 0 && !run.solver.spec.debug_info() && !keeps_versions;
 }
 
 std::uint32_t passes_added(const compiled_run& c, const run_definition& run,

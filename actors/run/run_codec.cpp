@@ -17,6 +17,7 @@ frames::view view_of(const run_definition& run) {
   for (const auto f : run.wire) v.wire.push_back(static_cast<std::uint8_t>(f));
   v.reasons = run.reasons;
   v.routes_follow_links = run.routes_follow_links;
+  v.survive = run.survive;
   for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
 }
@@ -48,6 +49,7 @@ run_definition run_of(const frames::view& v) {
   for (const auto f : v.wire) run.wire.push_back(static_cast<wire_format>(f));
   run.reasons = v.reasons;
   run.routes_follow_links = v.routes_follow_links;
+  run.survive = v.survive;
   for (const auto& s : v.shares) run.shares.push_back({s.samples, s.replicas});
   return run;
 }

@@ -1,6 +1,7 @@
 #include "actors/run/run_description.hpp"
 
 #include "data/source.hpp"
+#include "models/plan/keepers.hpp"
 #include "models/solver/solver_rule.hpp"
 #include "models/words.hpp"
 
@@ -117,6 +118,19 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     lines.push_back("server_shard of worker " + std::to_string(value(w)) + ": " +
                     plural(cut.by_owner[w].size(), "chunk") + " of " +
                     std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
+  }
+  for (const auto w : cut.by_owner.ids()) {
+    std::size_t chunks = 0;
+    std::uint64_t bytes = 0;
+    for (const auto id : cut.chunks.ids()) {
+      if (!is_keeper(cut, id, w)) continue;
+      ++chunks;
+      bytes += sizeof(float) * cut.chunks[id].count;
+    }
+    if (chunks > 0)
+      lines.push_back("state_keeper of worker " + std::to_string(value(w)) + ": copies of the " +
+                      "solver state of " + plural(chunks, "chunk") + ", " + megabytes(bytes) +
+                      " of values");
   }
   return lines;
 }

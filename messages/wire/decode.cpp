@@ -175,6 +175,8 @@ frame_header read(wire::View::Reader r) {
   for (const auto why : reasons) v.reasons.push_back(text("view", "reason", why));
   v.replicas = r.getReplicas();
   at_most("view", "replicas", v.replicas, max_replicas);
+  v.survive = r.getSurvive();
+  at_most("view", "nodes to survive", v.survive, max_survive);
   v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
   if (r.getOptimizer() >= optimizer_rules)
@@ -233,6 +235,12 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getFreshParameters();
       return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()},
                                       r.getNothing()};
+    }
+    case wire::Frame::SUMMED_GRADIENT: {
+      const auto r = frame.getSummedGradient();
+      return frames::summed_gradient{
+          chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getRate(),
+          r.getDecay(),           r.getScale(),           r.getChecksum()};
     }
     case wire::Frame::INSTALL_HISTORY: {
       const auto r = frame.getInstallHistory();

@@ -84,6 +84,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
   w.setReplicas(v.replicas);
+  w.setSurvive(v.survive);
   w.setOptimizer(static_cast<std::uint8_t>(v.optimizer));
   auto parameters = w.initParameters(static_cast<unsigned>(v.parameters.size()));
   for (unsigned i = 0; i < parameters.size(); ++i) {
@@ -129,6 +130,15 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setChunk(value(f.chunk));
             w.setVersion(value(f.version));
             w.setNothing(f.nothing);
+          },
+          [&](const frames::summed_gradient& f) {
+            auto w = frame.initSummedGradient();
+            w.setChunk(value(f.chunk));
+            w.setClock(value(f.clock));
+            w.setRate(f.rate);
+            w.setDecay(f.decay);
+            w.setScale(f.scale);
+            w.setChecksum(f.checksum);
           },
           [&](const frames::install_history& f) {
             auto w = frame.initInstallHistory();

@@ -100,6 +100,7 @@ class node_rig {
   std::string more_solver;  // added to the solver's text
   std::string net = node_test_net;
   std::uint64_t clocks = 4;
+  std::uint32_t survive = 0;
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
   std::filesystem::path resume;  // .solverstate that training begins with; empty: none
@@ -124,6 +125,7 @@ class node_rig {
     s.run.emplace();
     s.run->solver = resolve_solver(solver, {"test", 0});
     s.run->workers = workers;
+    s.run->survive = survive;
     if (!resume.empty()) {
       const auto head = read_resume_point(resume);
       s.run->first_clock = head.iteration;

@@ -157,3 +157,18 @@ TEST_CASE("former_state: running statistics and frozen parameters have the same 
   frozen.frozen = true;
   CHECK(a_shard(frozen).released(50) == zero_state);
 }
+
+TEST_CASE("former_state: state of which a part has not arrived is not released") {
+  const auto cut = test::one_parameter_store(5, 5, 1)->cut();
+  solver_history history(cut, 1, {}, 1);
+  history.add(kept_chunk);
+  history.await(kept_chunk, 5);
+  history.write(kept_chunk, 0, 0, std::vector<float>{1, 2, 3});
+  CHECK_FALSE(history.is_complete(kept_chunk));
+  CHECK_THROWS_WITH((void)history.release(),
+                    "internal error: solver state of chunk 0, of which values have not arrived yet "
+                    "(got 2, expected 0). Please report this.");
+  history.write(kept_chunk, 0, 3, std::vector<float>{4, 5});
+  CHECK(history.is_complete(kept_chunk));
+  CHECK(history.release()->at(kept_chunk) == state_arrays(1, {1, 2, 3, 4, 5}));
+}
