@@ -157,6 +157,7 @@ void start_check::run() {
   look_at_solver(*run);
   attempt([&] { warn(take_solver_mode(run->solver, o_)); });
   warn(warn_of_staleness(run->solver, o_));
+  warn(take_survive(*run, o_));
   look_at_nets(*run);
 }
 

@@ -53,12 +53,12 @@ void check(const node_options& o) {
   if (!o.join.empty() &&
       (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
        o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
-       o.batch_share != "equal" || !o.views.empty() || !o.keep_best.empty() || !o.stop_at.empty()))
+       o.batch_share != "equal" || o.survive > 0 || !o.views.empty() || !o.keep_best.empty() ||
+       !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share, --views, --keep-best, --stop-at: those "
-        "belong to "
-        "the first node.");
+        "--wire, --link-rate, --staleness, --batch-share, --survive, --views, --keep-best, "
+        "--stop-at: those belong to the first node.");
   if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -134,8 +134,9 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
                                           "others have joined. Give --nodes N with N >= 2."};
   std::vector<std::string> idle;
   for (const std::string option :
-       {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",
-        "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit", "--progress-limit"})
+       {"--wire", "--routes", "--staleness", "--batch-share", "--survive", "--own-data",
+        "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit",
+        "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
   if (idle.empty()) return {};
   return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +

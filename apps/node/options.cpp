@@ -6,6 +6,7 @@
 #include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
+#include "messages/wire/codec.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -211,6 +212,12 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
       "how many nodes train from which iteration on, a file of lines `iteration nodes`: "
       "a run with the same views as another one has the same results. Nodes wait to join "
       "until then, and the last ones leave");
+  app.add_option("--survive", o.survive,
+                 "how many nodes may be lost at the same time without loss of solver state: the "
+                 "number of other nodes that keep a copy of each node's. Groundwork: a lost node "
+                 "still ends the run")
+      ->check(CLI::Range(0u, max_survive))
+      ->capture_default_str();
   app.add_option("--explain-routes", words.explain,
                  "print what each route of each InnerProduct would cost --nodes N, and which is "
                  "chosen; =json for programs. Trains nothing")
