@@ -1,6 +1,7 @@
 #include "actors/node/changing.hpp"
 
 #include "actors/node/node.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
 
 #include <utility>
@@ -163,8 +164,9 @@ void changing::resume() {
 void changing::show(const std::string& changed, const std::string& why) const {
   const auto& view = core_.view();
   const auto& run = *core_.setup.run;
-  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, seats_of(view),
-                               changed, why, static_cast<std::uint64_t>(stopped_.count())});
+  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, global_batch_of(run),
+                               seats_of(view), changed, why,
+                               static_cast<std::uint64_t>(stopped_.count())});
 }
 
 void changing::part() {

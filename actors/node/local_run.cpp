@@ -3,6 +3,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
+#include "actors/run/run_codec.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
 
@@ -12,10 +13,19 @@
 
 namespace poseidon {
 
+void local_run::settle_batch() {
+  const auto& choices = setup_.choices;
+  batch_wish wish{choices.global_batch.value_or(batch_rule::scale), setup_.first.global_batch, 1};
+  for (const auto& [clock, nodes] : choices.views)
+    wish.most_nodes = std::max(wish.most_nodes, nodes);
+  for (const auto& line : settle_global_batch(*setup_.run, setup_.node, wish))
+    setup_.display->warning(line);
+}
+
 std::uint32_t local_run::try_out(worker_id self) {
   auto node = setup_.node;
   node.worker = value(self);
-  tried_ = compile_run(*setup_.run, node, display_of(setup_));
+  tried_ = compile_run(with_whole_batches(*setup_.run, node), node, display_of(setup_));
   return tried_->replicas;
 }
 
@@ -79,8 +89,7 @@ void local_run::rebuild(const view_change& change, worker_id self) {
   run.reasons.clear();
   run.factor_rows = next.factor_rows;
   run.workers = next.members.size();
-  run.shares.clear();
-  for (const auto& s : next.shares) run.shares.push_back({s.samples, s.replicas});
+  run.shares = shares_told(next.shares, run.solver);
   setup_.node.worker = value(self);
 
   graph_.reset();

@@ -21,6 +21,8 @@ class local_run {
   /// `setup` is the node's; its run and its node are used, and changed with the view.
   explicit local_run(node_setup& setup) : setup_(setup) {}
 
+  /// Settles how many samples a clock has, on the node that begins the run.  Errors   as settle_global_batch.
+  void settle_batch();
   /// Compiles the run as for worker `self`, while no other node waits for this one: what cannot be compiled is found now. build()
   /// takes what has been compiled, if it fits.
   /// Returns  the number of replicas.  Errors   as compile_run.

@@ -30,9 +30,9 @@ void node::on(const start_node&) {
   watch_progress();
   guarded([this] {
     const auto& cluster = core_.setup.cluster;
-    if (!cluster.join.empty()) {
-      joining_.join();
-    } else if (core_.setup.run->workers > 1) {
+    if (!cluster.join.empty()) return joining_.join();
+    core_.run.settle_batch();
+    if (core_.setup.run->workers > 1) {
       leader_.lead().choose();
     } else if (cluster.listen) {
       leader_.lead().gather();

@@ -56,7 +56,7 @@ struct factor_broadcast_setup {
   worker_id self{};
   std::size_t workers = 1;
   std::size_t passes = 1;  ///< of a clock, on this node
-  float scale = 1;         ///< 1 / passes of a clock, over all workers
+  float scale = 1;         ///< makes a sum of gradients their mean
   ::caffe::SolverParameter solver;
   std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
   /// As server_shard_setup's.

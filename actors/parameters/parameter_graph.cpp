@@ -14,7 +14,7 @@ parameter_graph::parameter_graph(actor_spawner& spawner, parameter_graph_setup s
 
 /// A sum over all passes of a clock becomes their average.
 float parameter_graph::scale() const {
-  return 1.0f / static_cast<float>(setup_.workers * setup_.means * setup_.micro_batches);
+  return 1.0f / static_cast<float>(setup_.means * setup_.batches);
 }
 
 /// A thread of its own takes longer to wake up than a shard takes to update some ten thousand values. Two such wake-ups

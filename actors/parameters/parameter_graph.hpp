@@ -50,9 +50,10 @@ struct parameter_graph_setup {
   std::map<std::size_t, factor_route> by_factors;
   std::vector<bool> run_ahead;      ///< by group: groups_that_run_ahead(); empty: none does
   std::uint32_t replicas = 1;       ///< of this node: each contributes to every gradient
-  std::uint32_t micro_batches = 1;  ///< of a clock
-  std::uint32_t passes_added = 1;   ///< micro-batches whose gradients the device adds
-  /// Passes of a clock and micro-batch on one node whose losses are each a mean.
+  std::uint32_t micro_batches = 1;  ///< of this node in a clock
+  double batches = 1;  ///< means over a batch whose sum a clock's gradient is, over all nodes
+  std::uint32_t passes_added = 1;  ///< micro-batches whose gradients the device adds
+  /// Passes of a micro-batch on one node whose losses are each a mean.
   std::uint32_t means = 1;
   std::uint64_t passes = 1;  ///< of a clock, over all nodes
   /// A replica can compute a pass before all others have computed the one before.

@@ -57,7 +57,7 @@ struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
   std::uint32_t replicas = 1;       ///< per node; for the norm of clip_gradients
-  float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  float scale = 1;                  ///< makes a sum of gradients their mean
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   std::optional<solver_rule> rule;  ///< empty: a program computes the gradients

@@ -35,10 +35,8 @@ std::uint64_t batch_of(const net& n) {
 }
 
 sample_schedule schedule_of(const run_definition& run, const compiled_run& compiled) {
-  sample_schedule s{run.workers,          compiled.micro_batches, compiled.replicas,
-                    compiled.train.batch, run.data.samples,       {}};
-  if (uneven(run.shares)) s.shares = run.shares;
-  return s;
+  return {run.workers,          compiled.micro_batches, compiled.replicas,
+          compiled.train.batch, run.data.samples,       compiled.shares};
 }
 
 std::uint64_t samples_of_node(const compiled_run& compiled) {

@@ -1,5 +1,6 @@
 // apps/node/check_verb.cpp - poseidon-node check: all that training looks at before its first iteration, without training.
 #include "actors/run/compile_run.hpp"
+#include "actors/run/train_net.hpp"
 #include "apps/cli.hpp"
 #include "apps/node/check_report.hpp"
 #include "apps/node/run_setup.hpp"

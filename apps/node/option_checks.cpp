@@ -43,6 +43,17 @@ void check_files(const node_options& o) {
                        "its weights give --weights the .caffemodel beside it.");
 }
 
+void check_global_batch(const node_options& o, const share_option& shares) {
+  if (o.global_batch != "keep") return;
+  if (shares.what != share_option::kind::equal)
+    throw spec_error("--global-batch keep does not go with --batch-share " + o.batch_share +
+                     ": as nodes join and leave, all take equal parts. Leave out one of the two.");
+  if (o.own_data)
+    throw spec_error(
+        "--global-batch keep does not go with --own-data: as nodes join and leave, each would go "
+        "through its own part of the data at another pace. Leave out one of the two.");
+}
+
 }  // namespace
 
 void check(const node_options& o) {
@@ -70,6 +81,7 @@ void check(const node_options& o) {
     throw spec_error(
         "--own-data does not go with --batch-share: a node with a larger share would go through "
         "its own part of the data faster than the others through theirs.");
+  check_global_batch(o, shares);
   if (!o.explain_routes.empty()) {
     if (shares.what != share_option::kind::equal)
       throw spec_error(
@@ -137,6 +149,7 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
        {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",
         "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit", "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
+  if (o.snapshot.empty() && !o.global_batch.empty()) idle.emplace_back("--global-batch");
   if (idle.empty()) return {};
   return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +
           " no effect: this node trains alone. --nodes N and --listen HOST:PORT start a cluster."};

@@ -206,6 +206,10 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--batch-share", o.batch_share,
                  "how the nodes divide each iteration's samples: equal, auto (by the speed that "
                  "each measures before training), or a weight for each node, as in 3,1");
+  app.add_option("--global-batch", o.global_batch,
+                 "samples of an iteration as nodes join and leave: scale (default; each node takes "
+                 "the net's batch), or keep (those of the first nodes stay, and each takes a part)")
+      ->check(CLI::IsMember({"scale", "keep"}));
   app.add_option(
       "--views", o.views,
       "how many nodes train from which iteration on, a file of lines `iteration nodes`: "

@@ -9,6 +9,7 @@
 #include "actors/parameters/peer_window.hpp"
 #include "actors/run/compile_run.hpp"
 #include "actors/run/run_definition.hpp"
+#include "actors/run/train_net.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/solver/solver_file.hpp"
 #include "tests/actors/watched_device.hpp"
@@ -231,7 +232,7 @@ class sim_cluster {
   }
 
   static parameter_routes routes_of(const one_node& n, const std::vector<std::string>& layers) {
-    const auto net = resolve_train_net(n.spec, n.own);
+    const auto net = resolve_train_net(n.spec, n.own).part;
     parameter_routes routes(net.parameters.size(), route::parameter_server);
     for (std::size_t p = 0; p < net.parameters.size(); ++p)
       if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
