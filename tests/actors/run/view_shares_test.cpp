@@ -101,7 +101,8 @@ TEST_CASE("view_shares: each view shares out what stays, and the first one takes
 
 TEST_CASE("view_shares: a node compiles passes of its share, and never more than the net's batch") {
   const auto shown =
-      std::string(R"(layer { name: "shown" type: "Power" bottom: "x" top: "shown" })");
+      std::string(R"(layer { name: "shown" type: "InnerProduct" bottom: "x" top: "shown"
+    inner_product_param { num_output: 1 } })");
   run_of_batch_8 t(2, shown + mean_loss);
   (void)t.keep();
   const auto two = compile_run(t.run, t.node);
