@@ -115,8 +115,8 @@ TEST_CASE("view_shares: a node compiles passes of its share, and never more than
   CHECK(three->train.batch == 5);
   CHECK(three->micro_batches == 1);
   CHECK(samples_of_node(*three) == 5);
-  CHECK(three->train.outputs.size() ==
-        two->train.outputs.size());  // values of samples are left out
+  // Outputs of single samples are left out in every view.
+  CHECK(three->train.outputs.size() == two->train.outputs.size());
   CHECK(schedule_of(t.run, *three).samples_per_clock() == 16);
   t.run.workers = 1;
   t.node.worker = 0;
