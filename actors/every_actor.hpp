@@ -11,6 +11,7 @@
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
 #include "actors/parameters/server_shard.hpp"
+#include "actors/parameters/state_keeper.hpp"
 #include "actors/routes/protocol_selector.hpp"
 #include "actors/telemetry/telemetry.hpp"
 #include "actors/telemetry/type_graph.hpp"
@@ -25,6 +26,6 @@ namespace poseidon {
 using every_actor =
     actor_list<caller, checkpointer, coordinator, copy_out, data_source, factor_broadcast,
                gradient_push, layer, link_acceptor, link_receiver, network_link, node,
-               protocol_selector, server_shard, solver, stream, telemetry>;
+               protocol_selector, server_shard, solver, state_keeper, stream, telemetry>;
 
 }  // namespace poseidon

@@ -15,9 +15,13 @@ bool uneven(const node_shares& shares) {
   });
 }
 
+std::uint64_t samples_of_clock(const node_share& share) {
+  return share.passes * share.samples;
+}
+
 std::uint64_t samples_of_all(const node_shares& shares) {
   return std::accumulate(shares.begin(), shares.end(), std::uint64_t{0},
-                         [](auto sum, const node_share& s) { return sum + s.samples; });
+                         [](auto sum, const auto& s) { return sum + samples_of_clock(s); });
 }
 
 std::uint64_t samples_of(const node_share& share, std::uint32_t replica) {

@@ -10,24 +10,27 @@
 
 namespace poseidon {
 
-/// One node's part of a micro-batch of all nodes, and the number of replicas that divide it.
+/// One node's part of a clock: so many passes of so many samples, each divided among the node's replicas.
 struct node_share {
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;  ///< of one pass of all its replicas
   std::uint32_t replicas = 1;
+  std::uint32_t passes = 1;  ///< of a clock: its micro-batches
 
   friend bool operator==(const node_share&, const node_share&) = default;
 };
 
-/// By worker; empty: each node takes the net's batch and divides it among the same number of replicas.
+/// By worker; empty: each node takes the net's batch iter_size times, and divides it among the same number of replicas.
 using node_shares = std::vector<node_share>;
 
 /// Whether parts differ between nodes or between replicas. A pass is then weighted by its number of samples.
 [[nodiscard]] bool uneven(const node_shares& shares);
 
-/// Samples of all nodes together in a micro-batch.
+/// Samples of a node in a clock.
+[[nodiscard]] std::uint64_t samples_of_clock(const node_share& share);
+/// Samples of all nodes together in a clock.
 [[nodiscard]] std::uint64_t samples_of_all(const node_shares& shares);
 
-/// The samples of one replica of a node: where the share does not divide evenly, the first replicas take one more.
+/// The samples of one replica of a node in one pass: where the share does not divide evenly, the first replicas take one more.
 [[nodiscard]] std::uint64_t samples_of(const node_share& share, std::uint32_t replica);
 /// Samples of the replicas before it.
 [[nodiscard]] std::uint64_t samples_before(const node_share& share, std::uint32_t replica);

@@ -13,27 +13,28 @@ void require_below(const char* what, std::uint64_t value, std::uint64_t limit) {
 }  // namespace
 
 std::uint64_t sample_schedule::samples_per_clock() const {
-  if (!shares.empty()) return micro_batches * samples_of_all(shares);
+  if (!shares.empty()) return samples_of_all(shares);
   return workers * micro_batches * replicas * batch;
 }
 
 std::uint64_t sample_schedule::passes_per_clock() const {
   if (shares.empty()) return workers * micro_batches * replicas;
   std::uint64_t passes = 0;
-  for (const auto& s : shares) passes += micro_batches * s.replicas;
+  for (const auto& s : shares) passes += std::uint64_t{s.passes} * s.replicas;
   return passes;
 }
 
 std::uint64_t first_sample(const sample_schedule& s, const train_pass& p) {
   require_below("worker", p.worker, s.workers);
-  require_below("micro-batch", p.micro_batch, s.micro_batches);
   if (!s.shares.empty()) {
     const auto& own = s.shares.at(p.worker);
+    require_below("micro-batch", p.micro_batch, own.passes);
     require_below("replica", p.replica, own.replicas);
     std::uint64_t before = p.clock * s.samples_per_clock() + p.micro_batch * own.samples;
-    for (std::size_t w = 0; w < p.worker; ++w) before += s.micro_batches * s.shares[w].samples;
+    for (std::size_t w = 0; w < p.worker; ++w) before += samples_of_clock(s.shares[w]);
     return s.start + before + samples_before(own, static_cast<std::uint32_t>(p.replica));
   }
+  require_below("micro-batch", p.micro_batch, s.micro_batches);
   require_below("replica", p.replica, s.replicas);
   const auto node_batch = (p.clock * s.workers + p.worker) * s.micro_batches + p.micro_batch;
   return s.start + (node_batch * s.replicas + p.replica) * s.batch;

@@ -13,11 +13,11 @@ namespace poseidon {
 
 struct sample_schedule {
   std::uint64_t workers = 1;        ///< P, nodes that train
-  std::uint64_t micro_batches = 1;  ///< I, iter_size
+  std::uint64_t micro_batches = 1;  ///< I, of one node in a clock: iter_size
   std::uint64_t replicas = 1;       ///< R, on each node
   std::uint64_t batch = 1;          ///< b, samples of one replica in one pass
   std::uint64_t start = 0;          ///< the first sample of clock 0: where a resumed run goes on
-  /// By worker, or empty. In place of replicas and batch, where they are there.
+  /// By worker, or empty. They say micro-batches, replicas and batch of each node, where there are any.
   node_shares shares = {};
 
   /// Samples that one clock uses up, on all workers together.

@@ -84,6 +84,8 @@ struct view {
   /// Routes change when links do: nodes that broadcast factors measure whether a link has become faster.
   bool routes_follow_links = false;
   std::vector<share> shares;  ///< by worker; empty: the net's batch for each
+  /// How many nodes may be lost at the same time without loss of solver state.
+  std::uint32_t survive = 0;
   /// Those of the first node, where shares are empty: a node without an option of its own takes the same number. 0: not
   /// known.
   std::uint32_t replicas = 0;
@@ -162,7 +164,17 @@ struct fresh_parameters {
   bool nothing = false;
 };
 
-/// To the shard that owns `chunk`, or to every factor_broadcast of it. Node 0 sends it before the first clock of a
+/// A shard to each keeper of `chunk` (models/plan/keepers.hpp), in place of fresh_parameters: the keeper makes the same update
+/// itself, and so has the chunk's solver state, too. Payload: the sum of all workers' gradients of `clock`, float32. The numbers of the
+/// step are the shard's, so that both nodes compute with the same ones, whatever their libraries make of a learning rate's formula.
+struct summed_gradient {
+  chunk_id chunk{};
+  clock_id clock{};
+  float rate = 0, decay = 0, scale = 1;  ///< as in rule_step (models/solver/solver_rule.hpp)
+  std::uint32_t checksum = 0;  ///< CRC-32C of the shard's values of the version that this makes
+};
+
+/// To the shard that owns `chunk` and its keepers, or to every factor_broadcast of it. Node 0 sends it before the first clock of a
 /// resumed run; when the routes have changed, the node that kept that state before. Payload: values `first` and following of
 /// one array of the chunk's solver state, float32.
 struct install_history {
@@ -279,8 +291,6 @@ struct next_view {
   std::string why = {};            ///< for people
   /// Members of views before that are gone without having left, by rising seat: nothing is expected from them.
   std::vector<seat_id> lost = {};
-  /// Training ends at this version, where that has been decided; 0: it has not.
-  version_id end = {};
 };
 
 /// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.
@@ -308,7 +318,6 @@ struct view_promise {
   bool drained = false;  ///< it waits for the next view before the clock that all have agreed on
   std::vector<seat_id> hears = {};  ///< whom the writer hears, by rising seat
   std::vector<seat_id> dead = {};   ///< whose process is proved to have ended
-  version_id end = {};              ///< as in next_view, as far as the writer knows
 };
 
 /// The proposer to all members: this is to be the next view.
@@ -333,15 +342,17 @@ struct send_rate {
 
 }  // namespace frames
 
-using frame_header = std::variant<
-    frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
-    frames::push_gradient, frames::fresh_parameters, frames::install_history,
-    frames::gather_history, frames::history, frames::worker_report, frames::stop_requested,
-    frames::snapshot_requested, frames::stop_after, frames::goodbye, frames::worker_done,
-    frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard, frames::watch,
-    frames::report, frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
-    frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-    frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
-    frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted>;
+using frame_header =
+    std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
+                 frames::push_gradient, frames::fresh_parameters, frames::install_history,
+                 frames::gather_history, frames::history, frames::worker_report,
+                 frames::stop_requested, frames::snapshot_requested, frames::stop_after,
+                 frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
+                 frames::probe, frames::probe_heard, frames::watch, frames::report,
+                 frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
+                 frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
+                 frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
+                 frames::view_prepare, frames::view_promise, frames::view_accept,
+                 frames::view_accepted, frames::summed_gradient>;
 
 }  // namespace poseidon

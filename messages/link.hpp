@@ -33,6 +33,12 @@ struct gradient_arrived {
   step_mark step{};  ///< of its program's optimizer, where shards make its steps
 };
 
+/// From a network_link to the state_keeper: the sum of all workers' gradients of a chunk whose solver state this node keeps.
+struct sum_arrived {
+  frames::summed_gradient of;
+  payload values;
+};
+
 /// From a network_link to the shard: what another shard's summed gradients add to the gradient norm of a clock.
 struct squares_arrived {
   worker_id from{};
@@ -57,7 +63,7 @@ struct chunk_landed {
   bool nothing = false;  ///< no worker had a gradient of it: its place has no values
 };
 
-/// From a network_link to a shard (install_history) or to the checkpointer (history).
+/// From a network_link to a shard or a state_keeper (install_history), or to the checkpointer (history).
 struct history_arrived {
   worker_id from{};
   chunk_id chunk{};
@@ -105,6 +111,7 @@ struct close_link {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_frame)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::sum_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)

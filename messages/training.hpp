@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -197,16 +198,30 @@ struct training_paused {
 };
 struct resume_training {};
 
+/// node -> solver: a member is lost. What is under way will not be complete: begin nothing more, and say nothing of it.
+struct give_up_clocks {};
+/// node -> solver, checkpointer: the actors that trained have ended. Training goes on from this version, as after a pause.
+struct go_back {
+  version_id version{};
+};
+
 /// By chunk, then slot: the solver state of the chunk's values.
 using chunk_histories = std::map<chunk_id, std::vector<std::vector<float>>>;
 
-/// server_shard, factor_broadcast -> node: all solver state, which the sender gives away.
+/// server_shard, factor_broadcast, state_keeper -> node: all solver state, which the sender gives away.
 struct history_released {
   std::shared_ptr<const chunk_histories> history;
+  /// A state_keeper's, by owner: copies of the state of chunks that another node owns, which gives that state away itself unless it is
+  /// lost. Then there is no `history`.
+  std::map<worker_id, std::shared_ptr<const chunk_histories>> copies = {};
+  /// As of which; empty: the newest of each chunk.
+  std::optional<version_id> version = std::nullopt;
 };
-/// node -> server_shard, factor_broadcast: training has paused; give the solver state away, then end.
+/// node -> server_shard, factor_broadcast, state_keeper: training has paused; give the solver state away, then end.
 struct release_history {
   port<history_released> to;
+  /// As of which version; empty: the newest. An older one is there only where the run keeps state (--survive).
+  std::optional<version_id> version = std::nullopt;
 };
 
 /// signal or stop request -> node -> solver (leader): end soon, at a clock of the solver's choice.
@@ -256,6 +271,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clocks_held)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pause_at)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_paused)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::resume_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::give_up_clocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::go_back)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_released)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::release_history)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_soon)

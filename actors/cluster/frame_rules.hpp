@@ -67,6 +67,7 @@ constexpr frame_rule rule_for(const frames::push_gradient*)    { return {frame_p
 constexpr frame_rule rule_for(const frames::gradient_squares*) { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::factors*)          { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::fresh_parameters*) { return {frame_path::link}; }
+constexpr frame_rule rule_for(const frames::summed_gradient*)  { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::install_history*)  { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::history*)          { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::report*)           { return {frame_path::link}; }

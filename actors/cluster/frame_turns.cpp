@@ -17,11 +17,10 @@ struct turn_limit {
 template <class F>
 constexpr turn_limit limit_of(const F&) {
   if (one_of<F, frames::view>) return {2, false};  // as a prospect, and as a member
-  if (one_of<F, frames::time_net, frames::net_timed, frames::worker_done, frames::factor_offer,
-             frames::join_ready>)
+  if (one_of<F, frames::time_net, frames::net_timed, frames::factor_offer, frames::join_ready>)
     return {1, false};
   if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
-             frames::leave_wanted>)
+             frames::leave_wanted, frames::worker_done>)
     return {1, true};
   if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
   return {};

@@ -186,6 +186,22 @@ void member::lost(seat_id peer, const std::string& why) {
   if (lost_.size() > most_newcomers) lost_.erase(lost_.begin());
 }
 
+bool member::is_dead(seat_id peer) {
+  const auto found = std::find_if(view_.members.begin(), view_.members.end(),
+                                  [&](const auto& m) { return m.seat == peer; });
+  if (found == view_.members.end()) return false;
+  auto options = shaking(own_identity());
+  options.patience = std::chrono::milliseconds{0};
+  try {
+    dismiss(setup_.network->dial(parse_host_port(found->address), options));
+    return false;
+  } catch (const socket_error& e) {
+    return e.error == ECONNREFUSED;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 std::map<seat_id, std::string> member::missing() const {
   std::map<seat_id, std::string> out;
   for (const auto& [seat, why] : lost_)
@@ -261,9 +277,12 @@ void member::keep_for_reading(std::shared_ptr<tcp_socket> socket) {
 
 bool member::is_complete() const {
   const auto is_linked = [&](seat_id s) { return s == view_.seat || links_.contains(s); };
+  const auto is_linked_or_lost = [&](seat_id s) {
+    return is_linked(s) || std::binary_search(view_.lost.begin(), view_.lost.end(), s);
+  };
   const auto others = view_.others();
   return std::all_of(others.begin(), others.end(), is_linked) &&
-         std::all_of(view_.before.begin(), view_.before.end(), is_linked);
+         std::all_of(view_.before.begin(), view_.before.end(), is_linked_or_lost);
 }
 
 std::vector<port<send_frame>> member::ports() const {

@@ -96,6 +96,9 @@ class member {
   /// By worker of the view; empty at this node, and where there is no link.
   [[nodiscard]] std::vector<port<send_frame>> ports() const;
   void lost(seat_id peer, const std::string& why);
+  /// Whether the process of a member that has been lost has ended, for certain: its machine refuses a connection to where it listened.
+  /// A cut never looks like that. Blocks, up to a second.
+  [[nodiscard]] bool is_dead(seat_id peer);
   /// Newcomers of the view to which this node has no link any more, and why.
   [[nodiscard]] std::map<seat_id, std::string> missing() const;
 

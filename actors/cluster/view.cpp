@@ -60,6 +60,13 @@ agreed_view view_of_leader() {
   return v;
 }
 
+std::vector<worker_id> agreed_view::former_lost() const {
+  std::vector<worker_id> out;
+  for (const auto s : lost)
+    if (had(s)) out.push_back(former_worker_of(s));
+  return out;
+}
+
 agreed_view formed(agreed_view leaders, std::vector<frames::member> members) {
   ++leaders.epoch;
   leaders.members = std::move(members);
@@ -82,7 +89,11 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   out.seat = now.seat;
   out.members = next.members;
   out.first_clock = next.first_clock;
-  for (const auto& m : now.members) out.before.push_back(m.seat);
+  out.lost = next.lost;
+  if (!now.before.empty() && next.first_clock == now.first_clock)
+    out.before = now.before;
+  else
+    for (const auto& m : now.members) out.before.push_back(m.seat);
   return out;
 }
 

@@ -21,6 +21,7 @@ struct agreed_view {
   std::vector<frames::member> members;  ///< by worker; empty: this node has no view yet
   clock_id first_clock{};               ///< the view holds from this clock on
   std::vector<seat_id> before;  ///< members of the view before, by worker; empty: there was none
+  std::vector<seat_id> lost;    ///< of `before`, and of views between: gone without having left
   /// This node's, while it has no members: seat 0 leads.
   seat_id first_leader{0};
 
@@ -36,6 +37,8 @@ struct agreed_view {
   /// Its place in the view before; no_worker: it was no member of that.
   [[nodiscard]] worker_id former_worker_of(seat_id s) const;
   [[nodiscard]] bool had(seat_id s) const { return former_worker_of(s) != no_worker; }
+  /// Places in the view before of those that are lost.
+  [[nodiscard]] std::vector<worker_id> former_lost() const;
   /// It came with this view. With the first view nobody comes.
   [[nodiscard]] bool brought(seat_id s) const { return !before.empty() && has(s) && !had(s); }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
@@ -53,7 +56,8 @@ struct agreed_view {
 [[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<frames::member> members);
 /// A joiner's, as the leader tells it.
 [[nodiscard]] agreed_view view_told(const frames::view& v);
-/// The view that follows.
+/// The view that follows. Where it begins with the version that `now` began with, it comes after the same view as `now`: no clock
+/// of that has been trained, or all of it is trained again.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
 /// Those of `of` that are not among `others`.

@@ -32,20 +32,47 @@ bool view_change::paused(std::uint64_t test_phases, time_point now) {
   return true;
 }
 
+bool view_change::freeze(std::vector<caf::actor_addr> actors, time_point now) {
+  if (at_ != step::none && at_ != step::draining) return false;
+  paused_since_ = now;
+  early_.reset();
+  leaving_ = std::move(actors);
+  at_ = leaving_.empty() ? step::frozen : step::freezing;
+  return true;
+}
+
 bool view_change::release(frames::next_view next, std::size_t keepers) {
-  if (at_ != step::paused) return false;
+  if (at_ != step::paused && at_ != step::frozen) return false;
   next_ = std::move(next);
+  clock_ = next_.first_clock;
   histories_missing_ = keepers;
   at_ = step::releasing;
   return true;
 }
 
-bool view_change::released(std::shared_ptr<const chunk_histories> history) {
+bool view_change::released(const history_released& m) {
   if (at_ != step::releasing) return false;
-  histories_.push_back(std::move(history));
+  if (m.history != nullptr) kept_.histories.push_back(m.history);
+  kept_.copies.insert(m.copies.begin(), m.copies.end());
   if (--histories_missing_ > 0) return false;
   at_ = step::leaving;
   return true;
+}
+
+bool view_change::release_former(const frames::next_view& next) {
+  if (at_ != step::paused && at_ != step::frozen) return false;
+  if (!former_.cut && !former_.nothing) return false;
+  next_ = next;
+  clock_ = next.first_clock;
+  kept_ = former_;
+  has_entered_ = former_.nothing;  // it comes once more
+  at_ = step::leaving;
+  return true;
+}
+
+std::shared_ptr<const chunk_histories> view_change::copies_of(worker_id owner) const {
+  const auto it = kept_.copies.find(owner);
+  return it == kept_.copies.end() ? nullptr : it->second;
 }
 
 void view_change::leave(std::vector<caf::actor_addr> actors) {
@@ -54,8 +81,9 @@ void view_change::leave(std::vector<caf::actor_addr> actors) {
 }
 
 bool view_change::left(const caf::actor_addr& actor) {
-  if (at_ != step::leaving || std::erase(leaving_, actor) == 0 || !leaving_.empty()) return false;
-  at_ = step::rebuilding;
+  if (at_ != step::leaving && at_ != step::freezing) return false;
+  if (std::erase(leaving_, actor) == 0 || !leaving_.empty()) return false;
+  at_ = at_ == step::freezing ? step::frozen : step::rebuilding;
   return true;
 }
 
@@ -74,15 +102,18 @@ bool view_change::replace(frames::next_view next) {
 }
 
 void view_change::rebuild(std::shared_ptr<const partition> before) {
-  before_ = std::move(before);
+  if (!kept_.cut) kept_.cut = std::move(before);
   has_entered_ = true;
 }
 
-std::chrono::milliseconds view_change::resume(time_point now) {
+std::chrono::milliseconds view_change::resume(time_point now, bool keeps) {
   const auto since = paused_since_;
   const auto early = early_;
+  auto kept = keeps ? std::move(kept_) : kept_state{};
+  kept.nothing = keeps && !kept.cut;
   *this = {};
   early_ = early;
+  former_ = std::move(kept);
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - since);
 }
 

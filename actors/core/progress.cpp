@@ -9,6 +9,9 @@ std::string progress::describe(const view& v) {
   return "view " + std::to_string(v.epoch) + ": " + (v.changed.empty() ? "" : v.changed + "; ") +
          plural(v.seats.size(), "node") + (one ? " trains" : " train") + " from iteration " +
          std::to_string(v.first_clock) + " on" +
+         (v.samples == 0
+              ? ""
+              : ", " + plural(static_cast<std::size_t>(v.samples), "sample") + " an iteration") +
          (v.changed.empty() ? "" : ", after a pause of " + std::to_string(v.paused_ms) + " ms");
 }
 

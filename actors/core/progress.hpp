@@ -52,6 +52,7 @@ class progress {
   /// Who takes part from an iteration on, once training has gone on with it on this node.
   struct view {
     std::uint64_t epoch = 0, first_clock = 0, first_sample = 0;
+    std::uint64_t samples = 0;  ///< of an iteration, where they stay the same in every view; else 0
     std::vector<std::uint32_t> seats;  ///< of the members, by worker
     /// "worker 2 (10.0.0.7:7600) joined", "routes changed"; empty: it is the first view that this node takes part in.
     std::string changed;
@@ -59,7 +60,7 @@ class progress {
     std::uint64_t paused_ms = 0;  ///< this node's training, for the change
   };
   virtual void viewed(const view& v) { note(describe(v)); }
-  /// "view 3: worker 2 (10.0.0.7:7600) joined; 3 nodes train from iteration 120 on, after a pause of 41 ms"
+  /// "view 3: worker 2 (10.0.0.7:7600) joined; 3 nodes train from iteration 120 on, 64 samples an iteration, after a pause of 41 ms"
   [[nodiscard]] static std::string describe(const view& v);
   virtual void note(const std::string& line) = 0;
   /// A fault with which the run continues. Shown at every log level.

@@ -17,8 +17,8 @@ bool control_budget::counts(const frame_header& h) {
           [](const auto& f) {
             return !one_of<std::remove_cvref_t<decltype(f)>, frames::heartbeat,
                            frames::push_gradient, frames::gradient_squares, frames::factors,
-                           frames::fresh_parameters, frames::install_history, frames::history,
-                           frames::worker_report>;
+                           frames::fresh_parameters, frames::summed_gradient,
+                           frames::install_history, frames::history, frames::worker_report>;
           },
       },
       h);

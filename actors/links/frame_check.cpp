@@ -167,8 +167,8 @@ bool is_of_a_view(const frame_header& h) {
   return std::visit(
       []<class F>(const F&) {
         return one_of<F, frames::push_gradient, frames::gradient_squares, frames::factors,
-                      frames::fresh_parameters, frames::install_history, frames::history,
-                      frames::worker_report>;
+                      frames::fresh_parameters, frames::summed_gradient, frames::install_history,
+                      frames::history, frames::worker_report>;
       },
       h);
 }

@@ -34,11 +34,29 @@ class frame_queue {
     bool last = false;                 ///< the frame is complete after it
   };
 
+  using shared_entry = std::shared_ptr<entry>;
+
   void push(send_frame f);
   /// The next piece, with at most piece_bytes of payload; nothing if no frame waits.
   [[nodiscard]] std::optional<piece> take();
   /// The next piece if it is a frame without a payload; else nothing.
   [[nodiscard]] std::optional<piece> take_without_payload();
+
+  /// Forgets the frames that no piece has been taken of and that `gone` holds for.
+  template <class Predicate>
+  void drop(Predicate gone) {
+    for (auto line = waiting_.begin(); line != waiting_.end();) {
+      std::erase_if(line->second, [&](const shared_entry& e) {
+        if (!gone(e->frame.header)) return false;
+        --frames_;
+        bytes_ -= e->frame.data.bytes.size();
+        return true;
+      });
+      line = line->second.empty() ? waiting_.erase(line) : std::next(line);
+    }
+  }
+  /// Whether a frame is written in part.
+  [[nodiscard]] bool has_begun() const { return !begun_.empty(); }
 
   [[nodiscard]] bool empty() const { return waiting_.empty() && begun_.empty(); }
   [[nodiscard]] std::size_t frames() const { return frames_ + begun_.size(); }
@@ -49,7 +67,6 @@ class frame_queue {
   [[nodiscard]] bool starts_new() const;
   piece cut(const std::shared_ptr<entry>& e);
 
-  using shared_entry = std::shared_ptr<entry>;
   std::map<std::uint64_t, std::deque<shared_entry>> waiting_;  // an empty line is erased
   std::vector<shared_entry> begun_;                            // priorities fall from bottom to top
   std::size_t frames_ = 0;                                     // in waiting_

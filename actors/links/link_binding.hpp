@@ -15,6 +15,7 @@ namespace poseidon {
 struct link_routes {
   port<gradient_arrived> shard;
   port<squares_arrived> shard_squares;
+  port<sum_arrived> keeper;
   std::function<port<chunk_landed>(chunk_id)> gather;
   std::function<port<factors_landed>(layer_id)> factors;
   port<control_arrived> control;
@@ -58,6 +59,8 @@ struct link_binding {
   link_routes routes;
   std::shared_ptr<poseidon::landing> landing;
   std::shared_ptr<frame_gate> gate;  ///< null: every frame that passes check_frame() is admitted
+  /// Members are lost: what waits to be sent belongs to the view before, and is not sent.
+  bool goes_back = false;
   bool fifo = false;  ///< frames with a payload go in their order of arrival, not by priority
 };
 

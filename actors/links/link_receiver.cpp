@@ -55,10 +55,11 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
 }
 
 link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
-                             port<receiver_ended> link)
+                             handle<network_link> link)
     : actor<link_receiver>(context),
       shared_(std::move(shared)),
-      link_(std::move(link)),
+      link_(link),
+      older_ended_(link),
       stream_(*shared_->options.socket, *shared_->options.counters,
               shared_->options.first_word_limit, shared_->options.silence_limit),
       pool_(shared_->options.pool_bytes),
@@ -137,7 +138,9 @@ void link_receiver::receive_piece() {
   if (f.filled < f.place.size()) return;
   auto whole = std::move(f);
   open_.pop_back();
+  const auto binding = whole.binding;
   deliver(std::move(whole));
+  if (shared_->end_frame(binding)) tell(older_ended_, older_frames_ended{});
 }
 
 link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
@@ -153,7 +156,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
   if (open_.size() == max_open_frames && f.head.payload_bytes > piece_bytes)
     throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
                     "at most " + std::to_string(max_open_frames));
-  f.binding = shared_->binding();
+  f.binding = shared_->begin_frame();
   f.late = is_late(f);
   if (!f.late) check_frame(f.head, f.binding->peer, f.binding->limits);
   budget_.admit(f.head.header, header_bytes + f.head.payload_bytes, shared_->options.now());
@@ -241,6 +244,9 @@ void link_receiver::deliver(open_frame f) {
               f.binding->landing->add_changes(p.chunk, p.version, values.bytes);
             if (to.gather)
               tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);
+          },
+          [&](const frames::summed_gradient& s) {
+            tell(to.keeper, sum_arrived{s, std::move(values)}, bytes);
           },
           [&](const frames::factors& u) {
             if (to.factors)

@@ -4,9 +4,10 @@
 // reads a header, validates it, reads the payload to its place and tells the actor that uses it.
 //
 // Accepts  begin_receiving   once, from open_link(); the handler returns when the connection has ended
-// Sends    gradient_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
+// Sends    gradient_arrived, sum_arrived, squares_arrived, chunk_landed, factors_landed, history_arrived, control_arrived,
 //          report_arrived (to telemetry)
 //                            along link_routes
+//          older_frames_ended   to network_link   after a bind_link
 //          receiver_ended    to network_link, last
 // State    the frames begun and not complete, at most max_open_frames; a pool for gradients and history
 // Fails    a bad frame, silence and the connection's end all become receiver_ended with a line for the user.
@@ -32,14 +33,31 @@ struct link_shared {
     const std::lock_guard lock(mutex);
     return current;
   }
-  void bind(std::shared_ptr<const link_binding> next) {
+  /// Returns  whether no frame is being read that has begun before; else end_frame() says when.
+  [[nodiscard]] bool bind(std::shared_ptr<const link_binding> next) {
     const std::lock_guard lock(mutex);
     current = std::move(next);
+    older = begun;
+    return older == 0;
+  }
+  /// The receiver begins to read a frame: the binding that is in force for it.
+  [[nodiscard]] std::shared_ptr<const link_binding> begin_frame() {
+    const std::lock_guard lock(mutex);
+    ++begun;
+    return current;
+  }
+  /// It has delivered one. True: that was the last one of those that had begun before bind().
+  [[nodiscard]] bool end_frame(const std::shared_ptr<const link_binding>& of) {
+    const std::lock_guard lock(mutex);
+    --begun;
+    return of != current && --older == 0;
   }
   [[nodiscard]] std::string peer() const { return peer_name(binding()->peer, options.address); }
 
   mutable std::mutex mutex;
   std::shared_ptr<const link_binding> current;
+  // Frames that are being read; of them, those that began before bind().
+  std::size_t begun = 0, older = 0;
 };
 
 /// Bytes in order from a socket, read ahead a little: the next header comes with the payload before
@@ -72,11 +90,12 @@ class link_receiver : public actor<link_receiver> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<begin_receiving>;
-  using sends = messages<control_arrived, gradient_arrived, squares_arrived, chunk_landed,
-                         factors_landed, history_arrived, report_arrived, receiver_ended>;
+  using sends =
+      messages<control_arrived, gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
+               factors_landed, history_arrived, report_arrived, older_frames_ended, receiver_ended>;
 
   link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
-                port<receiver_ended> link);
+                handle<network_link> link);
   void on(const begin_receiving&);
 
  private:
@@ -102,6 +121,7 @@ class link_receiver : public actor<link_receiver> {
 
   std::shared_ptr<link_shared> shared_;
   port<receiver_ended> link_;
+  port<older_frames_ended> older_ended_;
   stream_reader stream_;
   buffer_pool pool_;
   control_budget budget_;

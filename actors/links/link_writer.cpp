@@ -1,6 +1,7 @@
 #include "actors/links/link_writer.hpp"
 
 #include "actors/core/trace.hpp"
+#include "actors/links/frame_check.hpp"
 
 #include <memory>
 #include <stdexcept>
@@ -15,6 +16,10 @@ link_writer::link_writer(const link_options& options)
       outbox_(options.keys),
       stall_(options.stall_limit),
       last_write_(options.now()) {}
+
+void link_writer::drop_what_waits() {
+  queue_.drop([](const frame_header& h) { return is_of_a_view(h); });
+}
 
 link_writer::step link_writer::write(const link_binding& b, bool closing) {
   line_.refill(std::chrono::steady_clock::now());

@@ -23,6 +23,10 @@ class link_writer {
   void push(send_frame f) { queue_.push(std::move(f)); }
   /// Past the queue and the budget: a few bytes between two writes.
   void put_now(frame_header h, const frame_writer& self);
+  /// Forgets what belongs to a view and waits.
+  void drop_what_waits();
+  /// What has been begun is still to be written.
+  [[nodiscard]] bool is_writing() const { return queue_.has_begun() || !outbox_.empty(); }
   [[nodiscard]] bool empty() const { return queue_.empty() && outbox_.empty(); }
 
   struct step {

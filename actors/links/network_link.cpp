@@ -42,8 +42,22 @@ void network_link::on(const close_link& m) {
 }
 
 void network_link::on(const bind_link& m) {
-  shared_->bind(m.binding);
-  tell(m.binding->routes.bound, link_bound{m.binding->peer, m.binding->self.epoch});
+  if (m.binding->goes_back) writer_.drop_what_waits();
+  reads_older_ = !shared_->bind(m.binding);
+  binds_ = true;
+  say_bound();
+}
+
+void network_link::on(const older_frames_ended&) {
+  reads_older_ = false;
+  say_bound();
+}
+
+void network_link::say_bound() {
+  const auto binding = shared_->binding();
+  if (!binds_ || reads_older_ || (binding->goes_back && writer_.is_writing())) return;
+  binds_ = false;
+  tell(binding->routes.bound, link_bound{binding->peer, binding->self.epoch});
 }
 
 // A frame that waits for no budget does not wait for a pump that does.
@@ -60,7 +74,9 @@ void network_link::on(const pump& m) {
   if (phase_ != phase::open && phase_ != phase::closing) return;
   const auto binding = shared_->binding();
   const bool closing = phase_ == phase::closing;
-  if (act(writer_.write(*binding, closing)) || !closing) return;
+  const bool goes_on = act(writer_.write(*binding, closing));
+  say_bound();
+  if (goes_on || !closing) return;
   if (goodbye_put_) return said_goodbye();
   goodbye_put_ = true;
   writer_.put_now(frames::goodbye{close_reason_}, binding->self);
@@ -137,8 +153,7 @@ handle<network_link> open_link(caf::actor_system& system, edge_book& book, const
   shared->options = std::move(options);
   shared->current = std::make_shared<const link_binding>(std::move(shared->options.binding));
   auto link = spawn<network_link>(system, book, thread_kind::own, name, shared);
-  auto in = spawn<link_receiver>(system, book, thread_kind::own, name + " in", shared,
-                                 port<receiver_ended>(link));
+  auto in = spawn<link_receiver>(system, book, thread_kind::own, name + " in", shared, link);
   tell_from_outside(in, begin_receiving{});
   return link;
 }

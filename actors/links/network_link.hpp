@@ -7,7 +7,10 @@
 //
 // Accepts  send_frame      from any actor     copied nowhere: the payload's owner lives until it is written
 //          close_link      from node          sends what waits, says goodbye, then link_lost on purpose
-//          bind_link       from node          ids of the two nodes, limits, routes; answered by link_bound
+//          bind_link       from node          ids of the two nodes, limits, routes; answered by link_bound when nothing is read any
+//                                             more to where the earlier binding put it; where members are lost, when nothing of
+//                                             the earlier view is being written either
+//          older_frames_ended   from link_receiver
 //          receiver_ended  from link_receiver exactly once; why there is nothing more to read
 //          pump            from itself        one write of at most 256 KiB, so that the next one is chosen among all
 //                                             that has arrived; returns, unfinished, if the peer takes nothing.
@@ -42,6 +45,8 @@ struct pump {
   std::uint64_t turn = 0;  ///< only the last one asked for counts
 };
 struct link_tick {};
+/// link_receiver -> network_link: no frame is being read any more that began before the last bind_link.
+struct older_frames_ended {};
 struct receiver_ended {
   std::string why;
   std::optional<std::string> goodbye;  ///< the peer's, with its reason; empty reason: as planned
@@ -53,7 +58,8 @@ struct link_shared;
 class network_link : public actor<network_link> {
  public:
   static constexpr const char* type_name = "network_link";
-  using accepts = messages<send_frame, close_link, bind_link, receiver_ended, pump, link_tick>;
+  using accepts = messages<send_frame, close_link, bind_link, older_frames_ended, receiver_ended,
+                           pump, link_tick>;
   using sends = messages<link_bound, link_flow, link_lost>;
 
   network_link(actor_context context, std::shared_ptr<link_shared> shared);
@@ -63,6 +69,7 @@ class network_link : public actor<network_link> {
   void on(const send_frame& m);
   void on(const close_link& m);
   void on(const bind_link& m);
+  void on(const older_frames_ended&);
   void on(const receiver_ended& m);
   void on(const pump& m);
   void on(const link_tick&);
@@ -72,6 +79,7 @@ class network_link : public actor<network_link> {
   // open, closing -> broken (a write failed) -> over
   enum class phase { open, closing, said_goodbye, broken, over };
 
+  void say_bound();
   void want_pump(std::chrono::milliseconds delay = std::chrono::milliseconds{0});
   /// Does what the step asks for. Returns  whether it asks for anything.
   bool act(const link_writer::step& s);
@@ -84,6 +92,8 @@ class network_link : public actor<network_link> {
   phase phase_ = phase::open;
   std::optional<std::chrono::steady_clock::time_point> pump_due_;
   std::uint64_t pump_turn_ = 0;
+  bool binds_ = false;        // link_bound is to be said
+  bool reads_older_ = false;  // frames that began before
   bool goodbye_put_ = false;  // waits in writer_, or is written
   std::string close_reason_;
   std::string own_fault_;  // why this node broke the link off: goes before the receiver's reason
@@ -100,5 +110,6 @@ class network_link : public actor<network_link> {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bind_link)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::receiver_ended)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::older_frames_ended)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pump)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_tick)

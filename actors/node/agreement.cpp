@@ -1,20 +1,36 @@
 #include "actors/node/agreement.hpp"
 
 #include "actors/node/node.hpp"
+#include "models/words.hpp"
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace poseidon {
 
 namespace {
 
-/// A view that has begun, for members of an older one that ask.
+// In ticks. Of two members that notice a loss the younger one waits for the older one's ballot.
+constexpr int turn_of_each = 3;
+/// A ballot that has not led to a view by then is followed by another one.
+constexpr int next_try = 20;
+/// Who is heard and does not answer for so long is left out.
+constexpr int for_stragglers = 50;
+/// Frames that wait until this node is still: a few of each member.
+constexpr std::size_t most_waiting = 4 * 64;
+
+/// A view that has begun, as those have been told that were there.
 frames::next_view as_told(const agreed_view& view, const node_setup& setup) {
   frames::next_view out;
   out.epoch = view.epoch;
   out.first_clock = view.first_clock;
   out.members = view.members;
-  if (setup.run) out.routes = numbers_of(setup.run->routes);  // a joiner is told
+  out.lost = view.lost;
+  if (!setup.run) return out;  // a joiner is told
+  out.routes = numbers_of(setup.run->routes);
+  out.factor_rows = setup.run->factor_rows;
+  for (const auto& s : setup.run->shares) out.shares.push_back({s.samples, s.replicas});
   return out;
 }
 
@@ -28,9 +44,12 @@ view_box& agreement::box() {
   if (box_ && box_->epoch() == newest) return *box_;
   auto next = knows_next ? change.next() : as_told(view, core_.setup);
   auto members = seats_of(next.members);
+  for (const auto seat : next.lost) lost_.erase(seat);
   box_.emplace(newest, view.seat, std::move(members), std::move(next));
   wanted_.reset();
   decision_taken_ = false;
+  ticks_ = turn_ = straggling_ = 0;
+  waiting_.clear();
   return *box_;
 }
 
@@ -42,6 +61,14 @@ void agreement::propose(frames::next_view next) {
 
 void agreement::hear_message(seat_id from, const view_box::message& m) {
   auto& b = box();
+  const bool asks =
+      std::holds_alternative<view_box::prepare>(m) || std::holds_alternative<view_box::accept>(m);
+  if (asks && !is_still()) {
+    const bool now = std::visit([](const auto& f) { return f.epoch; }, m) == b.epoch();
+    if (now && core_.setup.run->survive > 0 && waiting_.size() < most_waiting)
+      waiting_.emplace_back(from, m);
+    return;
+  }
   view_box::letters out;
   (void)b.hear(from, m, knowledge(), out);
   send(out);
@@ -53,22 +80,142 @@ std::optional<frames::next_view> agreement::take_decision() {
   return box_->decided();
 }
 
+// -- what this node knows -------------------------------------------------------------------------------
+
+bool agreement::is_still() const {
+  const auto at = core_.change.at();
+  return core_.phase != run_phase::training || at == view_change::step::paused ||
+         at == view_change::step::frozen;
+}
+
 node_stand agreement::stand() const {
   const auto& change = core_.change;
-  const bool waits = change.at() == view_change::step::paused || change.knows_next();
-  if (!waits) return {};
-  const bool has_values = !core_.view().brought(core_.view().seat);
+  if (change.at() == view_change::step::frozen) return {core_.run.whole_version(), false};
+  if (change.at() != view_change::step::paused && !change.knows_next()) return {};
+  const auto& view = core_.view();
+  const bool has_values = !view.brought(view.seat) || view.first_clock != change.clock();
   return {has_values ? std::optional(version_id{value(change.clock())}) : std::nullopt, true};
 }
 
-view_box::knowledge agreement::knowledge() const {
-  view_box::knowledge out;
-  out.says.stand = stand();
+seat_list agreement::heard() const {
+  seat_list out;
+  const auto& links = core_.members.links();
   for (const auto m : box_->members())
-    if (m == core_.view().seat || core_.members.links().contains(m)) out.says.hears.push_back(m);
-  out.next_value = [this](const testimonies&) { return wanted_; };
+    if (m == core_.view().seat || (links.contains(m) && !lost_.contains(m))) out.push_back(m);
   return out;
 }
+
+view_box::knowledge agreement::knowledge() const {
+  return {{stand(), heard(), dead_}, [this](const testimonies& said) { return next_value(said); }};
+}
+
+/// What the leader wants, if all that stay in it are there; else those that hear each other go on.
+std::optional<frames::next_view> agreement::next_value(const testimonies& said) const {
+  const auto next = next_members(said, box_->members(), {});
+  const bool some_lost = next.members != box_->members();
+  if (wanted_) {
+    const bool all_there =
+        std::all_of(wanted_->members.begin(), wanted_->members.end(), [&](const frames::member& m) {
+          return !has_seat(box_->members(), m.seat) || has_seat(next.members, m.seat);
+        });
+    const bool all_drained =
+        std::all_of(said.begin(), said.end(), [](const auto& s) { return s.second.stand.drained; });
+    if (all_drained && (all_there || core_.setup.run->survive == 0)) return wanted_;
+  }
+  if (core_.setup.run->survive == 0 || (!some_lost && lost_.empty())) return std::nullopt;
+  if (next.is != next_membership::outcome::decided) return std::nullopt;
+  for (const auto& [seat, says] : said)  // it would need all values again
+    if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat))
+      return std::nullopt;
+  return without_the_lost(next);
+}
+
+frames::next_view agreement::without_the_lost(const next_membership& next) const {
+  auto out = box_->view();
+  std::vector<frames::member> stay;
+  std::vector<double> weights;
+  std::vector<std::uint32_t> replicas;
+  for (std::size_t w = 0; w < out.members.size(); ++w) {
+    const auto& m = out.members[w];
+    if (!has_seat(next.members, m.seat)) {
+      out.lost.push_back(m.seat);
+      continue;
+    }
+    stay.push_back(m);
+    if (out.shares.empty()) continue;
+    weights.push_back(static_cast<double>(out.shares[w].samples));
+    replicas.push_back(out.shares[w].replicas);
+  }
+  out.why.clear();
+  for (const auto& [seat, why] : lost_) {
+    if (!has_seat(next.members, seat)) out.lost.push_back(seat);  // or one that leaves
+    out.why += (out.why.empty() ? "" : "; ") + why;
+  }
+  std::sort(out.lost.begin(), out.lost.end());
+  out.lost.erase(std::unique(out.lost.begin(), out.lost.end()), out.lost.end());
+  out.epoch = box_->epoch() + 1;
+  out.first_clock = clock_id{value(next.first)};
+  out.members = std::move(stay);
+  out.shares.clear();
+  if (weights.empty()) return out;
+  const auto batch = out.members.size() * core_.run.compiled().whole_batch;
+  for (const auto& s : shares_by_weight(batch, weights, replicas))
+    out.shares.push_back({s.samples, s.replicas});
+  return out;
+}
+
+// -- losses ---------------------------------------------------------------------------------------------
+
+void agreement::lost(seat_id seat, const std::string& why, bool is_dead) {
+  auto& b = box();
+  lost_[seat] = why;
+  if (is_dead && !has_seat(dead_, seat))
+    dead_.insert(std::upper_bound(dead_.begin(), dead_.end(), seat), seat);
+  if (is_still()) send(b.look_again(knowledge()));
+}
+
+bool agreement::wants_freeze() {
+  (void)box();  // what has been lost in an older view is over
+  return !is_still() && (!lost_.empty() || !waiting_.empty());
+}
+
+void agreement::look() {
+  auto& b = box();
+  if (!is_still()) return;
+  for (const auto& [from, m] : std::exchange(waiting_, {})) hear_message(from, m);
+  if (is_under_way()) propose_in_turn(b);
+}
+
+void agreement::tick() {
+  const auto limit = 2 * core_.setup.cluster.silence_limit + std::chrono::seconds{10};
+  if (is_under_way() && ++ticks_ > limit / tick_length) throw std::runtime_error(why_undecided());
+  if (box().waits_for_stragglers() && ++straggling_ == for_stragglers)
+    send(box_->straggler_limit_over(knowledge()));
+  look();
+}
+
+void agreement::propose_in_turn(view_box& b) {
+  seat_list suspects;
+  for (const auto& [seat, why] : lost_) suspects.push_back(seat);
+  const auto rank = proposer_rank(core_.view().seat, b.members(), suspects);
+  if (!rank) return;
+  const auto wait = turn_of_each * static_cast<int>(*rank);
+  if (ticks_ < std::max(turn_, wait) || b.waits_for_stragglers()) return;
+  turn_ = ticks_ + next_try + wait;
+  straggling_ = 0;
+  send(b.propose(knowledge()));
+}
+
+std::string agreement::why_undecided() const {
+  const auto hears = heard();
+  std::string out;
+  for (const auto& [seat, why] : lost_) out += (out.empty() ? "" : "; ") + why;
+  return out + ". This node hears " + std::to_string(hears.size()) + " of " +
+         plural(box_->members().size(), "member") + " of view " + std::to_string(box_->epoch()) +
+         ", itself included, which is too few to go on: the others may do so without this node";
+}
+
+// -- letters --------------------------------------------------------------------------------------------
 
 void agreement::send(const view_box::letters& letters) const {
   for (const auto& l : letters) core_.members.send(l.to, send_frame{frame_of(l.what), {}, 0});

@@ -2,6 +2,7 @@
 
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
 
 #include <utility>
@@ -13,7 +14,7 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   const auto& view = core_.view();
   core_.phase = run_phase::building;
   core_.run.build(view.self());
-  note_shares();
+  note_batch();
   core_.run.describe();
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
@@ -24,6 +25,7 @@ void assembly::build(const std::vector<route_decision>& decisions) {
 }
 
 void assembly::rebuild() {
+  for (const auto& line : describe_shares()) core_.setup.display->detail(line);
   spawn_graph();
   core_.run.show_facts(core_.view(), {}, core_.change);  // decisions were for other routes
   // A newcomer begins with this view.
@@ -31,18 +33,29 @@ void assembly::rebuild() {
 }
 
 /// The leader says all of them, the others their own.
-void assembly::note_shares() const {
-  const auto& shares = core_.setup.run->shares;
+std::vector<std::string> assembly::describe_shares() const {
+  std::vector<std::string> out;
+  const auto& of_view = core_.run.compiled().shares;
+  const auto& shares = of_view.empty() ? core_.setup.run->shares : of_view;
   const auto& view = core_.view();
-  const auto each = core_.run.compiled().micro_batches;
   for (std::uint32_t w = 0; w < shares.size(); ++w) {
+    const auto& share = shares[w];
     const bool own = worker_id{w} == view.self();
     if (view.leads() || own)
-      core_.setup.display->note(
-          "batch: " + (own ? "this node" : view.name_of(view.seat_of(worker_id{w}))) +
-          "\'s share " + describe_share(shares[w].samples * each, samples_of_all(shares) * each) +
-          (shares[w].replicas > 1 ? ", on " + plural(shares[w].replicas, "replica") : ""));
+      out.push_back("batch: " + (own ? "this node" : view.name_of(view.seat_of(worker_id{w}))) +
+                    "\'s share " + describe_share(samples_of_clock(share), samples_of_all(shares)) +
+                    (share.passes > 1 ? ", in " + std::to_string(share.passes) + " passes" : "") +
+                    (share.replicas > 1 ? ", on " + plural(share.replicas, "replica") : ""));
   }
+  return out;
+}
+
+void assembly::note_batch() const {
+  const auto& setup = core_.setup;
+  if (const auto kept = global_batch_of(*setup.run); kept > 0)
+    setup.display->note("batch: " + plural(static_cast<std::size_t>(kept), "sample") +
+                        " an iteration, however many nodes take part (--global-batch keep)");
+  for (const auto& line : describe_shares()) setup.display->note(line);
 }
 
 void assembly::spawn_graph() {

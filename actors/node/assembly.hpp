@@ -37,7 +37,9 @@ class assembly {
   void end();
 
  private:
-  void note_shares() const;
+  void note_batch() const;
+  /// Of the view, where nodes do not all take the net's batch.
+  [[nodiscard]] std::vector<std::string> describe_shares() const;
   void spawn_graph();
   void connect();
   [[nodiscard]] std::set<seat_id> peers() const;

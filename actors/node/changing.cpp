@@ -1,8 +1,10 @@
 #include "actors/node/changing.hpp"
 
 #include "actors/node/node.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -36,7 +38,11 @@ std::string describe_members(const agreed_view& before, const agreed_view& now) 
     if (!who.empty()) out += (out.empty() ? "" : ", ") + who + what;
   };
   add(list_of(without(now.members, before.members), now), " joined");
-  add(list_of(without(before.members, now.members), before), " left");
+  std::vector<frames::member> left, lost;
+  for (const auto& m : without(before.members, now.members))
+    (std::binary_search(now.lost.begin(), now.lost.end(), m.seat) ? lost : left).push_back(m);
+  add(list_of(left, before), " left");
+  add(list_of(lost, before), lost.size() == 1 ? " is lost" : " are lost");
   return out;
 }
 
@@ -75,16 +81,100 @@ std::optional<member_paused> changing::on(const training_paused& m) {
 
 // -- the old graph ends ---------------------------------------------------------------------------------
 
+namespace {
+
+std::vector<caf::actor_addr> addresses_of(const std::vector<port<shut_down>>& actors) {
+  std::vector<caf::actor_addr> out;
+  for (const auto& a : actors) out.push_back(caf::actor_cast<caf::actor_addr>(a.target()));
+  return out;
+}
+
+}  // namespace
+
+std::vector<port<shut_down>> changing::that_compute() const {
+  auto out = core_.run.graph().passing();
+  const auto keepers = core_.run.graph().parameters().histories();
+  std::erase_if(out, [&](const auto& a) {
+    return std::any_of(keepers.begin(), keepers.end(),
+                       [&](const auto& k) { return k.target() == a.target(); });
+  });
+  return out;
+}
+
+bool changing::can_follow(const frames::next_view& next) const {
+  const auto& change = core_.change;
+  if (change.knows_next() || change.at() == view_change::step::paused)
+    return next.first_clock == change.clock() ||
+           (change.at() == view_change::step::paused && has_version(next.first_clock));
+  const auto& view = core_.view();
+  const bool comes_again = next.first_clock == view.first_clock && view.brought(view.seat);
+  return comes_again || has_version(next.first_clock);
+}
+
+/// Of all parameters, and since this view began.
+bool changing::has_version(clock_id clock) const {
+  const auto whole = core_.run.whole_version();
+  const auto first = value(core_.view().first_clock), wanted = value(clock);
+  return whole && wanted >= first && wanted <= value(*whole) &&
+         value(*whole) - wanted < core_.run.store()->copies();
+}
+
+bool changing::has_all_state(const frames::next_view& next) const {
+  const auto& change = core_.change;
+  const auto view = following(core_.view(), next);
+  const auto lost = view.former_lost();
+  if (lost.empty() || history_count(*core_.setup.run) == 0) return true;
+  const auto kept = change.kept_cut(next.first_clock == core_.view().first_clock);
+  const auto& cut = kept ? *kept : core_.run.store()->cut();
+  const auto& chunks = cut.chunks;
+  return std::all_of(chunks.ids().begin(), chunks.ids().end(), [&](chunk_id id) {
+    return chunks[id].owner == every_worker ||
+           !is_updated(core_.run.train(), value(chunks[id].parameter)) ||
+           giver_of(cut, id, lost) != no_worker;
+  });
+}
+
+void changing::freeze() {
+  if (core_.phase != run_phase::training) return;
+  const auto ending = that_compute();
+  if (!core_.change.freeze(addresses_of(ending), std::chrono::steady_clock::now())) return;
+  core_.as_node.tell<give_up_clocks>(core_.run.the_trainer().give_up, {});
+  for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
+}
+
 bool changing::leave(const frames::next_view& next) {
   if (core_.change.replace(next)) return begin_anew();
   if (core_.phase != run_phase::training) return false;
+  const bool has_frozen = core_.change.at() == view_change::step::frozen;
+  const auto was_paused_at = core_.change.clock();
   const auto keepers = core_.run.graph().parameters().histories();
-  if (!core_.change.release(next, keepers.size())) return false;
+  const bool again =
+      next.first_clock == core_.view().first_clock && core_.change.release_former(next);
+  if (!again && !core_.change.release(next, keepers.size())) return false;
+  from_ = core_.view();
+  frozen_ = has_frozen;
+  goes_back_ = has_frozen || was_paused_at != next.first_clock;
   core_.phase = run_phase::changing;
   core_.members.expect_leader(next.members.front());
+  if (again) {
+    end_graph();
+    return false;
+  }
+  const auto version = core_.setup.run->survive > 0
+                           ? std::optional(version_id{value(next.first_clock)})
+                           : std::nullopt;
   for (const auto& keeper : keepers)
-    core_.as_node.tell<release_history>(keeper, {core_.as_node.self()});
+    core_.as_node.tell<release_history>(keeper, {core_.as_node.self(), version});
   return false;
+}
+
+/// No actor is left that could still tell of a later version.
+void changing::go_back() {
+  if (!std::exchange(goes_back_, false)) return;
+  core_.done = false;
+  const version_id version{value(core_.change.clock())};
+  core_.as_node.tell<poseidon::go_back>(core_.run.the_trainer().back, {version});
+  core_.as_node.tell<poseidon::go_back>(core_.run.checkpoints(), {version});
 }
 
 /// Nothing of the view that is replaced has been sent: values and solver state are where they were.
@@ -97,14 +187,20 @@ bool changing::begin_anew() {
 }
 
 void changing::on(const history_released& m) {
-  if (core_.phase == run_phase::changing && core_.change.released(m.history)) end_graph();
+  if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
 }
 
+/// What computed may have ended before.
 void changing::end_graph() {
-  std::vector<caf::actor_addr> leaving;
-  const auto ending = core_.run.graph().passing();
-  for (const auto& a : ending) leaving.push_back(caf::actor_cast<caf::actor_addr>(a.target()));
-  core_.change.leave(std::move(leaving));
+  auto ending = core_.run.graph().passing();
+  if (std::exchange(frozen_, false)) {
+    const auto ended = that_compute();
+    std::erase_if(ending, [&](const auto& a) {
+      return std::any_of(ended.begin(), ended.end(),
+                         [&](const auto& e) { return e.target() == a.target(); });
+    });
+  }
+  core_.change.leave(addresses_of(ending));
   for (const auto& a : ending) core_.as_node.tell<shut_down>(a, {});
 }
 
@@ -115,12 +211,9 @@ bool changing::left(const caf::actor_addr& actor) {
 // -- the new one begins ---------------------------------------------------------------------------------
 
 void changing::rebuild() {
+  go_back();
   auto next = following(core_.view(), core_.change.next());
   const bool again = core_.change.has_entered();
-  if (again)
-    next.before = core_.view().before;
-  else
-    from_ = core_.view();
   const auto routes =
       describe_change(core_.run.train(), core_.setup.run->routes, core_.change.next().routes);
   if (!routes.empty())
@@ -145,7 +238,8 @@ void changing::rebuild() {
 
 void changing::begin() {
   core_.phase = run_phase::training;
-  if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now());
+  if (core_.change.under_way())
+    (void)core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
   if (core_.view().epoch > 0) show();
   take_early();
 }
@@ -153,7 +247,7 @@ void changing::begin() {
 void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
-  stopped_ = core_.change.resume(std::chrono::steady_clock::now());
+  stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
   show(changed_, why);
   core_.phase = run_phase::training;
   take_early();
@@ -163,8 +257,9 @@ void changing::resume() {
 void changing::show(const std::string& changed, const std::string& why) const {
   const auto& view = core_.view();
   const auto& run = *core_.setup.run;
-  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, seats_of(view),
-                               changed, why, static_cast<std::uint64_t>(stopped_.count())});
+  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, global_batch_of(run),
+                               seats_of(view), changed, why,
+                               static_cast<std::uint64_t>(stopped_.count())});
 }
 
 void changing::part() {

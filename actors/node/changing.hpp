@@ -31,11 +31,17 @@ class changing {
   void take_early();
   /// The solver has paused. Returns  what the leader is to hear.
   [[nodiscard]] std::optional<member_paused> on(const training_paused& m);
-  /// Every node has drained, and this is the next view: this node's actors give their solver state away. Or this view replaces one
+  /// A member is lost: the solver and all that computes end what they do; solver state stays where it is.
+  void freeze();
+  /// Whether this node can go to that view: it has the parameters of its first version. Others may say anything.
+  [[nodiscard]] bool can_follow(const frames::next_view& next) const;
+  /// Whether the solver state that this view needs is on nodes that go on.
+  [[nodiscard]] bool has_all_state(const frames::next_view& next) const;
+  /// Every node has drained or frozen, and this is the next view: this node's actors give their solver state away. Or this view replaces one
   /// that was to be the next: the graph for that one ends. True: there is none, so this node rebuilds at once.
   [[nodiscard]] bool leave(const frames::next_view& next);
   void on(const history_released& m);
-  /// An actor has ended. True: it was the last one of the old graph.
+  /// An actor has ended. True: it was the last one that had to end.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// Enters the next view and spawns its graph; or waits, where this node is no member of it, until the others are ready.
   /// Errors   as local_run::rebuild, member::dial_members.
@@ -53,6 +59,9 @@ class changing {
  private:
   /// The actors of the graph that stands.
   void end_graph();
+  [[nodiscard]] std::vector<port<shut_down>> that_compute() const;
+  [[nodiscard]] bool has_version(clock_id clock) const;
+  void go_back();
   [[nodiscard]] bool begin_anew();
   /// Tells the user of the view that training begins with, or goes on with. `changed`: as in progress::view.
   void show(const std::string& changed = {}, const std::string& why = {}) const;
@@ -64,6 +73,8 @@ class changing {
   std::string changed_;  // by the last change, for people
   bool routes_changed_ = false;
   bool members_changed_ = false;
+  bool goes_back_ = false;  // to an earlier version than the trainer has begun with
+  bool frozen_ = false;     // what computes has ended, and nothing else of the graph
   std::chrono::milliseconds stopped_{0};
 };
 

@@ -169,12 +169,14 @@ frame_desk::next frame_desk::on(const frames::watch& f, const sender& from) {
 }
 
 frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& from) {
+  if (from.worker == no_worker) return next::nothing;  // the view goes on without it
   core_.as_node.tell<control_arrived>(core_.run.graph().parameters().shard(),
                                       {from.worker, f, from.seat});
   return next::nothing;
 }
 
 frame_desk::next frame_desk::on(const frames::worker_report& f, const sender& from) {
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return next::nothing;
   core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
   return next::nothing;
 }
@@ -196,11 +198,13 @@ frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
   return next::nothing;
 }
 
-/// Members agree on a view when all of them wait for it, before the same clock.
+/// Where nobody can be lost, members agree on a view when all of them wait for it, before the same clock.
 frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
   const auto& change = core_.change;
   const bool waits = change.at() == view_change::step::paused || change.knows_next();
-  return waits && f.first_clock == change.clock() ? next::follow : next::nothing;
+  if (core_.setup.run->survive > 0 || (waits && f.first_clock == change.clock()))
+    return next::follow;
+  return next::nothing;
 }
 
 // -- the last clock --------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ void joining::take_run(const frames::view& f) {
   for (const auto& line : core_.view().lines()) setup.display->detail(line);
   setup.run = run_of(f);
   compare_programs();
+  compare_batch_rules();
   take_number_of_replicas(f);
   core_.watched = f.watched;
   if (core_.watched) setup.records.trace->watch();
@@ -150,6 +151,20 @@ void joining::compare_programs() const {
     throw std::invalid_argument("the program of worker 0 makes " + steps(run.optimizer) +
                                 ", this one " + steps(around->optimizer) +
                                 ": all workers need the same optimizer and mode");
+}
+
+void joining::compare_batch_rules() const {
+  const auto of_run = batch_rule_of(*core_.setup.run);
+  const auto own = core_.setup.choices.global_batch.value_or(of_run);
+  if (own != of_run)
+    throw std::invalid_argument("this node was given --global-batch " + to_string(own) +
+                                ", and the run that it joins has --global-batch " +
+                                to_string(of_run) +
+                                ", which its first node has chosen for all. Leave the option out");
+  if (of_run == batch_rule::keep && core_.setup.node.own_data)
+    throw std::invalid_argument(
+        "this node was given --own-data, and the run that it joins has --global-batch keep, with "
+        "which every node needs all of the data. Leave --own-data out");
 }
 
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number. A machine that was

@@ -42,6 +42,8 @@ class joining {
   void take_run(const frames::view& f);
   /// Errors   std::invalid_argument: this node's program and worker 0's declare different parameters.
   void compare_programs() const;
+  /// Errors   std::invalid_argument: this node was given another --global-batch than the run has, or --own-data with "keep".
+  void compare_batch_rules() const;
   void take_number_of_replicas(const frames::view& v);
 
   node_core& core_;

@@ -119,17 +119,21 @@ void leading::spawn_coordinator(coordinator_setup setup) {
 }
 
 void leading::take_over(const frames::next_view& next) {
-  const auto& now = core_.view().members;
-  const auto seats_in = [](const std::vector<frames::member>& members) {
-    std::set<seat_id> out;
-    for (const auto& m : members) out.insert(m.seat);
-    return out;
-  };
-  core_.setup.display->note("this node leads from now on");
-  took_over_ = true;
-  newcomers_.take_over(next);
-  spawn_coordinator({next.members.size(), next.members, true, seats_in(without(now, next.members)),
-                     false, next.epoch, seats_in(without(next.members, now))});
+  const auto view = following(core_.view(), next);
+  std::set<seat_id> leave, come;
+  for (const auto seat : view.before)
+    if (!view.has(seat) && !has_seat(view.lost, seat)) leave.insert(seat);
+  for (const auto& m : view.members)
+    if (view.brought(m.seat)) come.insert(m.seat);
+  if (members_) {
+    core_.as_node.tell<shut_down>(members_, {});
+  } else {
+    core_.setup.display->note("this node leads from now on");
+    took_over_ = true;
+    newcomers_.take_over(next);
+  }
+  spawn_coordinator({next.members.size(), next.members, true, std::move(leave),
+                     core_.setup.choices.by_schedule && !took_over_, next.epoch, std::move(come)});
 }
 
 void leading::gather() {
@@ -204,6 +208,8 @@ void leading::leaves(seat_id seat, const std::string& why) {
 void leading::began() {
   newcomers_.began();
   core_.as_node.tell<everyone_began>(members_, {});
+  for (auto& ready : newcomers_.that_are_ready())
+    core_.as_node.tell<newcomer_ready>(members_, {std::move(ready)});
 }
 
 frames::next_view leading::next_view(const everyone_drained& m) const {

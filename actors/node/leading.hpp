@@ -37,7 +37,7 @@ class leading {
   [[nodiscard]] bool on(const view_agreed& m);
   void on(const routes_proposed& m);
   void on(const factors_offered& m);
-  /// Leads from now on, where another node has led before: this view, which forms.
+  /// Leads this view, which forms: another node has led before, or members are lost. Nodes that wait to join still do.
   void take_over(const frames::next_view& next);
   /// Why this node may not join; empty: it may.
   [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;

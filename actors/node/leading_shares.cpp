@@ -2,6 +2,7 @@
 #include "actors/node/leading.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/throughput_probe.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -36,7 +37,9 @@ void leading::split_batch() {
   const bool measured = setup.choices.shares.what == share_option::kind::automatic;
   const auto rates = measured ? split_.samples_s() : setup.choices.shares.weights;
   try {
-    setup.run->shares = shares_by_weight(setup.run->workers * batch_, rates, split_.replicas());
+    auto& shares = setup.run->shares;
+    shares = shares_by_weight(setup.run->workers * batch_, rates, split_.replicas());
+    for (auto& share : shares) share.passes = passes_of(setup.run->solver);
   } catch (const std::invalid_argument& e) {
     throw spec_error("the batch cannot be shared: " + std::string(e.what()) + ".");
   }

@@ -53,15 +53,17 @@ link_routes routes_of(const binding_context& c) {
   link_routes out;
   by_id<chunk_id, port<chunk_landed>> gather;
   by_id<chunk_id, port<history_arrived>> owners;
-  for (const auto& chunk : c.compiled.store->cut().chunks) {
-    gather.push_back(c.parameters.receiver_of(chunk.parameter));
-    owners.push_back(c.parameters.history_owner(chunk.parameter));
+  const auto& cut = c.compiled.store->cut();
+  for (const auto id : cut.chunks.ids()) {
+    gather.push_back(c.parameters.receiver_of(cut.chunks[id].parameter));
+    owners.push_back(c.parameters.history_owner(id));
   }
   std::map<layer_id, port<factors_landed>> broadcasts;
   for (const auto& [layer, store] : c.parameters.factors())
     broadcasts[layer] = c.parameters.broadcast(layer);
   out.shard = c.parameters.shard();
   out.shard_squares = c.parameters.shard();
+  if (c.parameters.keeper()) out.keeper = c.parameters.keeper();
   out.history_owner = [owners](chunk_id id) { return owners[id]; };
   out.history_checkpointer = c.parameters.checkpoints();
   out.gather = [gather](chunk_id id) { return gather[id]; };
@@ -81,6 +83,7 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
   for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
   out.before = c.before;
   out.former_peer = c.view.former_worker_of(peer);
+  out.lost = c.view.former_lost();
   out.joins = c.before != nullptr && !c.view.had(c.view.seat);
   return out;
 }
@@ -96,6 +99,7 @@ std::shared_ptr<const link_binding> binding_to(seat_id peer, const binding_conte
   b->routes = routes_of(c);
   b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors());
   b->gate = std::make_shared<peer_window>(window_of(peer, c));
+  b->goes_back = !c.view.lost.empty();
   b->fifo = c.run.solver.spec.poseidon().replay().fifo();
   return b;
 }

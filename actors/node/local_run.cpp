@@ -3,8 +3,10 @@
 #include "actors/core/logic_bug.hpp"
 #include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
+#include "actors/run/run_codec.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,10 +14,19 @@
 
 namespace poseidon {
 
+void local_run::settle_batch() {
+  const auto& choices = setup_.choices;
+  batch_wish wish{choices.global_batch.value_or(batch_rule::scale), setup_.first.global_batch, 1};
+  for (const auto& [clock, nodes] : choices.views)
+    wish.most_nodes = std::max(wish.most_nodes, nodes);
+  for (const auto& line : settle_global_batch(*setup_.run, setup_.node, wish))
+    setup_.display->warning(line);
+}
+
 std::uint32_t local_run::try_out(worker_id self) {
   auto node = setup_.node;
   node.worker = value(self);
-  tried_ = compile_run(*setup_.run, node, display_of(setup_));
+  tried_ = compile_run(with_whole_batches(*setup_.run, node), node, display_of(setup_));
   return tried_->replicas;
 }
 
@@ -55,8 +66,10 @@ std::uint64_t local_run::first_sample_of(clock_id clock) const {
 partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t>& routes) const {
   parameter_routes by_parameter;
   for (const auto r : routes) by_parameter.push_back(static_cast<route>(r));
-  return make_partition(train(), workers, by_parameter,
-                        setup_.run->solver.spec.poseidon().replay().byte_scale());
+  auto cut = make_partition(train(), workers, by_parameter,
+                            setup_.run->solver.spec.poseidon().replay().byte_scale());
+  set_keepers(cut, train().parameters, setup_.run->survive);
+  return cut;
 }
 
 std::shared_ptr<const partition> local_run::before(const view_change& change) const {
@@ -71,30 +84,28 @@ void local_run::rebuild(const view_change& change, worker_id self) {
   const auto& next = change.next();
   auto& run = *setup_.run;
   const bool declared = !run.declared.empty();
+  run.data.test_phases = test_phases_before(change.clock());
   run.data.samples = first_sample_of(change.clock());
-  run.data.test_phases = change.test_phases();
   run.first_clock = clock;
   run.routes.clear();
   for (const auto r : next.routes) run.routes.push_back(static_cast<route>(r));
   run.reasons.clear();
   run.factor_rows = next.factor_rows;
   run.workers = next.members.size();
-  run.shares.clear();
-  for (const auto& s : next.shares) run.shares.push_back({s.samples, s.replicas});
+  run.shares = shares_told(next.shares, run.solver);
   setup_.node.worker = value(self);
 
   graph_.reset();
+  const bool has_values = change.before() != nullptr;  // a newcomer gets them when the view begins
+  if (has_values) old->go_back(clock);
   if (!fit_to_view(*compiled_, run, setup_.node)) {
     compiled_.reset();  // before there is another one: a node need not have room for two
     compiled_ = declared ? compile_declared(run, setup_.node, old.get())
                          : compile_run(run, setup_.node, display_of(setup_));
   }
-  const bool has_values = change.before() != nullptr;  // a newcomer gets them when the view begins
   for (const auto p : store()->parameters()) {
     if (!has_values) break;
     const auto from = old->current(p);
-    if (is_updated(train(), value(p)) && old->version(p) != clock)
-      throw logic_bug("a change of the view finds another version", old->version(p), clock);
     const auto to = store()->values(p, clock);
     if (from.data() != to.data()) std::copy(from.begin(), from.end(), to.begin());
     store()->publish(p, clock);
@@ -131,13 +142,39 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   setup_.records.view->begin(std::move(facts));
 }
 
-std::optional<version_id> local_run::trained_version() const {
+std::uint64_t local_run::test_phases_before(clock_id clock) const {
+  const auto& run = *setup_.run;
+  const auto& spec = run.solver.spec;
+  const auto interval = static_cast<std::uint64_t>(std::max(0, spec.test_interval()));
+  auto phases = run.data.test_phases;
+  if (interval == 0 || compiled_->tests.empty()) return phases;
+  for (auto c = run.first_clock; c < value(clock); ++c)
+    if (c % interval == 0 && (c > 0 || spec.test_initialization())) ++phases;
+  return phases;
+}
+
+std::optional<version_id> local_run::whole_version() const {
+  const auto version = least_version();
+  if (!version || *version < setup_.run->first_clock) return std::nullopt;
+  const auto all = store()->parameters();
+  const bool has_all = std::all_of(all.begin(), all.end(), [&](parameter_id p) {
+    return !is_updated(train(), value(p)) || store()->has_values(p);
+  });
+  return has_all ? std::optional(version_id{*version}) : std::nullopt;
+}
+
+std::optional<std::uint64_t> local_run::least_version() const {
   if (compiled_ == nullptr) return std::nullopt;
   auto version = std::numeric_limits<std::uint64_t>::max();
   for (const auto p : store()->parameters())
     if (is_updated(train(), value(p))) version = std::min(version, store()->version(p));
-  if (version <= began_at_) return std::nullopt;
-  return version_id{version};
+  return version;
+}
+
+std::optional<version_id> local_run::trained_version() const {
+  const auto version = least_version();
+  if (!version || *version <= began_at_) return std::nullopt;
+  return version_id{*version};
 }
 
 std::vector<port<shut_down>> local_run::all() const {

@@ -21,6 +21,8 @@ class local_run {
   /// `setup` is the node's; its run and its node are used, and changed with the view.
   explicit local_run(node_setup& setup) : setup_(setup) {}
 
+  /// Settles how many samples a clock has, on the node that begins the run.  Errors   as settle_global_batch.
+  void settle_batch();
   /// Compiles the run as for worker `self`, while no other node waits for this one: what cannot be compiled is found now. build()
   /// takes what has been compiled, if it fits.
   /// Returns  the number of replicas.  Errors   as compile_run.
@@ -61,6 +63,11 @@ class local_run {
   }
   [[nodiscard]] const handle<checkpointer>& checkpoints() const { return lasting_.checkpoints; }
 
+  /// The newest version that every parameter has here that training changes. Empty: this node has not got all values of the view's
+  /// first version.
+  [[nodiscard]] std::optional<version_id> whole_version() const;
+  /// How many test phases the run has done before this clock.
+  [[nodiscard]] std::uint64_t test_phases_before(clock_id clock) const;
   /// A newer version than that of the first clock, which every parameter has here that training changes; empty: none.
   [[nodiscard]] std::optional<version_id> trained_version() const;
   /// All its actors, in the order in which they are to end.
@@ -77,6 +84,8 @@ class local_run {
   }
 
  private:
+  [[nodiscard]] std::optional<std::uint64_t> least_version() const;
+
   node_setup& setup_;
   std::shared_ptr<compiled_run> compiled_;
   std::shared_ptr<compiled_run> tried_;  // before build()

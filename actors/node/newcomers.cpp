@@ -2,6 +2,7 @@
 
 #include "actors/node/node.hpp"
 #include "actors/run/run_codec.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -27,6 +28,11 @@ std::optional<std::string> newcomers::objection() const {
   if (core_.setup.around) return late + ", and programs cannot join later";
   if (core_.setup.node.own_data)
     return late + ", and with --own-data each node has a part of the data that no other one has";
+  const auto replicas = core_.run.built() ? core_.run.compiled().replicas : 1;
+  if (const auto why = too_few_samples(*core_.setup.run,
+                                       core_.view().members.size() + all_.size() + 1, replicas);
+      why && !core_.setup.choices.by_schedule)
+    return why;
   if (all_.size() >= most_waiting)
     return plural(all_.size(), "node") + " are about to join already; try again in a moment";
   return std::nullopt;
@@ -83,8 +89,16 @@ std::optional<frames::member> newcomers::ready(const frames::join_ready& f, seat
     return std::nullopt;
   }
   found->second.replicas = f.replicas;
+  found->second.is_ready = true;
   core_.setup.display->note(core_.view().name_of(from) + " is ready to join");
   return found->second.as_member;
+}
+
+std::vector<frames::member> newcomers::that_are_ready() const {
+  std::vector<frames::member> out;
+  for (const auto& [seat, newcomer] : all_)
+    if (newcomer.is_ready) out.push_back(newcomer.as_member);
+  return out;
 }
 
 bool newcomers::gone(seat_id seat, const std::string& why) {
@@ -97,7 +111,9 @@ bool newcomers::gone(seat_id seat, const std::string& why) {
 std::vector<frames::share> newcomers::shares_for(const std::vector<frames::member>& members) const {
   const auto& now = core_.setup.run->shares;
   if (now.empty()) return {};
-  const auto mean = static_cast<double>(samples_of_all(now)) / static_cast<double>(now.size());
+  double sum = 0;
+  for (const auto& share : now) sum += static_cast<double>(share.samples);
+  const auto mean = sum / static_cast<double>(now.size());
   std::vector<double> weights;
   std::vector<std::uint32_t> replicas;
   for (const auto& m : members) {
@@ -135,7 +151,7 @@ void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
   told.epoch = next.epoch;
   told.first_clock = next.first_clock;
   told.first_sample = core_.run.first_sample_of(next.first_clock);
-  told.test_phases = core_.change.test_phases();
+  told.test_phases = core_.run.test_phases_before(next.first_clock);
   told.before = former_;
   told.members = next.members;
   told.routes = next.routes;

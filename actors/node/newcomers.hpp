@@ -28,6 +28,8 @@ class newcomers {
   void tell_all();
   /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
   [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
+  /// Those that are, and wait for a view.
+  [[nodiscard]] std::vector<frames::member> that_are_ready() const;
   /// True: it was one of these.
   [[nodiscard]] bool gone(seat_id seat, const std::string& why);
 
@@ -49,6 +51,7 @@ class newcomers {
   struct newcomer {
     frames::member as_member;
     std::uint32_t replicas = 1;  ///< once it is ready
+    bool is_ready = false;
   };
   void tell(seat_id seat) const;
   void remember_the_view();

@@ -30,9 +30,9 @@ void node::on(const start_node&) {
   watch_progress();
   guarded([this] {
     const auto& cluster = core_.setup.cluster;
-    if (!cluster.join.empty()) {
-      joining_.join();
-    } else if (core_.setup.run->workers > 1) {
+    if (!cluster.join.empty()) return joining_.join();
+    core_.run.settle_batch();
+    if (core_.setup.run->workers > 1) {
       leader_.lead().choose();
     } else if (cluster.listen) {
       leader_.lead().gather();
@@ -126,7 +126,8 @@ void node::stands() {
 /// All links of all nodes are bound now: values may travel.
 void node::on(const everyone_ready&) {
   guarded([this] {
-    if (!core_.members.missing().empty()) return;  // another view takes the place of this one
+    // Another view takes the place of this one.
+    if (!core_.members.missing().empty() || agreement_.has_promised()) return;
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
       if (const auto next = leads->announce_next_change()) changing_.take(*next);
@@ -168,10 +169,10 @@ void node::on(const control_arrived& m) {
         for (const auto& early : desk_.take_early()) on(early);
         return;
       case frame_desk::next::begin:
-        if (!is_without_a_newcomer()) begin();
+        if (!agreement_.has_promised() && !is_without_a_newcomer()) begin();
         return;
       case frame_desk::next::resume:
-        if (!is_without_a_newcomer()) resume();
+        if (!agreement_.has_promised() && !is_without_a_newcomer()) resume();
         return;
       case frame_desk::next::follow:
         return follow(std::get<frames::next_view>(m.header));
@@ -180,18 +181,19 @@ void node::on(const control_arrived& m) {
         return close();
     }
   });
-  take_decision();
+  agree();
 }
 
 // -- the last clock --------------------------------------------------------------------------------------
 
 void node::on(const stop_decided& m) {
+  if (core_.change.has_frozen()) return;
   end_.note_stop(m.version, m.reason);
   core_.members.broadcast(frames::stop_after{m.version, m.reason});
 }
 
 void node::on(const training_done& m) {
-  if (core_.phase != run_phase::training) return;
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
   core_.setup.display->detail("membership: this node is done, at version " +
                               std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
                               " images");
@@ -245,6 +247,8 @@ void node::on(const link_lost& m) {
     core_.members.lost(m.peer, m.why);
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
+  if (core_.trains() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (goes_on_without(m)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     leads->gone(m.peer, m.reason.value_or(m.why));
   if (end_.lost(m)) close();
@@ -267,8 +271,10 @@ std::string text_of(caf::actor_system& system, const caf::error& reason) {
 void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) {
-    if (changing_.left(m.source)) rebuild();
-    return;
+    if (!changing_.left(m.source)) return;
+    if (!core_.change.has_frozen()) return rebuild();
+    if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
+    return agree();
   }
   fail(text_of(system(), m.reason), 1);
   // The snapshot that the node has waited for since a peer was lost will not come.

@@ -28,14 +28,15 @@
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          interrupted        from the app's signal thread
-//          look_at_progress, dial_again   from itself
+//          look_at_progress, look_at_agreement, dial_again   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, schedule_ends, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
 //          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
-//          hold_clocks, pause_at, resume_training   to solver, caller, where routes change
+//          hold_clocks, pause_at, resume_training   to solver, caller, where the view changes
+//          give_up_clocks, go_back   to solver (and go_back to checkpointer)   where a member is lost
 //          release_history    to server_shard, factor_broadcast    where routes change
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
 //          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run, and where
@@ -69,6 +70,8 @@ namespace poseidon {
 
 /// To itself, now and then: does training get on?
 struct look_at_progress {};
+/// To itself: a member is lost, and the others have not agreed yet on a view without it.
+struct look_at_agreement {};
 /// To itself: the leader was just being replaced when this node dialed.
 struct dial_again {};
 
@@ -80,16 +83,16 @@ class node : public actor<node> {
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
                drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
                link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               look_at_progress, dial_again, training_paused, history_released, snapshot_written,
-               interrupted>;
+               look_at_progress, look_at_agreement, dial_again, training_paused, history_released,
+               snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
                member_is_ready, member_is_done, change_wanted, schedule_ends, member_paused,
                newcomer_ready, newcomer_gone, member_leaves, everyone_began, send_frame, bind_link,
                close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
-               hold_clocks, pause_at, resume_training, release_history, chunk_landed,
-               history_arrived, write_snapshot, stop_accepting, shut_down>;
+               hold_clocks, pause_at, resume_training, give_up_clocks, go_back, release_history,
+               chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -125,6 +128,7 @@ class node : public actor<node> {
   void on(const training_failed& m);
   void on(const snapshot_written& m);
   void on(const look_at_progress&);
+  void on(const look_at_agreement&);
 
  private:
   /// Runs a step; what it throws is the user's to read, not a crash.
@@ -145,6 +149,10 @@ class node : public actor<node> {
   void propose();
   void take_decision();
   void follow(const frames::next_view& next);
+  void leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why);
+  [[nodiscard]] bool goes_on_without(const link_lost& m);
+  void member_lost(const link_lost& m);
+  void agree();
   void rebuild();
   void report_missing();
   [[nodiscard]] bool is_without_a_newcomer();
@@ -162,6 +170,8 @@ class node : public actor<node> {
   changing changing_{core_, assembly_, values_};
   agreement agreement_{core_};
   std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
+  std::optional<frames::next_view> later_;   // the members have agreed while this node freezes
+  bool agrees_ = false;                      // a look_at_agreement is under way
   rates rates_{core_};
   route_file route_file_{core_};
   progress_watch progress_{core_};
@@ -176,4 +186,5 @@ class node : public actor<node> {
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_progress)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_agreement)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::dial_again)

@@ -5,6 +5,7 @@
 #include "actors/core/trace.hpp"
 #include "actors/links/network.hpp"
 #include "actors/run/run_definition.hpp"
+#include "actors/run/view_shares.hpp"
 #include "actors/telemetry/cluster_view.hpp"
 #include "data/batch_shares.hpp"
 #include "models/plan/routes.hpp"
@@ -44,11 +45,13 @@ struct cluster_setup {
   std::shared_ptr<const wake_up> stop;  ///< set with `interrupted`: ends the waits of dialing
 };
 
-/// What the leader of several nodes chooses for all of them.
+/// What the first node chooses for all of them.
 struct leader_choices {
   route_option routes;
   wire_option wire;
   share_option shares;
+  /// Empty: not given. A node that joins compares it with the run's.
+  std::optional<batch_rule> global_batch;
   double node_mbit_s = 0;  ///< rate of its links together, for choosing routes; 0: not known
   /// What --views says, but for the view that the run begins with. Empty and by_schedule: the members never change.
   view_schedule views;
@@ -58,7 +61,8 @@ struct leader_choices {
 /// What the leader's training begins with; both empty: values drawn by the seed.
 struct first_files {
   std::vector<std::filesystem::path> weights;
-  std::filesystem::path resume;  ///< .solverstate
+  std::filesystem::path resume;    ///< .solverstate
+  std::uint64_t global_batch = 0;  ///< of the run that is resumed: solver_state::global_batch
 };
 
 /// What is recorded of a run, and where it goes.

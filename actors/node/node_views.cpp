@@ -1,6 +1,7 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -60,16 +61,95 @@ void node::take_decision() {
   });
 }
 
-/// The members have agreed on the next view, which may take the place of one that has not begun.
+/// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
 void node::follow(const frames::next_view& next) {
+  const auto& change = core_.change;
+  if (core_.phase == run_phase::training && change.at() != view_change::step::paused &&
+      change.at() != view_change::step::frozen) {
+    if (!later_ || later_->epoch < next.epoch) later_ = next;
+    changing_.freeze();
+    return;
+  }
+  const auto seat = view().seat;
+  if (std::find(next.lost.begin(), next.lost.end(), seat) != next.lost.end())
+    return fail("the other nodes go on without this one from iteration " +
+                    std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
+                    next.why + ")",
+                3);
+  if (!changing_.can_follow(next))
+    return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
+                    ", which begins with iteration " + std::to_string(value(next.first_clock)) +
+                    ": it has not what that view begins with",
+                3);
+  if (!changing_.has_all_state(next))
+    return fail("solver state is gone with the nodes that were lost, of which --survive " +
+                    std::to_string(core_.setup.run->survive) +
+                    " keeps no further copy: " + next.why,
+                3);
   desk_.next_view();
-  const bool leads = next.members.front().seat == view().seat;
-  if (leads && leader_.here() == nullptr) leader_.lead().take_over(next);
+  const bool some_lost = next.lost != view().lost;
+  const bool leads = next.members.front().seat == seat;
+  if (leads && leader_.here() == nullptr)
+    leader_.lead().take_over(next);
+  else if (leads && some_lost)
+    leader_.here()->take_over(next);
   if (!leads && leader_.here() != nullptr) leader_.end();
-  if (!leads) drained_.reset();
+  if (!leads || some_lost) drained_.reset();
+  leader_changed_ = leader_changed_ || some_lost;
+  leave_to_themselves(next.lost, next.why);
   if (changing_.leave(next)) rebuild();
   for (const auto& early : desk_.take_early()) on(early);
   propose();
+}
+
+/// Who has been cut off, and may still be there, hears that the others go on.
+void node::leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why) {
+  for (const auto seat : lost) {
+    const auto& links = core_.members.links();
+    const auto link = links.find(seat);
+    if (link == links.end()) continue;
+    tell<close_link>(link->second, {"the other nodes go on without it: " + why});
+    core_.members.lost(seat, why);
+  }
+}
+
+// -- a member is lost -----------------------------------------------------------------------------------
+
+/// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
+bool node::goes_on_without(const link_lost& m) {
+  const auto phase = core_.phase;
+  const bool takes_part = core_.trains() || phase == run_phase::parting ||
+                          (phase == run_phase::building && !view().before.empty()) ||
+                          (phase == run_phase::waiting && !view().before.empty());
+  if (!takes_part || m.on_purpose || core_.setup.run->survive == 0 || core_.has_ended())
+    return false;
+  return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
+}
+
+void node::member_lost(const link_lost& m) {
+  core_.setup.display->note(m.why);
+  core_.members.lost(m.peer, m.why);
+  core_.setup.records.view->lost(m.peer, m.why);
+  agreement_.lost(m.peer, m.why, core_.members.is_dead(m.peer));
+  agree();
+}
+
+/// Does what the members' agreement waits for here.
+void node::agree() {
+  if (core_.has_ended()) return;
+  if (agreement_.wants_freeze()) changing_.freeze();
+  guarded([this] { agreement_.look(); });
+  take_decision();
+  if (core_.has_ended() || agrees_ || !agreement_.is_under_way()) return;
+  agrees_ = true;
+  tell_self(look_at_agreement{}, agreement::tick_length);
+}
+
+void node::on(const look_at_agreement&) {
+  agrees_ = false;
+  if (core_.has_ended()) return;
+  guarded([this] { agreement_.tick(); });
+  agree();
 }
 
 void node::rebuild() {

@@ -55,9 +55,12 @@ solver_part replica_graph::part_of_view() const {
   const auto schedule = schedule_of(spec_, run_);
   s.images_per_clock = samples_of_node(run_);
   s.images_of_all = schedule.samples_per_clock();
-  for (std::uint32_t r = 0; uneven(spec_.shares) && r < run_.replicas; ++r)
-    s.weights.push_back(static_cast<double>(run_.train.batch_of(r)) /
-                        static_cast<double>(run_.whole_batch));
+  // A node's pass against the mean number of samples that a node has per pass of this one: the mean over the nodes is then that
+  // over all samples.
+  for (std::uint32_t r = 0; !run_.shares.empty() && r < run_.replicas; ++r)
+    s.weights.push_back(
+        static_cast<double>(run_.train.batch_of(r) * spec_.workers * run_.micro_batches) /
+        static_cast<double>(s.images_of_all));
   s.first_clock = spec_.first_clock;
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {

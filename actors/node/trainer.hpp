@@ -18,10 +18,12 @@ struct trainer {
   port<pause_at> pause;
   port<resume_training> resume;
   port<shut_down> end;
+  port<give_up_clocks> give_up;
+  port<go_back> back;
 };
 
 [[nodiscard]] inline trainer trainer_of(const handle<solver>& s) {
-  return {s, s, s, s, s, s, s, s, s};
+  return {s, s, s, s, s, s, s, s, s, s, s};
 }
 [[nodiscard]] inline trainer trainer_of(const handle<caller>& c) {
   trainer out;

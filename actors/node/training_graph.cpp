@@ -16,17 +16,23 @@ factor_rows factor_rows_of(const run_definition& spec, const compiled_run& run, 
   factor_rows out;
   for (std::size_t w = 0; w < spec.workers; ++w) {
     auto& passes = out.emplace_back();
-    for (std::uint32_t m = 0; m < run.micro_batches; ++m) {
-      if (schedule.shares.empty()) {
-        passes.insert(passes.end(), run.replicas, rows);
-        continue;
-      }
-      const auto& share = schedule.shares[w];
+    if (schedule.shares.empty()) {
+      passes.assign(std::size_t{run.micro_batches} * run.replicas, rows);
+      continue;
+    }
+    const auto& share = schedule.shares[w];
+    for (std::uint32_t m = 0; m < share.passes; ++m)
       for (std::uint32_t r = 0; r < share.replicas; ++r)
         passes.push_back(rows / run.train.batch * samples_of(share, r));
-    }
   }
   return out;
+}
+
+/// How many means over a batch of the net the sum of a clock's gradients is worth. Where passes are weighed, a pass is worth its
+/// part of such a batch.
+double batches_of(const run_definition& spec, const compiled_run& run) {
+  if (run.shares.empty()) return static_cast<double>(spec.workers * run.micro_batches);
+  return static_cast<double>(samples_of_all(run.shares)) / static_cast<double>(run.whole_batch);
 }
 
 /// Where the kernels of each replica write the gradients that gradient_pushes send.
@@ -51,7 +57,7 @@ snapshot_files files_of(const net& train, snapshot_format format) {
           {}};
 }
 
-/// What each chunk's keeper waits for in the first clock of a view.
+/// What the owner and the keepers of each chunk wait for in the first clock of a view.
 by_id<chunk_id, std::size_t> awaited_state(const graph_context& context, const run_definition& spec,
                                            const node_spec& node, const compiled_run& run) {
   by_id<chunk_id, std::size_t> out;
@@ -90,8 +96,9 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
     s.places = from->places;
     s.first_state = from->first_state;
   }
-  // With uneven shares all replicas of a node together make one mean.
-  s.means = uneven(spec.shares) ? 1 : run.replicas;
+  s.batches = batches_of(spec, run);
+  // Where passes are weighed, all replicas of a node together make one mean.
+  s.means = run.shares.empty() ? run.replicas : 1;
   if (from == nullptr) s.passes = schedule_of(spec, run).passes_per_clock();
   s.passes_overlap = passes_overlap(spec, run);
   // At staleness 0 all nodes wait for every chunk: the one that is needed first goes first.
@@ -102,6 +109,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.host_memory = node.compute->host_memory();
   s.store = run.store;
   s.awaited_state = awaited_state(context, spec, node, run);
+  s.survive = spec.survive;
   s.updates = run.updates;
   s.overlap = std::move(overlap);
   s.display = context.display;

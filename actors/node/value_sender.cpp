@@ -65,7 +65,7 @@ void value_sender::give_first_values() {
   for (const auto chunk : store.cut().chunks.ids()) {
     // The solver state first: a shard must have it before a clock's gradients can be complete.
     give(first_history(store.cut(), chunk, history, core_.view().self(), setup.run->workers),
-         version, store.cut());
+         version);
     const payload values{run.store(), std::as_bytes(store.at(chunk, value(version)))};
     core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
     landed(chunk);
@@ -90,9 +90,16 @@ void value_sender::hand_over() {
                           : core_.run.store()->cut();
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
-  const view_step step{*core_.change.before(), cut, view.former_worker_of(view.seat), view.self(),
-                       newcomers_of(view)};
-  give(handover(core_.run.train(), step, core_.change.histories()), version_id{}, cut);
+  const view_step step{*core_.change.before(),
+                       cut,
+                       view.former_worker_of(view.seat),
+                       view.self(),
+                       newcomers_of(view),
+                       view.former_lost()};
+  std::vector<std::shared_ptr<const chunk_histories>> copies;
+  for (const auto w : step.lost)
+    if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
+  give(handover(core_.run.train(), step, core_.change.histories(), copies), version_id{});
   give_values(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
@@ -112,7 +119,7 @@ void value_sender::give_values(const view_step& step) const {
   const auto& store = core_.run.store();
   const version_id version{value(core_.view().first_clock)};
   for (const auto chunk : step.now.chunks.ids()) {
-    if (donor_of(chunk, step.before.by_owner.size()) != step.former_self) continue;
+    if (donor_of(chunk, step.before.by_owner.size(), step.lost) != step.former_self) continue;
     const auto& c = step.now.chunks[chunk];
     const auto values = store->current(c.parameter).subspan(c.offset, c.count);
     for (const auto w : step.newcomers)
@@ -127,12 +134,11 @@ void value_sender::landed(chunk_id chunk) {
       {chunk, version_id{core_.setup.run->first_clock}});
 }
 
-void value_sender::give(const std::vector<history_piece>& pieces, version_id version,
-                        const partition& cut) {
+void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
   for (const auto& p : pieces) {
     if (p.here)
       core_.as_node.tell<history_arrived>(
-          core_.run.graph().parameters().history_owner(cut.chunks[p.chunk].parameter),
+          core_.run.graph().parameters().history_owner(p.chunk),
           {core_.view().self(), p.chunk, p.slot, version, p.values, p.first});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});

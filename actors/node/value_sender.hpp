@@ -25,7 +25,7 @@ class value_sender {
   void end() { shown_.reset(); }
 
  private:
-  void give(const std::vector<history_piece>& pieces, version_id version, const partition& cut);
+  void give(const std::vector<history_piece>& pieces, version_id version);
   void give_values(const view_step& step) const;
   void start_others() const;
   void landed(chunk_id chunk);

@@ -25,6 +25,7 @@ checkpointer::checkpointer(actor_context context, checkpointer_setup setup)
 
 void checkpointer::on(const connect_checkpointer& m) {
   neighbours_ = m;
+  given_up_ = false;
 }
 
 void checkpointer::detail(const std::string& step) const {
@@ -51,6 +52,7 @@ void checkpointer::gather(work& w) {
   // As Caffe counts it: at the rate of the last update.
   w.state.current_step = value(version) == 0 ? 0 : current_step(setup_.solver, value(version) - 1);
   w.state.data = {w.order.samples, w.order.test_phases};
+  w.state.global_batch = setup_.solver.poseidon().global_batch();
   w.state.history.resize(setup_.history_slots);
   const auto& store = *neighbours_->store;
   for (auto& slot : w.state.history)
@@ -80,6 +82,16 @@ void checkpointer::on(const history_arrived& m) {
   std::copy_n(floats(m.values).begin(), c.count,
               to.begin() + static_cast<std::ptrdiff_t>(c.offset));
   if (w.missing.empty()) copied();
+}
+
+void checkpointer::on(const go_back&) {
+  given_up_ = true;
+  const auto w = std::exchange(*work_, nullptr);
+  if (!w) return;
+  detail("gives up the snapshot of version " + std::to_string(value(w->order.version)));
+  neighbours_->store->set_gathering(std::nullopt);
+  tell(w->order.written,
+       snapshot_written{w->order.version, {}, "a member was lost while it was gathered.", {}, {}});
 }
 
 void checkpointer::copied() {

@@ -7,6 +7,7 @@
 // Accepts  connect_checkpointer  from node
 //          write_snapshot   from solver, node, caller
 //          history_arrived  from server_shard, factor_broadcast, network_link   each chunk and slot once
+//          go_back          from node   members are lost: what is being gathered will not be complete
 //          shut_down        from node
 // Sends    copy_history     to the own server_shard and factor_broadcasts
 //          send_frame       to network_link   gather_history
@@ -72,13 +73,15 @@ struct connect_checkpointer {
 class checkpointer : public actor<checkpointer> {
  public:
   static constexpr const char* type_name = "checkpointer";
-  using accepts = messages<connect_checkpointer, write_snapshot, history_arrived, shut_down>;
+  using accepts =
+      messages<connect_checkpointer, write_snapshot, history_arrived, go_back, shut_down>;
   using sends = messages<copy_history, send_frame, snapshot_copied, snapshot_written>;
 
   checkpointer(actor_context context, checkpointer_setup setup);
   void on(const connect_checkpointer& m);
   void on(const write_snapshot& m);
   void on(const history_arrived& m);
+  void on(const go_back&);
   void on(const shut_down& m);
 
  private:

@@ -1,6 +1,7 @@
 #include "actors/parameters/factor_broadcast.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/no_memory.hpp"
@@ -18,7 +19,7 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       gate_(setup_.of_side_branch, setup_.staleness),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates) {
+               setup_.updates, setup_.former_states) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
@@ -130,7 +131,7 @@ void factor_broadcast::take(clock_id clock, worker_id worker, std::size_t rows) 
 // -- updates --------------------------------------------------------------------------------------------
 
 void factor_broadcast::update_if_complete() {
-  if (chunks_missing_ > 0 || setup_.awaited_state > 0) return;
+  if (chunks_missing_ > 0 || setup_.awaited_state > 0 || history_.is_released()) return;
   // A worker's clocks come in order, so the clock after this one cannot be complete before it.
   const auto it = clocks_.find(version_);
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
@@ -179,9 +180,10 @@ void factor_broadcast::update_here() {
     const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(
-          *setup_.rule, step, std::span(gradients_[i]).subspan(c.offset, c.count),
-          setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
+      setup_.arithmetic->update(*setup_.rule, step,
+                                std::span(gradients_[i]).subspan(c.offset, c.count),
+                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                                history_.to_update(id, version_));
     }
   }
 }
@@ -203,9 +205,10 @@ void factor_broadcast::step_here() {
   const auto step = setup_.lent->step().value();
   for (const auto id : setup_.store->cut().by_parameter[setup_.parameters.front()]) {
     const auto& c = setup_.store->cut().chunks[id];
-    setup_.arithmetic->step(
-        setup_.optimizer, step, setup_.scale, std::span(gradients_[0]).subspan(c.offset, c.count),
-        setup_.store->at(id, version_), setup_.store->at(id, version_ + 1), history_.of(id));
+    setup_.arithmetic->step(setup_.optimizer, step, setup_.scale,
+                            std::span(gradients_[0]).subspan(c.offset, c.count),
+                            setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                            history_.to_update(id, version_));
   }
 }
 
@@ -248,7 +251,10 @@ void factor_broadcast::on(const copy_history&) {
 }
 
 void factor_broadcast::on(const release_history& m) {
-  tell(m.to, history_released{history_.release()});
+  for (const auto p : setup_.parameters)
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      require_reached(id, m.version, version_);
+  tell(m.to, history_released{history_.release(m.version)});
 }
 
 void factor_broadcast::on(const shut_down&) {

@@ -56,7 +56,7 @@ struct factor_broadcast_setup {
   worker_id self{};
   std::size_t workers = 1;
   std::size_t passes = 1;  ///< of a clock, on this node
-  float scale = 1;         ///< 1 / passes of a clock, over all workers
+  float scale = 1;         ///< makes a sum of gradients their mean
   ::caffe::SolverParameter solver;
   std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
   /// As server_shard_setup's.
@@ -77,6 +77,7 @@ struct factor_broadcast_setup {
   factor_shape product;
   /// Values of solver state that come from the members of the view before; no update is made before.
   std::size_t awaited_state = 0;
+  std::uint64_t former_states = 0;  ///< as server_shard_setup's
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
 };

@@ -1,6 +1,7 @@
 #include "actors/parameters/handover.hpp"
 
 #include "messages/wire/codec.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 
@@ -8,15 +9,11 @@ namespace poseidon {
 
 namespace {
 
-/// Whether node `w` keeps the solver state of a chunk of `owner`.
-bool keeps(worker_id w, worker_id owner) {
-  return w != no_worker && (owner == every_worker || owner == w);
-}
-
-/// Every other node that keeps it.
-void send_to_keepers(history_piece& piece, worker_id owner, worker_id self, std::size_t workers) {
+/// To every other node that has the chunk's solver state.
+void send_to_others(history_piece& piece, const partition& cut, worker_id self,
+                    std::size_t workers) {
   for (const auto w : id_range<worker_id>(workers))
-    if (w != self && keeps(w, owner)) piece.away.push_back(w);
+    if (w != self && has_state(cut, piece.chunk, w)) piece.away.push_back(w);
 }
 
 }  // namespace
@@ -32,8 +29,8 @@ std::vector<history_piece> first_history(
     piece.chunk = id;
     piece.slot = slot;
     piece.values = {slots[slot], std::as_bytes(values)};
-    piece.here = keeps(self, c.owner);
-    send_to_keepers(piece, c.owner, self, workers);
+    piece.here = has_state(cut, id, self);
+    send_to_others(piece, cut, self, workers);
   }
   return out;
 }
@@ -58,41 +55,72 @@ std::vector<overlap> overlaps(const chunk& one, const partition& other) {
 }
 
 /// Every member of the view before has kept it.
-void give_to_newcomers(history_piece& piece, worker_id owner, const view_step& step) {
-  if (donor_of(piece.chunk, step.before.by_owner.size()) != step.former_self) return;
+void give_to_newcomers(history_piece& piece, const view_step& step) {
+  if (donor_of(piece.chunk, step.before.by_owner.size(), step.lost) != step.former_self) return;
   for (const auto w : step.newcomers)
-    if (keeps(w, owner)) piece.away.push_back(w);
+    if (has_state(step.now, piece.chunk, w)) piece.away.push_back(w);
+}
+
+/// The state of one chunk of the view before.
+void give_chunk(const view_step& step, const std::shared_ptr<const chunk_histories>& history,
+                chunk_id old_id, std::vector<history_piece>& out) {
+  const auto& from = step.before.chunks[old_id];
+  const auto& slots = history->at(old_id);
+  for (const auto& part : overlaps(from, step.now)) {
+    const auto& to = step.now.chunks[part.with];
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+      if (slots[slot].empty()) continue;  // a device that does not compute has none
+      const auto values =
+          std::span(slots[slot]).subspan(part.begin - from.offset, part.end - part.begin);
+      auto& piece = out.emplace_back();
+      piece.chunk = part.with;
+      piece.slot = slot;
+      piece.first = part.begin - to.offset;
+      piece.values = {history, std::as_bytes(values)};
+      piece.here = step.self != no_worker && has_state(step.now, part.with, step.self);
+      if (from.owner == every_worker)
+        give_to_newcomers(piece, step);
+      else
+        send_to_others(piece, step.now, step.self, step.now.by_owner.size());
+    }
+  }
+}
+
+bool is_lost(worker_id w, const std::vector<worker_id>& lost) {
+  return std::find(lost.begin(), lost.end(), w) != lost.end();
 }
 
 }  // namespace
 
+worker_id donor_of(chunk_id chunk, std::size_t members, const std::vector<worker_id>& lost) {
+  for (std::size_t i = 0; i < members; ++i)
+    if (const auto w = as_id<worker_id>((value(chunk) + i) % members); !is_lost(w, lost)) return w;
+  return no_worker;
+}
+
+worker_id giver_of(const partition& before, chunk_id id, const std::vector<worker_id>& lost) {
+  const auto owner = before.chunks[id].owner;
+  if (!is_lost(owner, lost)) return owner;
+  for (const auto keeper : keepers_of(before, id))
+    if (!is_lost(keeper, lost)) return keeper;
+  return no_worker;
+}
+
 std::vector<history_piece> handover(
     const net& train, const view_step& step,
-    const std::vector<std::shared_ptr<const chunk_histories>>& kept) {
+    const std::vector<std::shared_ptr<const chunk_histories>>& kept,
+    const std::vector<std::shared_ptr<const chunk_histories>>& copies) {
   std::vector<history_piece> out;
+  const auto learns = [&](chunk_id id) {
+    return is_updated(train, value(step.before.chunks[id].parameter));
+  };
   for (const auto& history : kept)
-    for (const auto& [old_id, slots] : *history) {
-      const auto& from = step.before.chunks[old_id];
-      if (!is_updated(train, value(from.parameter))) continue;
-      for (const auto& part : overlaps(from, step.now)) {
-        const auto& to = step.now.chunks[part.with];
-        for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
-          if (slots[slot].empty()) continue;  // a device that does not compute has none
-          const auto values =
-              std::span(slots[slot]).subspan(part.begin - from.offset, part.end - part.begin);
-          auto& piece = out.emplace_back();
-          piece.chunk = part.with;
-          piece.slot = slot;
-          piece.first = part.begin - to.offset;
-          piece.values = {history, std::as_bytes(values)};
-          piece.here = keeps(step.self, to.owner);
-          if (from.owner == every_worker)
-            give_to_newcomers(piece, to.owner, step);
-          else
-            send_to_keepers(piece, to.owner, step.self, step.now.by_owner.size());
-        }
-      }
-    }
+    for (const auto& [id, slots] : *history)
+      if (learns(id)) give_chunk(step, history, id, out);
+  for (const auto& copy : copies)
+    for (const auto& [id, slots] : *copy)
+      if (learns(id) && giver_of(step.before, id, step.lost) == step.former_self)
+        give_chunk(step, copy, id, out);
   return out;
 }
 

@@ -14,13 +14,14 @@
 
 namespace poseidon {
 
-/// Values `first` and following of one array of a chunk's solver state, and where they are kept from now on.
+/// Values `first` and following of one array of a chunk's solver state, and where they are from now on: on the chunk's owner and its
+/// keepers.
 struct history_piece {
   chunk_id chunk{};
   std::uint32_t slot = 0;
   std::uint64_t first = 0;
   payload values;
-  bool here = false;            ///< this node's shard or factor_broadcast
+  bool here = false;            ///< this node's shard, state_keeper or factor_broadcast
   std::vector<worker_id> away;  ///< other nodes, by rising id
 };
 
@@ -36,20 +37,27 @@ struct view_step {
   worker_id former_self{};           ///< in the view before
   worker_id self{};                  ///< no_worker: it leaves
   std::vector<worker_id> newcomers;  ///< of the new view; they have nothing yet
+  std::vector<worker_id> lost = {};  ///< of the view before: gone without having given anything
 };
 
-/// Which member of the view before, of `members`, gives newcomers a chunk of the new view: each the same part.
-[[nodiscard]] inline worker_id donor_of(chunk_id chunk, std::size_t members) {
-  return as_id<worker_id>(value(chunk) % members);
-}
+/// Which member of the view before, of `members`, gives newcomers a chunk of the new view: each the same part, those that are lost
+/// none. no_worker: all are.
+[[nodiscard]] worker_id donor_of(chunk_id chunk, std::size_t members,
+                                 const std::vector<worker_id>& lost = {});
 
-/// What this node kept in the view before goes to the shard or the nodes that keep it in the new one. What a factor_broadcast
-/// kept, every member had: a donor gives it to the newcomers that need it.
+/// Which member of the view before gives the solver state of one of its chunks, that a shard has: its owner, or where that is lost the
+/// first of its keepers that is not. no_worker: all are, and the state is gone.
+[[nodiscard]] worker_id giver_of(const partition& before, chunk_id id,
+                                 const std::vector<worker_id>& lost);
+
+/// What this node had in the view before goes to those that have it in the new one. What a factor_broadcast had, every member had: a
+/// donor gives it to the newcomers that need it. `copies`: of chunks that others owned.
 [[nodiscard]] std::vector<history_piece> handover(
     const net& train, const view_step& step,
-    const std::vector<std::shared_ptr<const chunk_histories>>& kept);
+    const std::vector<std::shared_ptr<const chunk_histories>>& kept,
+    const std::vector<std::shared_ptr<const chunk_histories>>& copies = {});
 
-/// How many values of solver state the keeper of a chunk receives before it may use any; `slots`: arrays for each value.
+/// How many values of solver state the owner of a chunk receives, and each of its keepers, before it may use any; `slots`: arrays for each value.
 /// `computes`: factor_broadcasts keep state.
 [[nodiscard]] std::size_t state_values(const net& train, const partition& before,
                                        const partition& now, chunk_id chunk, std::size_t slots,

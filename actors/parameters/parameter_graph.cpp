@@ -2,30 +2,34 @@
 
 #include "actors/core/actor_names.hpp"
 #include "models/plan/byte_scale.hpp"
+#include "models/plan/keepers.hpp"
 
 namespace poseidon {
 
 parameter_graph::parameter_graph(actor_spawner& spawner, parameter_graph_setup setup)
     : spawner_(spawner), setup_(std::move(setup)) {
   spawn_shard();
+  spawn_keeper();
   spawn_checkpointer();
   spawn_groups();
 }
 
 /// A sum over all passes of a clock becomes their average.
 float parameter_graph::scale() const {
-  return 1.0f / static_cast<float>(setup_.workers * setup_.means * setup_.micro_batches);
+  return 1.0f / static_cast<float>(setup_.means * setup_.batches);
 }
 
 /// A thread of its own takes longer to wake up than a shard takes to update some ten thousand values. Two such wake-ups
 /// would lie between the first layer's gradient and its next forward pass. On a shared thread other messages wait while
 /// the shard computes.
-bool parameter_graph::owns_little() const {
-  constexpr std::size_t little = 256 * 1024;  // values
-  const auto& cut = setup_.store->cut();
-  std::size_t values = 0;
-  for (const auto id : cut.by_owner[setup_.self]) values += cut.chunks[id].count;
-  return values <= little;
+thread_kind parameter_graph::thread_for(std::size_t values) {
+  constexpr std::size_t little = 256 * 1024;
+  return values <= little ? thread_kind::shared : thread_kind::own;
+}
+
+/// Versions of solver state before the newest that the nodes that are left after a loss could go back to.
+std::uint64_t parameter_graph::former_states() const {
+  return setup_.survive > 0 && setup_.workers > 1 ? setup_.staleness + 1 : 0;
 }
 
 void parameter_graph::spawn_shard() {
@@ -50,10 +54,33 @@ void parameter_graph::spawn_shard() {
   s.arithmetic = setup_.arithmetic;
   s.store = setup_.store;
   s.awaited_state = setup_.awaited_state;
+  s.former_states = former_states();
   s.updates = setup_.updates;
   s.trace = spawner_.lane("server_shard");
-  shard_ = spawner_.start<server_shard>(owns_little() ? thread_kind::shared : thread_kind::own,
-                                        "server_shard", std::move(s));
+  std::size_t values = 0;
+  const auto& cut = setup_.store->cut();
+  for (const auto id : cut.by_owner[setup_.self]) values += cut.chunks[id].count;
+  shard_ = spawner_.start<server_shard>(thread_for(values), "server_shard", std::move(s));
+}
+
+void parameter_graph::spawn_keeper() {
+  const auto& cut = setup_.store->cut();
+  std::size_t values = 0;
+  for (const auto id : cut.chunks.ids())
+    if (is_keeper(cut, id, setup_.self)) values += cut.chunks[id].count;
+  if (values == 0) return;
+  state_keeper_setup s;
+  s.self = setup_.self;
+  s.first_clock = setup_.first_clock;
+  s.rule = setup_.rule.value();
+  s.arithmetic = setup_.arithmetic;
+  s.store = setup_.store;
+  s.awaited_state = setup_.awaited_state;
+  s.former_states = former_states();
+  for (const auto& p : setup_.list.parameters) s.names.push_back(p.name);
+  for (const auto& layer : setup_.list.layers) s.layers.push_back(spawner_.keep(layer));
+  s.trace = spawner_.lane("state_keeper");
+  keeper_ = spawner_.start<state_keeper>(thread_for(values), "state_keeper", std::move(s));
 }
 
 void parameter_graph::spawn_checkpointer() {
@@ -160,6 +187,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   for (const auto p : g.group.learned)
     for (const auto id : setup_.store->cut().by_parameter[p])
       if (!setup_.awaited_state.empty()) s.awaited_state += setup_.awaited_state[id];
+  s.former_states = former_states();
   s.factors =
       std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
                                      setup_.staleness, setup_.host_memory);
@@ -179,6 +207,7 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
   for (const auto p : setup_.list.parameters.ids()) shard.gather.push_back(receiver_of(p));
   shard.checkpointer = setup_.checkpoints;
   tell_from_outside(shard_, shard);
+  if (keeper_) tell_from_outside(keeper_, connect_keeper{shard.gather});
   connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}};
   for (const auto& g : groups_)
     if (g.broadcast) snapshots.own_broadcasts.push_back(g.broadcast);
@@ -230,13 +259,17 @@ port<chunk_landed> parameter_graph::receiver_of(parameter_id parameter) const {
   return g.broadcast ? port<chunk_landed>(g.broadcast) : port<chunk_landed>(g.push);
 }
 
-port<history_arrived> parameter_graph::history_owner(parameter_id parameter) const {
-  if (!poseidon::on_factors(setup_.store->cut(), parameter)) return shard_;
-  return groups_[group_of_parameter_[parameter]].broadcast;
+port<history_arrived> parameter_graph::history_owner(chunk_id chunk) const {
+  const auto& cut = setup_.store->cut();
+  const auto& c = cut.chunks[chunk];
+  if (is_keeper(cut, chunk, setup_.self)) return keeper_;
+  if (c.owner != every_worker) return shard_;
+  return groups_[group_of_parameter_[c.parameter]].broadcast;
 }
 
 std::vector<port<release_history>> parameter_graph::histories() const {
   std::vector<port<release_history>> out{shard_};
+  if (keeper_) out.push_back(keeper_);
   for (const auto& g : groups_)
     if (g.broadcast) out.push_back(g.broadcast);
   return out;

@@ -1,7 +1,7 @@
 // actors/parameters/parameter_graph.hpp
 //
-// Puts actors on a list of parameters: gradients go in, fresh parameters come out. A server_shard, a checkpointer, and
-// for each group of parameters a gradient_push or a factor_broadcast. It knows neither a net nor data; a replica_graph
+// Puts actors on a list of parameters: gradients go in, fresh parameters come out. A server_shard, a checkpointer, a state_keeper
+// where this node has copies of other nodes' solver state, and for each group of parameters a gradient_push or a factor_broadcast. It knows neither a net nor data; a replica_graph
 // makes the gradients from those, and another framework can make them from anything.
 //
 // A pass of a group, once connect() has been called and the first values have landed: each thread that has written its
@@ -16,6 +16,7 @@
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
 #include "actors/parameters/server_shard.hpp"
+#include "actors/parameters/state_keeper.hpp"
 #include "models/device/device.hpp"
 #include "models/net/learned_parameters.hpp"
 
@@ -50,9 +51,10 @@ struct parameter_graph_setup {
   std::map<std::size_t, factor_route> by_factors;
   std::vector<bool> run_ahead;      ///< by group: groups_that_run_ahead(); empty: none does
   std::uint32_t replicas = 1;       ///< of this node: each contributes to every gradient
-  std::uint32_t micro_batches = 1;  ///< of a clock
-  std::uint32_t passes_added = 1;   ///< micro-batches whose gradients the device adds
-  /// Passes of a clock and micro-batch on one node whose losses are each a mean.
+  std::uint32_t micro_batches = 1;  ///< of this node in a clock
+  double batches = 1;  ///< means over a batch whose sum a clock's gradient is, over all nodes
+  std::uint32_t passes_added = 1;  ///< micro-batches whose gradients the device adds
+  /// Passes of a micro-batch on one node whose losses are each a mean.
   std::uint32_t means = 1;
   std::uint64_t passes = 1;  ///< of a clock, over all nodes
   /// A replica can compute a pass before all others have computed the one before.
@@ -69,6 +71,8 @@ struct parameter_graph_setup {
   std::shared_ptr<parameter_store> store;
   /// By chunk: values of solver state that come from the members of the view before. Empty: none.
   by_id<chunk_id, std::size_t> awaited_state;
+  /// How many nodes may be lost at the same time without loss of solver state.
+  std::uint32_t survive = 0;
   std::shared_ptr<device_updates> updates;  ///< null: the host makes all updates
   std::shared_ptr<overlap_meter> overlap;
   std::shared_ptr<progress> display;  ///< may be null
@@ -104,8 +108,8 @@ class parameter_graph {
 
   /// The port that gathers a parameter's chunks: its group's gradient_push or factor_broadcast.
   [[nodiscard]] port<chunk_landed> receiver_of(parameter_id parameter) const;
-  /// The actor on this node that has a parameter's solver state: the shard, or a factor_broadcast.
-  [[nodiscard]] port<history_arrived> history_owner(parameter_id parameter) const;
+  /// The actor on this node that has a chunk's solver state: the shard, the state_keeper or a factor_broadcast.
+  [[nodiscard]] port<history_arrived> history_owner(chunk_id chunk) const;
   /// The groups' actors that have to hear when all parameters have reached a version.
   [[nodiscard]] std::vector<port<parameters_whole>> side_branches() const;
   /// All actors on this node that have solver state.
@@ -113,6 +117,8 @@ class parameter_graph {
   /// Empty for a layer that broadcasts none.
   [[nodiscard]] port<factors_landed> broadcast(layer_id layer) const;
   [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
+  /// Empty where this node keeps nothing for others.
+  [[nodiscard]] const handle<state_keeper>& keeper() const { return keeper_; }
   [[nodiscard]] const handle<checkpointer>& checkpoints() const { return setup_.checkpoints; }
 
  private:
@@ -127,8 +133,10 @@ class parameter_graph {
     std::shared_ptr<gradient_encoder> encoder;     ///< with a push that sends reduced formats
   };
   [[nodiscard]] float scale() const;
-  [[nodiscard]] bool owns_little() const;
+  [[nodiscard]] static thread_kind thread_for(std::size_t values);
+  [[nodiscard]] std::uint64_t former_states() const;
   void spawn_shard();
+  void spawn_keeper();
   void spawn_checkpointer();
   void spawn_groups();
   void spawn_push(group_actors& g, const std::shared_ptr<const gradient_source>& lent);
@@ -139,6 +147,7 @@ class parameter_graph {
   actor_spawner& spawner_;
   parameter_graph_setup setup_;
   handle<server_shard> shard_;
+  handle<state_keeper> keeper_;
   std::vector<group_actors> groups_;
   by_id<parameter_id, std::size_t> group_of_parameter_;
   factor_stores factors_;

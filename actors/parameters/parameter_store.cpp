@@ -1,5 +1,6 @@
 #include "actors/parameters/parameter_store.hpp"
 
+#include "actors/core/logic_bug.hpp"
 #include "models/no_memory.hpp"
 
 #include <algorithm>
@@ -14,6 +15,7 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
     : cut_(std::move(cut)),
       memory_(std::move(memory)),
       copies_(std::make_shared<ring>(copies_for(keeps_former ? 2 : workers, staleness))),
+      published_(parameters.size()),
       applied_(cut_.chunks.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
@@ -30,12 +32,14 @@ parameter_store::parameter_store(const parameter_store& before, partition cut)
     : cut_(std::move(cut)),
       memory_(before.memory_),
       copies_(before.copies_),
+      published_(before.views_.size()),
       applied_(cut_.chunks.size()),
       names_(before.names_),
       updated_(before.updated_) {
   for (const auto p : before.parameters()) {
     views_.push_back(std::make_unique<parameter_values>());
     publish(p, before.version(p));
+    published_[p].store(before.has_values(p), std::memory_order_release);
   }
 }
 
@@ -62,10 +66,21 @@ std::span<const float> parameter_store::values(parameter_id parameter,
 void parameter_store::publish(parameter_id parameter, std::uint64_t version) {
   views_[parameter]->values.store(values(parameter, version).data(), std::memory_order_relaxed);
   views_[parameter]->version.store(version, std::memory_order_release);
+  published_[parameter].store(true, std::memory_order_release);
 }
 
 std::span<const float> parameter_store::current(parameter_id parameter) const {
   return values(parameter, version(parameter));
+}
+
+void parameter_store::go_back(std::uint64_t wanted) {
+  for (const auto p : parameters()) {
+    const auto have = version(p);
+    if (!updated_[p] || have == wanted) continue;
+    if (have < wanted || have - wanted >= copies_->size())
+      throw logic_bug("parameter " + names_[p] + " goes back to another version", have, wanted);
+    publish(p, wanted);
+  }
 }
 
 std::uint64_t parameter_store::version(parameter_id parameter) const {

@@ -69,7 +69,14 @@ class parameter_store {
     return *views_[parameter];
   }
   [[nodiscard]] std::span<const float> current(parameter_id parameter) const;
+  /// Makes this version of all parameters the current one again. Frozen parameters have only one. While no actor uses the store.
+  /// Errors   logic_bug with both versions: it is none of those that there is room for.
+  void go_back(std::uint64_t version);
   [[nodiscard]] std::uint64_t version(parameter_id parameter) const;
+  /// A version has been published; before that, version() is 0.
+  [[nodiscard]] bool has_values(parameter_id parameter) const {
+    return published_[parameter].load(std::memory_order_acquire);
+  }
   [[nodiscard]] id_range<parameter_id> parameters() const { return views_.ids(); }
 
   /// The version that this node's shard has reached with a chunk of its own. Set before any message about that
@@ -98,6 +105,7 @@ class parameter_store {
   using ring = std::vector<by_id<parameter_id, host_values>>;  // by version modulo its size
   std::shared_ptr<ring> copies_;
   by_id<parameter_id, std::unique_ptr<parameter_values>> views_;
+  by_id<parameter_id, std::atomic<bool>> published_;
   by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
   static constexpr std::uint64_t nothing = ~std::uint64_t{0};
   std::atomic<std::uint64_t> gathering_{nothing};

@@ -2,6 +2,7 @@
 
 #include "actors/links/frame_check.hpp"
 #include "actors/parameters/handover.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <string>
@@ -55,7 +56,8 @@ void peer_window::admit(const frame_header& h) {
 
 bool peer_window::gives_first_values(chunk_id id) const {
   if (setup_.before == nullptr) return setup_.peer == worker_id{0};
-  return setup_.joins && setup_.former_peer == donor_of(id, setup_.before->by_owner.size());
+  return setup_.joins &&
+         setup_.former_peer == donor_of(id, setup_.before->by_owner.size(), setup_.lost);
 }
 
 const chunk& peer_window::at(chunk_id id) const {
@@ -100,12 +102,32 @@ void peer_window::take(const frames::fresh_parameters& f) {
   const auto first = value(setup_.first_clock);
   const auto version = value(f.version);
   const bool initial = version == first && gives_first_values(f.chunk);
-  if (!initial) require_owner("fresh_parameters", f.chunk, setup_.peer);
+  if (!initial) {
+    require_owner("fresh_parameters", f.chunk, setup_.peer);
+    if (is_keeper(setup_.store->cut(), f.chunk, setup_.self))
+      throw bad_frame("fresh_parameters", of_chunk("receiver", f.chunk), "its keeper",
+                      "a node that keeps no copy of its solver state");
+  }
   // A new version includes this node's gradient of the clock before, computed with a version at most `staleness` older.
   const auto reached =
       initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
   require_turn("fresh_parameters", of_chunk("version", f.chunk), version, next_version_[f.chunk],
                reached);
+}
+
+/// It makes the next version of the chunk, as fresh_parameters would.
+void peer_window::take(const frames::summed_gradient& f) {
+  require_owner("summed_gradient", f.chunk, setup_.peer);
+  if (!is_keeper(setup_.store->cut(), f.chunk, setup_.self))
+    throw bad_frame("summed_gradient", of_chunk("receiver", f.chunk),
+                    "worker " + std::to_string(value(setup_.self)), "a keeper of its solver state");
+  if (next_version_[f.chunk] == value(setup_.first_clock))
+    throw bad_frame("summed_gradient", of_chunk("time", f.chunk), "now",
+                    "after the chunk's first values");
+  auto clock = next_version_[f.chunk] - 1;
+  require_turn("summed_gradient", of_chunk("clock", f.chunk), value(f.clock), clock,
+               setup_.store->version(at(f.chunk).parameter) + setup_.staleness);
+  ++next_version_[f.chunk];
 }
 
 /// Did this peer keep the first of those values in the view before? What all members kept, one of them gives to those that join.
@@ -116,8 +138,10 @@ bool peer_window::may_give(const frames::install_history& f) const {
   for (const auto id : setup_.before->by_parameter[now.parameter]) {
     const auto& c = setup_.before->chunks[id];
     if (place < c.offset || place >= c.offset + c.count) continue;
-    if (c.owner != every_worker) return c.owner == setup_.former_peer;
-    return setup_.joins && setup_.former_peer == donor_of(f.chunk, setup_.before->by_owner.size());
+    if (c.owner != every_worker)
+      return giver_of(*setup_.before, id, setup_.lost) == setup_.former_peer;
+    return setup_.joins &&
+           setup_.former_peer == donor_of(f.chunk, setup_.before->by_owner.size(), setup_.lost);
   }
   return false;
 }
@@ -131,7 +155,8 @@ void peer_window::take(const frames::install_history& f) {
   if (!may_give(f))
     throw bad_frame("install_history", of_chunk("former owner", f.chunk), "another worker",
                     "worker " + std::to_string(value(setup_.former_peer)));
-  if (at(f.chunk).owner != every_worker) require_owner("install_history", f.chunk, setup_.self);
+  if (!has_state(setup_.store->cut(), f.chunk, setup_.self))
+    require_owner("install_history", f.chunk, setup_.self);
   const auto now = setup_.store->applied(f.chunk);
   if (now > value(setup_.first_clock))
     throw bad_frame("install_history", of_chunk("time", f.chunk), "version " + std::to_string(now),

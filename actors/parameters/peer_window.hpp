@@ -31,6 +31,7 @@ struct peer_window_setup {
   std::shared_ptr<const partition> before = nullptr;
   worker_id former_peer = no_worker;  ///< the peer in that view; no_worker: it was no member
   bool joins = false;  ///< this node was no member of it: its members give it all values
+  std::vector<worker_id> lost = {};  ///< of that view: others give what they would have given
 };
 
 class peer_window : public frame_gate {
@@ -46,6 +47,7 @@ class peer_window : public frame_gate {
   void take(const frames::push_gradient& f);
   void take(const frames::gradient_squares& f);
   void take(const frames::fresh_parameters& f);
+  void take(const frames::summed_gradient& f);
   void take(const frames::install_history& f);
   void take(const frames::history& f);
   void take(const frames::factors& f);

@@ -1,8 +1,10 @@
 #include "actors/parameters/server_shard.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
+#include "models/plan/keepers.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
@@ -18,16 +20,16 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
       setup_(std::move(setup)),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates),
+               setup_.updates, setup_.former_states),
       pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
   for (const auto id : cut.by_owner[setup_.self]) {
     const auto& c = cut.chunks[id];
-    auto& o = chunks_.try_emplace(id).first->second;
-    if (!setup_.awaited_state.empty()) o.state_missing = setup_.awaited_state[id];
+    chunks_.try_emplace(id);
     history_.add(id);
     begin_with_state(id);
+    if (!setup_.awaited_state.empty()) history_.await(id, setup_.awaited_state[id]);
     largest = std::max(largest, c.count);
   }
   if (setup_.workers > 1) scratch_.resize(largest);
@@ -67,11 +69,7 @@ void server_shard::on(const install_chunk& m) {
 }
 
 void server_shard::on(const history_arrived& m) {
-  auto& o = at(m.chunk);
-  const auto values = floats(m.values);
-  history_.write(m.chunk, m.slot, m.first, values);
-  if (o.state_missing == 0) return;  // of a resumed run: it comes before any gradient
-  o.state_missing -= std::min(o.state_missing, values.size());
+  history_.write(m.chunk, m.slot, m.first, floats(m.values));
   apply_if_complete(m.chunk);
 }
 
@@ -87,7 +85,7 @@ void server_shard::on(const gradient_arrived& m) {
 
 void server_shard::apply_if_complete(chunk_id id) {
   auto& o = at(id);
-  while (o.installed && o.state_missing == 0) {
+  while (o.installed && history_.is_complete(id) && !history_.is_released()) {
     const auto gradients = o.waiting.take(o.version);
     if (!gradients) return;
     const auto& c = setup_.store->cut().chunks[id];
@@ -99,11 +97,23 @@ void server_shard::apply_if_complete(chunk_id id) {
       apply_nothing(id, o);
       continue;
     }
-    const auto summed = sum_of(*gradients, c.format, *setup_.arithmetic,
-                               std::span(scratch_).first(std::min(scratch_.size(), c.count)));
-    if (clip_ && setup_.learned[c.parameter]) return hold(o, summed);
+    auto summed = sum(id, *gradients);
+    if (clip_ && setup_.learned[c.parameter]) return hold(o, std::move(summed));
     apply(id, o, summed, 1);
   }
+}
+
+/// What goes to keepers lies in memory of its own until the links have sent it; any other sum lies where the next one will.
+payload server_shard::sum(chunk_id id, const worker_gradients::of_clock& gradients) {
+  const auto& c = setup_.store->cut().chunks[id];
+  std::shared_ptr<const void> owner;
+  auto to = std::span(scratch_).first(std::min(scratch_.size(), c.count));
+  if (c.keepers > 0) {
+    auto buffer = pool_.take(c.count * sizeof(float));
+    to = {reinterpret_cast<float*>(buffer.bytes.data()), c.count};
+    owner = std::move(buffer.owner);
+  }
+  return {std::move(owner), std::as_bytes(sum_of(gradients, c.format, *setup_.arithmetic, to))};
 }
 
 // -- clip_gradients -------------------------------------------------------------------------------------
@@ -119,8 +129,10 @@ void server_shard::start_clipping() {
   clip_.emplace(setup_.solver.clip_gradients(), setup_.replicas, chunks, shards);
 }
 
-void server_shard::hold(owned& o, std::span<const float> summed) {
-  o.held.emplace(summed.begin(), summed.end());
+void server_shard::hold(owned& o, payload sum) {
+  const auto summed = floats(sum);
+  o.held = sum.owner != nullptr ? std::move(sum)
+                                : payload_of(std::vector<float>(summed.begin(), summed.end()));
   if (const auto squares = clip_->add_chunk(o.version, summed)) {
     const auto bytes = std::make_shared<std::array<std::byte, square_sum::bytes>>();
     squares->write(*bytes);
@@ -151,11 +163,14 @@ void server_shard::apply_held() {
 
 // -- updates --------------------------------------------------------------------------------------------
 
-void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, float factor) {
+void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[id];
   const auto& p = setup_.parameters[c.parameter];
   const bool reduced = c.format != wire_format::float32;
+  const auto summed = floats(sum);
+  const auto step =
+      setup_.rule ? step_of(setup_.solver, p, o.version, setup_.scale * factor) : rule_step{};
   // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(id, o.version + 1);
@@ -163,12 +178,11 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
   else if (setup_.rule)
-    setup_.arithmetic->update(*setup_.rule,
-                              step_of(setup_.solver, p, o.version, setup_.scale * factor), summed,
-                              values, fresh, history_.of(id));
+    setup_.arithmetic->update(*setup_.rule, step, summed, values, fresh,
+                              history_.to_update(id, o.version));
   else if (setup_.optimizer != optimizer_rule::none)
     setup_.arithmetic->step(setup_.optimizer, setup_.lent[c.parameter]->step().value(),
-                            setup_.scale, summed, values, fresh, history_.of(id));
+                            setup_.scale, summed, values, fresh, history_.to_update(id, o.version));
   else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
@@ -178,11 +192,10 @@ void server_shard::apply(chunk_id id, owned& o, std::span<const float> summed, f
           ? magnitude_order(o.version, setup_.scale * factor * relative_magnitude(summed, values))
           : priority_of(id, o);
   setup_.store->set_applied(id, o.version);
-  if (setup_.trace != nullptr)
-    setup_.trace->record({setup_.names[c.parameter], span_phase::apply, begin, now_ns(),
-                          o.version - 1, static_cast<std::int64_t>(value(id)),
-                          c.count * sizeof(float)});
-  broadcast(id, o, sent, priority);
+  record_update(setup_.trace, setup_.names[c.parameter], begin, o.version, id, c.count);
+  if (c.keepers == 0) return broadcast(id, o, sent, priority);
+  const auto kept = frame_to_keepers(*setup_.store, id, step, sum, priority);
+  broadcast(id, o, sent, priority, &kept);
 }
 
 /// No worker has a gradient of it: there is nothing to send but this.
@@ -210,10 +223,7 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
     setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
   ++o.version;
   setup_.store->set_applied(id, o.version);
-  if (setup_.trace != nullptr)
-    setup_.trace->record({setup_.names[parameter], span_phase::apply, begin, now_ns(),
-                          o.version - 1, static_cast<std::int64_t>(value(id)),
-                          of.count * sizeof(float)});
+  record_update(setup_.trace, setup_.names[parameter], begin, o.version, id, of.count);
   tell(neighbours_->gather[parameter], chunk_landed{id, version_id{o.version}});
 }
 
@@ -227,13 +237,17 @@ payload server_shard::land_rounded(chunk_id id, const owned& o) {
   return {std::move(step.owner), step.bytes};
 }
 
+/// `kept`: what keepers get in place of the values.
 void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
-                             std::uint64_t priority) {
-  const auto& c = setup_.store->cut().chunks[id];
+                             std::uint64_t priority, const send_frame* kept) {
+  const auto& cut = setup_.store->cut();
+  const auto& c = cut.chunks[id];
   const auto version = version_id{o.version};
   const bool nothing = fresh.bytes.empty();
-  for (const auto& link : neighbours_->links)
-    tell(link, send_frame{frames::fresh_parameters{id, version, nothing}, fresh, priority},
+  const send_frame values{frames::fresh_parameters{id, version, nothing}, fresh, priority};
+  const auto& links = neighbours_->links;
+  for (std::size_t w = 0; w < links.size(); ++w)
+    tell(links[w], kept != nullptr && is_keeper(cut, id, as_id<worker_id>(w)) ? *kept : values,
          fresh.bytes.size());
   tell(neighbours_->gather[c.parameter], chunk_landed{id, version, nothing});
 }
@@ -253,7 +267,9 @@ void server_shard::on(const copy_history& m) {
 }
 
 void server_shard::on(const release_history& m) {
-  tell(m.to, history_released{history_.release()});
+  for (const auto& [id, o] : chunks_)
+    if (o.installed) require_reached(id, m.version, o.version);
+  tell(m.to, history_released{history_.release(m.version)});
 }
 
 void server_shard::on(const control_arrived& m) {

@@ -2,7 +2,8 @@
 //
 // Owns the solver state of chunks of the parameters, whose values lie in the parameter store. When a chunk has the
 // gradients of all workers for its clock, it adds them in worker order, applies the solver rule once and sends the fresh
-// chunk to all nodes. The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
+// chunk to all nodes; to those that keep a copy of its solver state it sends the sum instead, of which they make the same values
+// (state_keeper.hpp). The parameter server of the paper, cut by size over all nodes. With clip_gradients a clock's
 // summed chunks wait until the squares of every shard are known (gradient_clip.hpp).
 //
 // Where --wire reduces a chunk's format, gradients arrive rounded, and the shard sends the rounded difference between
@@ -19,7 +20,7 @@
 //          release_history   from node            the last before shut_down, where routes change
 //          control_arrived   from node            gather_history of another node's checkpointer
 //          shut_down         from node
-// Sends    send_frame        to network_link      fresh_parameters; history; gradient_squares
+// Sends    send_frame        to network_link      fresh_parameters; summed_gradient; history; gradient_squares
 //          chunk_landed      to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
 //          history_released  to node
@@ -57,7 +58,7 @@ struct server_shard_setup {
   worker_id self{};
   std::size_t workers = 1;
   std::uint32_t replicas = 1;       ///< per node; for the norm of clip_gradients
-  float scale = 1;                  ///< 1 / micro-batches of a clock, over all workers
+  float scale = 1;                  ///< makes a sum of gradients their mean
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
   std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
@@ -77,6 +78,7 @@ struct server_shard_setup {
   by_id<parameter_id, std::string_view> names;  ///< for the trace
   /// Values of solver state that come from those that kept it in the view before: no chunk is updated before its own are there.
   by_id<chunk_id, std::size_t> awaited_state;  ///< by chunk; empty: none
+  std::uint64_t former_states = 0;             ///< versions of solver state kept besides the newest
   trace_lane* trace = nullptr;
 };
 
@@ -114,21 +116,22 @@ class server_shard : public actor<server_shard> {
     /// follow them in rounded steps, and the rounding error of a step is part of the next one.
     std::vector<float> exact;
     worker_gradients waiting;
-    std::optional<std::vector<float>> held;  // the sum that waits for the norm
-    std::size_t state_missing = 0;           // values of solver state
+    std::optional<payload> held;  // the sum that waits for the norm
   };
 
   owned& at(chunk_id id);
   void begin_with_state(chunk_id id);
   void start_clipping();
   void apply_if_complete(chunk_id id);
-  void hold(owned& o, std::span<const float> summed);
+  [[nodiscard]] payload sum(chunk_id id, const worker_gradients::of_clock& gradients);
+  void hold(owned& o, payload sum);
   void apply_held();
-  void apply(chunk_id id, owned& o, std::span<const float> summed, float factor);
+  void apply(chunk_id id, owned& o, const payload& sum, float factor);
   void apply_nothing(chunk_id id, owned& o);
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
-  void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority);
+  void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority,
+                 const send_frame* kept = nullptr);
   [[nodiscard]] std::uint64_t priority_of(chunk_id id, const owned& o) const;
   [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
 
@@ -137,7 +140,7 @@ class server_shard : public actor<server_shard> {
   std::map<chunk_id, owned> chunks_;
   solver_history history_;
   std::vector<float> scratch_;         // for sums of gradients
-  buffer_pool pool_;                   // for chunks that are sent in a reduced format
+  buffer_pool pool_;                   // for what is sent in a reduced format, or to keepers
   std::optional<gradient_clip> clip_;  // with clip_gradients
 };
 

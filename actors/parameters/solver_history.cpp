@@ -1,15 +1,17 @@
 #include "actors/parameters/solver_history.hpp"
 
+#include "actors/core/logic_bug.hpp"
 #include "models/no_memory.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace poseidon {
 
 solver_history::solver_history(const partition& cut, std::size_t slots,
-                               std::shared_ptr<device_updates> updates)
-    : cut_(cut), slots_(slots), updates_(std::move(updates)) {}
+                               std::shared_ptr<device_updates> updates, std::uint64_t former)
+    : cut_(cut), slots_(slots), updates_(std::move(updates)), former_(former) {}
 
 void solver_history::add(chunk_id chunk, bool values) {
   const memory_for use("the solver's history");
@@ -22,13 +24,31 @@ parameter_part solver_history::part(chunk_id chunk) const {
   return {value(c.parameter), c.offset, c.count};
 }
 
-std::vector<std::span<float>> solver_history::of(chunk_id chunk) {
+std::vector<std::span<float>> solver_history::to_update(chunk_id chunk, std::uint64_t version) {
+  set_aside(chunk, version);
   auto& slots = chunks_.at(chunk);
   return {slots.begin(), slots.end()};
 }
 
+/// The oldest copy gives its memory to the newest.
+void solver_history::set_aside(chunk_id chunk, std::uint64_t version) {
+  auto& of = pasts_[chunk];
+  of.next = version + 1;
+  if (former_ == 0) return;
+  const memory_for use("the solver's history of the versions before");
+  arrays copy;
+  if (of.kept.size() == former_) {
+    copy = std::move(of.kept.front().second);
+    of.kept.pop_front();
+  }
+  copy = chunks_.at(chunk);
+  of.kept.emplace_back(version, std::move(copy));
+}
+
 void solver_history::write(chunk_id chunk, std::uint32_t slot, std::size_t first,
                            std::span<const float> values) {
+  if (const auto it = missing_.find(chunk); it != missing_.end())
+    it->second -= std::min(it->second, values.size());
   auto& to = chunks_.at(chunk).at(slot);
   if (on_device(chunk)) {
     auto of = part(chunk);
@@ -48,11 +68,35 @@ std::vector<float> solver_history::read(chunk_id chunk, std::uint32_t slot) cons
   return values;
 }
 
-std::shared_ptr<chunk_histories> solver_history::release() {
-  for (auto& [chunk, slots] : chunks_)
+std::shared_ptr<chunk_histories> solver_history::release(std::optional<version_id> version) {
+  released_ = true;
+  for (auto& [chunk, slots] : chunks_) {
+    if (!is_complete(chunk))
+      throw logic_bug("solver state of chunk " + std::to_string(value(chunk)) +
+                          ", of which values have not arrived yet",
+                      missing_.at(chunk), 0);
+    if (version && on_device(chunk))
+      throw logic_bug("solver state on a device as of a version", value(*version), 0);
+    if (version) slots = take(chunk, value(*version));
     for (std::uint32_t slot = 0; on_device(chunk) && slot < slots.size(); ++slot)
       slots[slot] = read(chunk, slot);
+  }
+  pasts_.clear();
   return std::make_shared<chunk_histories>(std::exchange(chunks_, {}));
+}
+
+/// A chunk that has not been updated since then has the state of that version, too.
+solver_history::arrays solver_history::take(chunk_id chunk, std::uint64_t version) {
+  const auto it = pasts_.find(chunk);
+  if (it == pasts_.end() || version >= it->second.next) return std::move(chunks_.at(chunk));
+  auto& kept = it->second.kept;
+  const auto at = std::find_if(kept.begin(), kept.end(),
+                               [&](const auto& former) { return former.first >= version; });
+  if (at == kept.end() || (at == kept.begin() && at->first > version))
+    throw logic_bug("solver state of chunk " + std::to_string(value(chunk)) +
+                        " as of a version that is no longer kept",
+                    version, kept.empty() ? it->second.next : kept.front().first);
+  return std::move(at->second);
 }
 
 }  // namespace poseidon

@@ -1,6 +1,6 @@
 #include "actors/routes/protocol_selector.hpp"
 
-#include "actors/run/compile_run.hpp"
+#include "actors/run/train_net.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -80,7 +80,7 @@ void protocol_selector::on(const send_rate_measured& m) {
   if (program_)
     return tell(asked_->proposals,
                 routes_proposed{routes_of(*program_, better->factors), better->why});
-  const auto n = resolve_train_net(setup_.run, setup_.node);
+  const auto n = resolve_train_net(setup_.run, setup_.node).part;
   tell(asked_->proposals, routes_proposed{routes_of(n, better->factors), better->why});
 }
 

@@ -1,7 +1,8 @@
 #include "actors/routes/route_plan.hpp"
 
-#include "actors/run/compile_run.hpp"
 #include "actors/run/compiled_run.hpp"
+#include "actors/run/train_net.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 constexpr double assumed_link_mbit_s = 1000;
 
 /// How fast this device and its links are. `probe` has to live until the last call of product_s.
-route_rates rates_of(const route_request& s, const net& n, device_probe& probe) {
+route_rates rates_of(const route_request& s, const train_net& n, device_probe& probe) {
   s.node.compute->arithmetic()->enter_thread(1);
   const bool computes = s.node.compute->computes();
   const auto& solver = s.run.solver.spec;
@@ -23,14 +24,14 @@ route_rates rates_of(const route_request& s, const net& n, device_probe& probe) 
   r.workers = s.run.workers;
   r.link_mbit_s = s.link_mbit_s > 0 ? s.link_mbit_s : assumed_link_mbit_s;
   r.cores = std::max(1u, std::thread::hardware_concurrency());
-  const auto& shares = s.run.shares;
-  r.lanes = shares.empty() ? replicas_of(s.node, batch_of(n)) : shares.front().replicas;
-  if (uneven(shares)) {
-    const auto own = static_cast<double>(shares.front().samples);
-    const auto largest = std::max_element(shares.begin(), shares.end(),
-                                          [](auto& a, auto& b) { return a.samples < b.samples; });
-    r.largest_share = static_cast<double>(largest->samples) / own;
-    r.all_shares = static_cast<double>(samples_of_all(shares)) / own;
+  const auto& told = s.run.shares;
+  r.lanes = told.empty() ? replicas_of(s.node, n.batch) : told.front().replicas;
+  if (!n.shares.empty()) {
+    const auto own = static_cast<double>(samples_of_clock(n.shares.front()));
+    std::uint64_t largest = 0;
+    for (const auto& share : n.shares) largest = std::max(largest, samples_of_clock(share));
+    r.largest_share = static_cast<double>(largest) / own;
+    r.all_shares = static_cast<double>(samples_of_all(n.shares)) / own;
   }
   // Products are the host's where no device may update parameters.
   if (!computes || may_update_on_device(s.run)) probe.set_rate(s.node.compute->told_flop_s());
@@ -77,7 +78,7 @@ std::vector<std::string> reasons_of(const std::vector<route_load>& loads,
 
 /// Predicts the times of both routes for each layer and, where the option is automatic, chooses by them.
 /// Writes   decisions and rates of `plan`; `chosen` where the option is automatic.
-void predict(const route_request& request, const net& n, device_probe& probe,
+void predict(const route_request& request, const train_net& n, device_probe& probe,
              std::vector<bool>& chosen, route_plan& plan) {
   auto& r = plan.rates = rates_of(request, n, probe);
   plan.decisions = decide_routes(plan.loads, r);
@@ -108,25 +109,27 @@ std::vector<std::string> notes_of(const route_request& request, const net& n,
 }  // namespace
 
 route_plan plan_routes(const route_request& request, device_probe& probe) {
-  const auto n = resolve_train_net(request.run, request.node);
+  const auto resolved = resolve_train_net(request.run, request.node);
+  const auto& n = resolved.part;
   const auto& solver = request.run.solver.spec;
   const auto& option = request.option;
   const auto first_clock = request.run.first_clock;
-  const auto micro_batches = static_cast<std::size_t>(std::max(1, solver.iter_size()));
+  const auto passes =
+      resolved.shares.empty() ? passes_of(request.run.solver) : resolved.shares.front().passes;
   route_plan plan;
-  plan.batch = batch_of(n);
+  plan.batch = resolved.batch;
   const auto formats = formats_of(n, request.wire);
   auto chosen = layers_of_option(n, option, solver, first_clock);
   for (const auto& [clock, layers] : changes_of_option(n, option, solver, first_clock))
     plan.later[clock] = routes_of(n, layers);
-  plan.loads = route_loads(n, micro_batches, solver, formats);
+  plan.loads = route_loads(n, passes, solver, formats);
   const bool choice = option.what == route_option::kind::automatic &&
                       std::any_of(plan.loads.begin(), plan.loads.end(), [](const auto& load) {
                         return load.factors.rows > 0 && load.refusal.empty();
                       });
   const bool reconstructs = request.node.compute->told_flop_s() != 0.0;
   if (reconstructs && (choice || request.explain)) {
-    predict(request, n, probe, chosen, plan);
+    predict(request, resolved, probe, chosen, plan);
     plan.rate_assumed = choice && request.link_mbit_s <= 0;
     // With a reduced format a change would lose what rounding has kept back.
     plan.rate_decides = choice && formats.empty();

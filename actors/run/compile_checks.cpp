@@ -1,5 +1,6 @@
 #include "actors/run/compile_checks.hpp"
 
+#include "actors/run/view_shares.hpp"
 #include "messages/wire/buffer_pool.hpp"
 #include "models/plan/routes.hpp"
 #include "models/solver/goals.hpp"
@@ -41,13 +42,13 @@ void check_formats(const net& n, const run_definition& run) {
 }
 
 void check_factor_layers(const net& n, const run_definition& run,
-                         const std::vector<bool>& by_factors) {
+                         const std::vector<bool>& by_factors, bool weighed) {
   for (std::size_t l = 0; l < n.layers.size(); ++l)
     if (by_factors[l])
       if (const auto why = why_no_factors(n, l, run.solver.spec); !why.empty())
         throw spec_error("layer \"" + n.layers[l].name + "\" cannot broadcast factors: " + why +
                          ".");
-  if (const auto batch = batch_of(n); uneven(run.shares))
+  if (const auto batch = batch_of(n); weighed)
     for (std::size_t l = 0; l < n.layers.size(); ++l)
       if (by_factors[l] && factors_of(n, l).rows % batch != 0)
         throw spec_error(n.layers[l].where,
@@ -55,7 +56,7 @@ void check_factor_layers(const net& n, const run_definition& run,
                              std::to_string(factors_of(n, l).rows) + " rows for a batch of " +
                              std::to_string(batch) +
                              ", so a share of the batch is no number of rows. Put it on the server "
-                             "with --routes, or leave out --batch-share.");
+                             "with --routes, or leave out --batch-share and --global-batch keep.");
 }
 
 void check_staleness(const partition& cut, const run_definition& run) {
@@ -66,6 +67,7 @@ void check_staleness(const partition& cut, const run_definition& run) {
     for (const auto id : chunks) bytes += cut.chunks[id].count * sizeof(float);
     largest = std::max(largest, bytes);
   }
+  if (run.survive > 0) largest *= 2;  // keepers get as many sums on the same link
   if (s == 0 || (s + 1) * largest <= link_pool_bytes) return;
   const auto mib = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   throw spec_error(
@@ -76,11 +78,12 @@ void check_staleness(const partition& cut, const run_definition& run) {
 }
 
 void check_shares(const run_definition& run, std::uint64_t batch) {
-  if (run.shares.size() == run.workers && samples_of_all(run.shares) == run.workers * batch) return;
+  const auto whole = run.workers * passes_of(run.solver) * batch;
+  if (run.shares.size() == run.workers && samples_of_all(run.shares) == whole) return;
   throw spec_error("worker 0 has divided " + std::to_string(samples_of_all(run.shares)) +
                    " samples among " + std::to_string(run.shares.size()) +
                    " nodes, but here the batches of " + std::to_string(run.workers) +
-                   " nodes are " + std::to_string(run.workers * batch) +
+                   " nodes are " + std::to_string(whole) +
                    " samples. Is its program of another version?");
 }
 

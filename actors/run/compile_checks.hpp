@@ -22,9 +22,10 @@ void check_routes(const net& n, const run_definition& run);
 void check_formats(const net& n, const run_definition& run);
 
 /// What worker 0 has chosen has to be possible here, too: a program of another version may not be able to do it.
+/// `weighed`: passes differ in their numbers of samples.
 /// Errors   spec_error: a layer of `by_factors` that cannot broadcast factors.
 void check_factor_layers(const net& n, const run_definition& run,
-                         const std::vector<bool>& by_factors);
+                         const std::vector<bool>& by_factors, bool weighed);
 
 /// A shard stores the gradients of those clocks that a peer is ahead. Called before the memory is taken.
 /// Errors   spec_error: more bytes than a link's pool has, with the staleness that is possible.

@@ -2,13 +2,15 @@
 
 #include "actors/run/compile_checks.hpp"
 #include "actors/run/opening_task.hpp"
+#include "actors/run/train_net.hpp"
+#include "actors/run/view_shares.hpp"
 #include "data/empty_source.hpp"
 #include "data/image_store.hpp"
-#include "data/synthetic_source.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/net/fillers.hpp"
 #include "models/net/sample_mean.hpp"
 #include "models/plan/byte_scale.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -17,38 +19,6 @@
 namespace poseidon {
 
 namespace {
-
-source_options options_for(const run_definition& run, const node_spec& node, ::caffe::Phase phase,
-                           std::shared_ptr<opened_images> opened) {
-  source_options o;
-  o.phase = phase;
-  o.data_root = node.data_root;
-  o.seed = run.seed;
-  o.opened = std::move(opened);
-  if (run.solver.spec.poseidon().has_synthetic())
-    o.synthetic = parse_sample_shape(run.solver.spec.poseidon().synthetic());
-  return o;
-}
-
-net build(const net_file& file, const net_state& state, const source_options& sources,
-          std::int64_t split_batch) {
-  build_options options;
-  options.state = state;
-  options.sources = shapes_from_sources(sources);
-  options.split_batch = split_batch;
-  return build_net(file, options);
-}
-
-/// The train net with `samples` of the `of` samples of a batch.
-net build_part(const run_definition& run, const source_options& sources, std::uint64_t samples,
-               std::uint64_t of) {
-  build_options options;
-  options.state = run.solver.train_state;
-  options.sources = shapes_from_sources(sources);
-  options.samples = static_cast<std::int64_t>(samples);
-  options.of_batch = static_cast<std::int64_t>(of);
-  return build_net(run.solver.train_net, options);
-}
 
 void open_sources(compiled_net& c, source_options options, bool looked_at) {
   for (std::size_t l = 0; l < c.graph.layers.size(); ++l) {
@@ -125,14 +95,14 @@ void take_share(const run_definition& run, const node_spec& node, const source_o
                 compiled_run& out) {
   auto& train = out.train;
   require_sample_means(train.graph);
-  check_shares(run, out.whole_batch);
-  const auto& share = run.shares.at(node.worker);
+  const auto& share = out.shares.at(node.worker);
   const auto whole = std::exchange(train.graph, {});
   const auto part = [&](std::uint64_t samples) {
     auto n = build_part(run, sources, samples, out.whole_batch);
     require_same_parameters(whole, n);
     return n;
   };
+  out.micro_batches = share.passes;
   train.batch = samples_of(share, 0);
   train.graph = part(train.batch);
   train.larger = static_cast<std::uint32_t>(share.samples % share.replicas);
@@ -160,8 +130,9 @@ void build_train(const run_definition& run, const node_spec& node,
   out.replicas =
       run.shares.empty() ? replicas_of(node, out.whole_batch) : run.shares.at(node.worker).replicas;
   out.readers = readers_of(node, out.replicas);
-  const bool shared_unevenly = uneven(run.shares);
-  if (shared_unevenly) {
+  out.shares = weighed_shares(run, out.whole_batch, out.replicas);
+  const bool weighed = !out.shares.empty();
+  if (weighed) {
     take_share(run, node, sources, out);
   } else {
     check_split(train, out.replicas);
@@ -170,14 +141,15 @@ void build_train(const run_definition& run, const node_spec& node,
       train.batch /= out.replicas;
     }
   }
-  set_outputs(train, shared_unevenly);
-  if (shared_unevenly) weigh_share(train, out.whole_batch);
+  set_outputs(train, weighed || global_batch_of(run) > 0);  // the same ones in every view
+  if (weighed) weigh_share(train, out.whole_batch);
 }
 
 partition cut_parameters(const run_definition& run, const net& n) {
   auto cut =
       make_partition(n, run.workers, run.routes, run.solver.spec.poseidon().replay().byte_scale());
   set_formats(cut, run.wire);
+  set_keepers(cut, n.parameters, run.survive);
   return cut;
 }
 
@@ -187,7 +159,7 @@ void store_parameters(const run_definition& run, const device& compute, compiled
   const auto byte_scale = run.solver.spec.poseidon().replay().byte_scale();
   check_routes(n, run);
   out.by_factors = factor_layers(n, run.routes);
-  check_factor_layers(n, run, out.by_factors);
+  check_factor_layers(n, run, out.by_factors, !out.shares.empty());
   if (!compute.computes()) {
     scale_parameters(n, byte_scale);
     if (out.train.smaller) scale_parameters(*out.train.smaller, byte_scale);
@@ -232,22 +204,12 @@ void compile_tests(const run_definition& run, const node_spec& node,
 
 }  // namespace
 
-net resolve_train_net(const run_definition& run, const node_spec& node) {
-  const auto& s = run.solver;
-  const auto sources = options_for(run, node, ::caffe::TRAIN, std::make_shared<opened_images>());
-  auto whole = build(s.train_net, s.train_state, sources, 1);
-  if (!uneven(run.shares)) return whole;
-  const auto batch = batch_of(whole);
-  check_shares(run, batch);
-  return build_part(run, sources, run.shares.at(node.worker).samples, batch);
-}
-
 std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_spec& node,
                                           const task_display& display) {
   const auto shown = show(display, {"building the net and opening its data", 0, {}});
   auto out = std::make_unique<compiled_run>();
   check_device(run, *node.compute);
-  out->micro_batches = static_cast<std::uint32_t>(std::max(1, run.solver.spec.iter_size()));
+  out->micro_batches = passes_of(run.solver);
   const auto opened = std::make_shared<opened_images>(
       [display](const auto& path) { return show_opening(display, path.string()); });
   build_train(run, node, opened, *out);
@@ -257,6 +219,8 @@ std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_
   refuse_writers(*out, run);
   check_goals(*out, run);
   out->warnings = warn_of_own_data(run, node);
+  for (auto& line : warn_of_global_batch(run, out->train.graph))
+    out->warnings.push_back(std::move(line));
   for (auto& line : warn_of_host_layers(*out, *node.compute))
     out->warnings.push_back(std::move(line));
   out->remarks = node.compute->take_remarks();
@@ -268,9 +232,10 @@ bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& no
   const auto& compute = *node.compute;
   // A share decides how large the nets are; with staleness a replica remembers versions; what a GPU updates or adds by itself depends
   // on the view, and whether it has to forget anything else has not been tried.
-  if (!run.declared.empty() || !run.shares.empty() || c.train.smaller || node.own_data ||
+  if (!run.declared.empty() || !run.shares.empty() || !c.shares.empty() || node.own_data ||
       staleness_of(run) > 0 || compute.is_asynchronous() || c.updates || c.joined > 1)
     return false;
+  if (!weighed_shares(run, c.whole_batch, c.replicas).empty()) return false;
   check_routes(n, run);
   if (c.store->copies() != parameter_store::copies_for(run.workers, staleness_of(run)) ||
       factor_layers(n, run.routes) != c.by_factors ||

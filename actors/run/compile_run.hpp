@@ -26,11 +26,6 @@ namespace poseidon {
 /// Errors   spec_error, as compile_run, for routes that do not fit the net.
 [[nodiscard]] bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& node);
 
-/// The train net as one replica would have it, with this node's share of the batch: what routes are chosen by. Opens
-/// sources for their shapes alone.
-/// Errors   spec_error, as compile_run.
-[[nodiscard]] net resolve_train_net(const run_definition& run, const node_spec& node);
-
 /// The first values: fillers, then the layers of each file of `weights` by name, one file after the other.
 /// Writes   every parameter's place of `version` in the store, from where publish() makes them current.
 /// Errors   spec_error for a file that does not fit; nothing is to be published then.

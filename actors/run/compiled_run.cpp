@@ -35,10 +35,8 @@ std::uint64_t batch_of(const net& n) {
 }
 
 sample_schedule schedule_of(const run_definition& run, const compiled_run& compiled) {
-  sample_schedule s{run.workers,          compiled.micro_batches, compiled.replicas,
-                    compiled.train.batch, run.data.samples,       {}};
-  if (uneven(run.shares)) s.shares = run.shares;
-  return s;
+  return {run.workers,          compiled.micro_batches, compiled.replicas,
+          compiled.train.batch, run.data.samples,       compiled.shares};
 }
 
 std::uint64_t samples_of_node(const compiled_run& compiled) {
@@ -48,7 +46,8 @@ std::uint64_t samples_of_node(const compiled_run& compiled) {
 }
 
 bool may_update_on_device(const run_definition& run) {
-  return staleness_of(run) == 0 && !run.solver.spec.debug_info();
+  const bool keeps_versions = run.survive > 0 && run.workers > 1;  // of solver state, on the host
+  return staleness_of(run) == 0 && !run.solver.spec.debug_info() && !keeps_versions;
 }
 
 std::uint32_t passes_added(const compiled_run& c, const run_definition& run,

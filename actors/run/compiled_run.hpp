@@ -24,7 +24,7 @@ namespace poseidon {
 
 struct compiled_net {
   net graph;
-  /// With uneven shares: the net of the replicas from `larger` on, which take one sample less than those before.
+  /// Where passes are weighed: the net of the replicas from `larger` on, which take one sample less than those before.
   std::optional<net> smaller;
   std::uint32_t larger = 0;
   /// By replica, then place in `graph.parameters`: what its kernels read.
@@ -53,10 +53,11 @@ struct compiled_net {
 
 struct compiled_run {
   std::uint32_t replicas = 1;
-  std::size_t readers = 1;  ///< threads that fill each replica's batches
-  std::uint32_t micro_batches = 1;
-  std::size_t joined = 1;          ///< leading replicas whose gradients the device adds
-  std::uint32_t passes_added = 1;  ///< micro-batches of a clock whose gradients the device adds
+  std::size_t readers = 1;          ///< threads that fill each replica's batches
+  std::uint32_t micro_batches = 1;  ///< of this node in a clock
+  node_shares shares;               ///< as weighed_shares() has them for this view
+  std::size_t joined = 1;           ///< leading replicas whose gradients the device adds
+  std::uint32_t passes_added = 1;   ///< micro-batches of a clock whose gradients the device adds
   compiled_net train;
   std::vector<compiled_net> tests;
   std::shared_ptr<parameter_store> store;

@@ -1,5 +1,7 @@
 #include "actors/run/run_codec.hpp"
 
+#include "actors/run/view_shares.hpp"
+
 namespace poseidon {
 
 frames::view view_of(const run_definition& run) {
@@ -17,8 +19,15 @@ frames::view view_of(const run_definition& run) {
   for (const auto f : run.wire) v.wire.push_back(static_cast<std::uint8_t>(f));
   v.reasons = run.reasons;
   v.routes_follow_links = run.routes_follow_links;
+  v.survive = run.survive;
   for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
+}
+
+node_shares shares_told(const std::vector<frames::share>& shares, const solver_file& solver) {
+  node_shares out;
+  for (const auto& s : shares) out.push_back({s.samples, s.replicas, passes_of(solver)});
+  return out;
 }
 
 namespace {
@@ -48,7 +57,8 @@ run_definition run_of(const frames::view& v) {
   for (const auto f : v.wire) run.wire.push_back(static_cast<wire_format>(f));
   run.reasons = v.reasons;
   run.routes_follow_links = v.routes_follow_links;
-  for (const auto& s : v.shares) run.shares.push_back({s.samples, s.replicas});
+  run.survive = v.survive;
+  run.shares = shares_told(v.shares, run.solver);
   return run;
 }
 

@@ -3,10 +3,16 @@
 #include "actors/run/run_definition.hpp"
 #include "messages/frames.hpp"
 
+#include <vector>
+
 namespace poseidon {
 
 /// All fields but `you` and `members`.
 [[nodiscard]] frames::view view_of(const run_definition& run);
+
+/// As a view tells them; it says the samples of one of a clock's passes.
+[[nodiscard]] node_shares shares_told(const std::vector<frames::share>& shares,
+                                      const solver_file& solver);
 
 /// Errors   std::invalid_argument: the solver does not parse or contradicts itself (a peer of another
 ///          build).

@@ -37,6 +37,8 @@ struct run_definition {
   /// Worker 0 has chosen by the measured rate of its links, and proposes other routes when nodes report other rates.
   bool routes_follow_links = false;
   node_shares shares;  ///< decided by worker 0; empty: equal shares
+  /// How many nodes may be lost at the same time without loss of solver state: the number of copies of each chunk's on other nodes.
+  std::uint32_t survive = 0;
   /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };

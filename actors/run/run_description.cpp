@@ -1,6 +1,8 @@
 #include "actors/run/run_description.hpp"
 
+#include "actors/run/view_shares.hpp"
 #include "data/source.hpp"
+#include "models/plan/keepers.hpp"
 #include "models/solver/solver_rule.hpp"
 #include "models/words.hpp"
 
@@ -65,15 +67,19 @@ std::string format_note(const partition& cut, parameter_id parameter) {
 
 std::string describe_promise(const compiled_run& run, const run_definition& spec) {
   if (spec.workers < 2 || !spec.declared.empty()) return {};
-  const auto& solver = spec.solver.spec;
-  const auto iter_size = spec.workers * static_cast<std::size_t>(std::max(1, solver.iter_size()));
+  const auto kept = global_batch_of(spec);
+  const auto iter_size = run.shares.empty() ? spec.workers * std::size_t{passes_of(spec.solver)}
+                                            : samples_of_all(run.shares) / run.whole_batch;
   const auto one_node = "one node with iter_size " + std::to_string(iter_size);
   if (const auto old = staleness_of(spec); old > 0)
     return "results: not those of " + one_node + ": parameters may be " + plural(old, "iteration") +
            " old (staleness)";
   if (!spec.wire.empty())
-    return "results: near those of " + one_node + ": --wire rounds what travels; --wire float32 " +
-           "keeps the bits";
+    return "results: near those of " + one_node + ": --wire rounds what travels" +
+           (kept > 0 ? "" : "; --wire float32 keeps the bits");
+  if (kept > 0)
+    return "results: equal to one node with the same samples up to rounding: with --global-batch "
+           "keep nodes cut the samples of an iteration elsewhere as their number changes";
   std::vector<std::string> broadcast;
   const auto by_factors = factor_layers(run.train.graph, spec.routes);
   for (std::size_t l = 0; l < by_factors.size(); ++l)
@@ -82,7 +88,7 @@ std::string describe_promise(const compiled_run& run, const run_definition& spec
     return "results: equal to " + one_node + " up to rounding: " + comma_list(broadcast) +
            (broadcast.size() > 1 ? " broadcast" : " broadcasts") +
            " factors; --routes ps keeps the bits";
-  if (uneven(spec.shares))
+  if (!run.shares.empty())
     return "results: equal to one node with the same samples up to rounding: nodes have different "
            "shares of the batch";
   return "results: bit-equal to " + one_node +
@@ -117,6 +123,19 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     lines.push_back("server_shard of worker " + std::to_string(value(w)) + ": " +
                     plural(cut.by_owner[w].size(), "chunk") + " of " +
                     std::to_string(cut.chunks.size()) + ", " + megabytes(bytes));
+  }
+  for (const auto w : cut.by_owner.ids()) {
+    std::size_t chunks = 0;
+    std::uint64_t bytes = 0;
+    for (const auto id : cut.chunks.ids()) {
+      if (!is_keeper(cut, id, w)) continue;
+      ++chunks;
+      bytes += sizeof(float) * cut.chunks[id].count;
+    }
+    if (chunks > 0)
+      lines.push_back("state_keeper of worker " + std::to_string(value(w)) + ": copies of the " +
+                      "solver state of " + plural(chunks, "chunk") + ", " + megabytes(bytes) +
+                      " of values");
   }
   return lines;
 }

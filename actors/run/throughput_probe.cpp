@@ -2,6 +2,7 @@
 
 #include "actors/run/compile_run.hpp"
 #include "actors/run/pass_loop.hpp"
+#include "actors/run/train_net.hpp"
 #include "data/batch_filler.hpp"
 #include "models/net/sample_mean.hpp"
 
@@ -119,7 +120,7 @@ double measured(const run_definition& run, const node_spec& node, const task_dis
 }  // namespace
 
 void require_shares(const run_definition& run, const node_spec& node) {
-  require_sample_means(resolve_train_net(run, node));
+  require_sample_means(resolve_train_net(run, node).part);
 }
 
 node_speed speed_of(const run_definition& run, const node_spec& node, bool measure,
@@ -129,7 +130,7 @@ node_speed speed_of(const run_definition& run, const node_spec& node, bool measu
         "--own-data does not go with --batch-share: a node with a larger share would go through "
         "its own part of the data faster than the others through theirs, and show its records "
         "more often. Give every node all of the data, or leave the shares equal.");
-  const auto n = resolve_train_net(run, node);
+  const auto n = resolve_train_net(run, node).part;
   node_speed speed;
   speed.batch = batch_of(n);
   speed.replicas = replicas_of(node, speed.batch);

@@ -46,7 +46,8 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
   f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
   f.staleness = staleness_of(spec);
   if (spec.declared.empty()) f.images_per_clock = schedule_of(spec, run).samples_per_clock();
-  for (const auto& share : spec.shares) f.shares.push_back(share.samples * run.micro_batches);
+  for (const auto& share : run.shares.empty() ? spec.shares : run.shares)
+    f.shares.push_back(samples_of_clock(share));
   f.plan = [kept, workers = spec.workers](std::uint32_t worker, std::uint32_t replicas) {
     return plan_graph(kept->train, kept->cut, {workers, replicas, worker}, kept->tests);
   };
@@ -67,9 +68,9 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
     }
     if (factors) {
       auto of_node = factors_of(n, layer);
-      of_node.rows = uneven(spec.shares)
-                         ? of_node.rows / run.train.batch * samples_of_node(run) / run.micro_batches
-                         : of_node.rows * run.replicas;
+      of_node.rows = run.shares.empty() ? of_node.rows * run.replicas
+                                        : of_node.rows / run.train.batch * samples_of_node(run) /
+                                              run.micro_batches;
       r.bytes = of_node.values() * sizeof(float);
     }
     if (decision != nullptr && decision->load.refusal.empty()) {

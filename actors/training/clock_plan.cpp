@@ -25,6 +25,14 @@ void clock_plan::resume() {
   least_end_ = clock_ + 1;
 }
 
+void clock_plan::go_back(std::uint64_t clock) {
+  clock_ = clock;
+  end_ = last_;
+  ends_early_ = false;
+  held_.reset();
+  paused_.reset();
+}
+
 void clock_plan::end_at(std::uint64_t version) {
   end_ = std::min(end_, version);
   ends_early_ = true;

@@ -11,7 +11,7 @@ namespace poseidon {
 class clock_plan {
  public:
   /// `end`: the version that training ends with; all clocks below it are trained.
-  explicit clock_plan(std::uint64_t end = 0) : end_(end) {}
+  explicit clock_plan(std::uint64_t end = 0) : end_(end), last_(end) {}
 
   void begin(std::uint64_t first_clock) { first_ = clock_ = first_clock; }
   [[nodiscard]] std::uint64_t first() const { return first_; }
@@ -32,6 +32,8 @@ class clock_plan {
   void pause_at(std::uint64_t clock);
   /// The graph has been rebuilt for clock().
   void resume();
+  /// Members are lost: clocks from this one on are trained again, whatever has been agreed on for later ones, an early end included.
+  void go_back(std::uint64_t clock);
 
   /// The version with which training can end soonest: a clock in work is finished, one that has not begun never begins.
   [[nodiscard]] std::uint64_t soonest_end(bool in_work) const {
@@ -45,6 +47,7 @@ class clock_plan {
 
  private:
   std::uint64_t first_ = 0, clock_ = 0, end_ = 0;
+  std::uint64_t last_ = 0;  // the end that the solver's file asks for
   bool ends_early_ = false;
   std::optional<std::uint64_t> held_;    // begins after pause_at
   std::optional<std::uint64_t> paused_;  // begins after resume

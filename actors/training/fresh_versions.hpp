@@ -17,6 +17,11 @@ class fresh_versions {
     version_ = version;
     return true;
   }
+  /// All layers have this version, whatever they have reached before.
+  void go_back(std::uint64_t version) {
+    reached_.clear();
+    version_ = version;
+  }
   [[nodiscard]] bool all(std::uint64_t version) const {
     return layers_ == 0 || version_ >= version;
   }

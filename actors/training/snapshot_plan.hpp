@@ -34,6 +34,12 @@ class snapshot_plan {
     if (pending_ > 0) --pending_;
     error_ = std::move(error);
   }
+  /// One of this version or of a later one has to be asked for again.
+  void go_back(std::uint64_t version) {
+    if (!version_ || *version_ < version) return;
+    version_.reset();
+    wanted_ = true;
+  }
   /// Some are copied and not yet on disk.
   [[nodiscard]] bool pending() const { return pending_ > 0; }
   /// Of the last one that was written; empty: none.

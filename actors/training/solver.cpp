@@ -124,6 +124,7 @@ void solver::on(const layer_fresh& m) {
 // -- outputs --------------------------------------------------------------------------------------------
 
 void solver::on(const outputs_ready& m) {
+  if (phase_ == phase::given_up) return;
   if (m.test_net >= 0) {
     if (phase_ != phase::testing) return;
     tests_.computed(value(m.replica), m.output, m.values);
@@ -145,7 +146,7 @@ void solver::report(frames::worker_report r) {
 
 void solver::on(const control_arrived& m) {
   const auto* r = std::get_if<frames::worker_report>(&m.header);
-  if (r != nullptr && leads()) reported(m.from, *r);
+  if (r != nullptr && leads() && phase_ != phase::given_up) reported(m.from, *r);
 }
 
 void solver::reported(worker_id from, const frames::worker_report& r) {
@@ -155,7 +156,7 @@ void solver::reported(worker_id from, const frames::worker_report& r) {
 }
 
 void solver::on(const nonfinite_found& m) {
-  if (phase_ == phase::done) return;
+  if (phase_ == phase::done || phase_ == phase::given_up) return;
   phase_ = phase::done;
   tell(nets_->node_failed, divergence(m, setup_.spec));
 }
@@ -228,6 +229,7 @@ bool solver::last_snapshot_due() const {
 }
 
 void solver::on(const snapshot_copied&) {
+  if (phase_ != phase::copying) return;  // training has gone back meanwhile
   phase_ = phase::idle;
   next();
 }
@@ -249,7 +251,8 @@ void solver::on(const snapshot_soon&) {
 
 void solver::on(const stop_soon& m) {
   if (phase_ == phase::finishing || phase_ == phase::done) return;
-  if (phase_ == phase::paused) {  // all nodes rebuild their graphs: none could end now
+  if (phase_ == phase::paused ||
+      phase_ == phase::given_up) {  // all nodes rebuild their graphs: none could end now
     stop_wanted_ = m.reason;
     return;
   }
@@ -259,6 +262,7 @@ void solver::on(const stop_soon& m) {
 }
 
 void solver::on(const finish_after& m) {
+  if (phase_ == phase::given_up) return;  // the members of the next view decide it again
   plan_.end_at(value(m.version));
   if (auto r = reports_.last_report(plan_.end())) {
     reports_.show_step(plan_.end(), plan_.end());
@@ -306,6 +310,7 @@ void solver::finish() {
 
 /// A worker that is ahead answers with a later clock, and all train up to the latest: so no worker has begun it.
 void solver::on(const hold_clocks&) {
+  if (phase_ == phase::given_up) return;
   tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}});
 }
 
@@ -316,6 +321,7 @@ bool solver::clock_has_begun() const {
 }
 
 void solver::on(const pause_at& m) {
+  if (phase_ == phase::given_up) return;
   plan_.pause_at(value(m.clock));
   // The others may pause before the test for which the leader waits.
   if (phase_ != phase::held && phase_ != phase::judging) return;
@@ -338,6 +344,23 @@ void solver::on(const resume_training&) {
   phase_ = phase::idle;
   next();
   if (const auto reason = std::exchange(stop_wanted_, {}); !reason.empty()) on(stop_soon{reason});
+}
+
+void solver::on(const give_up_clocks&) {
+  if (phase_ == phase::testing) tests_.give_up();
+  phase_ = phase::given_up;
+}
+
+/// Who trained has ended, so nothing of the clocks that are trained again comes any more.
+void solver::on(const go_back& m) {
+  const auto version = value(m.version);
+  plan_.go_back(version);
+  fresh_.go_back(version);
+  reports_.go_back(version);
+  tests_.go_back(version);
+  snapshots_.go_back(version);
+  unjudged_ = false;
+  phase_ = phase::paused;
 }
 
 void solver::on(const shut_down&) {

@@ -14,6 +14,8 @@
 //
 // Where the view changes, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
+// Where a member is lost, at any moment:
+//   -give_up_clocks-> given up -go_back R-> paused -resume_training-> clock R
 //
 // Accepts  begin_training    from node
 //          pass_issued       from layer           data layers, once per replica, pass (test nets too)
@@ -24,7 +26,7 @@
 //          stop_soon, snapshot_soon   from node   leader only
 //          finish_after      from node
 //          snapshot_copied, snapshot_written      from checkpointer
-//          connect_solver, hold_clocks, pause_at, resume_training   from node
+//          connect_solver, hold_clocks, pause_at, resume_training, give_up_clocks, go_back   from node
 //          shut_down         from node
 // Sends    start_pass        to data_source
 //          send_frame        to network_link      worker_report, to the leader
@@ -73,7 +75,7 @@ class solver : public actor<solver> {
   using accepts = messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
                            nonfinite_found, control_arrived, stop_soon, snapshot_soon, finish_after,
                            snapshot_copied, snapshot_written, hold_clocks, pause_at,
-                           resume_training, shut_down>;
+                           resume_training, give_up_clocks, go_back, shut_down>;
   using sends = messages<start_pass, send_frame, write_snapshot, parameters_whole, stop_decided,
                          training_done, training_failed, clocks_held, training_paused>;
 
@@ -93,6 +95,8 @@ class solver : public actor<solver> {
   void on(const hold_clocks& m);
   void on(const pause_at& m);
   void on(const resume_training& m);
+  void on(const give_up_clocks&);
+  void on(const go_back& m);
   void on(const shut_down& m);
 
  private:
@@ -106,6 +110,7 @@ class solver : public actor<solver> {
     held,
     draining,
     paused,
+    given_up,  // until go_back
     finishing,
     done
   };

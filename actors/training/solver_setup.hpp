@@ -27,10 +27,10 @@ struct solver_part {
   worker_id leader{};  ///< shows what all nodes report
   std::size_t workers = 1;
   std::uint32_t replicas = 1;
-  std::uint32_t micro_batches = 1;
+  std::uint32_t micro_batches = 1;     ///< of this node in a clock
   std::uint64_t images_per_clock = 0;  ///< samples per clock on this node
   std::uint64_t images_of_all = 0;     ///< samples per clock, summed over all nodes
-  /// With uneven shares: the weight of each replica's outputs in the mean of this node. Empty: the passes of all
+  /// Where passes are weighed: the weight of each replica's outputs in the mean of this node. Empty: the passes of all
   /// replicas count alike.
   std::vector<double> weights;
   std::uint64_t first_clock = 0;  ///< of the view

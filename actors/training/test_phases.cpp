@@ -5,9 +5,16 @@
 
 namespace poseidon {
 
+namespace {
+
+/// A node that goes back has been ahead by the staleness of the run and one clock at most.
+constexpr std::size_t most_remembered = 64;
+
+}  // namespace
+
 bool test_phases::due(std::uint64_t clock) const {
   const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.test_interval()));
-  return interval > 0 && clock % interval == 0 && clock_ != clock &&
+  return interval > 0 && clock % interval == 0 && !completed_at(clock) &&
          (clock > 0 || setup_.spec.test_initialization());
 }
 
@@ -56,8 +63,16 @@ void test_phases::give_up() {
 
 void test_phases::complete(std::uint64_t clock) {
   shown_.reset();
-  clock_ = clock;
+  clocks_.push_back(clock);
+  if (clocks_.size() > most_remembered) clocks_.pop_front();
   ++completed_;
+}
+
+void test_phases::go_back(std::uint64_t clock) {
+  while (!clocks_.empty() && clocks_.back() >= clock) {
+    clocks_.pop_back();
+    --completed_;
+  }
 }
 
 }  // namespace poseidon

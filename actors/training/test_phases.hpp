@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -44,11 +45,15 @@ class test_phases {
   void give_up();
   [[nodiscard]] bool given_up() const { return given_up_; }
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
+  /// Those at this boundary and at later ones are done again.
+  void go_back(std::uint64_t clock);
   /// There was one at this boundary.
-  [[nodiscard]] bool completed_at(std::uint64_t clock) const { return clock_ == clock; }
+  [[nodiscard]] bool completed_at(std::uint64_t clock) const {
+    return !clocks_.empty() && clocks_.back() == clock;
+  }
   /// Without a phase at this boundary: whoever resumes a snapshot of this clock runs that again.
   [[nodiscard]] std::uint64_t completed_before(std::uint64_t clock) const {
-    return completed_ - (clock_ == clock ? 1 : 0);
+    return completed_ - (completed_at(clock) ? 1 : 0);
   }
 
  private:
@@ -61,7 +66,7 @@ class test_phases {
   bool given_up_ = false;
   std::shared_ptr<std::atomic<std::uint64_t>> passes_;  // computed
   std::shared_ptr<void> shown_;
-  std::optional<std::uint64_t> clock_;  // of the last complete phase
+  std::deque<std::uint64_t> clocks_;  // of the last complete phases
   std::uint64_t completed_;
 };
 

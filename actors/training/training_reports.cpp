@@ -42,6 +42,12 @@ void training_reports::begin(std::uint64_t first_clock) {
   begun_ = true;
 }
 
+void training_reports::go_back(std::uint64_t clock) {
+  computed_ = clock;
+  last_.clear();
+  reported_ = false;
+}
+
 void training_reports::show_step(std::uint64_t done, std::uint64_t end) const {
   if (!setup_.display) return;
   const auto carried = setup_.carried ? setup_.carried() : traffic{};

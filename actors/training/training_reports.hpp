@@ -27,6 +27,8 @@ class training_reports {
   void leave_part(std::uint64_t next_first_clock);
   void connect(std::vector<output_value> outputs);
   void begin(std::uint64_t first_clock);
+  /// Clocks from this one on are computed again. Before leave_part().
+  void go_back(std::uint64_t clock);
   /// All clocks below `done` of those below `end` have been computed.
   void show_step(std::uint64_t done, std::uint64_t end) const;
 

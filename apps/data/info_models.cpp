@@ -153,6 +153,8 @@ facts state_facts(const fs::path& path) {
   if (state.has_poseidon()) {
     found.add("samples used", state.poseidon().samples());
     found.add("test phases", state.poseidon().test_phases());
+    if (state.poseidon().has_global_batch())
+      found.add("samples of an iteration", state.poseidon().global_batch());
   }
   found.add("history blobs", state.history_size());
   std::vector<std::vector<fact>> rows;

@@ -1,5 +1,6 @@
 // apps/node/check_verb.cpp - poseidon-node check: all that training looks at before its first iteration, without training.
 #include "actors/run/compile_run.hpp"
+#include "actors/run/train_net.hpp"
 #include "apps/cli.hpp"
 #include "apps/node/check_report.hpp"
 #include "apps/node/run_setup.hpp"
@@ -157,6 +158,7 @@ void start_check::run() {
   look_at_solver(*run);
   attempt([&] { warn(take_solver_mode(run->solver, o_)); });
   warn(warn_of_staleness(run->solver, o_));
+  warn(take_survive(*run, o_));
   look_at_nets(*run);
 }
 

@@ -43,6 +43,17 @@ void check_files(const node_options& o) {
                        "its weights give --weights the .caffemodel beside it.");
 }
 
+void check_global_batch(const node_options& o, const share_option& shares) {
+  if (o.global_batch != "keep") return;
+  if (shares.what != share_option::kind::equal)
+    throw spec_error("--global-batch keep does not go with --batch-share " + o.batch_share +
+                     ": as nodes join and leave, all take equal parts. Leave out one of the two.");
+  if (o.own_data)
+    throw spec_error(
+        "--global-batch keep does not go with --own-data: as nodes join and leave, each would go "
+        "through its own part of the data at another pace. Leave out one of the two.");
+}
+
 }  // namespace
 
 void check(const node_options& o) {
@@ -53,12 +64,12 @@ void check(const node_options& o) {
   if (!o.join.empty() &&
       (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
        o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
-       o.batch_share != "equal" || !o.views.empty() || !o.keep_best.empty() || !o.stop_at.empty()))
+       o.batch_share != "equal" || o.survive > 0 || !o.views.empty() || !o.keep_best.empty() ||
+       !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share, --views, --keep-best, --stop-at: those "
-        "belong to "
-        "the first node.");
+        "--wire, --link-rate, --staleness, --batch-share, --survive, --views, --keep-best, "
+        "--stop-at: those belong to the first node.");
   if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -70,6 +81,7 @@ void check(const node_options& o) {
     throw spec_error(
         "--own-data does not go with --batch-share: a node with a larger share would go through "
         "its own part of the data faster than the others through theirs.");
+  check_global_batch(o, shares);
   if (!o.explain_routes.empty()) {
     if (shares.what != share_option::kind::equal)
       throw spec_error(
@@ -134,9 +146,11 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
                                           "others have joined. Give --nodes N with N >= 2."};
   std::vector<std::string> idle;
   for (const std::string option :
-       {"--wire", "--routes", "--staleness", "--batch-share", "--own-data", "--link-mbit",
-        "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit", "--progress-limit"})
+       {"--wire", "--routes", "--staleness", "--batch-share", "--survive", "--own-data",
+        "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit",
+        "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
+  if (o.snapshot.empty() && !o.global_batch.empty()) idle.emplace_back("--global-batch");
   if (idle.empty()) return {};
   return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +
           " no effect: this node trains alone. --nodes N and --listen HOST:PORT start a cluster."};

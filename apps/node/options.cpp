@@ -6,6 +6,7 @@
 #include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
+#include "messages/wire/codec.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -206,11 +207,21 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--batch-share", o.batch_share,
                  "how the nodes divide each iteration's samples: equal, auto (by the speed that "
                  "each measures before training), or a weight for each node, as in 3,1");
+  app.add_option("--global-batch", o.global_batch,
+                 "samples of an iteration as nodes join and leave: scale (default; each node takes "
+                 "the net's batch), or keep (those of the first nodes stay, and each takes a part)")
+      ->check(CLI::IsMember({"scale", "keep"}));
   app.add_option(
       "--views", o.views,
       "how many nodes train from which iteration on, a file of lines `iteration nodes`: "
       "a run with the same views as another one has the same results. Nodes wait to join "
       "until then, and the last ones leave");
+  app.add_option("--survive", o.survive,
+                 "how many nodes may be lost at the same time without loss of solver state: the "
+                 "number of other nodes that keep a copy of each node's. Above 0 the others go on "
+                 "where a node is killed while all train")
+      ->check(CLI::Range(0u, max_survive))
+      ->capture_default_str();
   app.add_option("--explain-routes", words.explain,
                  "print what each route of each InnerProduct would cost --nodes N, and which is "
                  "chosen; =json for programs. Trains nothing")

@@ -107,6 +107,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
     const auto head = read_resume_point(o.snapshot);
     s.run->first_clock = head.iteration;
     s.run->data = head.data;
+    s.first.global_batch = head.global_batch;
     if (!head.learned_net.empty()) s.first.weights = {weights_beside(o.snapshot, head.learned_net)};
     s.first.resume = o.snapshot;
   }
@@ -121,6 +122,8 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.choices.routes = parse_routes(o.routes);
   s.choices.wire = parse_wire(o.wire);
   s.choices.shares = parse_shares(o.batch_share, o.nodes);
+  if (!o.global_batch.empty())
+    s.choices.global_batch = o.global_batch == "keep" ? batch_rule::keep : batch_rule::scale;
   s.choices.node_mbit_s = node_mbit_s(o);
   s.choices.by_schedule = !o.views.empty();
   if (s.choices.by_schedule)

@@ -86,4 +86,18 @@ std::vector<std::string> warn_of_staleness(const solver_file& solver, const node
           "base_lr."};
 }
 
+std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
+  if (o.survive == 0) return {};
+  const std::string none = "--survive " + std::to_string(o.survive) +
+                           " has no effect, no node keeps a copy of another one's solver state: ";
+  if (o.wire != "float32")
+    return {none + "with --wire " + o.wire +
+            " only the owner of a parameter has the exact values that its state goes with."};
+  if (o.gpus)
+    return {none +
+            "this node trains on GPUs, whose solver state has no copies of earlier versions."};
+  run.survive = o.survive;
+  return {};
+}
+
 }  // namespace poseidon::app

@@ -1,6 +1,7 @@
 // apps/node/start_checks.hpp - what the first node looks at before training begins, so that a mistake costs seconds and not
 // the hours until the first snapshot.
 #pragma once
+#include "actors/run/run_definition.hpp"
 #include "apps/node/options.hpp"
 #include "models/solver/solver_file.hpp"
 
@@ -20,5 +21,9 @@ void check_solver(const solver_file& solver);
 /// Large momentum and late gradients amplify each other (docs/decisions/015).
 [[nodiscard]] std::vector<std::string> warn_of_staleness(const solver_file& solver,
                                                          const node_options& o);
+
+/// --survive, where this run can keep copies of solver state.
+/// Returns  a warning if it cannot.
+[[nodiscard]] std::vector<std::string> take_survive(run_definition& run, const node_options& o);
 
 }  // namespace poseidon::app

@@ -36,7 +36,7 @@ node_setup started(node_options o, shown_run& shown) {
     run = read_run(o);
     check_solver(run->solver);
     for (const auto& lines : {run->solver.warnings, take_solver_mode(run->solver, o),
-                              warn_of_staleness(run->solver, o)})
+                              warn_of_staleness(run->solver, o), take_survive(*run, o)})
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
   const auto resumed = take_newest_state(run, o);

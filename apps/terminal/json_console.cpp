@@ -61,6 +61,7 @@ void json_console::viewed(const view& v) {
   json_event e("view");
   e.count("epoch", v.epoch).count("first_clock", v.first_clock);
   e.count("first_sample", v.first_sample);
+  if (v.samples > 0) e.count("samples", v.samples);
   json_array members;
   for (const auto seat : v.seats) members.put(seat);
   e.json("members", {members.text()}).text("changed", v.changed).text("why", v.why);

@@ -34,13 +34,14 @@ std::string_view kind_name(const frame_header& h) {
       "send_rate",        "time_net",       "net_timed",
       "worker_left",      "factor_offer",   "suspect",
       "view_prepare",     "view_promise",   "view_accept",
-      "view_accepted"};
+      "view_accepted",    "summed_gradient"};
   return names[h.index()];
 }
 
 bool has_payload(const frame_header& h) {
   return std::holds_alternative<frames::push_gradient>(h) ||
          std::holds_alternative<frames::fresh_parameters>(h) ||
+         std::holds_alternative<frames::summed_gradient>(h) ||
          std::holds_alternative<frames::install_history>(h) ||
          std::holds_alternative<frames::history>(h) ||
          std::holds_alternative<frames::gradient_squares>(h) ||

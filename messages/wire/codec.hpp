@@ -28,6 +28,7 @@ inline constexpr std::size_t max_view_bytes = 4u << 20;     ///< header of a fra
 inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every other kind
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_replicas = 4096;  ///< of a node
+inline constexpr std::uint32_t max_survive = 2;    ///< lost nodes
 inline constexpr std::uint64_t max_share_samples = 0x7fffffff;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;

@@ -182,6 +182,8 @@ frame_header read(wire::View::Reader r) {
   for (const auto why : reasons) v.reasons.push_back(text("view", "reason", why));
   v.replicas = r.getReplicas();
   at_most("view", "replicas", v.replicas, max_replicas);
+  v.survive = r.getSurvive();
+  at_most("view", "nodes to survive", v.survive, max_survive);
   v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
   if (r.getOptimizer() >= optimizer_rules)
@@ -205,7 +207,6 @@ frames::next_view read(wire::NextView::Reader r) {
   v.why = text("next_view", "why", r.getWhy());
   v.first_clock = clock_id{r.getFirstClock()};
   v.lost = read_seats("next_view", "number of lost members", r.getLost());
-  v.end = version_id{r.getEnd()};
   return v;
 }
 
@@ -222,7 +223,6 @@ frame_header read(wire::ViewPromise::Reader r) {
   p.drained = r.getDrained();
   p.hears = read_seats("view_promise", "number of members that it hears", r.getHears());
   p.dead = read_seats("view_promise", "number of dead members", r.getDead());
-  p.end = version_id{r.getEnd()};
   return p;
 }
 
@@ -264,6 +264,12 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getFreshParameters();
       return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()},
                                       r.getNothing()};
+    }
+    case wire::Frame::SUMMED_GRADIENT: {
+      const auto r = frame.getSummedGradient();
+      return frames::summed_gradient{
+          chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getRate(),
+          r.getDecay(),           r.getScale(),           r.getChecksum()};
     }
     case wire::Frame::INSTALL_HISTORY: {
       const auto r = frame.getInstallHistory();

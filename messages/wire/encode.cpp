@@ -72,7 +72,6 @@ void write(wire::NextView::Builder w, const frames::next_view& v) {
   w.setWhy(text_of(v.why));
   w.setFirstClock(value(v.first_clock));
   write(w.initLost(static_cast<unsigned>(v.lost.size())), v.lost);
-  w.setEnd(value(v.end));
 }
 
 wire::ViewBallot::Builder write(wire::ViewBallot::Builder w, std::uint64_t epoch,
@@ -92,7 +91,6 @@ void write(wire::ViewPromise::Builder w, const frames::view_promise& p) {
   w.setDrained(p.drained);
   write(w.initHears(static_cast<unsigned>(p.hears.size())), p.hears);
   write(w.initDead(static_cast<unsigned>(p.dead.size())), p.dead);
-  w.setEnd(value(p.end));
 }
 
 void write(wire::View::Builder w, const frames::view& v) {
@@ -115,6 +113,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
   w.setReplicas(v.replicas);
+  w.setSurvive(v.survive);
   w.setOptimizer(static_cast<std::uint8_t>(v.optimizer));
   auto parameters = w.initParameters(static_cast<unsigned>(v.parameters.size()));
   for (unsigned i = 0; i < parameters.size(); ++i) {
@@ -160,6 +159,15 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setChunk(value(f.chunk));
             w.setVersion(value(f.version));
             w.setNothing(f.nothing);
+          },
+          [&](const frames::summed_gradient& f) {
+            auto w = frame.initSummedGradient();
+            w.setChunk(value(f.chunk));
+            w.setClock(value(f.clock));
+            w.setRate(f.rate);
+            w.setDecay(f.decay);
+            w.setScale(f.scale);
+            w.setChecksum(f.checksum);
           },
           [&](const frames::install_history& f) {
             auto w = frame.initInstallHistory();

@@ -69,6 +69,7 @@ struct Frame {
     viewPromise @40 :ViewPromise;
     viewAccept @41 :ViewBallot;
     viewAccepted @42 :ViewBallot;
+    summedGradient @43 :SummedGradient;
   }
   epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
@@ -111,6 +112,7 @@ struct View {
   nodes @20 :List(Member);    # by worker
   before @21 :FormerView;
   prospect @22 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
+  survive @23 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
@@ -194,7 +196,6 @@ struct NextView {
   why @5 :Text;               # for people; may be empty
   firstClock @6 :UInt64;      # the view holds from this clock on
   lost @7 :List(UInt32);      # seats, rising: members of views before that are gone without having left
-  end @8 :UInt64;             # training ends at this version; 0: not decided yet
 }
 
 # The members of the view of `epoch` decide by ballots which view is next (actors/cluster/ballot_box.hpp).
@@ -216,7 +217,6 @@ struct ViewPromise {
   drained @4 :Bool;
   hears @5 :List(UInt32);     # seats, rising
   dead @6 :List(UInt32);      # seats, rising: their processes are proved to have ended
-  end @7 :UInt64;             # as NextView's, as far as the writer knows
 }
 
 # A node that joins a run that trains, to the leader: its nets and data are there, and links to all members.
@@ -285,6 +285,18 @@ struct FreshParameters {
   nothing @2 :Bool;           # no worker had a gradient of it: no payload. Only where View.parameters is not empty
 }
 
+# A server_shard to each keeper of the chunk, workers owner + 1 to owner + View.survive modulo their number, in place of
+# FreshParameters: once per clock. Payload: the sum of all workers' gradients, float32, added in worker order. The keeper applies the
+# solver's rule to it as the shard does. Not for running statistics, whose values go to all.
+struct SummedGradient {
+  chunk @0 :UInt32;
+  checksum @1 :UInt32;        # CRC-32C of the shard's values of the version that this makes, clock + 1
+  clock @2 :UInt64;
+  rate @3 :Float32;           # of this step: the learning rate times the parameter's lr_mult
+  decay @4 :Float32;          # weight decay times its decay_mult
+  scale @5 :Float32;          # factor of the sum; clip_gradients is in it
+}
+
 # A server_shard to every other one when it has the gradients of all workers for all of its chunks; only
 # where the solver has clip_gradients. Payload: 256 unsigned 128-bit integers, the sums of the squares of
 # the summed gradients' values by float exponent (models/device/square_sum.hpp). Once per clock.
@@ -292,7 +304,7 @@ struct GradientSquares {
   clock @0 :UInt64;
 }
 
-# To the owning shard (or to every factor_broadcast of the layer): the leader before the first clock of a resumed run;
+# To the owning shard and to the chunk's keepers (or to every factor_broadcast of the layer): the leader before the first clock of a resumed run;
 # the node that kept the state until then, before the first clock of the next view. Payload: float32 values `first` and
 # following of one array of the chunk's solver state.
 struct InstallHistory {

@@ -190,7 +190,8 @@ data_position position_of(const ::caffe::SolverState& state) {
 resume_point read_resume_point(const std::filesystem::path& path) {
   const auto from = read_state(path);
   check_iteration(from, path);
-  return {static_cast<std::uint64_t>(from.iter()), from.learned_net(), position_of(from)};
+  return {static_cast<std::uint64_t>(from.iter()), from.learned_net(), position_of(from),
+          from.poseidon().global_batch()};
 }
 
 solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
@@ -209,6 +210,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   state.current_step = static_cast<std::uint64_t>(from.current_step());
   state.learned_net = from.learned_net();
   state.data = position_of(from);
+  state.global_batch = from.poseidon().global_batch();
   state.history.assign(slots, parameter_arrays(parameters));
   for (std::size_t i = 0; i < has; ++i) {
     const auto& blob = from.history(static_cast<int>(i));
@@ -235,6 +237,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   to.set_learned_net(state.learned_net);
   to.mutable_poseidon()->set_samples(state.data.samples);
   to.mutable_poseidon()->set_test_phases(state.data.test_phases);
+  if (state.global_batch > 0) to.mutable_poseidon()->set_global_batch(state.global_batch);
   for (const auto& slot : state.history)
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());

@@ -54,6 +54,8 @@ struct solver_state {
   std::string learned_net;                ///< path of the .caffemodel written with it
   std::vector<parameter_arrays> history;  ///< by slot (Adam: first, second moment), by parameter
   data_position data;
+  /// Samples per clock over all nodes, which the run keeps in every view; 0: each node takes the net's batch.
+  std::uint64_t global_batch = 0;
 };
 
 /// The iteration at which a .solverstate resumes, read before its net is known.
@@ -62,6 +64,7 @@ struct resume_point {
   std::uint64_t iteration = 0;
   std::string learned_net;  ///< empty: the file names none
   data_position data;
+  std::uint64_t global_batch = 0;  ///< as in solver_state
 };
 [[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
 

@@ -85,6 +85,8 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
     state.mutable_poseidon()->set_samples(position("poseidon/samples"));
   if (file.has("poseidon/test_phases"))
     state.mutable_poseidon()->set_test_phases(position("poseidon/test_phases"));
+  if (file.has("poseidon/global_batch"))
+    state.mutable_poseidon()->set_global_batch(position("poseidon/global_batch"));
   const auto names = file.list("history").datasets;
   for (std::size_t i = 0; i < names.size(); ++i) state.add_history();
   for (const auto& name : names)
@@ -121,6 +123,8 @@ std::vector<char> to_hdf5_state(const net& n, const solver_state& state) {
   file.write_integer("current_step", message.current_step());
   file.write_integer("poseidon/samples", static_cast<std::int64_t>(state.data.samples));
   file.write_integer("poseidon/test_phases", static_cast<std::int64_t>(state.data.test_phases));
+  if (state.global_batch > 0)
+    file.write_integer("poseidon/global_batch", static_cast<std::int64_t>(state.global_batch));
   file.make_group("history");
   std::size_t index = 0;
   for (const auto& slot : state.history)

@@ -5,8 +5,10 @@ namespace poseidon {
 namespace {
 
 [[noreturn]] void refuse(const net_layer& layer, const std::string& why) {
-  throw spec_error(layer.where, "layer \"" + layer.name + "\" (" + layer.type + "): " + why +
-                                    " Leave out --batch-share: with equal shares this net trains.");
+  throw spec_error(layer.where,
+                   "layer \"" + layer.name + "\" (" + layer.type + "): " + why +
+                       " Leave out --batch-share and --global-batch keep: where every node "
+                       "takes the net's batch, this net trains.");
 }
 
 /// A Split's top stands for the Split's bottom.

@@ -20,6 +20,8 @@ struct chunk {
   worker_id owner{};  ///< whose shard updates it; or every_worker
   /// Format of its gradients and updates on the wire.
   wire_format format = wire_format::float32;
+  /// How many other workers have a copy of its solver state (keepers.hpp).
+  std::uint32_t keepers = 0;
 };
 
 /// Owner of a parameter on the route factor_broadcast: each node updates its own copy, and no shard owns a part of it.

@@ -9,7 +9,9 @@
 #include "actors/parameters/peer_window.hpp"
 #include "actors/run/compile_run.hpp"
 #include "actors/run/run_definition.hpp"
+#include "actors/run/train_net.hpp"
 #include "cpu/cpu_device.hpp"
+#include "messages/wire/codec.hpp"
 #include "models/solver/solver_file.hpp"
 #include "tests/actors/watched_device.hpp"
 #include "tests/sim.hpp"
@@ -44,19 +46,23 @@ class slow_link : public actor<slow_link> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, deliver>;
-  using sends =
-      messages<chunk_landed, gradient_arrived, squares_arrived, factors_landed, control_arrived>;
+  using sends = messages<chunk_landed, gradient_arrived, sum_arrived, squares_arrived,
+                         factors_landed, control_arrived>;
 
   slow_link(actor_context context, std::shared_ptr<far_end> to, std::mt19937* random,
-            unsigned slowness, std::vector<std::string>* faults)
+            unsigned slowness, std::vector<std::string>* faults, std::size_t* bytes)
       : actor<slow_link>(context),
         to_(std::move(to)),
         random_(random),
         slowness_(slowness),
-        faults_(faults) {}
+        faults_(faults),
+        bytes_(bytes) {}
 
   void on(const send_frame& m) {
     queue_.push(m);
+    std::vector<std::byte> header;
+    encode_header(m.header, {}, header);
+    *bytes_ += preamble_bytes + header.size() + m.data.bytes.size();
     // Bytes that have been handed to a link must not change before they have arrived.
     sent_.emplace_back(m.data.bytes.data(), m.data.bytes.size(), copy(m.data));
     if (!pumping_) tell_self(deliver{});
@@ -104,6 +110,9 @@ class slow_link : public actor<slow_link> {
     tell(port<gradient_arrived>(to_->graph->parameters().shard()),
          gradient_arrived{to_->from, f.chunk, f.clock, owned(data)});
   }
+  void arrive(const frames::summed_gradient& f, const payload& data) {
+    tell(port<sum_arrived>(to_->graph->parameters().keeper()), sum_arrived{f, owned(data)});
+  }
   void arrive(const frames::gradient_squares& f, const payload& data) {
     tell(port<squares_arrived>(to_->graph->parameters().shard()),
          squares_arrived{to_->from, f.clock, owned(data)});
@@ -139,6 +148,7 @@ class slow_link : public actor<slow_link> {
   std::mt19937* random_;
   unsigned slowness_;  // turns until a frame is delivered, on average
   std::vector<std::string>* faults_;
+  std::size_t* bytes_;
   frame_queue queue_;
   std::vector<std::tuple<const std::byte*, std::size_t, std::vector<std::byte>>> sent_;
   bool pumping_ = false;
@@ -152,6 +162,7 @@ struct sim_options {
   unsigned slowness = 20;                    ///< of the slowest link
   std::vector<std::string> by_factors = {};  ///< layers on the route factor_broadcast
   bool has_budget = false;                   ///< frames are sent by magnitude
+  std::uint32_t survive = 0;                 ///< keepers of each chunk's solver state
 };
 
 /// Trains to the end in its constructor.
@@ -186,6 +197,18 @@ class sim_cluster {
   }
   [[nodiscard]] const parameter_arrays& first_values() const { return first_values_; }
   [[nodiscard]] std::size_t workers() const { return nodes_.size(); }
+  /// Bytes of all frames that a simulated link has taken, headers and payloads, as they would lie on the wire.
+  [[nodiscard]] std::size_t bytes_sent() const { return bytes_sent_; }
+  /// The solver state of a worker's shard and keeper after training, as of this version; the end's if empty. Once.
+  [[nodiscard]] std::vector<history_released> release(
+      std::size_t worker, std::optional<version_id> version = std::nullopt) {
+    auto released = sim_.listen<history_released>();
+    for (const auto& from : nodes_[worker]->graph->parameters().histories())
+      sim_.tell(from, release_history{released.in, version});
+    sim_.settle();
+    return *released.got;
+  }
+  [[nodiscard]] const partition& cut() const { return nodes_.front()->run->store->cut(); }
 
  private:
   struct one_node {
@@ -207,6 +230,7 @@ class sim_cluster {
       throw std::invalid_argument("the test's solver or net");
     n.spec.solver = resolve_solver(solver, {"test", 0});
     n.spec.workers = o.workers;
+    n.spec.survive = o.survive;
     n.device = std::make_shared<watched_device>(make_cpu_device());
     n.own.compute = n.device;
     n.own.replicas = o.replicas;
@@ -231,7 +255,7 @@ class sim_cluster {
   }
 
   static parameter_routes routes_of(const one_node& n, const std::vector<std::string>& layers) {
-    const auto net = resolve_train_net(n.spec, n.own);
+    const auto net = resolve_train_net(n.spec, n.own).part;
     parameter_routes routes(net.parameters.size(), route::parameter_server);
     for (std::size_t p = 0; p < net.parameters.size(); ++p)
       if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
@@ -262,8 +286,9 @@ class sim_cluster {
         window.learned.push_back(is_updated(net, p));
       end->gate = std::make_shared<peer_window>(std::move(window));
       const auto name = "network_link " + std::to_string(from) + " to " + std::to_string(to);
-      n.links[to] = sim_.spawn<slow_link>(
-          name, end, &random_, 1 + static_cast<unsigned>(random_() % o.slowness), &faults_);
+      n.links[to] = sim_.spawn<slow_link>(name, end, &random_,
+                                          1 + static_cast<unsigned>(random_() % o.slowness),
+                                          &faults_, &bytes_sent_);
       ports[to] = n.links[to];
     }
     n.graph->connect(ports);
@@ -310,6 +335,7 @@ class sim_cluster {
   probe<training_done> done_;
   probe<training_failed> failed_ = sim_.listen<training_failed>();
   std::vector<std::string> faults_;
+  std::size_t bytes_sent_ = 0;
   parameter_arrays first_values_;
   std::map<std::uint64_t, parameter_arrays> whole_;  // by version
   std::vector<std::unique_ptr<one_node>> nodes_;

@@ -160,6 +160,15 @@ class Views(unittest.TestCase):
     def test_adam_and_its_two_arrays_of_state_survive_changes(self):
         self.grows_and_shrinks(rule='type: "Adam" lr_policy: "fixed" momentum: 0.9 momentum2: 0.999', lr=0.001)
 
+    def test_copies_of_solver_state_change_nothing(self):
+        self.grows_and_shrinks("--survive", "1", norm=True, more="clip_gradients: 1.5 snapshot: 7")
+
+    def test_two_copies_of_two_arrays_of_state_change_nothing(self):
+        self.grows_and_shrinks("--survive", "2", rule='type: "Adam" lr_policy: "fixed" momentum: 0.9 momentum2: 0.999', lr=0.001)
+
+    def test_copies_of_solver_state_are_kept_with_factors_and_staleness(self):
+        self.grows_and_shrinks("--survive", "2", "--staleness", "1", "--routes", "sfb", check=False, hidden=256)
+
     def test_micro_batches_survive_changes(self):
         # A node adds its own micro-batches first, so one process with twice as many adds in another order.
         self.grows_and_shrinks(iter_size=2, as_nodes=True)
@@ -193,9 +202,9 @@ class Views(unittest.TestCase):
             self.assertEqual(view_oracle.views_of(first), [(0, 1), (5, 3), (12, 2), (20, 4), (33, 1)])
             return solver, small_run.snapshot_of(self.cluster.folder, prefix, 40)
 
-        (solver, one), (_, two) = run("a", "--routes", "ps"), run("b", "--routes", "sfb")
+        (solver, one), (_, two) = run("a", "--routes", "ps", "--survive", 1), run("b", "--routes", "sfb")
         view_oracle.check(self.cluster, solver, [(0, 1), (5, 3), (12, 2), (20, 4), (33, 1)], one)
-        _, again = run("c", "--routes", "sfb")
+        _, again = run("c", "--routes", "sfb", "--survive", 2)
         cluster.assert_same_weights(two, again)
         cluster.assert_same_state(two.with_suffix(".solverstate"), again.with_suffix(".solverstate"))
         self.assertEqual(sum("left the run before iteration" in node.output for node in others["a"]), 4)

@@ -114,8 +114,9 @@ TEST_CASE("batch_shares: what the option's words mean, and what is wrong with ot
 
 TEST_CASE(
     "sample_schedule: with shares a clock has the same samples in the same order, cut elsewhere") {
-  const std::uint64_t micro = 3, batch = 8, start = 1000;
-  const node_shares shares{{13, 2}, {4, 1}, {7, 3}};
+  constexpr std::uint32_t micro = 3;
+  const std::uint64_t batch = 8, start = 1000;
+  const node_shares shares{{13, 2, micro}, {4, 1, micro}, {7, 3, micro}};
   const sample_schedule equal{3, micro, 1, batch, start}, s{3, micro, 9, 99, start, shares};
   CHECK(s.samples_per_clock() == equal.samples_per_clock());
   CHECK(s.passes_per_clock() == micro * 6);
@@ -133,7 +134,7 @@ TEST_CASE(
   }
   CHECK_THROWS_AS((void)first_sample(s, {0, 1, 0, 1}), std::invalid_argument);
   // Equal ones are today's.
-  const sample_schedule as_equal{2, micro, 2, 4, start, {{8, 2}, {8, 2}}};
+  const sample_schedule as_equal{2, micro, 2, 4, start, {{8, 2, micro}, {8, 2, micro}}};
   for (std::uint64_t w = 0; w < 2; ++w)
     for (std::uint64_t m = 0; m < micro; ++m)
       for (std::uint64_t r = 0; r < 2; ++r) {

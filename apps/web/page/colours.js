@@ -3,7 +3,7 @@
 const TYPES = [[/Convolution/, '--conv'], [/Pooling|SPP/, '--pool'], [/InnerProduct|Embed/, '--inner'], [/Loss|Accuracy/, '--loss'],
   [/Norm|LRN|MVN|Scale|Bias/, '--norm'], [/Data|Input/, '--data'], [/ReLU|ELU|Sigmoid|TanH|AbsVal|BNLL|Power|Exp|Log|Dropout|Threshold|Swish|Clip/, '--act'],
   [/Concat|Eltwise|Split|Slice|Flatten|Reshape|Silence/, '--join']];
-const KINDS = { gradient_push: '--push', factor_broadcast: '--factors', data_source: '--data', server_shard: '--apply', network_link: '--pull', link_acceptor: '--pull', stream: '--forward' };
+const KINDS = { gradient_push: '--push', factor_broadcast: '--factors', data_source: '--data', server_shard: '--apply', state_keeper: '--apply', network_link: '--pull', link_acceptor: '--pull', stream: '--forward' };
 export const LEGENDS = {
   type: [['convolution', '--conv'], ['pooling', '--pool'], ['inner product', '--inner'], ['norm', '--norm'], ['join', '--join'], ['loss', '--loss'], ['push', '--push'], ['factors', '--factors']],
   route: [['parameter_server', '--push'], ['factor_broadcast', '--factors'], ['learns nothing', '--run']],

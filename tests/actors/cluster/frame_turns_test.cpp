@@ -17,10 +17,10 @@ TEST_CASE("frame_turns: what is said once for a view may be said again in the ne
 
 TEST_CASE("frame_turns: what is said once for a run is not said again in another view") {
   frame_turns t;
-  const frames::worker_done done{version_id{4}};
-  CHECK(!t.refusal_of(done, seat_id{1}));
+  const frames::join_ready ready{1};
+  CHECK(!t.refusal_of(ready, seat_id{1}));
   t.next_view();
-  CHECK(t.refusal_of(done, seat_id{1}));
+  CHECK(t.refusal_of(ready, seat_id{1}));
 }
 
 TEST_CASE("frame_turns: a pause is said when a node holds, and when it has drained") {

@@ -37,10 +37,10 @@ TEST_CASE(
   CHECK(c.leader() == seat_id{1});
   const auto one = std::make_shared<chunk_histories>(), other = std::make_shared<chunk_histories>();
   CHECK(!c.left(address(a)));
-  CHECK(!c.released(one));
-  CHECK(c.released(other));
+  CHECK(!c.released({one}));
+  CHECK(c.released({other}));
   CHECK(c.at() == change_step::leaving);
-  CHECK(!c.released(other));
+  CHECK(!c.released({other}));
   c.leave({address(a), address(b)});
   CHECK(!c.left(address(a)));
   CHECK(!c.left(address(a)));
@@ -57,6 +57,20 @@ TEST_CASE(
   CHECK(c.before() == nullptr);
   CHECK(!c.leader());
   CHECK(c.histories().empty());
+}
+
+TEST_CASE("view_change: copies of another node's solver state are there by its owner") {
+  view_change c;
+  REQUIRE(c.agree(at_20, true));
+  REQUIRE(c.paused(0, noon));
+  REQUIRE(c.release(without_the_first, 2));
+  const auto own = std::make_shared<chunk_histories>(), copy = std::make_shared<chunk_histories>();
+  CHECK(!c.released({nullptr, {{worker_id{2}, copy}}}));
+  CHECK(c.released({own}));
+  CHECK(c.histories().size() == 1);
+  CHECK(c.histories().front() == own);
+  CHECK(c.copies_of(worker_id{2}) == copy);
+  CHECK(c.copies_of(worker_id{1}) == nullptr);
 }
 
 TEST_CASE("view_change: a change that is agreed too early waits until the node trains") {
@@ -94,7 +108,7 @@ TEST_CASE("view_change: another next view takes the place of one that has not be
     CHECK(c.next().epoch == 4);
   }
   SUBCASE("after a graph was built for it: that one ends, too, and what was given away is kept") {
-    REQUIRE(c.released(std::make_shared<chunk_histories>()));
+    REQUIRE(c.released({std::make_shared<chunk_histories>()}));
     c.leave({actor});
     REQUIRE(c.left(actor));
     const auto before = std::make_shared<partition>();

@@ -14,6 +14,12 @@
 using namespace poseidon::view_model;
 using poseidon::test::number_asked;
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::uint64_t some_walks = 2000;  // each takes many times as long
+#else
+constexpr std::uint64_t some_walks = 10000;
+#endif
+
 namespace {
 
 std::string told(const search_result& r) {
@@ -138,7 +144,7 @@ TEST_CASE("view_model: the search finds that a proof of death needs the last wor
 
 TEST_CASE("view_model: random schedules of five nodes and two newcomers break no invariant") {
   const auto one = number_asked("POSEIDON_VIEW_SEED", 0);
-  const auto last = one != 0 ? one : number_asked("POSEIDON_VIEW_WALKS", 10000);
+  const auto last = one != 0 ? one : number_asked("POSEIDON_VIEW_WALKS", some_walks);
   std::size_t joined = 0, left = 0, had_to_end = 0, further = 0, steps = 0;
   for (auto seed = one != 0 ? one : 1; seed <= last; ++seed) {
     const auto r = walk(seed, mutation::none);

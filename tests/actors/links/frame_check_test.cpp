@@ -126,6 +126,7 @@ TEST_CASE(
   CHECK(is_of_a_view(frames::gradient_squares{}));
   CHECK(is_of_a_view(frames::factors{}));
   CHECK(is_of_a_view(frames::fresh_parameters{}));
+  CHECK(is_of_a_view(frames::summed_gradient{}));
   CHECK(is_of_a_view(frames::install_history{}));
   CHECK(is_of_a_view(frames::history{}));
   CHECK(is_of_a_view(frames::worker_report{}));

@@ -75,8 +75,9 @@ class fake_link : public actor<fake_link> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, bind_link, close_link, frame_in, cut_line>;
-  using sends = messages<gradient_arrived, squares_arrived, chunk_landed, factors_landed,
-                         history_arrived, control_arrived, report_arrived, link_bound, link_lost>;
+  using sends =
+      messages<gradient_arrived, sum_arrived, squares_arrived, chunk_landed, factors_landed,
+               history_arrived, control_arrived, report_arrived, link_bound, link_lost>;
 
   fake_link(actor_context context, std::shared_ptr<line> on, int side, link_options options)
       : actor<fake_link>(context),
@@ -139,6 +140,9 @@ class fake_link : public actor<fake_link> {
   }
   void arrive(const frames::push_gradient& f, const payload& data) {
     tell(routes().shard, gradient_arrived{from(), f.chunk, f.clock, data});
+  }
+  void arrive(const frames::summed_gradient& f, const payload& data) {
+    tell(routes().keeper, sum_arrived{f, data});
   }
   void arrive(const frames::gradient_squares& f, const payload& data) {
     tell(routes().shard_squares, squares_arrived{from(), f.clock, data});

@@ -133,6 +133,7 @@ class liar {
         frames::worker_left{seat_id{small()}, version_id{number()}},
         frames::push_gradient{chunk_id{small()}, clock_id{number()}, true},
         frames::fresh_parameters{chunk_id{small()}, version_id{number()}, true},
+        frames::summed_gradient{chunk_id{small()}, clock_id{number()}, 0.05f, 0, 0.5f, small()},
         frames::probe{small(), below(2) == 0},
         frames::probe_heard{small()},
         frames::watch{static_cast<std::int64_t>(number()), 1000},
@@ -190,6 +191,7 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
   t.clocks = 30;
   // Looked at only at the end: until then no time passes.
   t.progress_limit = std::chrono::milliseconds{1};
+  t.survive = static_cast<std::uint32_t>(l.below(3));
   t.more_solver = "display: 1 ";
   if (l.below(2) == 0) t.more_solver += tests_too;
   if (l.below(2) == 0) t.more_solver += " poseidon { staleness: 2 }";
@@ -243,7 +245,11 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
     CAPTURE(t.nodes[n]->error());
     CHECK(t.nodes[n]->result);
     const int code = t.nodes[n]->exit_code();
-    CHECK((code == 0 || code == 2 || code == 3 || code == 143));
+    // A sum that is not what the checksum beside it says.
+    const bool compared = code == 1 && t.nodes[n]->error().find("checksums") != std::string::npos;
+    // Where members may be lost, one of them may tell a view alone, which nobody can compare with what the others have agreed on.
+    const bool misled = code == 1 && t.survive > 0;
+    CHECK((code == 0 || code == 2 || code == 3 || code == 143 || compared || misled));
   }
   return l.said;
 }

@@ -100,9 +100,12 @@ class node_rig {
   std::string more_solver;  // added to the solver's text
   std::string net = node_test_net;
   std::uint64_t clocks = 4;
+  std::uint32_t survive = 0;
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
   std::filesystem::path resume;  // .solverstate that training begins with; empty: none
+  view_schedule views;           // as of --views; empty: none
+  std::optional<batch_rule> global_batch;
 
   node_rig() = default;
   ~node_rig() {
@@ -124,21 +127,28 @@ class node_rig {
     s.run.emplace();
     s.run->solver = resolve_solver(solver, {"test", 0});
     s.run->workers = workers;
+    s.run->survive = survive;
     if (!resume.empty()) {
       const auto head = read_resume_point(resume);
       s.run->first_clock = head.iteration;
       s.run->data = head.data;
       s.first.weights = {weights_beside(resume, head.learned_net)};
+      s.first.global_batch = head.global_batch;
       s.first.resume = resume;
     }
     s.cluster.listen = host_port{"a", 7600};
     s.choices.routes = routes;
+    s.choices.views = views;
+    s.choices.by_schedule = !views.empty();
+    s.choices.global_batch = global_batch;
     s.command = "poseidon-node --solver s --nodes " + std::to_string(workers);
     return begin(std::move(s), {"a", 7600});
   }
   /// It dials the nodes on the hosts `at`, one after the other.
-  one_node& joiner(const std::string& host, const std::vector<std::string>& at = {"a"}) {
+  one_node& joiner(const std::string& host, const std::vector<std::string>& at = {"a"},
+                   std::optional<batch_rule> rule = std::nullopt) {
     node_setup s;
+    s.choices.global_batch = rule;
     for (const auto& h : at) s.cluster.join.push_back({h, 7600});
     return begin(std::move(s), {host, 7600});
   }

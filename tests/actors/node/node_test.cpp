@@ -296,7 +296,7 @@ TEST_CASE("node: what a peer says once too often, or of an impossible clock, end
   const std::vector<lie> lies{
       {0, frames::worker_done{version_id{1}}, ""},
       {0, frames::worker_done{version_id{1}},
-       "worker_done: times in a run is 2 times, expected once at most"},
+       "worker_done: times in a view is 2 times, expected once at most"},
       {0, frames::worker_paused{clock_id{far}, false}, "worker_paused: clock is "},
       {0, frames::worker_report{clock_id{900000}, -1, 1, {1, 1}, 0, 0, 0},
        "worker_report: clock is 900000, expected at most "},

@@ -36,6 +36,9 @@ TEST_CASE(
     node_rig t;
     t.clocks = some_clocks;
     SUBCASE("all on the server") {}
+    SUBCASE("with copies of solver state") {
+      t.survive = 1;
+    }
     SUBCASE("a layer on factors") {
       t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 0, 0}}};
     }

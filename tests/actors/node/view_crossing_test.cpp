@@ -255,6 +255,7 @@ TEST_CASE(
     node_rig t;
     t.clocks = 60;
     if (random() % 2 == 0) t.more_solver = "poseidon { staleness: 1 } ";
+    t.survive = random() % 3;
     if (random() % 2 == 0)
       t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 0, 0}}};
     const std::size_t members = 2 + random() % 3;

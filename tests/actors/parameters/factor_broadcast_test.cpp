@@ -37,7 +37,7 @@ struct broadcast_of {
 
   /// `rule`: false where versions are mean gradients.
   explicit broadcast_of(std::size_t all, std::size_t passes = 1, bool rule = true,
-                        std::size_t awaited_state = 0)
+                        std::size_t awaited_state = 0, std::uint64_t former_states = 0)
       : workers(all) {
     const auto n = two_weights_and_a_bias();
     partition cut;
@@ -66,6 +66,7 @@ struct broadcast_of {
     s.factors = factors;
     s.product = factors->of_all();
     s.awaited_state = awaited_state;
+    s.former_states = former_states;
     it = sim.spawn<factor_broadcast>("factor_broadcast fc7", std::move(s));
     connect_factor_broadcast m{{}, {layer.in}, solver.in, checkpointer.in};
     m.links.resize(workers);
@@ -275,6 +276,29 @@ TEST_CASE("factor_broadcast: a worker without a gradient sends no rows, and adds
   t.sim.settle();
   CHECK(t.solver.got->back().version == version_id{7});
   CHECK(t.solver.got->back().nothing);  // nobody has one
+}
+
+TEST_CASE("factor_broadcast: where versions before are kept, it gives their solver state, too") {
+  const auto released = [](std::uint64_t trained, std::uint64_t version) {
+    broadcast_of t(2, 1, true, 0, 1);
+    auto history = t.sim.listen<history_released>();
+    t.first_values();
+    for (std::uint64_t clock = 5; clock < trained; ++clock) {
+      t.packed(clock, 1, {1, 2});
+      t.arrived(0, clock, 2, {3, 0});
+    }
+    t.sim.tell(t.it, release_history{history.in, version_id{version}});
+    t.sim.settle();
+    return history.got->empty() ? std::vector<std::vector<float>>{}
+                                : history.got->front().history->at(chunk_id{0});
+  };
+  const auto updates = [](float made) {
+    return std::vector<std::vector<float>>(1, std::vector<float>(2, made));
+  };
+  CHECK(released(8, 8) == updates(3));  // the fake counts updates
+  CHECK(released(8, 7) == updates(2));
+  CHECK(released(8, 6).empty());  // it has failed
+  CHECK(released(8, 9).empty());
 }
 
 TEST_CASE(

@@ -3,6 +3,7 @@
 #include "actors/parameters/first_values.hpp"
 #include "messages/float_payload.hpp"
 #include "messages/wire/codec.hpp"
+#include "models/plan/keepers.hpp"
 #include "tests/actors/fakes.hpp"
 
 #include <doctest/doctest.h>
@@ -49,7 +50,7 @@ std::shared_ptr<const chunk_histories> kept(const partition& cut, worker_id owne
 
 /// Cuts parameters of these sizes at random places; on the server each chunk has a random owner.
 partition cut_anyhow(std::mt19937& random, const std::vector<std::size_t>& sizes,
-                     std::size_t workers) {
+                     std::size_t workers, const net& n) {
   partition cut;
   cut.by_parameter.resize(sizes.size());
   cut.by_owner.resize(workers);
@@ -64,6 +65,7 @@ partition cut_anyhow(std::mt19937& random, const std::vector<std::size_t>& sizes
       at += count;
     }
   }
+  set_keepers(cut, n.parameters, random() % 3);
   return cut;
 }
 
@@ -165,16 +167,15 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "handover: whoever joins and leaves, each keeper of a chunk gets every value of its state "
-    "once, as many as state_values "
-    "says") {
+    "handover: whoever joins and leaves, the owner of a chunk and each of its keepers get every "
+    "value of its state once, as many as state_values says") {
   const auto train = three_parameters();
   for (std::uint32_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const two_views views(random);
-    const auto before = cut_anyhow(random, {17, 5, 9}, views.before.size());
-    const auto now = cut_anyhow(random, {17, 5, 9}, views.now.size());
+    const auto before = cut_anyhow(random, {17, 5, 9}, views.before.size(), train);
+    const auto now = cut_anyhow(random, {17, 5, 9}, views.now.size(), train);
     const std::uint32_t slots = random() % 3;
     const bool computes = random() % 4 != 0;
     arrivals got;
@@ -200,12 +201,12 @@ TEST_CASE(
       for (const auto w : id_range<worker_id>(views.now.size())) {
         const auto& c = now.chunks[id];
         const bool kept_anywhere = computes || !on_factors(before, c.parameter);
-        const bool keeps = is_updated(train, value(c.parameter)) && kept_anywhere &&
-                           (c.owner == every_worker || c.owner == w);
+        const bool keeps =
+            is_updated(train, value(c.parameter)) && kept_anywhere && has_state(now, id, w);
         auto& of = got[{w, id}];
         of.resize(c.count);
         CHECK(of == std::vector<std::size_t>(c.count, keeps ? slots : 0));
-        if (c.owner == every_worker || c.owner == w) {
+        if (has_state(now, id, w)) {
           std::size_t sum = 0;
           for (const auto n : of) sum += n;
           CHECK(state_values(train, before, now, id, slots, computes) == sum);
@@ -272,6 +273,35 @@ TEST_CASE("handover: solver state that was read goes to the chunk's owner, by fa
   CHECK(shared[0].here);
   CHECK(shared[0].away == std::vector{worker_id{1}, worker_id{2}});
   CHECK(test::values_of(shared[0].values) == state(0, 6, 4));
+}
+
+TEST_CASE("handover: the state of a node that is lost comes from its keeper's copies") {
+  // Three members, of which the second is lost: workers 0 and 2 become 0 and 1. Worker 2 has kept what worker 1 owned.
+  const auto train = test::one_parameter_net(10);
+  auto before = cut_at({{0, w0}, {3, w1}, {7, w2}}), now = cut_at({{0, w0}, {5, w1}});
+  now.by_owner.resize(2);
+  set_keepers(before, train.parameters, 1);
+  set_keepers(now, train.parameters, 1);
+  REQUIRE(is_keeper(before, chunk_id{1}, w2));
+  const auto copies = kept(before, w1, 1);
+  const auto pieces = handover(train, {before, now, w2, w1, {}}, {copies});
+  REQUIRE(pieces.size() == 2);
+  for (const auto& p : pieces) {  // each node owns one of the two chunks, and keeps the other one
+    CHECK(p.here);
+    CHECK(p.away == std::vector{w0});
+  }
+  CHECK(test::values_of(pieces[0].values) == state(0, 3, 2));
+  CHECK(test::values_of(pieces[1].values) == state(0, 5, 2));
+}
+
+TEST_CASE("first_values: keepers get solver state, too") {
+  auto cut = cut_at({{0, w0}, {3, w1}, {7, every_worker}});
+  set_keepers(cut, test::one_parameter_net(10).parameters, 1);
+  const auto sent = first_value_bytes(cut, 2, worker_id{0}, true, 3);
+  CHECK(sent == first_value_bytes(cut, 2, worker_id{1}, false, 3) +
+                    first_value_bytes(cut, 2, worker_id{2}, false, 3));
+  // As below, and 3 values of state to worker 1, 4 to worker 2.
+  CHECK(sent == sizeof(float) * (20 + 2 * (4 + 6 + 3 + 4)));
 }
 
 TEST_CASE("first_values: what worker 0 sends is what the others receive together") {

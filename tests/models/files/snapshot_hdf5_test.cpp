@@ -125,6 +125,11 @@ TEST_CASE("hdf5 state: iteration, step, name of the weights and history come bac
   CHECK(hdf5_reader(path).shape_of("iter") == shape{1});
   CHECK(read_resume_point(path).data.samples == 1ull << 40);
   CHECK(read_resume_point(path).data.test_phases == 7);
+  CHECK(read_resume_point(path).global_batch == 0);
+  state.global_batch = 48;
+  write_state(stem(folder), hdf5, n, state);
+  CHECK(read_resume_point(path).global_batch == 48);
+  CHECK(read_solverstate(path, n, 2).global_batch == 48);
   CHECK(has(message_of([&] { (void)read_solverstate(path, n, 1); }),
             "it has 6 history blobs, the net and its solver need 3"));
 }

@@ -224,6 +224,11 @@ TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
   CHECK(back.data.samples == 1ull << 40);
   CHECK(back.data.test_phases == 7);
   CHECK(read_resume_point(path).data.samples == 1ull << 40);
+  CHECK(read_resume_point(path).global_batch == 0);
+  state.global_batch = 48;
+  write_atomically(path, to_solverstate(n, state));
+  CHECK(read_resume_point(path).global_batch == 48);
+  CHECK(read_solverstate(path, n, 2).global_batch == 48);
   auto of_caffe = to_solverstate(n, state);  // it says nothing of the data
   of_caffe.clear_poseidon();
   write_atomically(path, of_caffe);

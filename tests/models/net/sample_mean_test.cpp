@@ -36,7 +36,8 @@ TEST_CASE("sample_mean: losses that are means over samples can be of parts, sums
         "net.prototxt:4: layer \"loss\" (SoftmaxWithLoss): normalization is NONE, so its loss is a "
         "sum over the "
         "samples of a batch, and a node with fewer samples could not count by them. BATCH_SIZE, "
-        "FULL and VALID can. Leave out --batch-share: with equal shares this net trains.");
+        "FULL and VALID can. Leave out --batch-share and --global-batch keep: where "
+        "every node takes the net's batch, this net trains.");
   const auto reduction = [](const std::string& how) {
     return product +
            layer("r", "Reduction", "ip", "r", "loss_weight: 1 reduction_param { " + how + " }");

@@ -1,0 +1,40 @@
+#include "actors/parameters/chunk_update.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "messages/wire/checksum.hpp"
+
+#include <string>
+
+namespace poseidon {
+
+std::uint32_t checksum_of(std::span<const float> values) {
+  return crc32c(std::as_bytes(values));
+}
+
+send_frame frame_to_keepers(parameter_store& store, chunk_id id, const rule_step& step,
+                            const payload& sum, std::uint64_t priority) {
+  const auto made = checksum_of(store.at(id, step.iteration + 1));
+  return {frames::summed_gradient{id, clock_id{step.iteration}, step.rate, step.decay, step.scale,
+                                  made},
+          sum, priority};
+}
+
+rule_step step_of(const frames::summed_gradient& sum) {
+  return {value(sum.clock), sum.rate, sum.decay, sum.scale};
+}
+
+void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,
+                   std::uint64_t version, chunk_id id, std::size_t values) {
+  if (lane == nullptr) return;
+  lane->record({layer, span_phase::apply, begin_ns, now_ns(), version - 1,
+                static_cast<std::int64_t>(value(id)), values * sizeof(float)});
+}
+
+void require_reached(chunk_id id, std::optional<version_id> wanted, std::uint64_t version) {
+  if (wanted && value(*wanted) > version)
+    throw logic_bug(
+        "solver state of a version that chunk " + std::to_string(value(id)) + " has not reached",
+        value(*wanted), version);
+}
+
+}  // namespace poseidon

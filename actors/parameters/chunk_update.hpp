@@ -1,0 +1,34 @@
+// actors/parameters/chunk_update.hpp - what is the same about an update of a chunk on its owner and on its keepers: server_shard
+// and state_keeper make it from the same sum of gradients.
+#pragma once
+#include "actors/core/trace.hpp"
+#include "actors/parameters/parameter_store.hpp"
+#include "messages/link.hpp"
+#include "models/solver/solver_rule.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace poseidon {
+
+/// By which the values on two nodes are compared.
+[[nodiscard]] std::uint32_t checksum_of(std::span<const float> values);
+
+/// From the owner of a chunk to its keepers, when it has made version `step.iteration` + 1 of it.
+[[nodiscard]] send_frame frame_to_keepers(parameter_store& store, chunk_id id,
+                                          const rule_step& step, const payload& sum,
+                                          std::uint64_t priority);
+
+/// The numbers that it was made with, on a keeper.
+[[nodiscard]] rule_step step_of(const frames::summed_gradient& sum);
+
+/// Records the update that made `version`, from `begin_ns` to now. `lane`: null without tracing.
+void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,
+                   std::uint64_t version, chunk_id id, std::size_t values);
+
+/// Errors   logic_bug: solver state as of version `wanted` is to be released, and the chunk is at an older one.
+void require_reached(chunk_id id, std::optional<version_id> wanted, std::uint64_t version);
+
+}  // namespace poseidon

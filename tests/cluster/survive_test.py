@@ -1,0 +1,68 @@
+# tests/cluster/survive_test.py - copies of solver state change nothing of what is trained, and send nothing more.
+import cluster
+import small_run
+
+ITERATIONS = 12
+MOMENTUM = 'lr_policy: "inv" gamma: 0.1 power: 0.75 momentum: 0.9'
+ADAM = 'type: "Adam" lr_policy: "fixed" momentum: 0.9'
+
+
+class Survive(small_run.Trained):
+    def train(self, nodes, survive, *words, **options):
+        return self.run_to_end(nodes, ["--routes", "ps", "--survive", survive, *words], **{"iterations": ITERATIONS, "lr": 0.002, **options})
+
+    def assert_same(self, one, other):
+        cluster.assert_same_weights(one, other)
+        cluster.assert_same_state(one.with_suffix(".solverstate"), other.with_suffix(".solverstate"))
+
+    def test_nodes_with_copies_train_what_one_process_trains(self):
+        for nodes in (2, 3):
+            for rule in (MOMENTUM, ADAM):
+                alone = self.train(1, 0, rule=rule, norm=True, iter_size=nodes)
+                for survive in (0, 1, 2):
+                    with self.subTest(nodes=nodes, rule=rule, survive=survive):
+                        self.assert_same(alone, self.train(nodes, survive, rule=rule, norm=True))
+
+    def test_a_resumed_run_gives_its_state_to_keepers_too(self):
+        whole = self.train(3, 1, rule=ADAM, more="snapshot: 4")
+        state = str(whole).replace(f"_iter_{ITERATIONS}.caffemodel", "_iter_4.solverstate")
+        for nodes in (3, 2):
+            with self.subTest(nodes=nodes):
+                resumed = [self.train(nodes, survive, rule=ADAM, snapshot=state) for survive in (0, 1)]
+                self.assert_same(*resumed)
+        self.assert_same(whole, self.train(3, 2, rule=ADAM, snapshot=state))
+
+    def test_state_that_moves_between_the_routes_reaches_keepers(self):
+        routes = self.cluster.folder / "routes"
+        routes.write_text("ip1 ps\n@3 ip1 sfb\n@5 ip1 ps\n@6 ip1 sfb\n@6 ip2 sfb\n@9 ip1 ps\n@9 ip2 ps\n")
+        for nodes in (2, 3):
+            with self.subTest(nodes=nodes):
+                self.assert_same(*[self.run_to_end(nodes, ["--routes", routes, "--survive", survive], iterations=ITERATIONS, rule=ADAM, lr=0.002)
+                                   for survive in (0, 1)])
+
+    def test_copies_send_no_more_bytes(self):
+        for nodes in (2, 3):
+            sent = []
+            for survive in (0, 1, 2):
+                self.run_to_end(nodes, ["--routes", "ps", "--survive", survive], options=["--log-level", "debug"],
+                                iterations=30, lr=0.002, hidden=512)
+                sent.append(sum(self.socket_bytes(node) for node in self.last))
+            self.assertLess(max(sent[1:]), 1.005 * sent[0], sent)
+
+    def test_runs_that_keep_no_copies_say_so(self):
+        self.run_to_end(2, ["--survive", 1, "--wire", "bfloat16"], iterations=2)
+        self.last[0].wait_for("^--survive 1 has no effect, no node keeps a copy of another one's solver state: with --wire bfloat16 ")
+        self.run_to_end(1, [], options=["--survive", 1], iterations=2)
+        self.last[0].wait_for("^--survive has no effect: this node trains alone")
+
+    def test_what_cannot_be_is_refused(self):
+        for words, said in ((["--solver", "s", "--survive", "3"], "--survive"),
+                            (["--join", "127.0.0.1:1", "--survive", "1"], "first node")):
+            done = cluster.run("poseidon-node", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    cluster.need("poseidon-node")
+    cluster.main()
