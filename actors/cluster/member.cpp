@@ -1,5 +1,6 @@
 #include "actors/cluster/member.hpp"
 
+#include "actors/cluster/view_rules.hpp"
 #include "actors/core/actor_names.hpp"
 #include "actors/links/link_counters.hpp"
 #include "models/words.hpp"
@@ -277,9 +278,7 @@ void member::keep_for_reading(std::shared_ptr<tcp_socket> socket) {
 
 bool member::is_complete() const {
   const auto is_linked = [&](seat_id s) { return s == view_.seat || links_.contains(s); };
-  const auto is_linked_or_lost = [&](seat_id s) {
-    return is_linked(s) || std::binary_search(view_.lost.begin(), view_.lost.end(), s);
-  };
+  const auto is_linked_or_lost = [&](seat_id s) { return is_linked(s) || has_seat(view_.lost, s); };
   const auto others = view_.others();
   return std::all_of(others.begin(), others.end(), is_linked) &&
          std::all_of(view_.before.begin(), view_.before.end(), is_linked_or_lost);

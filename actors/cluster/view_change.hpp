@@ -16,7 +16,7 @@
 // solver state until the members that are left have agreed on the version that all go back to.
 //
 // If that is the version which the view began with, the state that it began with goes to the next one: what has been handed over
-// may have been on its way. So that state is kept here until no member can go back that far.
+// may have been on its way. So that state is kept here until the next change.
 #pragma once
 #include "messages/frames.hpp"
 #include "messages/training.hpp"
@@ -92,8 +92,6 @@ class view_change {
   [[nodiscard]] bool has_entered() const { return has_entered_; }
   /// All nodes have rebuilt. `keeps`: the state that the view began with may be needed again. Returns  how long this node has paused.
   [[nodiscard]] std::chrono::milliseconds resume(time_point now, bool keeps = false);
-  /// No member goes back any more to the version that this view began with.
-  void forget_former() { former_ = {}; }
 
   [[nodiscard]] std::uint64_t test_phases() const { return test_phases_; }
   /// The partition of the old view; null before it is rebuilt, and at a newcomer.

@@ -1,5 +1,6 @@
 #include "actors/node/changing.hpp"
 
+#include "actors/cluster/view_rules.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
@@ -40,7 +41,7 @@ std::string describe_members(const agreed_view& before, const agreed_view& now) 
   add(list_of(without(now.members, before.members), now), " joined");
   std::vector<frames::member> left, lost;
   for (const auto& m : without(before.members, now.members))
-    (std::binary_search(now.lost.begin(), now.lost.end(), m.seat) ? lost : left).push_back(m);
+    (has_seat(now.lost, m.seat) ? lost : left).push_back(m);
   add(list_of(left, before), " left");
   add(list_of(lost, before), lost.size() == 1 ? " is lost" : " are lost");
   return out;
@@ -91,12 +92,13 @@ std::vector<caf::actor_addr> addresses_of(const std::vector<port<shut_down>>& ac
 
 }  // namespace
 
-std::vector<port<shut_down>> changing::that_compute() const {
+/// Those of the graph that do not last: with solver state, or those that compute.
+std::vector<port<shut_down>> changing::passing(bool with_state) const {
   auto out = core_.run.graph().passing();
   const auto keepers = core_.run.graph().parameters().histories();
   std::erase_if(out, [&](const auto& a) {
-    return std::any_of(keepers.begin(), keepers.end(),
-                       [&](const auto& k) { return k.target() == a.target(); });
+    return with_state != std::any_of(keepers.begin(), keepers.end(),
+                                     [&](const auto& k) { return k.target() == a.target(); });
   });
   return out;
 }
@@ -136,7 +138,7 @@ bool changing::has_all_state(const frames::next_view& next) const {
 
 void changing::freeze() {
   if (core_.phase != run_phase::training) return;
-  const auto ending = that_compute();
+  const auto ending = passing(false);
   if (!core_.change.freeze(addresses_of(ending), std::chrono::steady_clock::now())) return;
   core_.as_node.tell<give_up_clocks>(core_.run.the_trainer().give_up, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
@@ -190,16 +192,8 @@ void changing::on(const history_released& m) {
   if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
 }
 
-/// What computed may have ended before.
 void changing::end_graph() {
-  auto ending = core_.run.graph().passing();
-  if (std::exchange(frozen_, false)) {
-    const auto ended = that_compute();
-    std::erase_if(ending, [&](const auto& a) {
-      return std::any_of(ended.begin(), ended.end(),
-                         [&](const auto& e) { return e.target() == a.target(); });
-    });
-  }
+  const auto ending = std::exchange(frozen_, false) ? passing(true) : core_.run.graph().passing();
   core_.change.leave(addresses_of(ending));
   for (const auto& a : ending) core_.as_node.tell<shut_down>(a, {});
 }

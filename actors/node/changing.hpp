@@ -59,7 +59,7 @@ class changing {
  private:
   /// The actors of the graph that stands.
   void end_graph();
-  [[nodiscard]] std::vector<port<shut_down>> that_compute() const;
+  [[nodiscard]] std::vector<port<shut_down>> passing(bool with_state) const;
   [[nodiscard]] bool has_version(clock_id clock) const;
   void go_back();
   [[nodiscard]] bool begin_anew();

@@ -1,7 +1,6 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace poseidon {
@@ -71,7 +70,7 @@ void node::follow(const frames::next_view& next) {
     return;
   }
   const auto seat = view().seat;
-  if (std::find(next.lost.begin(), next.lost.end(), seat) != next.lost.end())
+  if (has_seat(next.lost, seat))
     return fail("the other nodes go on without this one from iteration " +
                     std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
                     next.why + ")",
