@@ -89,6 +89,17 @@ class sim {
     return h;
   }
 
+  /// The error that the actor ends with; empty until then. The text may be read after the simulation, which ends what still
+  /// lives: so it must not lie in a member that is destroyed before.
+  template <class D>
+  std::shared_ptr<const std::string> fault_of(const handle<D>& h) {
+    auto text = std::make_shared<std::string>();
+    h.untyped()->attach_functor([text, &s = system_](const caf::error& e) {
+      if (e) *text = s.render(e);
+    });
+    return text;
+  }
+
   /// Puts `m` into the mailbox; nothing runs before settle() or step().
   template <class D, class M>
   void tell(const handle<D>& to, M m) {

@@ -330,12 +330,13 @@ class sim_cluster {
     }
   }
 
+  // These two are written to by actors that end with the simulation.
+  std::vector<std::string> faults_;
+  std::size_t bytes_sent_ = 0;
   sim sim_;
   std::mt19937 random_;
   probe<training_done> done_;
   probe<training_failed> failed_ = sim_.listen<training_failed>();
-  std::vector<std::string> faults_;
-  std::size_t bytes_sent_ = 0;
   parameter_arrays first_values_;
   std::map<std::uint64_t, parameter_arrays> whole_;  // by version
   std::vector<std::unique_ptr<one_node>> nodes_;

@@ -17,7 +17,6 @@ namespace {
 
 /// A checkpointer of two nodes: chunk 0 of the one parameter is this node's, chunk 1 the other's.
 struct snapshot_rig {
-  std::string failure;  // outlives the actor
   test::sim sim;
   std::shared_ptr<parameter_store> store = test::one_parameter_store(4, 2, 2);
   test::probe<copy_history> shard = sim.listen<copy_history>();
@@ -27,6 +26,7 @@ struct snapshot_rig {
   int weights = 0;  // files written
   std::vector<float> history;
   handle<checkpointer> it;
+  std::shared_ptr<const std::string> failure;
 
   snapshot_rig() {
     checkpointer_setup s;
@@ -34,7 +34,7 @@ struct snapshot_rig {
     s.solver.set_lr_policy("fixed");
     s.solver.set_snapshot_prefix("run");
     it = sim.spawn<checkpointer>("checkpointer", std::move(s));
-    it.untyped()->attach_functor([this](const caf::error& e) { failure = sim.system().render(e); });
+    failure = sim.fault_of(it);
     snapshot_files files;
     files.write_weights = [this](const std::string&, const parameter_arrays&) { ++weights; };
     files.write_state = [this](const std::string&, const solver_state& state) {
@@ -57,7 +57,7 @@ struct snapshot_rig {
     sim.settle();
   }
   [[nodiscard]] bool says(const char* text) const {
-    return failure.find(text) != std::string::npos;
+    return failure->find(text) != std::string::npos;
   }
 };
 
@@ -132,7 +132,7 @@ TEST_CASE("checkpointer: a piece of solver state that comes twice completes no s
   t.piece(0);
   t.piece(0);
   CHECK(t.copied.got->empty());
-  CHECK_MESSAGE(t.says("solver state of chunk 0, slot 0 twice (got 2, expected 1)"), t.failure);
+  CHECK_MESSAGE(t.says("solver state of chunk 0, slot 0 twice (got 2, expected 1)"), *t.failure);
 }
 
 TEST_CASE("checkpointer: solver state of another version is no part of a snapshot") {
@@ -141,7 +141,7 @@ TEST_CASE("checkpointer: solver state of another version is no part of a snapsho
   t.piece(1, 2);
   CHECK(t.copied.got->empty());
   CHECK_MESSAGE(t.says("the version of solver state of chunk 1, slot 0 (got 2, expected 1)"),
-                t.failure);
+                *t.failure);
 }
 
 TEST_CASE("checkpointer: state of a snapshot that was given up for one without state is ignored") {
@@ -150,7 +150,7 @@ TEST_CASE("checkpointer: state of a snapshot that was given up for one without s
   t.order(false);
   CHECK(t.copied.got->size() == 1);
   t.piece(1);
-  CHECK(t.failure.empty());
+  CHECK(t.failure->empty());
 }
 
 TEST_CASE("checkpointer: weights whose state cannot be written do not stay alone") {

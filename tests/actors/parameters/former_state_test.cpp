@@ -48,9 +48,7 @@ class a_shard {
     s.store = store_ = test::one_parameter_store(5, 5, 1, o.staleness, o.format);
     s.former_states = o.former_states;
     shard_ = sim_.spawn<server_shard>("server_shard", std::move(s));
-    shard_.untyped()->attach_functor([this](const caf::error& e) {
-      if (e) fault_ = sim_.system().render(e);
-    });
+    fault_ = sim_.fault_of(shard_);
     sim_.tell(shard_, connect_shard{{{}, link_.in}, {gather_.in}, {}});
     for (auto& x : store_->at(kept_chunk, 3)) x = 0.5f;
     if (!o.frozen) sim_.tell(shard_, install_chunk{kept_chunk, version_id{3}});
@@ -80,7 +78,7 @@ class a_shard {
     sim_.settle();
     return history_.got->empty() ? state_arrays{} : history_.got->front().history->at(kept_chunk);
   }
-  [[nodiscard]] const std::string& fault() const { return fault_; }
+  [[nodiscard]] const std::string& fault() const { return *fault_; }
 
  private:
   shard_options options_;
@@ -91,7 +89,7 @@ class a_shard {
   test::probe<history_released> history_ = sim_.listen<history_released>();
   handle<server_shard> shard_;
   std::uint64_t clock_ = 3;
-  std::string fault_;
+  std::shared_ptr<const std::string> fault_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct keeper_of_two {
   test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
   test::probe<history_released> history = sim.listen<history_released>();
   handle<state_keeper> keeper;
-  std::string fault;
+  std::shared_ptr<const std::string> fault;
 
   explicit keeper_of_two(std::size_t awaited = 0, std::uint64_t former_states = 1) {
     const auto n = test::one_parameter_net(6);
@@ -45,9 +45,7 @@ struct keeper_of_two {
     s.names = {"fc7/0"};
     s.layers = {"fc7"};
     keeper = sim.spawn<state_keeper>("state_keeper", std::move(s));
-    keeper.untyped()->attach_functor([this](const caf::error& e) {
-      if (e) fault = sim.system().render(e);
-    });
+    fault = sim.fault_of(keeper);
     sim.tell(keeper, connect_keeper{{gather.in}});
     sim.settle();
   }
@@ -78,20 +76,20 @@ TEST_CASE("state_keeper: it makes the owner's values of the sum, and tells as if
   t.sum(of_worker_2, 5, {4, 4}, {-2, -2});
   REQUIRE(t.gather.got->size() == 3);
   CHECK(t.values(of_worker_1, 7) == std::vector<float>{-2, -3});
-  CHECK(t.fault.empty());
+  CHECK(t.fault->empty());
 }
 
 TEST_CASE("state_keeper: values that are not the owner's end it, with both checksums") {
   keeper_of_two t;
   t.sum(of_worker_1, 5, {2, 4}, {-1, -2.0000002f});
   CHECK(t.gather.got->empty());
-  CHECK(t.fault.find("iteration 5: of parameter fc7/0, chunk 1, the values that this node has "
-                     "computed are not those of the node that owns it") != std::string::npos);
+  CHECK(t.fault->find("iteration 5: of parameter fc7/0, chunk 1, the values that this node has "
+                      "computed are not those of the node that owns it") != std::string::npos);
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%08x here and %08x there", checksum_of_values({-1, -2}),
                 checksum_of_values({-1, -2.0000002f}));
-  CHECK(t.fault.find(numbers) != std::string::npos);
-  CHECK(t.fault.find("--survive 0") != std::string::npos);
+  CHECK(t.fault->find(numbers) != std::string::npos);
+  CHECK(t.fault->find("--survive 0") != std::string::npos);
 }
 
 TEST_CASE("state_keeper: sums wait for the awaited state of their chunk, and of no other one") {
@@ -143,12 +141,12 @@ TEST_CASE("state_keeper: it gives the state of each owner's chunks by itself, as
     t.sim.tell(t.keeper, release_history{t.history.in, version_id{7}});
     t.sim.settle();
     CHECK(t.history.got->empty());
-    CHECK(t.fault.find("has not reached (got 7, expected 6)") != std::string::npos);
+    CHECK(t.fault->find("has not reached (got 7, expected 6)") != std::string::npos);
   }
 }
 
 TEST_CASE("state_keeper: a sum of another clock than the next is a fault of our own") {
   keeper_of_two t;
   t.sum(of_worker_1, 6, {2, 4}, {-1, -2});
-  CHECK(t.fault.find("a sum that is not the next one (got 6, expected 5)") != std::string::npos);
+  CHECK(t.fault->find("a sum that is not the next one (got 6, expected 5)") != std::string::npos);
 }
