@@ -54,6 +54,7 @@ class member::known_identity {
 handshake_options member::shaking(link_identity self) const {
   handshake_options o;
   o.token = setup_.token;
+  o.tls = setup_.tls;
   o.build = POSEIDON_VERSION;
   o.self = std::move(self);
   o.stop = setup_.stop;

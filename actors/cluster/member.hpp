@@ -28,7 +28,8 @@ namespace poseidon {
 struct member_setup {
   std::shared_ptr<node_network> network;
   std::string token;
-  std::shared_ptr<const wake_up> stop;  ///< ends the waits of dialing; may be empty
+  std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
+  std::shared_ptr<const wake_up> stop;     ///< ends the waits of dialing; may be empty
   std::shared_ptr<progress> display;
   /// Completes the options of a link before it opens: routes, limits, trace.
   std::function<void(seat_id, link_options&)> equip;

@@ -148,11 +148,14 @@ void leading::gather() {
                       (is_alone() ? "others may join at any time"
                                   : "waiting for " + plural(setup.run->workers - 1, "node")));
   const auto reach = address_for_others(address);
-  const bool secret = !setup.cluster.token.empty();
-  setup.display->note(setup.around ? "others join with POSEIDON_JOIN=" + reach +
-                                         (secret ? " and POSEIDON_TOKEN_FILE" : "")
-                                   : "others join with: poseidon-node --join " + reach +
-                                         (secret ? " --token-file FILE" : ""));
+  const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
+  setup.display->note(setup.around
+                          ? "others join with POSEIDON_JOIN=" + reach +
+                                (secret ? " and POSEIDON_TOKEN_FILE" : "") +
+                                (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
+                          : "others join with: poseidon-node --join " + reach +
+                                (secret ? " --token-file FILE" : "") +
+                                (tls ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : ""));
 }
 
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number.

@@ -35,6 +35,7 @@ struct cluster_setup {
   /// Addresses of nodes, of which any can be the leader. Not empty: this node joins.
   std::vector<host_port> join;
   std::string token;
+  std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
   /// A peer that is silent for this long is lost.
   std::chrono::milliseconds silence_limit{2000};
   /// A run in which nothing is computed for this long, and no values come, ends. 0: no limit.

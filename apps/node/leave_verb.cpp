@@ -4,6 +4,7 @@
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
+#include "apps/tls_options.hpp"
 #include "apps/web/token.hpp"
 #include "messages/wire/handshake.hpp"
 
@@ -32,6 +33,8 @@ int leave_verb(int argc, char** argv) {
   app.add_option("--at", at, "HOST:PORT where the node that is to leave accepts other nodes")
       ->required();
   app.add_option("--token-file", token_file, "file whose first line is the cluster's secret");
+  tls_files tls;
+  add_tls_options(app, tls);
   app.footer(
       "poseidon-node members says the addresses of all nodes. Exit codes: 0 it has been "
       "asked, 2 it cannot be reached or wrong use.");
@@ -40,6 +43,7 @@ int leave_verb(int argc, char** argv) {
   if (!parsed(app, argc, argv)) return 0;
   handshake_options options;
   if (!token_file.empty()) options.token = web::read_token("--token-file", token_file);
+  options.tls = tls_of_links(tls);
   options.build = POSEIDON_VERSION;
   options.self.wants = link_identity::purpose::ask_to_leave;
   options.self.listen_address = "127.0.0.1:0";  // it listens nowhere

@@ -55,8 +55,8 @@ node_result train(const node_options& o, shown_run& shown, signal_thread& signal
   shown.open_record(setup);
   std::unique_ptr<web::server> page;
   if (o.web) {
-    page = web::serve_live(*o.web, o.web_token, setup.records.view);
-    setup.display->note("page at http://" + to_string(page->address()) + "/");
+    page = web::serve_live(*o.web, o.web_token, setup.records.view, o.tls);
+    setup.display->note("page at " + page->url());
   }
   return run_node(std::move(setup), [&](auto tell) {
     signals.run(
