@@ -113,8 +113,9 @@ double run_end(std::shared_ptr<tcp_socket> socket, unsigned self, const options&
   link_options l;
   l.socket = std::move(socket);
   l.address = "loopback";
-  l.binding.self = worker_id{self};
-  l.binding.peer = worker_id{1 - self};
+  l.binding.self = {seat_id{self}, 0};
+  l.binding.peer = seat_id{1 - self};
+  l.binding.worker = worker_id{1 - self};
   l.binding.limits.chunk_values.assign(chunks,
                                        static_cast<std::uint32_t>(o.chunk_bytes / sizeof(float)));
   l.binding.landing = parameters;
