@@ -14,7 +14,7 @@
 // nothing, and the role in it keeps a stranger from handing a side its own. The dialer proves
 // first, so a stranger who merely connects gets nothing that a token could be guessed from. An
 // attacker whom we dial does, so a token should be long and random. With a token all frames that follow are
-// sealed (frame_seal.hpp); none are encrypted.
+// sealed (frame_seal.hpp); they are encrypted only by TLS.
 //
 // With TLS (tls_channel.hpp) all of this is said inside of it, and both sides have checked each other's certificates before. A stranger
 // reaches OpenSSL's parser then, within the same limit of time.

@@ -59,7 +59,8 @@ std::optional<std::size_t> tcp_socket::read_tls(std::span<const iovec> parts,
       inflow_.add(*n, clock::now());
       return n;
     }
-    const auto to_come = tls_->bytes_to_come(surely);
+    // Of a reader of few bytes nothing is asked that would outlast this wait: it may wait for the descriptor by itself.
+    const auto to_come = surely >= worth_waiting_for ? tls_->bytes_to_come(surely) : 1;
     wake_for(to_come >= worth_waiting_for ? std::min(to_come, inflow_.worth_a_wake()) : 1);
     const int rc = wait_for(fd_, tls_->read_wants(), deadline, stop);
     if (rc == ECANCELED) stopped();

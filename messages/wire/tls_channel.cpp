@@ -111,7 +111,6 @@ int tls_channel::receive(char* to, int size) {
     const auto n = ::recv(descriptor_, to, static_cast<std::size_t>(size), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     error_ = n < 0 && errno != EAGAIN && errno != EWOULDBLOCK ? errno : 0;
-    peer_closed_ = n == 0;
     const auto got = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
     missing_ = static_cast<std::size_t>(size) - got;
     received_ += got;

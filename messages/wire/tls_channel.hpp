@@ -100,7 +100,7 @@ class tls_channel {
   std::array<std::byte, 8> first_{};  // that the peer has sent
   std::size_t first_size_ = 0;
   int error_ = 0;  // errno of the last call to the kernel
-  bool peer_closed_ = false, has_sent_ = false;
+  bool has_sent_ = false;
 
   // Of the reading thread.
   short read_wants_;

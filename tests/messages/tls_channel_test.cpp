@@ -103,7 +103,7 @@ TEST_CASE("tls: nobody on the way reads what is written") {
 }
 
 TEST_CASE("tls: a record that the kernel takes in part is completed by the next write") {
-  encrypted c(3);  // a key cannot change in the middle of a record
+  encrypted c;
   const int small = 4096;
   ::setsockopt(c.dialer->descriptor(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   auto bytes = noise(4 << 20, 5);
@@ -163,6 +163,24 @@ TEST_CASE("tls: a few bytes of a record are read, and the rest without a wait fo
   CHECK(c.acceptor->tls()->has_read_ahead());
   CHECK(c.acceptor->read_exactly(second, soon(), &stop) == 9);
   CHECK(std::memcmp(second.data(), " and more", 9) == 0);
+}
+
+TEST_CASE("tls: only a reader of much is woken late, and only while it waits for much") {
+  encrypted c;
+  const auto woken_for = [&] {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    ::getsockopt(c.acceptor->descriptor(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size);
+    return bytes;
+  };
+  const unsigned char head_of_a_record[] = {0x17, 3, 3, 0x40, 0x11};  // the body is yet to come
+  REQUIRE(::send(c.dialer->descriptor(), head_of_a_record, sizeof head_of_a_record, 0) == 5);
+  std::byte into{};
+  iovec part{&into, 1};
+  CHECK_FALSE(c.acceptor->read_some(std::span(&part, 1), 1ms, 1 << 20));
+  CHECK(woken_for() >= 16384);
+  CHECK_FALSE(c.acceptor->read_some(std::span(&part, 1), 1ms));
+  CHECK(woken_for() == 1);
 }
 
 TEST_CASE("tls: a wait for a peer ends when it is told to") {
