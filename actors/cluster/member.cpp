@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::seconds first_word{5};
 constexpr std::chrono::milliseconds one_of_several{3000};
 constexpr std::chrono::milliseconds for_a_newcomer{1000};  // it listened before it got ready
+/// For so long after it did not hear a peer, or slept, a node takes no refused connection for that peer's death.
+constexpr std::chrono::seconds after_a_gap{10};
 constexpr int most_hops = 4;
 constexpr std::size_t most_early = max_members, most_turned_away = 16, most_newcomers = 64;
 
@@ -110,28 +112,46 @@ std::string member::lead(const host_port& at, const member_context& c) {
   return address_;
 }
 
-/// The first of the addresses at which a leader answers, or a member that knows where the leader is.
+/// Empty, and said: it cannot be reached, or does not answer.  Errors   ECANCELED; handshake_error: it answers, and refuses this node.
+std::optional<link_connection> member::dial_if_there(const host_port& to,
+                                                     handshake_options options) {
+  options.patience = options.limit = one_of_several;
+  try {
+    return setup_.network->dial(to, options);
+  } catch (const socket_error& e) {
+    if (e.error == ECANCELED) throw;
+    setup_.display->note(e.what());
+  } catch (const handshake_error& e) {
+    if (e.why != refusal::silent && e.why != refusal::closed) throw;
+    setup_.display->note(e.what());
+  }
+  return std::nullopt;
+}
+
+/// The first of the addresses at which a leader answers, or a member that knows where the leader is. Only the last one is waited for,
+/// and only where no member has answered: the leader that a member names may have been lost just then, so another one leads in a moment.
 link_connection member::dial_leader(const std::vector<host_port>& to, handshake_options& options) {
   std::string error;
+  bool some_answer = false;
   for (std::size_t i = 0; i < to.size(); ++i) {
     auto at = to[i];
-    // Only the last one is waited for.
-    options.patience = i + 1 < to.size() ? std::optional(one_of_several) : std::nullopt;
-    try {
-      for (int hops = 0; hops < most_hops; ++hops) {
-        auto c = setup_.network->dial(at, options);
-        if (c.peer.leader_address.empty()) {
-          joined_at_ = to_string(at);
-          return c;
-        }
-        setup_.display->note(to_string(at) + " is a member; the leader listens at " +
-                             c.peer.leader_address);
-        at = parse_host_port(c.peer.leader_address);
+    for (int hops = 0; hops < most_hops; ++hops) {
+      const bool is_last = !some_answer && i + 1 == to.size();
+      auto c =
+          is_last ? std::optional(setup_.network->dial(at, options)) : dial_if_there(at, options);
+      if (!c) {
+        error = "no leader answers at " + to_string(at);
+        break;
       }
+      if (c->peer.leader_address.empty()) {
+        joined_at_ = to_string(at);
+        return std::move(*c);
+      }
+      some_answer = true;
       error = "the nodes from " + to_string(to[i]) + " on name each other as the leader";
-    } catch (const socket_error& e) {
-      if (i + 1 == to.size() || e.error == ECANCELED) throw;
-      setup_.display->note(std::string(e.what()));
+      setup_.display->note(to_string(at) + " is a member; the leader listens at " +
+                           c->peer.leader_address);
+      at = parse_host_port(c->peer.leader_address);
     }
   }
   throw leader_unsettled(error, EADDRNOTAVAIL);
@@ -187,20 +207,15 @@ void member::lost(seat_id peer, const std::string& why) {
   if (lost_.size() > most_newcomers) lost_.erase(lost_.begin());
 }
 
-bool member::is_dead(seat_id peer) {
+bool member::is_dead(seat_id peer) const {
   const auto found = std::find_if(view_.members.begin(), view_.members.end(),
                                   [&](const auto& m) { return m.seat == peer; });
   if (found == view_.members.end()) return false;
-  auto options = shaking(own_identity());
-  options.patience = std::chrono::milliseconds{0};
-  try {
-    dismiss(setup_.network->dial(parse_host_port(found->address), options));
-    return false;
-  } catch (const socket_error& e) {
-    return e.error == ECONNREFUSED;
-  } catch (const std::exception&) {
-    return false;
-  }
+  // The others may have gone on without this node while it did not hear them, and have ended since.
+  const std::chrono::steady_clock::duration gap_ended{counters_.at(peer)->gap_ended_at.load()};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (gap_ended.count() != 0 && now - gap_ended < after_a_gap) return false;
+  return setup_.network->refuses(parse_host_port(found->address));
 }
 
 std::map<seat_id, std::string> member::missing() const {

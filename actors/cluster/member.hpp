@@ -97,8 +97,9 @@ class member {
   [[nodiscard]] std::vector<port<send_frame>> ports() const;
   void lost(seat_id peer, const std::string& why);
   /// Whether the process of a member that has been lost has ended, for certain: its machine refuses a connection to where it listened.
-  /// A cut never looks like that. Blocks, up to a second.
-  [[nodiscard]] bool is_dead(seat_id peer);
+  /// A cut never looks like that. A node that has slept proves nothing: the others may have gone on without it, and have ended. No hands are shaken: a member that lives and has lost the same link must not take it for a new one,
+  /// and one that is frozen never answers. Blocks, up to a fifth of a second.
+  [[nodiscard]] bool is_dead(seat_id peer) const;
   /// Newcomers of the view to which this node has no link any more, and why.
   [[nodiscard]] std::map<seat_id, std::string> missing() const;
 
@@ -125,6 +126,8 @@ class member {
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   [[nodiscard]] link_connection dial_leader(const std::vector<host_port>& to,
                                             handshake_options& options);
+  [[nodiscard]] std::optional<link_connection> dial_if_there(const host_port& to,
+                                                             handshake_options options);
   [[nodiscard]] link_identity own_identity() const;
   void identify();
   void keep_for_reading(std::shared_ptr<tcp_socket> socket);

@@ -41,7 +41,14 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
   into = into.subspan(have);
   while (!into.empty()) {
     std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
-    const auto got = socket_.read_some(parts, limit_, into.size() + beyond);
+    std::optional<std::size_t> got;
+    try {
+      got = socket_.read_some(parts, limit_, into.size() + beyond);
+    } catch (const socket_error&) {
+      note_gap();
+      throw;
+    }
+    note_gap();
     if (!got) throw silent{};
     if (*got == 0) throw ended{};
     heard_ = std::chrono::steady_clock::now();
@@ -52,6 +59,13 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
     begin_ = 0;
     end_ = *got - used;
   }
+}
+
+/// Also before the end of the connection: who wakes finds that the peer has closed it.
+void stream_reader::note_gap() {
+  const auto now = clock::now();
+  if (now - heard_ > silence_ / 2)
+    counters_.gap_ended_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared> shared,

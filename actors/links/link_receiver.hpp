@@ -78,6 +78,8 @@ class stream_reader {
   [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }
 
  private:
+  void note_gap();
+
   tcp_socket& socket_;
   link_counters& counters_;
   std::chrono::milliseconds limit_, silence_;

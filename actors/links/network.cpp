@@ -2,13 +2,15 @@
 
 #include "actors/links/farewell.hpp"
 
+#include <cerrno>
 #include <chrono>
 
 namespace poseidon {
 
 namespace {
 constexpr std::chrono::minutes dial_patience{1};
-}
+constexpr std::chrono::milliseconds refusal_patience{200};
+}  // namespace
 
 host_port node_network::listen(const host_port& at) {
   listener_ = std::make_shared<tcp_listener>(at);
@@ -25,6 +27,17 @@ handle<link_acceptor> node_network::accept(caf::actor_system& system, edge_book&
 
 link_connection node_network::dial(const host_port& to, const handshake_options& options) {
   return poseidon::dial(to, options, options.patience.value_or(dial_patience));
+}
+
+bool node_network::refuses(const host_port& to) noexcept {
+  try {
+    (void)connect_to(to, refusal_patience, nullptr);
+    return false;
+  } catch (const socket_error& e) {
+    return e.error == ECONNREFUSED;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 handle<network_link> node_network::open(caf::actor_system& system, edge_book& book,

@@ -21,6 +21,9 @@ class node_network {
                                        port<peer_refused> refused);
   /// Blocks. Errors   socket_error (ECANCELED: options.stop was set), handshake_error.
   virtual link_connection dial(const host_port& to, const handshake_options& options);
+  /// Whether the machine there says that no program listens at this address: a connection is refused. False where it takes one, or
+  /// does not answer in a fifth of a second. The program that listens there notices nothing but a connection that ends. Blocks.
+  [[nodiscard]] virtual bool refuses(const host_port& to) noexcept;
   virtual handle<network_link> open(caf::actor_system& system, edge_book& book,
                                     const std::string& name, link_options options);
   /// Tells the peer of a fresh connection, which gets no link, why (actors/links/farewell.hpp).

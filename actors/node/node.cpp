@@ -176,6 +176,8 @@ void node::on(const control_arrived& m) {
         return;
       case frame_desk::next::follow:
         return follow(std::get<frames::next_view>(m.header));
+      case frame_desk::next::lose:
+        return member_failed(m.seat, std::get<frames::suspect>(m.header).why);
       case frame_desk::next::part:
         changing_.part();
         return close();
@@ -242,6 +244,7 @@ void node::on(const link_lost& m) {
   guarded([&] { waits = joining_.lost(m); });
   if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
+  if (failed_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
   if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
@@ -255,7 +258,9 @@ void node::on(const link_lost& m) {
 }
 
 void node::on(const training_failed& m) {
-  fail(m.text, m.exit_code);
+  // Where a loss is no number, it is none on any node.
+  constexpr int diverged = 4;
+  m.exit_code == diverged ? fail(m.text, m.exit_code) : fail_alone(m.text, m.exit_code);
 }
 
 namespace {
@@ -276,7 +281,12 @@ void node::an_actor_died(const caf::down_msg& m) {
     if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
     return agree();
   }
-  fail(text_of(system(), m.reason), 1);
+  // A keeper ends where another node has computed other bits than this one, and either may be wrong.
+  const bool keeper_ended = core_.run.built() && core_.run.graph().parameters().keeper() &&
+                            m.source == caf::actor_cast<caf::actor_addr>(
+                                            core_.run.graph().parameters().keeper().untyped());
+  const auto text = text_of(system(), m.reason);
+  keeper_ended ? fail(text, 1) : fail_alone(text, 1);
   // The snapshot that the node has waited for since a peer was lost will not come.
   if (core_.phase == run_phase::failing &&
       m.source == caf::actor_cast<caf::actor_addr>(core_.run.checkpoints().untyped()))

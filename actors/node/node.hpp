@@ -64,7 +64,11 @@
 #include "actors/node/value_sender.hpp"
 #include "messages/membership.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace poseidon {
 
@@ -149,9 +153,11 @@ class node : public actor<node> {
   void propose();
   void take_decision();
   void follow(const frames::next_view& next);
-  void leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why);
+  void leave_to_themselves(const frames::next_view& next);
   [[nodiscard]] bool goes_on_without(const link_lost& m);
   void member_lost(const link_lost& m);
+  void fail_alone(const std::string& text, int exit_code);
+  void member_failed(seat_id seat, const std::string& why);
   void agree();
   void rebuild();
   void report_missing();
@@ -172,6 +178,8 @@ class node : public actor<node> {
   std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
   std::optional<frames::next_view> later_;   // the members have agreed while this node freezes
   bool agrees_ = false;                      // a look_at_agreement is under way
+  std::set<seat_id> failed_;  // by themselves; what their links still say counts for nothing
+  std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};
   route_file route_file_{core_};
   progress_watch progress_{core_};

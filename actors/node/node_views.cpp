@@ -1,9 +1,17 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
+#include "models/words.hpp"
 
 #include <utility>
 
 namespace poseidon {
+
+namespace {
+
+/// Two nodes that fail by themselves within so many iterations have one cause.
+constexpr std::uint64_t at_the_same_time = 3;
+
+}  // namespace
 
 void node::on(const link_flow& m) {
   if (const auto rate = rates_.on(m)) leader_.rate(*rate);
@@ -27,6 +35,8 @@ void node::on(const clocks_held& m) {
 }
 
 void node::on(const drain_agreed& m) {
+  // A member was lost meanwhile: the coordinator of the next view agrees on another clock, if it still has a reason.
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
   core_.members.broadcast(frames::drain{m.clock});
   changing_.take(m.clock);
 }
@@ -42,6 +52,7 @@ void node::on(const everyone_drained& m) {
 
 /// One view after the other: what follows a view is proposed when that view has been decided.
 void node::propose() {
+  if (drained_ && drained_->epoch <= agreement_.epoch()) drained_.reset();  // of a view before
   if (!drained_ || !agreement_.is_free() || leader_.here() == nullptr) return;
   guarded([this] {
     const auto m = *std::exchange(drained_, std::nullopt);
@@ -62,6 +73,14 @@ void node::take_decision() {
 
 /// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
 void node::follow(const frames::next_view& next) {
+  const auto seat = view().seat;
+  if (has_seat(next.lost, seat)) {
+    if (end_.left_out("the other nodes go on without this one from iteration " +
+                      std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
+                      next.why + "). It writes nothing"))
+      close();
+    return;
+  }
   const auto& change = core_.change;
   if (core_.phase == run_phase::training && change.at() != view_change::step::paused &&
       change.at() != view_change::step::frozen) {
@@ -69,12 +88,6 @@ void node::follow(const frames::next_view& next) {
     changing_.freeze();
     return;
   }
-  const auto seat = view().seat;
-  if (has_seat(next.lost, seat))
-    return fail("the other nodes go on without this one from iteration " +
-                    std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
-                    next.why + ")",
-                3);
   if (!changing_.can_follow(next))
     return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
                     ", which begins with iteration " + std::to_string(value(next.first_clock)) +
@@ -95,20 +108,21 @@ void node::follow(const frames::next_view& next) {
   if (!leads && leader_.here() != nullptr) leader_.end();
   if (!leads || some_lost) drained_.reset();
   leader_changed_ = leader_changed_ || some_lost;
-  leave_to_themselves(next.lost, next.why);
+  leave_to_themselves(next);
   if (changing_.leave(next)) rebuild();
   for (const auto& early : desk_.take_early()) on(early);
   propose();
 }
 
-/// Who has been cut off, and may still be there, hears that the others go on.
-void node::leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why) {
-  for (const auto seat : lost) {
+/// A node that has been cut off, and may still be there, hears the view that the others go on with.
+void node::leave_to_themselves(const frames::next_view& next) {
+  for (const auto seat : next.lost) {
     const auto& links = core_.members.links();
     const auto link = links.find(seat);
     if (link == links.end()) continue;
-    tell<close_link>(link->second, {"the other nodes go on without it: " + why});
-    core_.members.lost(seat, why);
+    core_.members.send(seat, send_frame{next, {}, 0});
+    tell<close_link>(link->second, {"the other nodes go on without it: " + next.why});
+    core_.members.lost(seat, next.why);
   }
 }
 
@@ -129,8 +143,32 @@ void node::member_lost(const link_lost& m) {
   core_.setup.display->note(m.why);
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
-  agreement_.lost(m.peer, m.why, core_.members.is_dead(m.peer));
+  agreement_.lost(m.peer, m.why, failed_.contains(m.peer) || core_.members.is_dead(m.peer));
   agree();
+}
+
+/// Something has failed that the others need not share: a disk, a device. They go on.
+void node::fail_alone(const std::string& text, int exit_code) {
+  if (core_.trains() && core_.setup.run->survive > 0)
+    core_.members.broadcast(frames::suspect{view().seat, in_words(text)});
+  fail(text, exit_code);
+}
+
+/// Its own words prove that it is gone. But a broken record would end one node after the other, as each takes over the same sample.
+void node::member_failed(seat_id seat, const std::string& why) {
+  const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
+  if (!goes_on_without(lost) || !failed_.insert(seat).second) return;
+  const auto clock = value(core_.run.trained_version().value_or(version_id{}));
+  const auto before = std::exchange(last_failure_, std::pair(clock, lost.why));
+  if (before && clock < before->first + at_the_same_time)
+    return fail("two nodes have failed within " + std::to_string(at_the_same_time) +
+                    " iterations, and the next one would probably fail as they did. " +
+                    before->second + "; " + lost.why,
+                3);
+  const auto& links = core_.members.links();
+  if (const auto link = links.find(seat); link != links.end())  // it may say so, and stay
+    tell<close_link>(link->second, {lost.why});
+  member_lost(lost);
 }
 
 /// Does what the members' agreement waits for here.

@@ -47,6 +47,14 @@ bool run_end::fail(std::string text, int exit_code) {
   return false;
 }
 
+bool run_end::left_out(std::string text) {
+  if (core_.has_ended()) return false;
+  result_.exit_code = 3;
+  result_.error = in_words(std::move(text));
+  goodbye_ = result_.error;
+  return true;
+}
+
 bool run_end::fail_by(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);

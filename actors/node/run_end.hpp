@@ -18,6 +18,8 @@ class run_end {
 
   /// The run fails. True: close now; false: it ends already, or this node writes what it has first.
   [[nodiscard]] bool fail(std::string text, int exit_code);
+  /// The others go on without this node. It writes nothing: the run's files are theirs. True: close now.
+  [[nodiscard]] bool left_out(std::string text);
   /// Runs a step; what it throws is the user's to read, not a crash. As fail.
   template <class Step>
   [[nodiscard]] bool fails(Step step) {

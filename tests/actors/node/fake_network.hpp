@@ -255,6 +255,7 @@ class fake_network : public node_network {
   /// Called with each link that the node opens; may throw what opening a link may throw.
   std::function<void(const std::string&)> on_open = [](const std::string&) {};
   std::map<std::uint32_t, handle<fake_link>> links;  // by seat
+  std::map<std::uint32_t, std::shared_ptr<link_counters>> counters;
 
   host_port listen(const host_port&) override { return address_; }
   handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
@@ -275,11 +276,15 @@ class fake_network : public node_network {
     c.peer = {wiring_->hosts.at(to_string(to)).identify(), {}};
     return c;
   }
+  bool refuses(const host_port& to) noexcept override {
+    return !wiring_->hosts.contains(to_string(to));
+  }
   handle<network_link> open(caf::actor_system& system, edge_book& book, const std::string& name,
                             link_options options) override {
     on_open(name);
     const auto [on, side] = wiring_->sides.at(options.socket.get());
     const auto peer = value(options.binding.peer);
+    counters[peer] = options.counters;
     const auto link =
         spawn<fake_link>(system, book, thread_kind::shared, name, on, side, std::move(options));
     auto& mine = on->sides[side];
