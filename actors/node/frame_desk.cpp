@@ -76,6 +76,9 @@ std::uint64_t epoch_of_ballot(const frame_header& h) {
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_early(const control_arrived& m) {
+  // Where a member is lost, another node than the leader may know the next view first, and be ready for it while the leader still freezes.
+  if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
+    if (ready->epoch > agreement_.epoch()) return true;
   if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
