@@ -3,6 +3,7 @@
 #pragma once
 #include "actors/client/caller.hpp"
 #include "actors/cluster/coordinator.hpp"
+#include "actors/cluster/seeker.hpp"
 #include "actors/links/link_acceptor.hpp"
 #include "actors/links/link_receiver.hpp"
 #include "actors/links/network_link.hpp"
@@ -26,6 +27,6 @@ namespace poseidon {
 using every_actor =
     actor_list<caller, checkpointer, coordinator, copy_out, data_source, factor_broadcast,
                gradient_push, layer, link_acceptor, link_receiver, network_link, node,
-               protocol_selector, server_shard, solver, state_keeper, stream, telemetry>;
+               protocol_selector, seeker, server_shard, solver, state_keeper, stream, telemetry>;
 
 }  // namespace poseidon

@@ -6,6 +6,7 @@
 #include "apps/graph/output.hpp"
 #include "apps/graph/plan.hpp"
 #include "apps/run_app.hpp"
+#include "apps/tls_options.hpp"
 #include "apps/web/attached_site.hpp"
 #include "apps/web/recorded_site.hpp"
 #include "apps/web/token.hpp"
@@ -78,7 +79,7 @@ int view(int argc, char** argv) {
   const auto address = loopback(at);
   const until_interrupted interrupted;
   const auto page = web::serve_recording(address, recorded);
-  interrupted.wait("page at http://" + to_string(page->address()) + "/");
+  interrupted.wait("page at " + page->url());
   return 0;
 }
 
@@ -103,6 +104,8 @@ int attach(int argc, char** argv) {
                  "HOST:PORT on this machine where the page is served; port 0: any that is free");
   app.add_option("--web-token-file", token_file,
                  "file whose first line the node's page wants to know");
+  tls_files tls;
+  add_tls_reader_options(app, tls);
   app.add_option("-o,--output", output,
                  "draw the actors of this moment instead: x.dot, x.svg or x.json; - for DOT on "
                  "standard output");
@@ -110,7 +113,8 @@ int attach(int argc, char** argv) {
   if (!parsed(app, argc, argv)) return 0;
   web::page_address from{
       parse_host_port(node),
-      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file)};
+      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file),
+      tls_of_reader(tls)};
   if (!output.empty()) {
     draw_attached(from, worker, output);
     return 0;
@@ -120,7 +124,7 @@ int attach(int argc, char** argv) {
   (void)web::fetch(from, "/healthz");  // a mistyped address is reported now
   const until_interrupted interrupted;
   const auto page = web::serve_attached(address, from);
-  interrupted.wait("page at http://" + to_string(page->address()) + "/" +
+  interrupted.wait("page at " + page->url() +
                    (from.token.empty() ? "" : "?token=T, where T is the token"));
   return 0;
 }

@@ -19,7 +19,7 @@ constexpr verb verbs[] = {{"train", train_verb},   {"test", test_verb},
                           {"time", time_verb},     {"device-query", device_query_verb},
                           {"status", status_verb}, {"classify", classify_verb},
                           {"check", check_verb},   {"members", members_verb},
-                          {"leave", leave_verb}};
+                          {"leave", leave_verb},   {"go-on", go_on_verb}};
 
 /// The verb is the first argument, as with Caffe's tool; the default is train.
 int run(int argc, char** argv) {

@@ -59,6 +59,7 @@ struct former_view {
 /// The leader to each node that joins: who takes part and what is trained. A joiner needs no file except its data.
 struct view {
   std::uint64_t epoch = 0;
+  std::uint64_t run = 0;        ///< as in link_identity
   seat_id you{};                ///< the receiver's own seat
   std::vector<member> members;  ///< by worker
   former_view before;
@@ -221,6 +222,12 @@ struct stop_after {
 /// To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct goodbye {
   std::string reason;  ///< empty: done as planned
+  /// Whom the reason concerns.
+  enum class cause : std::uint8_t {
+    run = 0,      ///< all: the run cannot go on
+    left_out = 1  ///< the reader: the others go on without it, and it may join again
+  };
+  cause of = cause::run;
 };
 
 /// Bytes to time links with: the first node to each other one before the view; while training, from each to each as part

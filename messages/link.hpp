@@ -86,6 +86,10 @@ struct link_lost {
   bool on_purpose = false;  ///< a goodbye came before
   /// Why the link ended before the run did: what a goodbye says, or this side's reason. Empty: as planned, or no goodbye.
   std::optional<std::string> reason = std::nullopt;
+  frames::goodbye::cause of = frames::goodbye::cause::run;  ///< of a peer's goodbye
+  /// The peer was heard until the connection ended, and this process has not been stopped meanwhile: what the peer's machine
+  /// says at once tells what has just happened, not what happened long ago.
+  bool fresh = false;
 };
 
 /// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.
@@ -104,6 +108,7 @@ struct link_flow {
 /// To a network_link: send what waits, say goodbye, close.
 struct close_link {
   std::string reason;
+  frames::goodbye::cause of = frames::goodbye::cause::run;
 };
 
 }  // namespace poseidon

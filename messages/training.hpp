@@ -171,8 +171,10 @@ struct write_snapshot {
   bool with_state = true;
   port<snapshot_copied> copied;
   port<snapshot_written> written;
-  bool regular = true;       ///< under the name of its iteration
-  bool best = false;         ///< in place of the best one so far
+  bool regular = true;  ///< under the name of its iteration
+  bool best = false;    ///< in place of the best one so far
+  /// After the name: other nodes may be writing files of the same names.
+  std::string suffix = {};
   bool for_program = false;  ///< only the state, for a program's memory: snapshot_files::take_state
 };
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <utility>
 
 namespace poseidon {
@@ -54,6 +55,7 @@ class member::known_identity {
 handshake_options member::shaking(link_identity self) const {
   handshake_options o;
   o.token = setup_.token;
+  o.tls = setup_.tls;
   o.build = POSEIDON_VERSION;
   o.self = std::move(self);
   o.stop = setup_.stop;
@@ -65,6 +67,8 @@ member::member(member_setup setup)
     : setup_(std::move(setup)), identity_(std::make_shared<known_identity>()) {}
 
 void member::enter(agreed_view next) {
+  for (const auto& m : without(view_.members, next.members)) gone_.insert(m.seat);
+  while (gone_.size() > max_members) gone_.erase(gone_.begin());
   view_ = std::move(next);
   next_leader_.reset();
   for (const auto& m : view_.members) next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
@@ -80,6 +84,7 @@ link_identity member::own_identity() const {
   link_identity self;
   self.listen_address = address_;
   self.seat = view_.seat;
+  self.run = view_.run;
   self.epoch = view_.epoch;
   return self;
 }
@@ -105,33 +110,53 @@ void member::accept(const member_context& c) {
 
 std::string member::lead(const host_port& at, const member_context& c) {
   view_ = view_of_leader();
+  std::random_device dice;
+  view_.run = std::uint64_t{dice()} << 32 | dice() | 1;
   address_ = to_string(setup_.network->listen(at));
   accept(c);
   return address_;
 }
 
-/// The first of the addresses at which a leader answers, or a member that knows where the leader is.
+/// Empty, and said: it cannot be reached, or does not answer.  Errors   ECANCELED; handshake_error: it answers, and refuses this node.
+std::optional<link_connection> member::dial_if_there(const host_port& to,
+                                                     handshake_options options) {
+  options.patience = options.limit = one_of_several;
+  try {
+    return setup_.network->dial(to, options);
+  } catch (const socket_error& e) {
+    if (e.error == ECANCELED) throw;
+    setup_.display->note(e.what());
+  } catch (const handshake_error& e) {
+    if (e.why != refusal::silent && e.why != refusal::closed) throw;
+    setup_.display->note(e.what());
+  }
+  return std::nullopt;
+}
+
+/// The first of the addresses at which a leader answers, or a member that knows where the leader is. Only the last one is waited for,
+/// and only where no member has answered: the leader that a member names may have been lost just then, so another one leads in a moment.
 link_connection member::dial_leader(const std::vector<host_port>& to, handshake_options& options) {
   std::string error;
+  bool some_answer = false;
   for (std::size_t i = 0; i < to.size(); ++i) {
     auto at = to[i];
-    // Only the last one is waited for.
-    options.patience = i + 1 < to.size() ? std::optional(one_of_several) : std::nullopt;
-    try {
-      for (int hops = 0; hops < most_hops; ++hops) {
-        auto c = setup_.network->dial(at, options);
-        if (c.peer.leader_address.empty()) {
-          joined_at_ = to_string(at);
-          return c;
-        }
-        setup_.display->note(to_string(at) + " is a member; the leader listens at " +
-                             c.peer.leader_address);
-        at = parse_host_port(c.peer.leader_address);
+    for (int hops = 0; hops < most_hops; ++hops) {
+      const bool is_last = !some_answer && i + 1 == to.size();
+      auto c =
+          is_last ? std::optional(setup_.network->dial(at, options)) : dial_if_there(at, options);
+      if (!c) {
+        error = "no leader answers at " + to_string(at);
+        break;
       }
+      if (c->peer.leader_address.empty()) {
+        joined_at_ = to_string(at);
+        return std::move(*c);
+      }
+      some_answer = true;
       error = "the nodes from " + to_string(to[i]) + " on name each other as the leader";
-    } catch (const socket_error& e) {
-      if (i + 1 == to.size() || e.error == ECANCELED) throw;
-      setup_.display->note(std::string(e.what()));
+      setup_.display->note(to_string(at) + " is a member; the leader listens at " +
+                           c->peer.leader_address);
+      at = parse_host_port(c->peer.leader_address);
     }
   }
   throw leader_unsettled(error, EADDRNOTAVAIL);
@@ -187,22 +212,6 @@ void member::lost(seat_id peer, const std::string& why) {
   if (lost_.size() > most_newcomers) lost_.erase(lost_.begin());
 }
 
-bool member::is_dead(seat_id peer) {
-  const auto found = std::find_if(view_.members.begin(), view_.members.end(),
-                                  [&](const auto& m) { return m.seat == peer; });
-  if (found == view_.members.end()) return false;
-  auto options = shaking(own_identity());
-  options.patience = std::chrono::milliseconds{0};
-  try {
-    dismiss(setup_.network->dial(parse_host_port(found->address), options));
-    return false;
-  } catch (const socket_error& e) {
-    return e.error == ECONNREFUSED;
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 std::map<seat_id, std::string> member::missing() const {
   std::map<seat_id, std::string> out;
   for (const auto& [seat, why] : lost_)
@@ -242,6 +251,15 @@ member::admission member::admit(const link_connection& c, bool room,
     early_.push_back(c);
     return admission::kept;
   }
+  const bool leaves = view_.had(seat) && !has_seat(view_.lost, seat);
+  if (seat != no_seat && !view_.members.empty() && c.peer.run != view_.run) {
+    turn_away(c, "it is a node of another run");
+    return admission::dropped;
+  }
+  if (gone_.contains(seat) && !leaves) {
+    turn_away(c, "the other nodes go on without it", frames::goodbye::cause::left_out);
+    return admission::dropped;
+  }
   const auto strangers = links_.size() - std::min(links_.size(), view_.members.size());
   if (view_.seat != no_seat && seat != no_seat && seat != view_.seat && !links_.contains(seat) &&
       strangers < most_newcomers) {
@@ -259,14 +277,20 @@ member::admission member::admit(const link_connection& c, bool room,
   return admission::dropped;
 }
 
-void member::turn_away(const link_connection& c, const std::string& why) {
+void member::link_again(seat_id seat, const link_connection& c, const member_context& context) {
+  lost_.erase(seat);
+  open(seat, c, context);
+}
+
+void member::turn_away(const link_connection& c, const std::string& why,
+                       frames::goodbye::cause of) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  setup_.network->say_farewell(c, view_.seat, why);
+  setup_.network->say_farewell(c, view_.seat, {why, of});
   keep_for_reading(c.socket);
 }
 
 void member::dismiss(const link_connection& c) {
-  setup_.network->say_farewell(c, view_.seat, "");
+  setup_.network->say_farewell(c, view_.seat, {});
   keep_for_reading(c.socket);
 }
 

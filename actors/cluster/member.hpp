@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ namespace poseidon {
 struct member_setup {
   std::shared_ptr<node_network> network;
   std::string token;
-  std::shared_ptr<const wake_up> stop;  ///< ends the waits of dialing; may be empty
+  std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
+  std::shared_ptr<const wake_up> stop;     ///< ends the waits of dialing; may be empty
   std::shared_ptr<progress> display;
   /// Completes the options of a link before it opens: routes, limits, trace.
   std::function<void(seat_id, link_options&)> equip;
@@ -80,12 +82,15 @@ class member {
   };
   /// `room`: the leader takes a node that has no seat.
   [[nodiscard]] admission admit(const link_connection& c, bool room, const member_context& context);
+  /// This node has dialed a member to which it had lost its link.
+  void link_again(seat_id seat, const link_connection& c, const member_context& context);
   /// Where this node listens.
   [[nodiscard]] const std::string& address() const { return address_; }
   /// The node that joined last.
   [[nodiscard]] const frames::member& newest() const { return newest_; }
   /// Refuses a node that knows the token, and tells both users why. Nobody else notices.
-  void turn_away(const link_connection& c, const std::string& why);
+  void turn_away(const link_connection& c, const std::string& why,
+                 frames::goodbye::cause of = frames::goodbye::cause::run);
   /// Ends a connection that has served its purpose: its peer sees the end after what it has been told.
   void dismiss(const link_connection& c);
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }
@@ -96,9 +101,9 @@ class member {
   /// By worker of the view; empty at this node, and where there is no link.
   [[nodiscard]] std::vector<port<send_frame>> ports() const;
   void lost(seat_id peer, const std::string& why);
-  /// Whether the process of a member that has been lost has ended, for certain: its machine refuses a connection to where it listened.
-  /// A cut never looks like that. Blocks, up to a second.
-  [[nodiscard]] bool is_dead(seat_id peer);
+  /// What this node says of itself where it dials, and how it dials.
+  [[nodiscard]] link_identity own_identity() const;
+  [[nodiscard]] handshake_options dialing() const { return shaking({}); }
   /// Newcomers of the view to which this node has no link any more, and why.
   [[nodiscard]] std::map<seat_id, std::string> missing() const;
 
@@ -125,7 +130,8 @@ class member {
   [[nodiscard]] handshake_options shaking(link_identity self) const;
   [[nodiscard]] link_connection dial_leader(const std::vector<host_port>& to,
                                             handshake_options& options);
-  [[nodiscard]] link_identity own_identity() const;
+  [[nodiscard]] std::optional<link_connection> dial_if_there(const host_port& to,
+                                                             handshake_options options);
   void identify();
   void keep_for_reading(std::shared_ptr<tcp_socket> socket);
 
@@ -137,6 +143,7 @@ class member {
   std::map<seat_id, handle<network_link>> links_;
   std::map<seat_id, std::string> lost_;  // links, and why; of the last nodes that had one
   std::map<seat_id, std::shared_ptr<const link_counters>> counters_;
+  std::set<seat_id> gone_;  // were members, and are none
   frames::member newest_;
   seat_id next_seat_{1};                       // that this node gives, if it leads
   std::string joined_at_;                      // where this node has reached the leader

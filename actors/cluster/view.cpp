@@ -75,6 +75,7 @@ agreed_view formed(agreed_view leaders, std::vector<frames::member> members) {
 
 agreed_view view_told(const frames::view& v) {
   agreed_view out;
+  out.run = v.run;
   out.epoch = v.epoch;
   out.seat = v.you;
   out.members = v.members;
@@ -85,6 +86,7 @@ agreed_view view_told(const frames::view& v) {
 
 agreed_view following(const agreed_view& now, const frames::next_view& next) {
   agreed_view out;
+  out.run = now.run;
   out.epoch = next.epoch;
   out.seat = now.seat;
   out.members = next.members;

@@ -17,6 +17,7 @@ namespace poseidon {
 
 struct agreed_view {
   std::uint64_t epoch = 0;              ///< rises with every view; 0: this node has none yet
+  std::uint64_t run = 0;                ///< as in link_identity
   seat_id seat = no_seat;               ///< this node's
   std::vector<frames::member> members;  ///< by worker; empty: this node has no view yet
   clock_id first_clock{};               ///< the view holds from this clock on

@@ -32,12 +32,21 @@ bool view_change::paused(std::uint64_t test_phases, time_point now) {
   return true;
 }
 
-bool view_change::freeze(std::vector<caf::actor_addr> actors, time_point now) {
+bool view_change::freeze(std::vector<caf::actor_addr> actors, std::set<seat_id> links,
+                         time_point now) {
   if (at_ != step::none && at_ != step::draining) return false;
   paused_since_ = now;
   early_.reset();
   leaving_ = std::move(actors);
-  at_ = leaving_.empty() ? step::frozen : step::freezing;
+  speaking_ = std::move(links);
+  at_ = leaving_.empty() && speaking_.empty() ? step::frozen : step::freezing;
+  return true;
+}
+
+bool view_change::silent(seat_id link) {
+  if (at_ != step::freezing) return false;
+  if (speaking_.erase(link) == 0 || !speaking_.empty() || !leaving_.empty()) return false;
+  at_ = step::frozen;
   return true;
 }
 
@@ -82,7 +91,7 @@ void view_change::leave(std::vector<caf::actor_addr> actors) {
 
 bool view_change::left(const caf::actor_addr& actor) {
   if (at_ != step::leaving && at_ != step::freezing) return false;
-  if (std::erase(leaving_, actor) == 0 || !leaving_.empty()) return false;
+  if (std::erase(leaving_, actor) == 0 || !leaving_.empty() || !speaking_.empty()) return false;
   at_ = at_ == step::freezing ? step::frozen : step::rebuilding;
   return true;
 }

@@ -8,7 +8,7 @@
 //                     the solver trains up to the clock     solver state is given away     the old graph ends
 //   rebuilding -resume-> none
 //   releasing, leaving, rebuilding -replace-> the same (rebuilding: leaving), with another next view of the same clock
-//   none, draining -freeze-> freezing -left, by all that compute-> frozen -release-> releasing     a member is lost
+//   none, draining -freeze-> freezing -left, by all that compute, and silent, by all links-> frozen -release-> releasing     a member is lost
 //   none -enter-> rebuilding     a newcomer, which has no old graph
 //
 // All nodes drain before one rebuilds, so nothing of the old view is under way then, and every node has all parameters of
@@ -29,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace poseidon {
@@ -69,8 +70,12 @@ class view_change {
 
   /// The solver has paused before the clock. False: it was not asked to.
   [[nodiscard]] bool paused(std::uint64_t test_phases, time_point now);
-  /// A member is lost: `actors`, which compute, are to end. False: this node trains no clock, or does so already.
-  [[nodiscard]] bool freeze(std::vector<caf::actor_addr> actors, time_point now);
+  /// A member is lost: `actors`, which compute, are to end, and these links to fall silent. False: this node trains no clock, or
+  /// does so already.
+  [[nodiscard]] bool freeze(std::vector<caf::actor_addr> actors, std::set<seat_id> links,
+                            time_point now);
+  /// One of the links has fallen silent, or has ended. True: nothing is left that this node has to wait for before it has frozen.
+  [[nodiscard]] bool silent(seat_id link);
   /// All nodes have drained or frozen, and this is the next view; `keepers` actors are asked for their solver state. False: this
   /// node has done neither.
   [[nodiscard]] bool release(frames::next_view next, std::size_t keepers);
@@ -125,6 +130,7 @@ class view_change {
   };
   kept_state kept_, former_;
   std::vector<caf::actor_addr> leaving_;
+  std::set<seat_id> speaking_;  // links that this node has to wait for until it has frozen
   bool has_entered_ = false;
 };
 

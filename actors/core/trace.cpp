@@ -50,6 +50,9 @@ trace_lane* trace_log::early_lane(std::string name) {
 
 std::string_view trace_log::keep(std::string text) {
   const std::lock_guard lock(mutex_);
+  // Each view asks for the same names again.
+  for (const auto& t : texts_)
+    if (*t == text) return *t;
   return *texts_.emplace_back(std::make_unique<std::string>(std::move(text)));
 }
 

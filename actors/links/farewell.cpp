@@ -4,11 +4,10 @@
 
 namespace poseidon {
 
-void say_farewell(const link_connection& c, seat_id self, const std::string& reason) noexcept {
+void say_farewell(const link_connection& c, seat_id self, const frames::goodbye& says) noexcept {
   try {
     outbox out(c.peer.keys);
-    out.add({std::make_shared<frame_queue::entry>(
-                 frame_queue::entry{{frames::goodbye{reason}, {}, 0}, 0, 0}),
+    out.add({std::make_shared<frame_queue::entry>(frame_queue::entry{{says, {}, 0}, 0, 0}),
              {},
              true,
              true},

@@ -67,7 +67,7 @@ bool link_acceptor::make_room() {
 void link_acceptor::welcome(std::shared_ptr<tcp_socket> socket) {
   const auto host = parse_host_port(socket->peer()).host;
   if (!make_room()) {
-    refuse_busy(*socket);
+    refuse_busy(*socket, options_);
     refuse(host, socket->peer() + " was sent away: " + std::to_string(guests_.size()) +
                      " other connections have not finished their handshake");
     return;

@@ -61,6 +61,8 @@ struct link_binding {
   std::shared_ptr<frame_gate> gate;  ///< null: every frame that passes check_frame() is admitted
   /// Members are lost: what waits to be sent belongs to the view before, and is not sent.
   bool goes_back = false;
+  /// No frame of a view (frame_check.hpp) is sent or taken: what is to be sent, or comes, is thrown away.
+  bool between_views = false;
   bool fifo = false;  ///< frames with a payload go in their order of arrival, not by priority
 };
 

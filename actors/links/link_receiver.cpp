@@ -41,7 +41,14 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
   into = into.subspan(have);
   while (!into.empty()) {
     std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
-    const auto got = socket_.read_some(parts, limit_, into.size() + beyond);
+    std::optional<std::size_t> got;
+    try {
+      got = socket_.read_some(parts, limit_, into.size() + beyond);
+    } catch (const socket_error&) {
+      note_gap();
+      throw;
+    }
+    note_gap();
     if (!got) throw silent{};
     if (*got == 0) throw ended{};
     heard_ = std::chrono::steady_clock::now();
@@ -52,6 +59,13 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
     begin_ = 0;
     end_ = *got - used;
   }
+}
+
+/// Also before the end of the connection: who wakes finds that the peer has closed it.
+void stream_reader::note_gap() {
+  const auto now = clock::now();
+  if (now - heard_ > silence_ / 2)
+    counters_.gap_ended_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
@@ -91,10 +105,12 @@ receiver_ended link_receiver::receive_all() {
                 seconds_text(clock::now() - stream_.heard()) + " (limit " +
                 seconds_text(stream_.limit()) +
                 "): it is frozen or overloaded, or the network between is down",
-            {}};
+            {},
+            true};
   } catch (const stream_reader::ended&) {
     if (goodbye_ && between_frames_) {
-      return {shared_->peer() + " said goodbye" + (goodbye_->empty() ? "" : ": " + *goodbye_),
+      return {shared_->peer() + " said goodbye" +
+                  (goodbye_->reason.empty() ? "" : ": " + goodbye_->reason),
               goodbye_};
     }
     const auto where =
@@ -169,7 +185,9 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
 /// said that its links are bound to it.
 bool link_receiver::is_late(const open_frame& f) {
   const auto epoch = f.head.from.epoch, here = f.binding->self.epoch;
-  if (epoch == here || !is_of_a_view(f.head.header)) return false;
+  if (!is_of_a_view(f.head.header)) return false;
+  if (f.binding->between_views) return true;
+  if (epoch == here) return false;
   if (epoch > here)
     throw bad_frame(kind_name(f.head.header), "epoch", std::to_string(epoch),
                     std::to_string(here) + ", as of this node's view");
@@ -231,7 +249,7 @@ void link_receiver::deliver(open_frame f) {
   std::visit(
       overloaded{
           [](const frames::heartbeat&) {},
-          [&](const frames::goodbye& bye) { goodbye_ = bye.reason; },
+          [&](const frames::goodbye& bye) { goodbye_ = bye; },
           [&](const frames::push_gradient& g) {
             tell(to.shard, gradient_arrived{from, g.chunk, g.clock, std::move(values), g.step},
                  bytes);

@@ -78,6 +78,8 @@ class stream_reader {
   [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }
 
  private:
+  void note_gap();
+
   tcp_socket& socket_;
   link_counters& counters_;
   std::chrono::milliseconds limit_, silence_;
@@ -129,7 +131,7 @@ class link_receiver : public actor<link_receiver> {
   std::vector<open_frame> open_;
   std::vector<std::byte> header_;
   bool between_frames_ = true;  // the stream may end here
-  std::optional<std::string> goodbye_;
+  std::optional<frames::goodbye> goodbye_;
 };
 
 }  // namespace poseidon

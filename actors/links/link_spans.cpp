@@ -1,17 +1,21 @@
 #include "actors/links/link_spans.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace poseidon {
 
 link_trace spans_of_link(const std::shared_ptr<trace_log>& log, const std::string& link,
                          kept_names<chunk_id> chunk_layers, kept_names<layer_id> layers) {
-  auto* out = log->early_lane(link + " out");
-  auto* in = log->early_lane(link + " in");
-  return [log, out, in, chunk_layers = std::move(chunk_layers),
+  // A lane has memory. Where nothing is recorded there is none, or a run would hold more with each node that has come and gone.
+  struct lanes {
+    trace_lane *out = nullptr, *in = nullptr;  // each used by one thread
+  };
+  return [log, link, of_link = std::make_shared<lanes>(), chunk_layers = std::move(chunk_layers),
           layers = std::move(layers)](const link_event& e) {
     if (!log->enabled()) return;
-    auto* lane = e.sent ? out : in;
+    auto*& lane = e.sent ? of_link->out : of_link->in;
+    if (lane == nullptr) lane = log->early_lane(link + (e.sent ? " out" : " in"));
     if (e.layer && layers->contains(*e.layer))
       lane->record({(*layers)[*e.layer], e.sent ? span_phase::broadcast : span_phase::collect,
                     e.start_ns, e.end_ns, e.number, -1, e.bytes});

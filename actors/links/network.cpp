@@ -8,7 +8,7 @@ namespace poseidon {
 
 namespace {
 constexpr std::chrono::minutes dial_patience{1};
-}
+}  // namespace
 
 host_port node_network::listen(const host_port& at) {
   listener_ = std::make_shared<tcp_listener>(at);
@@ -33,8 +33,8 @@ handle<network_link> node_network::open(caf::actor_system& system, edge_book& bo
 }
 
 void node_network::say_farewell(const link_connection& c, seat_id self,
-                                const std::string& reason) noexcept {
-  poseidon::say_farewell(c, self, reason);
+                                const frames::goodbye& says) noexcept {
+  poseidon::say_farewell(c, self, says);
 }
 
 }  // namespace poseidon

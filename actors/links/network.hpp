@@ -3,6 +3,7 @@
 #include "actors/links/link_acceptor.hpp"
 #include "actors/links/network_link.hpp"
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,9 @@ namespace poseidon {
 class node_network {
  public:
   virtual ~node_network() = default;
+  [[nodiscard]] virtual std::chrono::steady_clock::time_point now() const {
+    return std::chrono::steady_clock::now();
+  }
 
   /// Takes an address; nodes that dial it from now on wait. Returns  the address, with its real port.
   /// Errors   socket_error.
@@ -25,7 +29,7 @@ class node_network {
                                     const std::string& name, link_options options);
   /// Tells the peer of a fresh connection, which gets no link, why (actors/links/farewell.hpp).
   virtual void say_farewell(const link_connection& c, seat_id self,
-                            const std::string& reason) noexcept;
+                            const frames::goodbye& says) noexcept;
 
  private:
   std::shared_ptr<tcp_listener> listener_;

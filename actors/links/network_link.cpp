@@ -28,6 +28,7 @@ void network_link::on_exit() {
 
 void network_link::on(const send_frame& m) {
   if (phase_ != phase::open) return;  // the node learns from link_lost that it was not sent
+  if (is_of_a_view(m.header) && shared_->binding()->between_views) return;
   auto frame = m;
   if (frame.priority > 0 && shared_->binding()->fifo) frame.priority = 1;
   writer_.push(std::move(frame));
@@ -37,7 +38,7 @@ void network_link::on(const send_frame& m) {
 void network_link::on(const close_link& m) {
   if (phase_ != phase::open) return;
   phase_ = phase::closing;
-  close_reason_ = m.reason;
+  goodbye_ = {m.reason, m.of};
   want_pump();
 }
 
@@ -79,7 +80,7 @@ void network_link::on(const pump& m) {
   if (goes_on || !closing) return;
   if (goodbye_put_) return said_goodbye();
   goodbye_put_ = true;
-  writer_.put_now(frames::goodbye{close_reason_}, binding->self);
+  writer_.put_now(goodbye_, binding->self);
   want_pump();
 }
 
@@ -135,13 +136,18 @@ void network_link::finish(const receiver_ended& m) {
   phase_ = phase::over;
   const auto binding = shared_->binding();
   link_lost lost{binding->peer, m.why, ours || m.goodbye};
-  auto reason = !own_fault_.empty() ? own_fault_ : m.goodbye.value_or(ours ? close_reason_ : "");
+  auto reason = !own_fault_.empty() ? own_fault_
+                : m.goodbye         ? m.goodbye->reason
+                : ours              ? goodbye_.reason
+                                    : "";
   if (lost.on_purpose && !reason.empty()) lost.reason = std::move(reason);
+  if (m.goodbye) lost.of = m.goodbye->of;
+  lost.fresh = !m.silent && !heard_after_a_gap(*shared_->options.counters, shared_->options.now());
   if (!own_fault_.empty())
     lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;
   if (ours && !m.goodbye) {
     lost.why = "closed the link to " + shared_->peer();
-    if (!close_reason_.empty()) lost.why += ": " + close_reason_;
+    if (!goodbye_.reason.empty()) lost.why += ": " + goodbye_.reason;
   }
   tell(binding->routes.lost, std::move(lost));
   quit();

@@ -49,7 +49,8 @@ struct link_tick {};
 struct older_frames_ended {};
 struct receiver_ended {
   std::string why;
-  std::optional<std::string> goodbye;  ///< the peer's, with its reason; empty reason: as planned
+  std::optional<frames::goodbye> goodbye;  ///< the peer's
+  bool silent = false;                     ///< the peer was not heard for too long
 };
 
 /// What both halves of a link share.
@@ -95,7 +96,7 @@ class network_link : public actor<network_link> {
   bool binds_ = false;        // link_bound is to be said
   bool reads_older_ = false;  // frames that began before
   bool goodbye_put_ = false;  // waits in writer_, or is written
-  std::string close_reason_;
+  frames::goodbye goodbye_;
   std::string own_fault_;  // why this node broke the link off: goes before the receiver's reason
   std::optional<receiver_ended> peer_done_;  // the peer has said goodbye, this node still writes
   std::chrono::steady_clock::time_point goodbye_at_;

@@ -1,10 +1,10 @@
 #include "actors/node/agreement.hpp"
 
 #include "actors/node/node.hpp"
+#include "actors/node/state_left.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace poseidon {
@@ -17,6 +17,8 @@ constexpr int turn_of_each = 3;
 constexpr int next_try = 20;
 /// Who is heard and does not answer for so long is left out.
 constexpr int for_stragglers = 50;
+/// A side on which nothing has been decided for so long is paused, and says so.
+constexpr int until_paused = 100;
 /// Frames that wait until this node is still: a few of each member.
 constexpr std::size_t most_waiting = 4 * 64;
 
@@ -50,6 +52,8 @@ view_box& agreement::box() {
   decision_taken_ = false;
   ticks_ = turn_ = straggling_ = 0;
   waiting_.clear();
+  missed_.clear();
+  disturbed_ = !lost_.empty();
   return *box_;
 }
 
@@ -110,24 +114,32 @@ view_box::knowledge agreement::knowledge() const {
 }
 
 /// What the leader wants, if all that stay in it are there; else those that hear each other go on.
-std::optional<frames::next_view> agreement::next_value(const testimonies& said) const {
+std::optional<frames::next_view> agreement::next_value(testimonies said) const {
+  said[core_.view().seat].hears = heard();  // it may have promised some time ago
+  said[core_.view().seat].dead = dead_;
   const auto next = next_members(said, box_->members(), {});
+  const auto dead = proved_dead(said);
   const bool some_lost = next.members != box_->members();
+  const bool planned =
+      std::all_of(said.begin(), said.end(), [](const auto& s) { return s.second.stand.drained; });
   if (wanted_) {
     const bool all_there =
         std::all_of(wanted_->members.begin(), wanted_->members.end(), [&](const frames::member& m) {
           return !has_seat(box_->members(), m.seat) || has_seat(next.members, m.seat);
         });
-    const bool all_drained =
-        std::all_of(said.begin(), said.end(), [](const auto& s) { return s.second.stand.drained; });
-    if (all_drained && (all_there || core_.setup.run->survive == 0)) return wanted_;
+    if (planned && (all_there || core_.setup.run->survive == 0)) return wanted_;
   }
-  if (core_.setup.run->survive == 0 || (!some_lost && lost_.empty())) return std::nullopt;
+  const bool waits_for_leader = planned && !some_lost && !disturbed_;
+  if (core_.setup.run->survive == 0 || waits_for_leader) return std::nullopt;
   if (next.is != next_membership::outcome::decided) return std::nullopt;
   for (const auto& [seat, says] : said)  // it would need all values again
     if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat))
       return std::nullopt;
-  return without_the_lost(next);
+  auto out = without_the_lost(next);
+  // Others that live may have it, and be heard again.
+  const bool all_dead =
+      std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) { return has_seat(dead, s); });
+  return all_dead || has_all_state(core_, out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
 frames::next_view agreement::without_the_lost(const next_membership& next) const {
@@ -151,6 +163,7 @@ frames::next_view agreement::without_the_lost(const next_membership& next) const
     if (!has_seat(next.members, seat)) out.lost.push_back(seat);  // or one that leaves
     out.why += (out.why.empty() ? "" : "; ") + why;
   }
+  if (out.why.empty()) out.why = "all members hear each other again";
   std::sort(out.lost.begin(), out.lost.end());
   out.lost.erase(std::unique(out.lost.begin(), out.lost.end()), out.lost.end());
   out.epoch = box_->epoch() + 1;
@@ -169,9 +182,32 @@ frames::next_view agreement::without_the_lost(const next_membership& next) const
 void agreement::lost(seat_id seat, const std::string& why, bool is_dead) {
   auto& b = box();
   lost_[seat] = why;
-  if (is_dead && !has_seat(dead_, seat))
+  disturbed_ = true;
+  if (is_dead) return dead(seat);
+  if (is_still()) send(b.look_again(knowledge()));
+}
+
+void agreement::dead(seat_id seat) {
+  auto& b = box();
+  if (!has_seat(dead_, seat))
     dead_.insert(std::upper_bound(dead_.begin(), dead_.end(), seat), seat);
   if (is_still()) send(b.look_again(knowledge()));
+}
+
+/// Ballots that it has not heard are lost: there is to be another one.
+void agreement::found(seat_id seat) {
+  (void)box();
+  lost_.erase(seat);
+  std::erase(dead_, seat);
+  turn_ = 0;
+}
+
+bool agreement::go_on_without_them() {
+  (void)box();
+  if (lost_.empty()) return false;
+  for (const auto& [seat, why] : std::map(lost_)) dead(seat);
+  turn_ = 0;
+  return true;
 }
 
 bool agreement::wants_freeze() {
@@ -182,13 +218,13 @@ bool agreement::wants_freeze() {
 void agreement::look() {
   auto& b = box();
   if (!is_still()) return;
+  if (!waiting_.empty()) turn_ = std::max(turn_, ticks_ + next_try);  // after those ballots
   for (const auto& [from, m] : std::exchange(waiting_, {})) hear_message(from, m);
   if (is_under_way()) propose_in_turn(b);
 }
 
 void agreement::tick() {
-  const auto limit = 2 * core_.setup.cluster.silence_limit + std::chrono::seconds{10};
-  if (is_under_way() && ++ticks_ > limit / tick_length) throw std::runtime_error(why_undecided());
+  if (is_under_way()) ++ticks_;
   if (box().waits_for_stragglers() && ++straggling_ == for_stragglers)
     send(box_->straggler_limit_over(knowledge()));
   look();
@@ -200,19 +236,30 @@ void agreement::propose_in_turn(view_box& b) {
   const auto rank = proposer_rank(core_.view().seat, b.members(), suspects);
   if (!rank) return;
   const auto wait = turn_of_each * static_cast<int>(*rank);
-  if (ticks_ < std::max(turn_, wait) || b.waits_for_stragglers()) return;
+  const bool awaits_answers = b.waits_for_stragglers() && straggling_ < for_stragglers;
+  if (ticks_ < std::max(turn_, wait) || awaits_answers) return;
   turn_ = ticks_ + next_try + wait;
   straggling_ = 0;
   send(b.propose(knowledge()));
 }
 
-std::string agreement::why_undecided() const {
-  const auto hears = heard();
-  std::string out;
-  for (const auto& [seat, why] : lost_) out += (out.empty() ? "" : "; ") + why;
-  return out + ". This node hears " + std::to_string(hears.size()) + " of " +
-         plural(box_->members().size(), "member") + " of view " + std::to_string(box_->epoch()) +
-         ", itself included, which is too few to go on: the others may do so without this node";
+std::optional<std::string> agreement::pause_news() {
+  const auto why = why_paused();
+  seat_list missed;
+  for (const auto& [seat, w] : lost_) missed.push_back(seat);
+  if (why.empty() || missed == missed_) return std::nullopt;
+  missed_ = std::move(missed);
+  return why;
+}
+
+std::string agreement::why_paused() {
+  if (!is_under_way() || ticks_ < until_paused || lost_.empty()) return "";
+  std::string out = "paused: this node hears " + std::to_string(heard().size()) + " of " +
+                    plural(box_->members().size(), "member") + " of view " +
+                    std::to_string(box_->epoch()) +
+                    ", itself included, and the others may go on without it";
+  for (const auto& [seat, why] : lost_) out += "; " + why;
+  return out;
 }
 
 // -- letters --------------------------------------------------------------------------------------------

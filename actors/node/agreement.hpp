@@ -8,6 +8,9 @@
 // lost, whoever notices it proposes, the oldest first, a view of those that hear each other. The members of the newest view vote,
 // those included that came with it. What they answer has to hold, so a node that trains freezes before it answers; one that has
 // drained, or that knows a view which has not begun, waits anyway.
+//
+// Where too few hear each other, this side is paused: it stands as it is, and goes on where members are found again (`search`), are
+// proved to have ended, or where somebody says that they will not come back.
 #pragma once
 #include "actors/cluster/view_ballots.hpp"
 #include "actors/node/node_core.hpp"
@@ -42,6 +45,12 @@ class agreement {
 
   /// A member of the newest view is gone, or one that leaves with it. `is_dead`: its process is proved to have ended.
   void lost(seat_id seat, const std::string& why, bool is_dead);
+  /// A lost member's process is proved to have ended.
+  void dead(seat_id seat);
+  /// A lost member is linked again.
+  void found(seat_id seat);
+  /// Somebody who knows says that all that are not heard have ended. False: nobody is missed.
+  [[nodiscard]] bool go_on_without_them();
   /// The newest view says so.
   [[nodiscard]] bool knows_as_lost(seat_id seat) { return has_seat(box().view().lost, seat); }
   /// This node trains, and has to freeze before it can answer or propose.
@@ -49,10 +58,21 @@ class agreement {
   /// If this node trains no further, it says what it could not say before, and proposes when it is its turn.
   void look();
   /// Time has passed, one tick_length. As look().
-  /// Errors   std::runtime_error: those that are left cannot decide; the text is for the user.
   void tick();
   /// Whether tick() is to be called.
-  [[nodiscard]] bool is_under_way() { return !lost_.empty() && !box().decided(); }
+  [[nodiscard]] bool is_under_way() {
+    const auto& b = box();
+    return (disturbed_ || core_.change.has_frozen()) && !b.decided();
+  }
+  /// Too few hear each other, for some seconds already. Empty: they do, or this node has said so of the same members before.
+  [[nodiscard]] std::optional<std::string> pause_news();
+  /// Why nothing is decided; empty: this side is not paused.
+  [[nodiscard]] std::string why_paused();
+  /// The next view is what this node has proposed as its leader.
+  [[nodiscard]] bool is_as_wanted(const frames::next_view& next) const {
+    return wanted_ && wanted_->epoch == next.epoch && wanted_->members == next.members &&
+           wanted_->first_clock == next.first_clock && wanted_->lost == next.lost;
+  }
   /// This node has a part in another view that is being decided: the newest one must not begin here.
   [[nodiscard]] bool has_promised() { return box().frozen(); }
 
@@ -64,10 +84,9 @@ class agreement {
   [[nodiscard]] view_box::knowledge knowledge() const;
   [[nodiscard]] node_stand stand() const;
   [[nodiscard]] seat_list heard() const;
-  [[nodiscard]] std::optional<frames::next_view> next_value(const testimonies& said) const;
+  [[nodiscard]] std::optional<frames::next_view> next_value(testimonies said) const;
   [[nodiscard]] frames::next_view without_the_lost(const next_membership& next) const;
   void propose_in_turn(view_box& b);
-  [[nodiscard]] std::string why_undecided() const;
   void send(const view_box::letters& letters) const;
   void tell_those_that_leave(const frames::next_view& next) const;
 
@@ -78,9 +97,11 @@ class agreement {
   // Losses, of members of the newest view.
   std::map<seat_id, std::string> lost_;  // and why
   seat_list dead_;
-  int ticks_ = 0;       // since the first one was noticed
-  int turn_ = 0;        // this node proposes when so many have passed
-  int straggling_ = 0;  // since there were promises enough, but for members that are heard
+  bool disturbed_ = false;  // one has been lost, so letters may be, too
+  seat_list missed_;        // as pause_news() has said
+  int ticks_ = 0;           // since the first one was noticed
+  int turn_ = 0;            // this node proposes when so many have passed
+  int straggling_ = 0;      // since there were promises enough, but for members that are heard
   std::vector<std::pair<seat_id, view_box::message>> waiting_;  // until this node is still
 };
 

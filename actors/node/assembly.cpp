@@ -1,5 +1,6 @@
 #include "actors/node/assembly.hpp"
 
+#include "actors/cluster/view_rules.hpp"
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"
@@ -97,12 +98,13 @@ bool assembly::bind_if_complete() {
   return false;
 }
 
-/// The members, and those that have just left: their solver state is still to come.
+/// The members, and those that have just left: their solver state is still to come. One that is lost may have dialed again, before
+/// it has heard that it is.
 std::set<seat_id> assembly::peers() const {
   const auto& view = core_.view();
   std::set<seat_id> out;
   for (const auto& [seat, link] : core_.members.links())
-    if (view.has(seat) || view.had(seat)) out.insert(seat);
+    if (view.has(seat) || (view.had(seat) && !has_seat(view.lost, seat))) out.insert(seat);
   return out;
 }
 
@@ -143,6 +145,20 @@ void assembly::part() {
     b->routes.lost = core_.as_node.self();
     core_.as_node.tell<bind_link>(link, {std::move(b)});
   }
+}
+
+/// The parameters may be cut again, or go back, only when no link reads into them any more.
+std::set<seat_id> assembly::silence() {
+  const auto out = peers();
+  const auto c = context();
+  for (const auto seat : out) {
+    auto b = std::make_shared<link_binding>(*binding_to(seat, c));
+    b->between_views = b->goes_back = true;
+    b->landing.reset();
+    b->gate.reset();
+    core_.as_node.tell<bind_link>(core_.members.links().at(seat), {std::move(b)});
+  }
+  return out;
 }
 
 void assembly::connect() {

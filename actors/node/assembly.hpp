@@ -32,6 +32,9 @@ class assembly {
   [[nodiscard]] bool bound(seat_id peer, std::uint64_t epoch);
   /// The next view has begun without this node: its links are bound to it, to give solver state away.
   void part();
+  /// Where members are lost: nothing of the view that holds is sent or taken any more. Returns  the peers whose links will say so
+  /// (link_bound).
+  [[nodiscard]] std::set<seat_id> silence();
 
   [[nodiscard]] const handle<telemetry>& the_telemetry() const { return telemetry_; }
   void end();

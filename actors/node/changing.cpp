@@ -121,25 +121,13 @@ bool changing::has_version(clock_id clock) const {
          value(*whole) - wanted < core_.run.store()->copies();
 }
 
-bool changing::has_all_state(const frames::next_view& next) const {
-  const auto& change = core_.change;
-  const auto view = following(core_.view(), next);
-  const auto lost = view.former_lost();
-  if (lost.empty() || history_count(*core_.setup.run) == 0) return true;
-  const auto kept = change.kept_cut(next.first_clock == core_.view().first_clock);
-  const auto& cut = kept ? *kept : core_.run.store()->cut();
-  const auto& chunks = cut.chunks;
-  return std::all_of(chunks.ids().begin(), chunks.ids().end(), [&](chunk_id id) {
-    return chunks[id].owner == every_worker ||
-           !is_updated(core_.run.train(), value(chunks[id].parameter)) ||
-           giver_of(cut, id, lost) != no_worker;
-  });
-}
-
 void changing::freeze() {
   if (core_.phase != run_phase::training) return;
   const auto ending = passing(false);
-  if (!core_.change.freeze(addresses_of(ending), std::chrono::steady_clock::now())) return;
+  const auto at = core_.change.at();
+  if (at != view_change::step::none && at != view_change::step::draining) return;
+  (void)core_.change.freeze(addresses_of(ending), assembly_.silence(),
+                            std::chrono::steady_clock::now());
   core_.as_node.tell<give_up_clocks>(core_.run.the_trainer().give_up, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
 }
@@ -154,7 +142,7 @@ bool changing::leave(const frames::next_view& next) {
       next.first_clock == core_.view().first_clock && core_.change.release_former(next);
   if (!again && !core_.change.release(next, keepers.size())) return false;
   from_ = core_.view();
-  frozen_ = has_frozen;
+  frozen_ = was_lost_ = has_frozen;
   goes_back_ = has_frozen || was_paused_at != next.first_clock;
   core_.phase = run_phase::changing;
   core_.members.expect_leader(next.members.front());
@@ -216,7 +204,10 @@ void changing::rebuild() {
   routes_changed_ = !routes.empty() || (again && routes_changed_);
   changed_ = describe_members(from_, next);
   members_changed_ = !changed_.empty();
-  if (!members_changed_) changed_ = routes_changed_ ? "routes changed" : "nobody has joined";
+  if (!members_changed_)
+    changed_ = routes_changed_ ? "routes changed"
+               : was_lost_     ? "all members are linked again"
+                               : "nobody has joined";
   if (!again) core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);

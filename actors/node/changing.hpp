@@ -35,8 +35,6 @@ class changing {
   void freeze();
   /// Whether this node can go to that view: it has the parameters of its first version. Others may say anything.
   [[nodiscard]] bool can_follow(const frames::next_view& next) const;
-  /// Whether the solver state that this view needs is on nodes that go on.
-  [[nodiscard]] bool has_all_state(const frames::next_view& next) const;
   /// Every node has drained or frozen, and this is the next view: this node's actors give their solver state away. Or this view replaces one
   /// that was to be the next: the graph for that one ends. True: there is none, so this node rebuilds at once.
   [[nodiscard]] bool leave(const frames::next_view& next);
@@ -75,6 +73,7 @@ class changing {
   bool members_changed_ = false;
   bool goes_back_ = false;  // to an earlier version than the trainer has begun with
   bool frozen_ = false;     // what computes has ended, and nothing else of the graph
+  bool was_lost_ = false;   // a link, or a member: this node has frozen for this change
   std::chrono::milliseconds stopped_{0};
 };
 

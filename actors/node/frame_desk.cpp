@@ -8,12 +8,29 @@
 
 namespace poseidon {
 
+namespace {
+
+/// A member is lost, and this node has frozen, or builds the next view: what was asked for in the view before, and is heard only now, is
+/// over. Its links are not bound to the next view yet, so it is none of that. Where nobody can be lost all drain first, and nothing is left.
+bool is_over(const node_core& core) {
+  const auto phase = core.phase;
+  return core.setup.run && core.setup.run->survive > 0 &&
+         (core.change.has_frozen() || phase == run_phase::changing ||
+          phase == run_phase::rebuilding || phase == run_phase::building);
+}
+
+}  // namespace
+
 frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();
   const sender from{m.seat, view.worker_of(m.seat)};
   // A newcomer may be ready before this node has entered the view with it; who leaves says when it can give its state away.
   const bool is_member =
       view.members.empty() || view.has(m.seat) || view.had(m.seat) || core_.change.brings(m.seat);
+  // A member that has failed tells all, whoever leads.
+  if (const auto* const failed = std::get_if<frames::suspect>(&m.header);
+      failed != nullptr && failed->seat == m.seat)
+    return is_member ? next::lose : next::nothing;
   if (is_too_early(m) || is_too_late(m)) return next::nothing;
   const auto leader = core_.change.leader().value_or(view.leader());
   auto why = refusal_of(m.header, {m.seat, is_member}, {view.seat, leader, core_.phase});
@@ -59,6 +76,9 @@ std::uint64_t epoch_of_ballot(const frame_header& h) {
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_early(const control_arrived& m) {
+  // Where a member is lost, another node than the leader may know the next view first, and be ready for it while the leader still freezes.
+  if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
+    if (ready->epoch > agreement_.epoch()) return true;
   if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
@@ -169,7 +189,7 @@ frame_desk::next frame_desk::on(const frames::watch& f, const sender& from) {
 }
 
 frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& from) {
-  if (from.worker == no_worker) return next::nothing;  // the view goes on without it
+  if (from.worker == no_worker || is_over(core_)) return next::nothing;
   core_.as_node.tell<control_arrived>(core_.run.graph().parameters().shard(),
                                       {from.worker, f, from.seat});
   return next::nothing;
@@ -184,7 +204,7 @@ frame_desk::next frame_desk::on(const frames::worker_report& f, const sender& fr
 // -- the next view ---------------------------------------------------------------------------------------
 
 frame_desk::next frame_desk::on(const frames::hold_training&, const sender&) {
-  changing_.hold();
+  if (!is_over(core_)) changing_.hold();
   return next::nothing;
 }
 
@@ -194,7 +214,7 @@ frame_desk::next frame_desk::on(const frames::worker_paused& f, const sender& fr
 }
 
 frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
-  changing_.take(f.clock);
+  if (!is_over(core_)) changing_.take(f.clock);
   return next::nothing;
 }
 
@@ -223,6 +243,7 @@ frame_desk::next frame_desk::on(const frames::snapshot_requested&, const sender&
 }
 
 frame_desk::next frame_desk::on(const frames::stop_after& f, const sender&) {
+  if (is_over(core_)) return next::nothing;  // the next view's leader is asked again
   end_.note_stop(f.version, f.reason);
   core_.as_node.tell<finish_after>(core_.run.the_trainer().finish, {f.version, f.reason});
   return next::nothing;
@@ -239,6 +260,7 @@ frame_desk::next frame_desk::on(const frames::factor_offer& f, const sender& fro
 }
 
 frame_desk::next frame_desk::on(const frames::worker_done& f, const sender& from) {
+  if (is_over(core_)) return next::nothing;
   leader_.here()->on(f, from.seat);
   return next::nothing;
 }

@@ -32,8 +32,9 @@ class frame_desk {
         rates_(speeds),
         end_(end) {}
 
-  /// What the node is to do next. `follow`: the frame is the next view. `part`: the next view has begun without it.
-  enum class next { nothing, build, begin, resume, follow, part };
+  /// What the node is to do next. `follow`: the frame is the next view. `part`: the next view has begun without it. `lose`: the frame is a
+  /// member's suspect of itself.
+  enum class next { nothing, build, begin, resume, follow, part, lose };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.

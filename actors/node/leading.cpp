@@ -143,16 +143,22 @@ void leading::gather() {
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
   const frames::member self{core_.view().seat, address};
   spawn_coordinator({setup.run->workers, {self}, false, {}, core_.setup.choices.by_schedule});
-  if (is_alone()) core_.members.enter(formed(core_.view(), {self}));
+  if (is_alone()) {
+    core_.members.enter(formed(core_.view(), {self}));
+    newcomers_.tell_all();
+  }
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
                                   : "waiting for " + plural(setup.run->workers - 1, "node")));
   const auto reach = address_for_others(address);
-  const bool secret = !setup.cluster.token.empty();
-  setup.display->note(setup.around ? "others join with POSEIDON_JOIN=" + reach +
-                                         (secret ? " and POSEIDON_TOKEN_FILE" : "")
-                                   : "others join with: poseidon-node --join " + reach +
-                                         (secret ? " --token-file FILE" : ""));
+  const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
+  setup.display->note(setup.around
+                          ? "others join with POSEIDON_JOIN=" + reach +
+                                (secret ? " and POSEIDON_TOKEN_FILE" : "") +
+                                (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
+                          : "others join with: poseidon-node --join " + reach +
+                                (secret ? " --token-file FILE" : "") +
+                                (tls ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : ""));
 }
 
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number.
@@ -181,7 +187,6 @@ void leading::joined(const frames::member& joiner) {
 
 bool leading::on(const view_agreed& m) {
   core_.members.enter(formed(core_.view(), m.members));
-  newcomers_.tell_all();
   const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
   if (equal) return tell_view_if_known();
   ask_speeds();
@@ -264,6 +269,7 @@ void leading::tell_view() {
     told.you = seat;
     core_.members.send(seat, {told, {}, 0});
   }
+  newcomers_.tell_all();
 }
 
 // -- what coordinator and protocol_selector hear ---------------------------------------------------------

@@ -40,10 +40,11 @@ std::optional<std::string> newcomers::objection() const {
 
 void newcomers::add(const frames::member& newcomer) {
   all_[newcomer.seat] = {newcomer};
-  if (!core_.view().members.empty()) tell(newcomer.seat);
+  if (knows_run_) tell(newcomer.seat);
 }
 
 void newcomers::tell_all() {
+  knows_run_ = true;
   for (const auto& [seat, who] : all_) tell(seat);
 }
 
@@ -66,6 +67,7 @@ void newcomers::tell(seat_id seat) const {
 
 frames::view newcomers::run_for_joiners() const {
   auto told = view_of(*core_.setup.run);
+  told.run = core_.view().run;
   told.epoch = core_.view().epoch;
   told.members = core_.view().members;
   told.watched = core_.setup.records.shows;
@@ -161,6 +163,7 @@ void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
 }
 
 void newcomers::take_over(const frames::next_view& next) {
+  knows_run_ = true;
   remember_the_view();
   for (std::size_t w = 0; w < next.members.size(); ++w) {
     const auto& m = next.members[w];

@@ -24,7 +24,7 @@ class newcomers {
   [[nodiscard]] std::optional<std::string> objection() const;
   /// It has got a seat.
   void add(const frames::member& newcomer);
-  /// There is a view now: those that came before hear what to get ready.
+  /// The members have been told the view: those that came before that hear what to get ready, and later ones at once.
   void tell_all();
   /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
   [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
@@ -60,6 +60,7 @@ class newcomers {
 
   node_core& core_;
   std::map<seat_id, newcomer> all_;
+  bool knows_run_ = false;      // routes and shares are decided
   frames::former_view former_;  // while the next view forms: who has drained
 };
 

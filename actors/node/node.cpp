@@ -58,7 +58,10 @@ void node::on(const routes_chosen& m) {
 void node::on(const link_accepted& m) {
   if (core_.has_ended()) return;
   const auto& peer = m.connection.peer;
-  if (peer.wants == link_identity::purpose::ask_to_leave) return asked_to_leave(m.connection);
+  using purpose = link_identity::purpose;
+  if (peer.wants == purpose::ask_to_leave) return asked_to_leave(m.connection);
+  if (peer.wants == purpose::ask_to_go_on) return asked_to_go_on(m.connection);
+  if (peer.wants == purpose::look) return core_.members.dismiss(m.connection);  // it has heard
   auto* const leads = leader_.here();
   const bool joins = leads != nullptr && peer.seat == no_seat;
   if (joins)
@@ -68,6 +71,7 @@ void node::on(const link_accepted& m) {
     case member::admission::joined:
       return leads->joined(core_.members.newest());
     case member::admission::linked:
+      member_found(peer.seat);
       return guarded([this] {
         if (assembly_.bind_if_complete()) stands();
       });
@@ -85,6 +89,16 @@ void node::asked_to_leave(const link_connection& c) {
                                             "the others cannot go on without it"
                                           : "this node does not train yet");
   core_.members.dismiss(c);
+}
+
+/// poseidon-node go-on
+void node::asked_to_go_on(const link_connection& c) {
+  if (!agreement_.go_on_without_them())
+    return core_.members.turn_away(c, "this node waits for no lost member");
+  core_.setup.display->note(
+      "asked by poseidon-node go-on to go on without the members that it does not hear");
+  core_.members.dismiss(c);
+  agree();
 }
 
 /// False: this node cannot leave. Whoever asks twice is content with once.
@@ -114,6 +128,7 @@ void node::build() {
 }
 
 void node::on(const link_bound& m) {
+  link_is_silent(m.peer);
   if (assembly_.bound(m.peer, m.epoch)) stands();
 }
 
@@ -176,6 +191,8 @@ void node::on(const control_arrived& m) {
         return;
       case frame_desk::next::follow:
         return follow(std::get<frames::next_view>(m.header));
+      case frame_desk::next::lose:
+        return member_failed(m.seat, std::get<frames::suspect>(m.header).why);
       case frame_desk::next::part:
         changing_.part();
         return close();
@@ -208,6 +225,8 @@ void node::on(const everyone_done&) {
 
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
+  if (const auto paused = agreement_.why_paused(); !paused.empty())
+    return give_up_waiting(paused, "It was told to end");
   // The others may begin the view with this node at this moment, and would lose it.
   if (core_.phase == run_phase::gathering && joining_.is_ready() &&
       !std::exchange(waits_to_go_, true))
@@ -228,7 +247,11 @@ void node::watch_progress() {
 
 void node::on(const look_at_progress&) {
   if (core_.phase == run_phase::ended) return;
-  if (auto why = progress_.look(std::chrono::steady_clock::now())) fail(std::move(*why), 3);
+  if (auto why = progress_.look(std::chrono::steady_clock::now())) {
+    const auto paused = agreement_.why_paused();
+    paused.empty() ? fail(std::move(*why), 3)
+                   : give_up_waiting(paused, "It has waited for --progress-limit");
+  }
   const auto later = progress_.interval();
   looks_ = later.has_value();
   if (later) tell_self(look_at_progress{}, *later);
@@ -237,17 +260,25 @@ void node::on(const look_at_progress&) {
 // -- ends ------------------------------------------------------------------------------------------------
 
 void node::on(const link_lost& m) {
+  lose(m);
+  link_is_silent(m.peer);
+}
+
+void node::lose(const link_lost& m) {
   if (core_.phase == run_phase::ended) return;
   bool waits = false;
   guarded([&] { waits = joining_.lost(m); });
   if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
+  if (failed_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
   if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
   if (core_.trains() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (m.of == frames::goodbye::cause::left_out && takes_part() && core_.setup.run->survive > 0)
+    return left_out(m.why);
   if (goes_on_without(m)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     leads->gone(m.peer, m.reason.value_or(m.why));
@@ -255,7 +286,9 @@ void node::on(const link_lost& m) {
 }
 
 void node::on(const training_failed& m) {
-  fail(m.text, m.exit_code);
+  // Where a loss is no number, it is none on any node.
+  constexpr int diverged = 4;
+  m.exit_code == diverged ? fail(m.text, m.exit_code) : fail_alone(m.text, m.exit_code);
 }
 
 namespace {
@@ -272,11 +305,14 @@ void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) {
     if (!changing_.left(m.source)) return;
-    if (!core_.change.has_frozen()) return rebuild();
-    if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
-    return agree();
+    return core_.change.has_frozen() ? has_frozen() : rebuild();
   }
-  fail(text_of(system(), m.reason), 1);
+  // A keeper ends where another node has computed other bits than this one, and either may be wrong.
+  const bool keeper_ended = core_.run.built() && core_.run.graph().parameters().keeper() &&
+                            m.source == caf::actor_cast<caf::actor_addr>(
+                                            core_.run.graph().parameters().keeper().untyped());
+  const auto text = text_of(system(), m.reason);
+  keeper_ended ? fail(text, 1) : fail_alone(text, 1);
   // The snapshot that the node has waited for since a peer was lost will not come.
   if (core_.phase == run_phase::failing &&
       m.source == caf::actor_cast<caf::actor_addr>(core_.run.checkpoints().untyped()))
@@ -305,6 +341,7 @@ void node::on_exit() {
 void node::end_run() {
   end_.begin();
   leader_.end();
+  search_.end();
   assembly_.end();
   values_.end();
   end_.complete();

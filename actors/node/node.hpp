@@ -27,6 +27,7 @@
 //          clocks_held, training_paused   from solver, caller, where routes change
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
+//          sought             from seeker, while a lost member is looked for
 //          interrupted        from the app's signal thread
 //          look_at_progress, look_at_agreement, dial_again   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
@@ -43,6 +44,7 @@
 //                                                                  routes have changed
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
+//          seek               to seeker
 //          shut_down          to all other actors
 // State    its parts; how the run will end.
 // Fails    never by exception: what goes wrong becomes the result that the app prints and exits with. A frame that its
@@ -61,10 +63,15 @@
 #include "actors/node/rates.hpp"
 #include "actors/node/route_file.hpp"
 #include "actors/node/run_end.hpp"
+#include "actors/node/search.hpp"
 #include "actors/node/value_sender.hpp"
 #include "messages/membership.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace poseidon {
 
@@ -83,8 +90,8 @@ class node : public actor<node> {
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
                drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
                link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               look_at_progress, look_at_agreement, dial_again, training_paused, history_released,
-               snapshot_written, interrupted>;
+               look_at_progress, look_at_agreement, sought, dial_again, training_paused,
+               history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
@@ -92,7 +99,7 @@ class node : public actor<node> {
                newcomer_ready, newcomer_gone, member_leaves, everyone_began, send_frame, bind_link,
                close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
                hold_clocks, pause_at, resume_training, give_up_clocks, go_back, release_history,
-               chunk_landed, history_arrived, write_snapshot, stop_accepting, shut_down>;
+               chunk_landed, history_arrived, write_snapshot, stop_accepting, seek, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -129,6 +136,7 @@ class node : public actor<node> {
   void on(const snapshot_written& m);
   void on(const look_at_progress&);
   void on(const look_at_agreement&);
+  void on(const sought& m);
 
  private:
   /// Runs a step; what it throws is the user's to read, not a crash.
@@ -139,9 +147,11 @@ class node : public actor<node> {
   void fail(std::string text, int exit_code) {
     if (end_.fail(std::move(text), exit_code)) close();
   }
+  void give_up_waiting(const std::string& paused, const char* why);
   void build();
   void stands();
   void asked_to_leave(const link_connection& c);
+  void asked_to_go_on(const link_connection& c);
   bool leave(int signal, const std::string& why);
   void say_what_is_wanted(const std::string& why);
   void watch_progress();
@@ -149,9 +159,17 @@ class node : public actor<node> {
   void propose();
   void take_decision();
   void follow(const frames::next_view& next);
-  void leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why);
+  void leave_to_themselves(const frames::next_view& next);
   [[nodiscard]] bool goes_on_without(const link_lost& m);
+  [[nodiscard]] bool takes_part() const;
   void member_lost(const link_lost& m);
+  void member_found(seat_id seat);
+  void lose(const link_lost& m);
+  void link_is_silent(seat_id peer);
+  void has_frozen();
+  void left_out(const std::string& why);
+  void fail_alone(const std::string& text, int exit_code);
+  void member_failed(seat_id seat, const std::string& why);
   void agree();
   void rebuild();
   void report_missing();
@@ -169,9 +187,12 @@ class node : public actor<node> {
   value_sender values_{core_};
   changing changing_{core_, assembly_, values_};
   agreement agreement_{core_};
+  search search_{core_};
   std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
   std::optional<frames::next_view> later_;   // the members have agreed while this node freezes
   bool agrees_ = false;                      // a look_at_agreement is under way
+  std::set<seat_id> failed_;  // by themselves; what their links still say counts for nothing
+  std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};
   route_file route_file_{core_};
   progress_watch progress_{core_};

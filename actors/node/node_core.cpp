@@ -21,6 +21,7 @@ member_setup node_core::membership() {
   member_setup m;
   m.network = setup.cluster.network;
   m.token = setup.cluster.token;
+  m.tls = setup.cluster.tls;
   m.stop = setup.cluster.stop;
   m.display = setup.display;
   m.tell = [this](const port<send_frame>& link, send_frame f) {

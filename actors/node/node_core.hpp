@@ -29,6 +29,10 @@ struct node_core {
   bool done = false;     ///< this node has trained its last clock, and has told the leader
 
   [[nodiscard]] const agreed_view& view() const { return members.view(); }
+  /// Of the newest view that this node knows, built or not.
+  [[nodiscard]] const std::vector<frames::member>& newest_members() const {
+    return change.knows_next() ? change.next().members : view().members;
+  }
   [[nodiscard]] bool trains() const { return is_running(phase); }
   /// Whether the node with this seat is a newcomer of a view that has not begun: another view without it can replace that one.
   [[nodiscard]] bool comes(seat_id seat) const;

@@ -25,8 +25,11 @@ namespace poseidon {
 /// How a node's run ended.
 struct node_result {
   int exit_code = 0;
-  std::string error;                     ///< one line for the user; empty when all went as planned
-  std::shared_ptr<const void> compiled;  ///< nets and replicas; actors that still end refer to them
+  std::string error;  ///< one line for the user; empty when all went as planned
+  /// Where it can join again the nodes that have gone on without it; empty: they have not.
+  std::vector<host_port> others = {};
+  /// Nets and replicas; actors that still end refer to them.
+  std::shared_ptr<const void> compiled = nullptr;
 };
 
 /// How a node reaches the others.
@@ -35,6 +38,7 @@ struct cluster_setup {
   /// Addresses of nodes, of which any can be the leader. Not empty: this node joins.
   std::vector<host_port> join;
   std::string token;
+  std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
   /// A peer that is silent for this long is lost.
   std::chrono::milliseconds silence_limit{2000};
   /// A run in which nothing is computed for this long, and no values come, ends. 0: no limit.

@@ -1,9 +1,18 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
+#include "actors/node/state_left.hpp"
+#include "models/words.hpp"
 
 #include <utility>
 
 namespace poseidon {
+
+namespace {
+
+/// Two nodes that fail by themselves within so many iterations have one cause.
+constexpr std::uint64_t at_the_same_time = 3;
+
+}  // namespace
 
 void node::on(const link_flow& m) {
   if (const auto rate = rates_.on(m)) leader_.rate(*rate);
@@ -27,6 +36,8 @@ void node::on(const clocks_held& m) {
 }
 
 void node::on(const drain_agreed& m) {
+  // A member was lost meanwhile: the coordinator of the next view agrees on another clock, if it still has a reason.
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
   core_.members.broadcast(frames::drain{m.clock});
   changing_.take(m.clock);
 }
@@ -42,6 +53,7 @@ void node::on(const everyone_drained& m) {
 
 /// One view after the other: what follows a view is proposed when that view has been decided.
 void node::propose() {
+  if (drained_ && drained_->epoch <= agreement_.epoch()) drained_.reset();  // of a view before
   if (!drained_ || !agreement_.is_free() || leader_.here() == nullptr) return;
   guarded([this] {
     const auto m = *std::exchange(drained_, std::nullopt);
@@ -62,6 +74,11 @@ void node::take_decision() {
 
 /// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
 void node::follow(const frames::next_view& next) {
+  const auto seat = view().seat;
+  if (has_seat(next.lost, seat))
+    return left_out("the other nodes go on without this one from iteration " +
+                    std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
+                    next.why + "). It writes nothing");
   const auto& change = core_.change;
   if (core_.phase == run_phase::training && change.at() != view_change::step::paused &&
       change.at() != view_change::step::frozen) {
@@ -69,59 +86,60 @@ void node::follow(const frames::next_view& next) {
     changing_.freeze();
     return;
   }
-  const auto seat = view().seat;
-  if (has_seat(next.lost, seat))
-    return fail("the other nodes go on without this one from iteration " +
-                    std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
-                    next.why + ")",
-                3);
   if (!changing_.can_follow(next))
     return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
                     ", which begins with iteration " + std::to_string(value(next.first_clock)) +
                     ": it has not what that view begins with",
                 3);
-  if (!changing_.has_all_state(next))
+  if (!has_all_state(core_, next))
     return fail("solver state is gone with the nodes that were lost, of which --survive " +
                     std::to_string(core_.setup.run->survive) +
                     " keeps no further copy: " + next.why,
                 3);
+  // Its coordinator has planned another one, or none.
+  const bool unplanned = change.at() == view_change::step::frozen || next.lost != view().lost ||
+                         (leader_.here() != nullptr && !agreement_.is_as_wanted(next));
   desk_.next_view();
-  const bool some_lost = next.lost != view().lost;
   const bool leads = next.members.front().seat == seat;
   if (leads && leader_.here() == nullptr)
     leader_.lead().take_over(next);
-  else if (leads && some_lost)
+  else if (leads && unplanned)
     leader_.here()->take_over(next);
   if (!leads && leader_.here() != nullptr) leader_.end();
-  if (!leads || some_lost) drained_.reset();
-  leader_changed_ = leader_changed_ || some_lost;
-  leave_to_themselves(next.lost, next.why);
+  if (!leads || unplanned) drained_.reset();
+  leader_changed_ = leader_changed_ || unplanned;
+  leave_to_themselves(next);
   if (changing_.leave(next)) rebuild();
   for (const auto& early : desk_.take_early()) on(early);
   propose();
 }
 
-/// Who has been cut off, and may still be there, hears that the others go on.
-void node::leave_to_themselves(const std::vector<seat_id>& lost, const std::string& why) {
-  for (const auto seat : lost) {
+/// A node that has been cut off, and may still be there, hears the view that the others go on with.
+void node::leave_to_themselves(const frames::next_view& next) {
+  for (const auto seat : next.lost) {
     const auto& links = core_.members.links();
     const auto link = links.find(seat);
     if (link == links.end()) continue;
-    tell<close_link>(link->second, {"the other nodes go on without it: " + why});
-    core_.members.lost(seat, why);
+    core_.members.send(seat, send_frame{next, {}, 0});
+    tell<close_link>(link->second, {"the other nodes go on without it: " + next.why,
+                                    frames::goodbye::cause::left_out});
+    core_.members.lost(seat, next.why);
   }
 }
 
 // -- a member is lost -----------------------------------------------------------------------------------
 
+/// In a view that has begun here, or begins.
+bool node::takes_part() const {
+  const auto phase = core_.phase;
+  const bool forms = phase == run_phase::building || phase == run_phase::waiting;
+  return core_.trains() || phase == run_phase::parting || (forms && !view().before.empty());
+}
+
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
 bool node::goes_on_without(const link_lost& m) {
-  const auto phase = core_.phase;
-  const bool takes_part = core_.trains() || phase == run_phase::parting ||
-                          (phase == run_phase::building && !view().before.empty()) ||
-                          (phase == run_phase::waiting && !view().before.empty());
-  if (!takes_part || m.on_purpose || core_.setup.run->survive == 0 || core_.has_ended())
-    return false;
+  const bool alone = !m.on_purpose || search_.was_found(m.peer, agreement_.epoch());
+  if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
 }
 
@@ -129,17 +147,100 @@ void node::member_lost(const link_lost& m) {
   core_.setup.display->note(m.why);
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
-  agreement_.lost(m.peer, m.why, core_.members.is_dead(m.peer));
+  const bool has_failed = failed_.contains(m.peer);
+  agreement_.lost(m.peer, m.why, has_failed);
+  if (!has_failed) {
+    search_.lost(m.peer, m.fresh);
+    search_.tick(agreement_.epoch());
+  }
   agree();
+}
+
+/// The others may train on elsewhere, and write files of the run's names.
+void node::give_up_waiting(const std::string& paused, const char* why) {
+  const auto suffix = "_paused_node" + std::to_string(value(view().seat));
+  if (end_.fail(paused + ". " + why, 3, suffix)) close();
+}
+
+/// It has a link again, before the members have agreed on a view without it.
+void node::member_found(seat_id seat) {
+  if (core_.has_ended() || !search_.misses(seat)) return;
+  core_.setup.display->note(view().name_of(seat) + " is heard again");
+  search_.found(seat);
+  agreement_.found(seat);
+  agree();
+}
+
+void node::on(const sought& m) {
+  if (core_.has_ended()) return;
+  guarded([&] {
+    switch (search_.on(m, agreement_.epoch())) {
+      case search::finding::nothing:
+        return;
+      case search::finding::dead:
+        agreement_.dead(m.seat);
+        return agree();
+      case search::finding::linked:
+        return member_found(m.seat);
+      case search::finding::this_node_is_out:
+        return left_out("the other nodes have gone on without this one");
+    }
+  });
+}
+
+/// What this node has trained since is worth nothing to them: it ends, and may come back as a newcomer.
+void node::left_out(const std::string& why) {
+  if (end_.left_out(why)) close();
+}
+
+void node::link_is_silent(seat_id peer) {
+  if (!core_.has_ended() && core_.change.silent(peer)) has_frozen();
+}
+
+void node::has_frozen() {
+  if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
+  agree();
+}
+
+/// Something has failed that the others need not share: a disk, a device. They go on.
+void node::fail_alone(const std::string& text, int exit_code) {
+  if (core_.trains() && core_.setup.run->survive > 0)
+    core_.members.broadcast(frames::suspect{view().seat, in_words(text)});
+  fail(text, exit_code);
+}
+
+/// Its own words prove that it is gone. But a broken record would end one node after the other, as each takes over the same sample.
+void node::member_failed(seat_id seat, const std::string& why) {
+  const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
+  if (!goes_on_without(lost) || !failed_.insert(seat).second) return;
+  const auto clock = value(core_.run.trained_version().value_or(version_id{}));
+  const auto before = std::exchange(last_failure_, std::pair(clock, lost.why));
+  if (before && clock < before->first + at_the_same_time)
+    return fail("two nodes have failed within " + std::to_string(at_the_same_time) +
+                    " iterations, and the next one would probably fail as they did. " +
+                    before->second + "; " + lost.why,
+                3);
+  const auto& links = core_.members.links();
+  if (const auto link = links.find(seat); link != links.end())  // it may say so, and stay
+    tell<close_link>(link->second, {lost.why});
+  member_lost(lost);
 }
 
 /// Does what the members' agreement waits for here.
 void node::agree() {
   if (core_.has_ended()) return;
   if (agreement_.wants_freeze()) changing_.freeze();
-  guarded([this] { agreement_.look(); });
+  guarded([this] {
+    agreement_.look();
+    if (const auto news = agreement_.pause_news())
+      core_.setup.display->warning(*news +
+                                   ". It goes on when enough of them are heard again, or where "
+                                   "poseidon-node go-on says that they have ended");
+  });
   take_decision();
   if (core_.has_ended() || agrees_ || !agreement_.is_under_way()) return;
+  if (const auto paused = agreement_.why_paused(); !paused.empty() && end_.is_wanted())
+    return give_up_waiting(paused, "It was told to end");
   agrees_ = true;
   tell_self(look_at_agreement{}, agreement::tick_length);
 }
@@ -147,7 +248,10 @@ void node::agree() {
 void node::on(const look_at_agreement&) {
   agrees_ = false;
   if (core_.has_ended()) return;
-  guarded([this] { agreement_.tick(); });
+  guarded([this] {
+    agreement_.tick();
+    search_.tick(agreement_.epoch());
+  });
   agree();
 }
 

@@ -20,13 +20,13 @@ std::string next_sentence(const std::string& text) {
 
 }  // namespace
 
-bool run_end::fail(std::string text, int exit_code) {
+bool run_end::fail(std::string text, int exit_code, const std::string& suffix) {
   const auto& setup = core_.setup;
   if (core_.phase == run_phase::failing) setup.display->detail("while it ends: " + text);
   if (core_.has_ended()) return false;
   result_.exit_code = exit_code;
   result_.error = in_words(std::move(text));
-  goodbye_ = result_.error;
+  goodbye_ = {result_.error};
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
   std::optional<seat_id> lower;  // that this node still has a link to
@@ -42,8 +42,9 @@ bool run_end::fail(std::string text, int exit_code) {
     return true;
   }
   core_.phase = run_phase::failing;
-  core_.as_node.tell<write_snapshot>(core_.run.checkpoints(),
-                                     {*version, 0, 0, false, {}, core_.as_node.self()});
+  write_snapshot order{*version, 0, 0, false, {}, core_.as_node.self()};
+  order.suffix = suffix;
+  core_.as_node.tell<write_snapshot>(core_.run.checkpoints(), std::move(order));
   return false;
 }
 
@@ -62,6 +63,17 @@ bool run_end::fail_by(const std::exception_ptr& thrown) {
   }
 }
 
+/// The others write their own snapshots, of what they train from now on.
+bool run_end::left_out(std::string why) {
+  if (core_.has_ended()) return false;
+  result_.exit_code = 3;
+  result_.error = in_words(std::move(why));
+  for (const auto& m : core_.newest_members())
+    if (m.seat != core_.view().seat) result_.others.push_back(parse_host_port(m.address));
+  goodbye_ = {result_.error};
+  return true;
+}
+
 void run_end::threw(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -71,7 +83,7 @@ void run_end::threw(const std::exception_ptr& thrown) {
     result_.error = "node: unknown exception";
   }
   result_.exit_code = 1;
-  goodbye_ = result_.error;
+  goodbye_ = {result_.error};
 }
 
 /// The others have trained as planned: this is no reason for them to fail.
@@ -126,7 +138,7 @@ bool run_end::interrupted(int signal) {
     return false;
   }
   if (!core_.trains()) {
-    goodbye_ = why;  // the others wait for this node: they hear why it goes
+    goodbye_ = {why};  // the others wait for this node: they hear why it goes
     return true;
   }
   wants_end_ = why;
@@ -212,8 +224,9 @@ void run_end::begin() {
   // Who waits to join hears that there is nothing to join; from one that leaves, only that it goes.
   const bool leaves = view.epoch > 0 && view.self() == no_worker;
   for (const auto& [seat, link] : core_.members.links()) {
-    const bool waits = !view.members.empty() && !view.has(seat) && !leaves && goodbye_.empty();
-    as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_});
+    const bool waits =
+        !view.members.empty() && !view.has(seat) && !leaves && goodbye_.reason.empty();
+    as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_.reason, goodbye_.of});
   }
   // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
   for (const auto& a : core_.run.all()) as_node.tell_urgent<shut_down>(a, {});

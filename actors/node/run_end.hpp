@@ -17,7 +17,10 @@ class run_end {
   explicit run_end(node_core& core) : core_(core) {}
 
   /// The run fails. True: close now; false: it ends already, or this node writes what it has first.
-  [[nodiscard]] bool fail(std::string text, int exit_code);
+  /// `suffix`: of the names of files.
+  [[nodiscard]] bool fail(std::string text, int exit_code, const std::string& suffix = "");
+  /// The others go on without this node. It writes nothing: the run's files are theirs. True: close now.
+  [[nodiscard]] bool left_out(std::string why);
   /// Runs a step; what it throws is the user's to read, not a crash. As fail.
   template <class Step>
   [[nodiscard]] bool fails(Step step) {
@@ -31,7 +34,7 @@ class run_end {
   /// A handler threw: a bug.
   void threw(const std::exception_ptr& thrown);
   /// The node was stopped by another actor than its own.
-  void was_stopped() { result_ = {1, "internal error: the node was stopped", {}}; }
+  void was_stopped() { result_ = {1, "internal error: the node was stopped"}; }
 
   /// Training is done, but for a last snapshot that could not be written.
   void without_snapshot(version_id of, const std::string& error);
@@ -49,6 +52,8 @@ class run_end {
   /// This node is to leave, for a signal or (0) because somebody asks for it. False: it cannot, so all are to end.
   [[nodiscard]] bool leaves(int signal);
   [[nodiscard]] bool is_leaving() const { return leaving_; }
+  /// This node's user wants an end, of the run or of this node's part in it.
+  [[nodiscard]] bool is_wanted() const { return leaving_ || !wants_end_.empty(); }
   /// Whether the leader of this view has still to hear that this node leaves; it counts as told from then on.
   [[nodiscard]] bool takes_leave();
   /// To the leader, if this node's user wants the end: what it has not heard, because another node led, or this one did not
@@ -73,7 +78,7 @@ class run_end {
   bool leaving_ = false;
   std::uint64_t took_leave_in_ = 0;  // the epoch
   std::string wants_end_;            // why this node's user wants all to end
-  std::string goodbye_;              // what the peers hear; empty: as planned
+  frames::goodbye goodbye_;          // what the peers hear
 };
 
 }  // namespace poseidon

@@ -116,7 +116,7 @@ void checkpointer::copied() {
     return path;
   };
   if (order.regular)
-    done.path = write_as(snapshot_stem(prefix, value(order.version)), kept_,
+    done.path = write_as(snapshot_stem(prefix, value(order.version)) + order.suffix, kept_,
                          setup_.solver.poseidon().keep_snapshots());
   if (order.best)
     done.best_path =

@@ -240,10 +240,14 @@ void factor_broadcast::on(const history_arrived& m) {
   history_.write(m.chunk, m.slot, m.first, values);
   if (setup_.awaited_state == 0) return;  // of a resumed run: it comes before any factors
   setup_.awaited_state -= std::min(setup_.awaited_state, values.size());
+  if (setup_.awaited_state == 0 && std::exchange(history_wanted_, false)) on(copy_history{});
   update_if_complete();
 }
 
+/// As server_shard's.
 void factor_broadcast::on(const copy_history&) {
+  history_wanted_ = setup_.awaited_state > 0;
+  if (history_wanted_) return;
   history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
     tell(neighbours_->checkpointer, history_arrived{setup_.self, id, slot, version_id{version_},
                                                     payload_of(std::move(values))});

@@ -138,6 +138,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   std::map<std::uint64_t, clock_state> clocks_;
   whole_gate gate_;
   solver_history history_;
+  bool history_wanted_ = false;  // for a snapshot, when the state of the view before has come
   std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters
   bool entered_ = false;
   std::map<std::uint64_t, std::int64_t> sent_at_ns_;  // by clock under way

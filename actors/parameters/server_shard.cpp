@@ -70,6 +70,7 @@ void server_shard::on(const install_chunk& m) {
 
 void server_shard::on(const history_arrived& m) {
   history_.write(m.chunk, m.slot, m.first, floats(m.values));
+  give_history_if_complete();  // before it is changed
   apply_if_complete(m.chunk);
 }
 
@@ -259,10 +260,26 @@ version_id server_shard::history_version(chunk_id id, version_id wanted) const {
 }
 
 void server_shard::on(const copy_history& m) {
+  history_wanted_.emplace_back(std::nullopt, m.version);
+  give_history_if_complete();
+}
+
+/// A run that loses a member after its last iteration writes its snapshot again, of the version that its last view begins with.
+void server_shard::give_history_if_complete() {
+  if (!history_.is_complete()) return;
+  for (const auto& [to, version] : std::exchange(history_wanted_, {})) give_history(to, version);
+}
+
+void server_shard::give_history(const std::optional<worker_id>& to, version_id wanted) {
   history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_->checkpointer,
-         history_arrived{setup_.self, id, slot, history_version(id, m.version),
-                         payload_of(std::move(values))});
+    auto data = payload_of(std::move(values));
+    const auto version = history_version(id, wanted);
+    if (!to)
+      return tell(neighbours_->checkpointer,
+                  history_arrived{setup_.self, id, slot, version, std::move(data)});
+    const auto bytes = data.bytes.size();
+    tell(neighbours_->links.at(value(*to)),
+         send_frame{frames::history{id, slot, version}, std::move(data), 0}, bytes);
   });
 }
 
@@ -275,14 +292,8 @@ void server_shard::on(const release_history& m) {
 void server_shard::on(const control_arrived& m) {
   const auto* wanted = std::get_if<frames::gather_history>(&m.header);
   if (wanted == nullptr) return;
-  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
-    auto data = payload_of(std::move(values));
-    const auto bytes = data.bytes.size();
-    tell(neighbours_->links.at(value(m.from)),
-         send_frame{frames::history{id, slot, history_version(id, wanted->version)},
-                    std::move(data), 0},
-         bytes);
-  });
+  history_wanted_.emplace_back(m.from, wanted->version);
+  give_history_if_complete();
 }
 
 void server_shard::on(const shut_down&) {

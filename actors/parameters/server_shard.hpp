@@ -48,6 +48,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "caffe.pb.h"
@@ -134,11 +135,15 @@ class server_shard : public actor<server_shard> {
                  const send_frame* kept = nullptr);
   [[nodiscard]] std::uint64_t priority_of(chunk_id id, const owned& o) const;
   [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
+  void give_history(const std::optional<worker_id>& to, version_id wanted);
+  void give_history_if_complete();
 
   server_shard_setup setup_;
   until_end<connect_shard> neighbours_{this};
   std::map<chunk_id, owned> chunks_;
   solver_history history_;
+  /// For snapshots: who wants it (nobody: the own checkpointer), of which version. They wait until state of the view before has come.
+  std::vector<std::pair<std::optional<worker_id>, version_id>> history_wanted_;
   std::vector<float> scratch_;         // for sums of gradients
   buffer_pool pool_;                   // for what is sent in a reduced format, or to keepers
   std::optional<gradient_clip> clip_;  // with clip_gradients

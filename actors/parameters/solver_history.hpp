@@ -11,6 +11,7 @@
 #include "models/device/device_updates.hpp"
 #include "models/plan/partition.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -37,6 +38,12 @@ class solver_history {
   [[nodiscard]] bool is_complete(chunk_id chunk) const {
     const auto it = missing_.find(chunk);
     return it == missing_.end() || it->second == 0;
+  }
+
+  /// That of all chunks.
+  [[nodiscard]] bool is_complete() const {
+    return std::all_of(missing_.begin(), missing_.end(),
+                       [](const auto& of) { return of.second == 0; });
   }
 
   [[nodiscard]] bool on_device(parameter_id parameter) const {

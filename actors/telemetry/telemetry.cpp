@@ -24,7 +24,11 @@ telemetry::telemetry(actor_context context, telemetry_setup setup)
 
 void telemetry::on(const connect_telemetry& m) {
   setup_.view->sample();  // folds the counts of the actors that a change of the view has ended
-  if (m.to_leader.target() != ports_->to_leader.target()) known_ = {};  // another node reads them
+  if (m.to_leader.target() !=
+      ports_->to_leader.target()) {  // another node leads, and asks if it shows the run
+    known_ = {};
+    watch_ = {};
+  }
   ports_ = m;
   const bool has_work = m.watched || (m.shows && m.links.size() > 1);
   if (has_work && !std::exchange(ticks_, true)) tell_self(report_tick{});

@@ -43,7 +43,12 @@ route_option routes(const std::string& name, const std::string& value) {
   return parse_routes(value);
 }
 
-using setter = std::function<void(options&, const std::string& name, const std::string& value)>;
+/// The options of the program, and what is read when all of them are known.
+struct told : options {
+  tls_files tls_paths;
+};
+
+using setter = std::function<void(told&, const std::string& name, const std::string& value)>;
 
 const std::map<std::string, setter>& setters() {
   static const std::map<std::string, setter> all{
@@ -52,6 +57,9 @@ const std::map<std::string, setter>& setters() {
       {"nodes", [](auto& o, auto& n, auto& v) { o.nodes = nodes(n, v); }},
       {"token", [](auto& o, auto&, auto& v) { o.token = v; }},
       {"token-file", [](auto& o, auto& n, auto& v) { o.token = web::read_token(n, v); }},
+      {"tls-cert", [](auto& o, auto&, auto& v) { o.tls_paths.certificate = v; }},
+      {"tls-key", [](auto& o, auto&, auto& v) { o.tls_paths.key = v; }},
+      {"tls-ca", [](auto& o, auto&, auto& v) { o.tls_paths.authority = v; }},
       {"silence-limit", [](auto& o, auto& n, auto& v) { o.silence_limit = seconds(n, v); }},
       {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
       {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
@@ -67,7 +75,7 @@ const std::map<std::string, setter>& setters() {
   return all;
 }
 
-void take_line(options& out, std::string_view line) {
+void take_line(told& out, std::string_view line) {
   const auto equals = line.find('=');
   const std::string name(line.substr(0, equals));
   const auto found = setters().find(name);
@@ -95,7 +103,7 @@ void check(const options& o) {
 }  // namespace
 
 options parse_options(std::string_view text) {
-  options out;
+  told out;
   while (!text.empty()) {
     const auto end = text.find('\n');
     const auto line = text.substr(0, end);
@@ -103,6 +111,7 @@ options parse_options(std::string_view text) {
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
   }
   check(out);
+  out.tls = tls_of_links(out.tls_paths);
   return out;
 }
 

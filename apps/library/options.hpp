@@ -1,11 +1,13 @@
 // apps/library/options.hpp - what a program tells libposeidon when it joins.
 #pragma once
 #include "messages/wire/host_port.hpp"
+#include "messages/wire/tls_context.hpp"
 #include "models/plan/routes.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@ struct options {
   std::optional<host_port> listen, join, web;
   std::size_t nodes = 1;
   std::string token, web_token;
+  std::shared_ptr<const tls_context> tls;  ///< of links and page; empty: nothing is encrypted
   std::chrono::milliseconds silence_limit{2000};
   /// Longer than poseidon-node's: a program may test, write files or download for minutes while the others wait.
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};

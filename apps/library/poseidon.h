@@ -79,6 +79,7 @@ POSEIDON_API const char* poseidon_version(void);
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
  *   join=HOST:PORT                   every other worker
  *   token=TEXT or token-file=FILE    the cluster's secret
+ *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */

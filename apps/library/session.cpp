@@ -85,6 +85,7 @@ node_setup session::setup() const {
   s.cluster.listen = options_.listen;
   if (options_.join) s.cluster.join = {*options_.join};
   s.cluster.token = options_.token;
+  s.cluster.tls = options_.tls;
   s.cluster.silence_limit = options_.silence_limit;
   s.cluster.progress_limit = options_.progress_limit;
   s.cluster.link_mbit_s = options_.link_mbit_s;
@@ -104,7 +105,7 @@ void session::start() {
   auto s = setup();
   prepare(s);
   view_ = s.records.view;
-  if (options_.web) page_ = web::serve_live(*options_.web, options_.web_token, view_);
+  if (options_.web) page_ = web::serve_live(*options_.web, options_.web_token, view_, options_.tls);
   auto host = std::make_unique<node_host>();
   host->start(std::move(s));
   host_ = std::move(host);

@@ -150,6 +150,8 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
         "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit",
         "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
+  for (const std::string option : {"--tls-cert", "--tls-key", "--tls-ca"})
+    if (!o.web && app.count(option) > 0) idle.push_back(option);
   if (o.snapshot.empty() && !o.global_batch.empty()) idle.emplace_back("--global-batch");
   if (idle.empty()) return {};
   return {comma_list(idle) + (idle.size() == 1 ? " has" : " have") +

@@ -5,6 +5,7 @@
 #include "apps/node/devices.hpp"
 #include "apps/node/option_checks.hpp"
 #include "apps/terminal/reporter.hpp"
+#include "apps/tls_options.hpp"
 #include "apps/web/token.hpp"
 #include "messages/wire/codec.hpp"
 #include "models/solver/solver_file.hpp"
@@ -77,6 +78,7 @@ void take_output(node_options& o, const output_words& words, bool level_given) {
 /// Options whose text is parsed after all of them have been read.
 struct option_words {
   std::filesystem::path web_token_file;
+  tls_files tls;
   std::string listen, web, synthetic, explain;
   std::vector<std::string> join;
   device_words devices;
@@ -96,11 +98,16 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
          "else comes from there")
       ->delimiter(',');
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
+  add_tls_options(app, words.tls);
   app.add_option("--silence-limit", o.silence_limit_s,
                  "seconds after which another node that cannot be heard is lost; on a busy or "
                  "distant machine more")
       ->check(CLI::Range(0.5, 3600.0))
       ->capture_default_str();
+  app.add_flag_callback(
+      "--no-rejoin", [&o] { o.rejoin = false; },
+      "end where the other nodes have gone on without this one, which they could not hear; "
+      "else it joins them again");
   app.add_option("--progress-limit", o.progress_limit_s,
                  "seconds without any progress, though all nodes can be heard, after which the "
                  "run ends; 0: none")
@@ -281,6 +288,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
   check(o);
+  o.tls = tls_of_links(words.tls);
   o.command = command_again(app, argc, argv);
   const auto idle = without_effect(o, app);
   o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());

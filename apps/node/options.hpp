@@ -3,9 +3,11 @@
 #include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
 #include "messages/wire/socket.hpp"
+#include "messages/wire/tls_context.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +26,7 @@ struct node_options {
   double silence_limit_s = 2, progress_limit_s = 600;
   std::filesystem::path snapshot, data_root, token_file, trace, graph, csv, tensorboard;
   std::string token, web_token;
+  std::shared_ptr<const tls_context> tls;  ///< of links and page; empty: nothing is encrypted
   std::optional<std::uint32_t> keep_snapshots, staleness;
   std::string keep_best, stop_at;  ///< goals.hpp has their words; empty: the solver's
   std::string log_level = "info";  ///< --quiet is "quiet"
@@ -31,6 +34,7 @@ struct node_options {
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
   bool fifo = false, own_data = false;
+  bool rejoin = true;                    ///< where the other nodes have gone on without this one
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";

@@ -115,6 +115,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.cluster.listen = o.listen;
   s.cluster.join = o.join;
   s.cluster.token = o.token;
+  s.cluster.tls = o.tls;
   s.cluster.silence_limit = milliseconds_of(o.silence_limit_s);
   s.cluster.progress_limit = milliseconds_of(o.progress_limit_s);
   s.cluster.link_mbit_s = o.link_mbit_s;

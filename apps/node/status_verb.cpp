@@ -4,6 +4,7 @@
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
+#include "apps/tls_options.hpp"
 #include "apps/web/client.hpp"
 #include "apps/web/token.hpp"
 
@@ -32,18 +33,22 @@ int ask(int argc, char** argv, const question& q) {
   app.add_option("--attach", at, "HOST:PORT of the page of a node, its --web");
   app.add_option("--web-token-file", token_file,
                  "file whose first line the node's page wants to know");
+  tls_files tls;
+  add_tls_reader_options(app, tls);
   app.footer(
       "Only the leader knows of all others. Exit codes: 0 it answers, 1 it does not, 2 wrong "
       "use.");
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
   if (!parsed(app, argc, argv)) return 0;
-  const auto token =
-      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file);
+  const web::page_address from{
+      parse_host_port(at),
+      token_file.empty() ? std::string() : web::read_token("--web-token-file", token_file),
+      tls_of_reader(tls)};
   reporter out(words);
   out.until_end(
       [&] {
-        auto said = web::fetch({parse_host_port(at), token}, words.json ? q.json : q.text);
+        auto said = web::fetch(from, words.json ? q.json : q.text);
         while (said.ends_with('\n')) said.pop_back();
         out.result(said);
         if (words.json) out.event(json_event(q.event).json(q.field, {said}));

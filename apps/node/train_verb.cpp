@@ -8,10 +8,13 @@
 #include "apps/web/live_site.hpp"
 #include "models/files/newest_state.hpp"
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace poseidon::app {
 
@@ -48,28 +51,75 @@ node_setup started(node_options o, shown_run& shown) {
   return setup;
 }
 
-node_result train(const node_options& o, shown_run& shown, signal_thread& signals) {
+/// The run that signals are for: one node's, and another one's where it joins again. The thread that waits for signals shares it.
+struct signal_target {
+  std::mutex mutex;
+  std::function<void(interrupted)> tell;
+  bool ends = false;  // its user wants it to end
+
+  [[nodiscard]] bool is_to_end() {
+    const std::lock_guard lock(mutex);
+    return ends;
+  }
+};
+
+std::shared_ptr<signal_target> target_of(signal_thread& signals, const node_options& o,
+                                         const shown_run& shown) {
+  auto target = std::make_shared<signal_target>();
+  signals.run(
+      [target, &o](int signal) {
+        const auto effect = signal == SIGHUP   ? o.sighup
+                            : signal == SIGINT ? o.sigint
+                                               : signal_effect::stop;
+        const bool ends = effect == signal_effect::stop;
+        const std::lock_guard lock(target->mutex);
+        target->ends = target->ends || ends;
+        if (effect != signal_effect::none && target->tell)
+          target->tell({signal, effect == signal_effect::snapshot, signal == SIGTERM});
+        return ends;
+      },
+      [display = shown.display()] { display->lines().abandon(); });
+  return target;
+}
+
+node_result train(const node_options& o, shown_run& shown, signal_target& signals) {
   auto setup = started(o, shown);
   if (setup.run) shown.began(setup.run->solver);
   prepare(setup);
   shown.open_record(setup);
   std::unique_ptr<web::server> page;
   if (o.web) {
-    page = web::serve_live(*o.web, o.web_token, setup.records.view);
-    setup.display->note("page at http://" + to_string(page->address()) + "/");
+    page = web::serve_live(*o.web, o.web_token, setup.records.view, o.tls);
+    setup.display->note("page at " + page->url());
   }
   return run_node(std::move(setup), [&](auto tell) {
-    signals.run(
-        [&o, tell = std::move(tell)](int signal) {
-          const auto effect = signal == SIGHUP   ? o.sighup
-                              : signal == SIGINT ? o.sigint
-                                                 : signal_effect::stop;
-          if (effect != signal_effect::none)
-            tell({signal, effect == signal_effect::snapshot, signal == SIGTERM});
-          return effect == signal_effect::stop;
-        },
-        [display = shown.display()] { display->lines().abandon(); });
+    const std::lock_guard lock(signals.mutex);
+    signals.tell = std::move(tell);
   });
+}
+
+/// What a node is told that comes back to the nodes which have gone on without it: it is new to them.
+node_options to_join_again(node_options o, std::vector<host_port> others) {
+  o.join = std::move(others);
+  o.listen.reset();
+  o.nodes = 1;
+  for (auto* const file : {&o.solver, &o.snapshot, &o.csv, &o.tensorboard}) file->clear();
+  for (auto* const words : {&o.weights, &o.views, &o.global_batch}) words->clear();
+  o.batch_share = "equal";
+  o.warnings.clear();
+  return o;
+}
+
+node_result train_and_come_back(const node_options& o, shown_run& shown, signal_thread& thread) {
+  const auto signals = target_of(thread, o, shown);
+  auto result = train(o, shown, *signals);
+  while (!result.others.empty() && o.rejoin && !signals->is_to_end()) {
+    shown.all()->warning(result.error + "; joining them again");
+    const auto again = to_join_again(o, std::exchange(result.others, {}));
+    result = {};  // with what it has compiled
+    result = train(again, shown, *signals);
+  }
+  return result;
 }
 
 }  // namespace
@@ -83,9 +133,9 @@ int train_verb(int argc, char** argv) {
   node_result result;
   try {
     shown.open_log(*options);
-    result = train(*options, shown, signals);
+    result = train_and_come_back(*options, shown, signals);
   } catch (const std::exception& e) {  // usually a bad file
-    result = {exit_code_of(e), in_words(e.what()), nullptr};
+    result = {exit_code_of(e), in_words(e.what())};
   }
   shown.ended(result);
   return result.exit_code;

@@ -18,6 +18,7 @@ int device_query_verb(int argc, char** argv);
 int status_verb(int argc, char** argv);
 int members_verb(int argc, char** argv);
 int leave_verb(int argc, char** argv);
+int go_on_verb(int argc, char** argv);
 int classify_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.

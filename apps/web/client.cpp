@@ -23,9 +23,8 @@ constexpr auto glance = 200ms;
 /// Returns  whether bytes have come, or the other side has closed. Errors   socket_error.
 bool read_more(tcp_socket& s, std::string& all, std::chrono::milliseconds limit,
                const wake_up* stop, bool& closed) {
-  pollfd p[2] = {{s.descriptor(), POLLIN, 0},
-                 {stop != nullptr ? stop->descriptor() : -1, POLLIN, 0}};
-  if (poll(p, 2, static_cast<int>(limit.count())) <= 0 || p[0].revents == 0) return false;
+  const bool is_here = s.tls() != nullptr && s.tls()->has_read_ahead();
+  if (!is_here && wait_for(s.descriptor(), POLLIN, clock::now() + limit, stop) != 0) return false;
   std::array<char, 65536> some;
   iovec part{some.data(), some.size()};
   const auto n = s.read_some({&part, 1}, limit);
@@ -56,6 +55,10 @@ std::shared_ptr<tcp_socket> asked(const page_address& from, const std::string& t
                            "page if it is started with --web; its line \"page at ...\" has the "
                            "address for --attach.",
                        e.error);
+  }
+  if (from.tls) {
+    socket->use_tls(from.tls, tls_side::dials);
+    socket->shake_tls(clock::now() + answer_patience, stop);
   }
   auto request =
       "GET " + target + " HTTP/1.1\r\nHost: " + to_string(from.at) + "\r\nConnection: close\r\n";

@@ -9,10 +9,11 @@
 
 namespace poseidon::web {
 
-/// The page of a node, as a program asks it. `token`: the first line of the node's --web-token-file; empty: it has none.
+/// The page of a node, as a program asks it.
 struct page_address {
   host_port at;
-  std::string token;
+  std::string token;                            ///< first line of its --web-token-file; empty: none
+  std::shared_ptr<const tls_context> tls = {};  ///< empty: the page is not encrypted
 };
 
 /// The answer to a GET of `target` (a path with its query), with any status; of the headers only type and disposition.

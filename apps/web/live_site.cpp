@@ -62,8 +62,8 @@ response text(int status, std::string body) {
 
 }  // namespace
 
-live_site::live_site(std::shared_ptr<cluster_view> view, std::string token)
-    : view_(std::move(view)), gate_(std::move(token)), began_ns_(now_ns()) {}
+live_site::live_site(std::shared_ptr<cluster_view> view, token_gate gate)
+    : view_(std::move(view)), gate_(std::move(gate)), began_ns_(now_ns()) {}
 
 void live_site::tick(std::size_t streams) {
   view_->watchers(streams);
@@ -192,12 +192,15 @@ host_rule hosts_of(const host_port& at) {
 }
 
 std::unique_ptr<server> serve_live(const host_port& at, const std::string& token,
-                                   std::shared_ptr<cluster_view> view) {
+                                   std::shared_ptr<cluster_view> view,
+                                   std::shared_ptr<const tls_context> tls) {
   server_options o;
   o.at = at;
   o.hosts = hosts_of(at);
+  o.tls = std::move(tls);
+  token_gate gate(token, o.tls != nullptr);
   return std::make_unique<server>(std::move(o),
-                                  std::make_shared<live_site>(std::move(view), token));
+                                  std::make_shared<live_site>(std::move(view), std::move(gate)));
 }
 
 }  // namespace poseidon::web

@@ -25,7 +25,7 @@ namespace poseidon::web {
 class live_site : public site {
  public:
   /// `token` empty: every client that can connect is answered.
-  live_site(std::shared_ptr<cluster_view> view, std::string token);
+  live_site(std::shared_ptr<cluster_view> view, token_gate gate);
   [[nodiscard]] answer get(const request& r) override;
   void tick(std::size_t streams) override;
 
@@ -46,9 +46,10 @@ class live_site : public site {
 /// The page's file at `path`, or 404.
 [[nodiscard]] response page_file(const std::string& path);
 
-/// Starts the page of a node. Errors  std::invalid_argument, as server.
+/// Starts the page of a node. `tls` empty: it is not encrypted. Errors  std::invalid_argument, as server.
 [[nodiscard]] std::unique_ptr<server> serve_live(const host_port& at, const std::string& token,
-                                                 std::shared_ptr<cluster_view> view);
+                                                 std::shared_ptr<cluster_view> view,
+                                                 std::shared_ptr<const tls_context> tls = nullptr);
 
 /// The host names under which a page at `at` answers.
 [[nodiscard]] host_rule hosts_of(const host_port& at);

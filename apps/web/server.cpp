@@ -1,14 +1,14 @@
 #include "apps/web/server.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <list>
 #include <optional>
 #include <poll.h>
 #include <pthread.h>
+#include <span>
 #include <stdexcept>
 #include <string_view>
-#include <sys/socket.h>
 #include <vector>
 
 namespace poseidon::web {
@@ -36,10 +36,15 @@ struct connection {
   bool over = false;
   [[nodiscard]] int descriptor() const { return socket->descriptor(); }
   [[nodiscard]] std::size_t waiting() const { return out.size() - written; }
-  /// Whether a request can be answered, or refused as too long.
+  /// Whether a request can be answered, or refused as too long or as none.
   [[nodiscard]] bool has_request() const {
     return !over && !closing && !streams && !later.valid() && waiting() == 0 &&
-           (in.size() > longest_head || in.find(end_of_head) != std::string::npos);
+           (in.size() > longest_head || in.find(end_of_head) != std::string::npos || begins_tls());
+  }
+  /// Whether its bytes, as they came, are those of a client that speaks TLS.
+  [[nodiscard]] bool begins_tls() const { return in.starts_with('\x16'); }
+  [[nodiscard]] bool has_read_ahead() const {
+    return socket->tls() != nullptr && socket->tls()->has_read_ahead();
   }
   /// Not while the requests that have come wait for their turn.
   [[nodiscard]] bool wants_more() const {
@@ -57,9 +62,14 @@ class server::loop {
   loop(server_options options, std::shared_ptr<site> shown)
       : options_(std::move(options)), site_(std::move(shown)), listener_(options_.at) {
     options_.at.port = listener_.port();
+    if (options_.tls && !options_.tls->has_certificate())
+      throw std::invalid_argument("an encrypted page needs a certificate");
   }
 
   [[nodiscard]] const host_port& at() const { return options_.at; }
+  [[nodiscard]] std::string url() const {
+    return (options_.tls ? "https://" : "http://") + to_string(options_.at) + "/";
+  }
   void stop() { stop_.set(); }
 
   void run() {
@@ -90,18 +100,23 @@ class server::loop {
     polled_.push_back({listener_.to_poll(), POLLIN, 0});
     for (const auto& c : connections_) {
       if (c.later.valid()) limit = std::min(limit, look_for_late_answers);
-      if (c.has_request()) limit = std::chrono::milliseconds{0};
-      const auto to_read = c.wants_more() ? POLLIN : 0, to_write = c.waiting() > 0 ? POLLOUT : 0;
+      if (c.has_request() || (c.wants_more() && c.has_read_ahead()))
+        limit = std::chrono::milliseconds{0};
+      const auto to_read = c.wants_more() ? c.socket->read_wants() : 0;
+      const auto to_write = c.waiting() > 0 ? c.socket->write_wants() : 0;
       polled_.push_back({c.descriptor(), static_cast<short>(to_read | to_write), 0});
     }
     const auto until = limit.count() == 0 ? 0 : static_cast<int>(limit.count()) + 1;
-    if (poll(polled_.data(), polled_.size(), until) <= 0) return;
+    if (poll(polled_.data(), polled_.size(), until) < 0) return;
     std::size_t i = 2;
     for (auto& c : connections_) {  // only those that were polled: new ones are accepted afterwards
       const auto events = polled_[i++].revents;
       if ((events & (POLLERR | POLLNVAL)) != 0) c.over = true;
-      if (!c.over && (events & (POLLIN | POLLHUP)) != 0) receive(c);
-      if (!c.over && (events & POLLOUT) != 0) write(c);
+      const bool reads = (events & (c.socket->read_wants() | POLLHUP)) != 0 ||
+                         (c.wants_more() && c.has_read_ahead());
+      const bool writes = c.waiting() > 0 && (events & c.socket->write_wants()) != 0;
+      if (!c.over && reads) receive(c);
+      if (!c.over && writes) write(c);
     }
     if ((polled_[1].revents & POLLIN) != 0) let_in();
   }
@@ -116,6 +131,7 @@ class server::loop {
     if (!s) return;
     // A flood of connections is not even told so.
     if (connections_.size() >= 2 * options_.most_connections) return;
+    if (options_.tls) s->use_tls(options_.tls, tls_side::serves_pages);
     auto& c = connections_.emplace_back(std::move(s), clock::now());
     const auto from = c.address();
     const auto of_address = std::count_if(connections_.begin(), connections_.end(),
@@ -133,23 +149,48 @@ class server::loop {
 
   /// Once: who sends without end keeps nobody else waiting.
   void receive(connection& c) {
-    char buffer[16384];
-    const auto n = recv(c.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
-    if (n <= 0) {
-      c.over = c.over || n == 0 || (errno != EAGAIN && errno != EINTR);
-      return;
+    std::array<char, 16384> buffer;
+    std::optional<std::size_t> n;
+    try {
+      n = c.socket->read_now(std::as_writable_bytes(std::span(buffer)));
+    } catch (const tls_error& e) {
+      return answer_without_tls(c, e);
+    } catch (const socket_error&) {
+      n = 0;
     }
-    const auto bytes = static_cast<std::size_t>(n);
-    if (c.streams) {
-      c.over = (c.unwanted += bytes) > max_head_bytes;
+    if (!n) return;
+    if (*n == 0) {
+      c.over = true;
+    } else if (c.streams) {
+      c.over = (c.unwanted += *n) > max_head_bytes;
     } else if (!c.closing) {  // else they are dropped
       if (c.in.empty()) c.since = clock::now();
-      c.in.append(buffer, bytes);
+      c.in.append(buffer.data(), *n);
     }
+  }
+
+  /// A client of http hears where to go; any other that breaks TLS has got TLS's own alert.
+  void answer_without_tls(connection& c, const tls_error& e) {
+    if (e.why != tls_fault::http) {
+      c.over = true;
+      return;
+    }
+    c.socket->drop_tls();
+    answer(
+        c,
+        {400, "text/plain; charset=utf-8",
+         "this page is encrypted: open " + url() + " in a browser, give a program --tls-ca\n", ""},
+        false);
   }
 
   void take_request(connection& c) {
     if (!c.has_request()) return;
+    if (c.begins_tls()) {  // it reads these words as what they are: no TLS
+      c.in.clear();
+      return answer(
+          c, {400, "text/plain; charset=utf-8", "this page is not encrypted: " + url() + "\n", ""},
+          false);
+    }
     const auto end = c.in.find(end_of_head);
     if (std::min(end, c.in.size()) > longest_head) {
       answer(c, {431, "text/plain; charset=utf-8", "the request's head is longer than 8 KiB\n", ""},
@@ -196,21 +237,21 @@ class server::loop {
 
   void write(connection& c) {
     while (c.waiting() > 0) {
-      const auto n =
-          send(c.descriptor(), c.out.data() + c.written, c.waiting(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN) c.over = true;
-        return;
+      std::size_t n = 0;
+      try {
+        n = c.socket->write_now(std::as_bytes(std::span(c.out).subspan(c.written)));
+      } catch (const socket_error&) {
+        c.over = true;
       }
-      c.written += static_cast<std::size_t>(n);
+      if (n == 0) return;
+      c.written += n;
       c.since = clock::now();
     }
     c.out = {};  // with its memory
     c.written = 0;
     // The server reads until the client closes or its time has passed: closing with unread bytes would
     // reset the connection, and the client might not get the answer.
-    if (c.closing) shutdown(c.descriptor(), SHUT_WR);
+    if (c.closing) c.socket->shutdown_writing();
   }
 
   void bound_memory() {
@@ -251,7 +292,7 @@ class server::loop {
   /// Sends each stream its last events, without waiting for slow readers.
   void say_goodbye() {
     tick();
-    for (auto& c : connections_) shutdown(c.descriptor(), SHUT_WR);
+    for (auto& c : connections_) c.socket->shutdown_writing();
   }
 
   static constexpr std::chrono::milliseconds closing_patience{1000};
@@ -284,6 +325,10 @@ server::~server() {
 
 host_port server::address() const {
   return loop_->at();
+}
+
+std::string server::url() const {
+  return loop_->url();
 }
 
 }  // namespace poseidon::web

@@ -4,6 +4,7 @@
 // answers when the actor system is stuck. No client can keep another one from being answered:
 //
 //   connections  at most `most_connections`, and from one address `most_per_address`; one more is told 503 and closed
+//   TLS          its handshake runs in the loop, too, as bytes come; clients of http are told to use https
 //   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`. In each turn of
 //                the loop, each connection is read once, and has one request answered
 //   streams      server-sent events. A client that reads slowly is skipped, nothing is queued for it: the next event
@@ -52,6 +53,7 @@ class site {
 struct server_options {
   host_port at;
   host_rule hosts;
+  std::shared_ptr<const tls_context> tls;  ///< empty: http
   std::size_t most_connections = 64, most_per_address = 32;
   std::size_t most_unread_bytes = std::size_t{256} << 20;
   std::chrono::milliseconds patience{10000};
@@ -70,6 +72,8 @@ class server {
 
   /// The address, with the port that the system has chosen for port 0.
   [[nodiscard]] host_port address() const;
+  /// "https://10.0.0.1:7680/"
+  [[nodiscard]] std::string url() const;
 
  private:
   class loop;

@@ -2,6 +2,8 @@
 
 #include "models/spec/spec_file.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 
 namespace poseidon::web {
@@ -19,6 +21,24 @@ std::string cookie_of(const std::string& header) {
     at = end + 1;
   }
   return {};
+}
+
+/// A decoded path as a browser may be sent to: no line end in it begins another header, and no second slash another host.
+std::string redirectable(const std::string& path) {
+  constexpr std::string_view plain = "-._~/";
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out = "/";
+  for (const char c : path.substr(std::min(path.find_first_not_of('/'), path.size()))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x80 && std::isalnum(byte) != 0) || plain.find(c) != plain.npos) {
+      out += c;
+    } else {
+      out += '%';
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -45,12 +65,13 @@ std::optional<response> token_gate::refusal(const request& r) const {
   constexpr auto plain = "text/plain; charset=utf-8";
   if (!token_.empty() && same_secret(r.parameter("token").value_or(""), token_))
     return response{303, plain, "",
-                    "Location: " + r.path + "\r\nSet-Cookie: poseidon=" + token_ +
-                        "; HttpOnly; SameSite=Strict; Path=/\r\n"};
+                    "Location: " + redirectable(r.path) + "\r\nSet-Cookie: poseidon=" + token_ +
+                        "; HttpOnly; SameSite=Strict; Path=/" + (tls_ ? "; Secure" : "") + "\r\n"};
   if (knows(r)) return std::nullopt;
   return response{401, plain,
-                  "this page wants its token once: http://HOST:PORT/?token=T, "
-                  "where T is the first line of --web-token-file\n",
+                  std::string("this page wants its token once: ") + (tls_ ? "https" : "http") +
+                      "://HOST:PORT/?token=T, "
+                      "where T is the first line of --web-token-file\n",
                   ""};
 }
 

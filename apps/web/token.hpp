@@ -15,8 +15,8 @@ namespace poseidon::web {
 /// Admits requests with the token: as ?token=T once, which a cookie then keeps, or as "Authorization: Bearer T".
 class token_gate {
  public:
-  /// `token` empty: every request is admitted.
-  explicit token_gate(std::string token) : token_(std::move(token)) {}
+  /// `token` empty: every request is admitted. `tls`: browsers return the cookie on encrypted connections only.
+  explicit token_gate(std::string token, bool tls = false) : token_(std::move(token)), tls_(tls) {}
   /// The answer to a request that is not admitted; none if it is. A request with ?token=T gets the cookie and is redirected
   /// to the same path without the token.
   [[nodiscard]] std::optional<response> refusal(const request& r) const;
@@ -24,6 +24,7 @@ class token_gate {
  private:
   [[nodiscard]] bool knows(const request& r) const;
   std::string token_;
+  bool tls_;
 };
 
 }  // namespace poseidon::web

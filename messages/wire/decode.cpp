@@ -165,6 +165,7 @@ frame_header read(wire::View::Reader r) {
                     v.prospect ? "a seat that no member has" : "the seat of a member");
   v.solver = blob(r.getSolver());
   v.seed = r.getSeed();
+  v.run = r.getRun();
   v.first_clock = clock_id{r.getFirstClock()};
   v.first_sample = r.getFirstSample();
   v.test_phases = r.getTestPhases();
@@ -367,8 +368,12 @@ frame_header read(wire::Frame::Reader frame) {
       return frames::factor_offer{read_rows("factor_offer", frame.getFactorOffer().getRows())};
     case wire::Frame::NET_TIMED:
       return read(frame.getNetTimed());
-    case wire::Frame::GOODBYE:
-      return frames::goodbye{text("goodbye", "reason", frame.getGoodbye().getReason())};
+    case wire::Frame::GOODBYE: {
+      const auto r = frame.getGoodbye();
+      at_most("goodbye", "cause", r.getCause(), 1);
+      return frames::goodbye{text("goodbye", "reason", r.getReason()),
+                             frames::goodbye::cause{r.getCause()}};
+    }
   }
   throw bad_frame("frame", "kind", std::to_string(static_cast<unsigned>(frame.which())),
                   "at most " + std::to_string(std::variant_size_v<frame_header> - 1) +

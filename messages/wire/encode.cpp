@@ -102,6 +102,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   write(w.getBefore().initRoutes(static_cast<unsigned>(v.before.routes.size())), v.before.routes);
   w.setSolver(bytes_of(v.solver));
   w.setSeed(v.seed);
+  w.setRun(v.run);
   w.setFirstClock(value(v.first_clock));
   w.setFirstSample(v.first_sample);
   w.setTestPhases(v.test_phases);
@@ -194,7 +195,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setVersion(value(f.version));
             write_reason(w, f.reason);
           },
-          [&](const frames::goodbye& f) { write_reason(frame.initGoodbye(), f.reason); },
+          [&](const frames::goodbye& f) {
+            auto w = frame.initGoodbye();
+            write_reason(w, f.reason);
+            w.setCause(static_cast<std::uint8_t>(f.of));
+          },
           [&](const frames::worker_done& f) {
             frame.initWorkerDone().setVersion(value(f.version));
           },

@@ -1,5 +1,6 @@
 #include "messages/wire/handshake.hpp"
 
+#include "messages/wire/handshake_tls.hpp"
 #include "messages/wire/little_endian.hpp"
 
 #include <openssl/crypto.h>
@@ -34,6 +35,8 @@ enum class part : std::uint8_t { proof = 1, welcome = 2, refused = 3 };
 // zeros 13..15, build 16..47, nonce 48..79.
 constexpr std::size_t at_version = 8, at_token = 12, at_build = 16, at_nonce = 48;
 constexpr std::byte untold{2};
+// With these two bytes begins whoever speaks TLS.
+constexpr std::byte tls_handshake{22}, tls_major{3};
 static_assert(at_nonce + nonce_bytes == hello_bytes && at_build + build_bytes == at_nonce);
 
 std::string describe(const hello& h) {
@@ -80,6 +83,10 @@ class handshake {
 };
 
 proved_peer handshake::run() {
+  if (options_.tls) {
+    begin_tls(socket_, role_, options_, deadline_);
+    detail("encrypted: " + socket_.tls()->description());
+  }
   proved_peer out{prove(), std::nullopt};
   const bool dialing = role_ == handshake_role::dialer;
   if (!options_.token.empty())
@@ -118,6 +125,11 @@ void handshake::exchange_hellos() {
   detail("sent hello: " + describe(ours_));
   // In two steps, because another version's hello may go on differently after its version.
   read(std::span(theirs_).first(at_token));
+  if (theirs_[0] == tls_handshake && theirs_[1] == tls_major) {
+    refuse(refusal::tls_differs,
+           "speaks TLS, and this node has none. Give this node the cluster's --tls-cert, --tls-key "
+           "and --tls-ca, or give them to no node.");
+  }
   if (std::memcmp(theirs_.data(), magic.data(), magic.size()) != 0) {
     refuse(refusal::not_poseidon, "does not speak Poseidon's protocol: it began with \"" +
                                       printable(std::span(theirs_).first(magic.size())) +
@@ -232,6 +244,9 @@ void handshake::peer_refused() {
         return "is checking too many connections at once. Try again in a few seconds.";
       case refusal::silent:
         return "refused this node: it heard nothing from it in time.";
+      case refusal::tls_differs:
+        return "refused this node: it has TLS, this node has none. Give this node the cluster's "
+               "--tls-cert, --tls-key and --tls-ca, or give them to no node.";
       default:
         return "refused this node: reason " + std::to_string(static_cast<unsigned>(why)) +
                ". Its log says more.";
@@ -247,14 +262,7 @@ void handshake::refuse(refusal why, const std::string& text) {
   try {
     socket_.write(out);
     socket_.shutdown_writing();
-    // Closing with the peer's bytes unread would reset the connection, and it would never read our
-    // reason.
-    std::array<std::byte, 1024> rest;
-    const auto until = std::min(deadline_, clock::now() + milliseconds{200});
-    for (int i = 0; i < 16; ++i) {
-      const auto n = socket_.read_exactly(rest, until);
-      if (!n || *n < rest.size()) break;
-    }
+    socket_.linger(std::min(deadline_, clock::now() + last_words));
   } catch (const socket_error&) {
     // The peer is gone; our own user is told all the same.
   }
@@ -265,6 +273,9 @@ void handshake::read(std::span<std::byte> into) {
   std::optional<std::size_t> n;
   try {
     n = socket_.read_exactly(into, deadline_, options_.stop.get());
+  } catch (
+      const tls_error& e) {  // in TLS 1.3 a dialer learns here that its certificate was refused
+    throw in_handshake(e);
   } catch (const socket_error& e) {
     if (e.error == ECANCELED) throw;
     fail(refusal::closed, std::string("broke off the handshake: ") + std::strerror(e.error) + ".");
@@ -274,9 +285,7 @@ void handshake::read(std::span<std::byte> into) {
                       " ms during the handshake. It may be frozen, or no poseidon-node.";
     refuse(refusal::silent, text);
   }
-  if (*n < into.size() && options_.progress && options_.progress->give_way &&
-      !options_.progress->proved)
-    refuse(refusal::busy, "had to give way: too many connections have not said who they are.");
+  if (*n < into.size() && has_to_give_way(options_)) refuse(refusal::busy, gave_way);
   if (*n < into.size()) {
     fail(refusal::closed,
          "closed the connection during the handshake. It may be an older build, or no "
@@ -299,54 +308,18 @@ proved_peer shake_hands(tcp_socket& s, handshake_role role, const handshake_opti
   return handshake(s, role, options).run();
 }
 
-void refuse_busy(tcp_socket& s) noexcept {
+void refuse_unheard(tcp_socket& s, refusal why) noexcept {
   try {
-    // A whole hello, so that the dialer reads on to the reason.
     hello h{};
     std::memcpy(h.data(), magic.data(), magic.size());
     put(std::span(h).subspan(at_version), wire_version);
     h[at_token] = untold;
     s.write(h);
     const std::array<std::byte, 2> out{static_cast<std::byte>(part::refused),
-                                       static_cast<std::byte>(refusal::busy)};
+                                       static_cast<std::byte>(why)};
     s.write(out);
     s.shutdown_writing();
   } catch (const std::exception&) {
-  }
-}
-
-/// So often a dialer takes a closed connection for the end of an earlier run: for some four seconds, by its pauses.
-constexpr int most_closed = 12;
-
-link_connection dial(const host_port& to, const handshake_options& options, milliseconds patience) {
-  const auto deadline = clock::now() + patience;
-  int closed = 0;
-  const auto detail = [&](const std::string& text) {
-    if (options.detail) options.detail("dial " + to_string(to) + ": " + text);
-  };
-  const auto stop = options.stop ? options.stop : std::make_shared<const wake_up>();
-  auto told = options;
-  for (auto pause = milliseconds{20};; pause = std::min(pause * 2, milliseconds{500})) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now());
-    const bool last = left <= pause;
-    try {
-      auto s = connect_to(to, std::max(left, milliseconds{1}), stop.get());
-      detail("connected to " + s->peer());
-      if (told.introduce) told.introduce(s->local(), told.self);
-      auto who = shake_hands(*s, handshake_role::dialer, told);
-      return {std::move(s), std::move(who)};
-    } catch (const socket_error& e) {
-      if (last || e.error != ECONNREFUSED) throw;
-      detail("no program listens there yet, " + std::to_string(left.count()) + " ms left");
-      if (options.unheard) options.unheard(left);
-    } catch (const handshake_error& e) {
-      // The end of a run that is over may still have listened there; the next one's first node does in a moment.
-      const bool ended = e.why == refusal::closed && ++closed < most_closed;
-      if (last || (!ended && e.why != refusal::busy)) throw;
-      detail(std::string(ended ? "it closed the connection, " : "it is busy, ") +
-             std::to_string(left.count()) + " ms left");
-    }
-    if (stop->wait(pause)) throw socket_error("stopped dialing " + to_string(to), ECANCELED);
   }
 }
 

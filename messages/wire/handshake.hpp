@@ -14,7 +14,10 @@
 // nothing, and the role in it keeps a stranger from handing a side its own. The dialer proves
 // first, so a stranger who merely connects gets nothing that a token could be guessed from. An
 // attacker whom we dial does, so a token should be long and random. With a token all frames that follow are
-// sealed (frame_seal.hpp); none are encrypted.
+// sealed (frame_seal.hpp); they are encrypted only by TLS.
+//
+// With TLS (tls_channel.hpp) all of this is said inside of it, and both sides have checked each other's certificates before. A stranger
+// reaches OpenSSL's parser then, within the same limit of time.
 //
 // The first 12 bytes of a hello keep their meaning in all versions, so that any two can name each other's.
 #pragma once
@@ -41,8 +44,9 @@ struct handshake_progress {
 };
 
 struct handshake_options {
-  std::string token;  ///< the cluster's secret; empty: none is configured here
-  std::string build;  ///< this program's release, for error texts: "0.1.0"
+  std::string token;                       ///< the cluster's secret; empty: none is configured here
+  std::shared_ptr<const tls_context> tls;  ///< empty: connections are not encrypted
+  std::string build;                       ///< this program's release, for error texts: "0.1.0"
   link_identity self;
   /// An acceptor's, in place of `self`: what is true when a connection comes. Called by any thread; may be empty.
   std::function<link_identity()> identify;
@@ -68,7 +72,9 @@ enum class refusal : std::uint8_t {
   silent = 5,
   closed = 6,
   bad_identity = 7,
-  busy = 8,  ///< too many connections are being checked already
+  busy = 8,         ///< too many connections are being checked already
+  tls_differs = 9,  ///< one side has TLS, the other none
+  certificate = 10  ///< a certificate was refused; never sent, because TLS's own alert says so
 };
 
 /// Errors of a handshake: one line that names the peer, what it sent, what was expected, what to
@@ -91,8 +97,10 @@ struct proved_peer : link_identity {
 [[nodiscard]] proved_peer shake_hands(tcp_socket& s, handshake_role role,
                                       const handshake_options& options);
 
-/// Tells a peer that this node checks too many connections (refusal::busy). Never throws, never blocks for long.
-void refuse_busy(tcp_socket& s) noexcept;
+/// Tells a peer why it is refused, before anything has been read from it. Never throws, never blocks for long.
+void refuse_unheard(tcp_socket& s, refusal why) noexcept;
+/// Tells a peer that this node checks too many connections (refusal::busy), in TLS if that is what this node speaks.
+void refuse_busy(tcp_socket& s, const handshake_options& options) noexcept;
 
 /// An authenticated connection.
 struct link_connection {

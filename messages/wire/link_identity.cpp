@@ -11,7 +11,7 @@ namespace poseidon {
 
 namespace {
 
-constexpr std::size_t at_epoch = 4, at_replicas = 12, at_purpose = 16, at_address = 17;
+constexpr std::size_t at_epoch = 4, at_replicas = 12, at_purpose = 16, at_run = 17, at_address = 25;
 constexpr std::size_t at_leader = at_address + 1 + max_address_bytes;
 
 void put_address(std::span<std::byte> to, const std::string& address) {
@@ -36,6 +36,7 @@ identity_block encode(const link_identity& who) {
   put(std::span(out), value(who.seat));
   put(std::span(out).subspan(at_epoch), who.epoch);
   put(std::span(out).subspan(at_replicas), who.replicas);
+  put(std::span(out).subspan(at_run), who.run);
   out[at_purpose] = static_cast<std::byte>(who.wants);
   put_address(std::span(out).subspan(at_address), who.listen_address);
   put_address(std::span(out).subspan(at_leader), who.leader_address);
@@ -46,9 +47,10 @@ link_identity decode_identity(const identity_block& bytes, const std::string& pe
   link_identity who;
   who.seat = seat_id{get<std::uint32_t>(bytes)};
   who.epoch = get<std::uint64_t>(std::span(bytes).subspan(at_epoch));
+  who.run = get<std::uint64_t>(std::span(bytes).subspan(at_run));
   who.replicas = get<std::uint32_t>(std::span(bytes).subspan(at_replicas));
   const auto purpose = std::to_integer<std::uint8_t>(bytes[at_purpose]);
-  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::ask_to_leave))
+  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::look))
     throw std::invalid_argument("wants something that this release does not know, number " +
                                 std::to_string(purpose));
   who.wants = link_identity::purpose{purpose};
@@ -68,6 +70,8 @@ link_identity decode_identity(const identity_block& bytes, const std::string& pe
 std::string name_of(const link_identity& who) {
   if (who.wants == link_identity::purpose::ask_to_leave)
     return "a program that asks this node to leave";
+  if (who.wants == link_identity::purpose::ask_to_go_on)
+    return "a program that asks this node to go on without others";
   return (who.seat == no_seat ? std::string("a joining node")
                               : "worker " + std::to_string(value(who.seat))) +
          ", which listens on " + who.listen_address;

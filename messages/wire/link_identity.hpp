@@ -15,12 +15,16 @@ struct link_identity {
   /// the other side fills in the host that it sees.
   std::string listen_address;
   seat_id seat = no_seat;      ///< no_seat: joins now, has none yet
+  std::uint64_t run = 0;       ///< drawn by the run's first leader; 0: it is in none yet
   std::uint64_t epoch = 0;     ///< of the view that it is in; 0: none yet
   std::uint32_t replicas = 0;  ///< that a joiner was told to have; 0: as many as the leader
   /// Why it dials. An acceptor's is always `train`.
   enum class purpose : std::uint8_t {
     train = 0,
-    ask_to_leave = 1  ///< no node: a program that asks the one that it dials to leave the run
+    ask_to_leave = 1,  ///< no node: a program that asks the one that it dials to leave the run
+    ask_to_go_on =
+        2,  ///< no node: a program that asks it to go on without the members that it does not hear
+    look = 3  ///< a member that has lost its link to this one: is it there, and in which view?
   };
   purpose wants = purpose::train;
   /// Of a node that does not lead: where the leader accepts links, so that a joiner may dial any member. Empty: it leads.
@@ -28,9 +32,9 @@ struct link_identity {
 };
 
 inline constexpr std::size_t max_address_bytes = 255;
-// Seat 4, epoch 8, replicas 4, purpose 1, then two addresses, its own and the leader's, each of length 1 and 255 bytes (zeros
+// Seat 4, epoch 8, replicas 4, purpose 1, run 8, then two addresses, its own and the leader's, each of length 1 and 255 bytes (zeros
 // behind it): always whole, so that no length is read.
-inline constexpr std::size_t identity_bytes = 17 + 2 * (1 + max_address_bytes);
+inline constexpr std::size_t identity_bytes = 25 + 2 * (1 + max_address_bytes);
 using identity_block = std::array<std::byte, identity_bytes>;
 
 /// Errors   std::invalid_argument: an address is too long.

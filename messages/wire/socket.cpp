@@ -1,5 +1,7 @@
 #include "messages/wire/socket.hpp"
 
+#include "messages/wire/gathered.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -23,10 +25,6 @@ using std::chrono::milliseconds;
 // How much may lie in the kernel unsent: little, because priorities cannot reorder it. An urgent frame waits for it
 // as well as for the piece being written.
 constexpr int unsent_bytes = 512 << 10;
-
-// A reader sleeps until what comes in a tenth of a millisecond has arrived, within these bounds. The kernel wakes it earlier when the
-// window is about to close, so a small receive buffer is no deadlock.
-constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 1 << 20;
 
 struct address_list {
   addrinfo* first = nullptr;
@@ -105,17 +103,6 @@ milliseconds until(clock::time_point deadline) {
   return std::max(milliseconds{0}, std::chrono::ceil<milliseconds>(deadline - clock::now()));
 }
 
-// Waits for one event. Returns 0, ETIMEDOUT when `deadline` has passed, ECANCELED when `stop` is set.
-int wait_for(int fd, short event, clock::time_point deadline, const wake_up* stop) {
-  for (;;) {
-    pollfd p[2] = {{fd, event, 0}, {stop != nullptr ? stop->descriptor() : -1, POLLIN, 0}};
-    const int rc = ::poll(p, 2, static_cast<int>(until(deadline).count()));
-    if (rc > 0) return p[1].revents != 0 ? ECANCELED : 0;
-    if (rc == 0 && clock::now() >= deadline) return ETIMEDOUT;
-    if (rc < 0 && errno != EINTR) return 0;  // let the call that follows say what is wrong
-  }
-}
-
 // Connects within the deadline; returns errno, 0 for success.
 int connect_one(int fd, const addrinfo& to, clock::time_point deadline, const wake_up* stop) {
   if (::connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
@@ -180,11 +167,9 @@ void tcp_socket::write(std::span<iovec> parts) {
 }
 
 std::span<iovec> tcp_socket::write_some(std::span<iovec> parts) {
+  if (tls_) return write_tls(parts);
+  parts = without_first(parts, 0);
   while (!parts.empty()) {
-    if (parts.front().iov_len == 0) {
-      parts = parts.subspan(1);
-      continue;
-    }
     msghdr m{};
     m.msg_iov = parts.data();
     m.msg_iovlen = parts.size();
@@ -194,14 +179,7 @@ std::span<iovec> tcp_socket::write_some(std::span<iovec> parts) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;
       throw socket_error("cannot send to " + peer_ + ": " + cause(errno), errno);
     }
-    for (auto left = static_cast<std::size_t>(n); left > 0;) {
-      auto& p = parts.front();
-      const auto used = std::min(left, p.iov_len);
-      p.iov_base = static_cast<char*>(p.iov_base) + used;
-      p.iov_len -= used;
-      left -= used;
-      if (p.iov_len == 0) parts = parts.subspan(1);
-    }
+    parts = without_first(parts, static_cast<std::size_t>(n));
   }
   return parts;
 }
@@ -214,6 +192,7 @@ void tcp_socket::write(std::span<const std::byte> bytes) {
 std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, milliseconds limit,
                                                  std::size_t surely) {
   limit = std::max(limit, milliseconds{1});  // 0 would be no limit
+  if (tls_) return read_some_tls(parts, limit, surely);
   // The kernel remembers it: one call per read instead of a poll before each.
   if (limit != read_limit_) {
     const auto t = timeval_of(limit);
@@ -233,11 +212,7 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
   const bool much = surely >= worth_waiting_for;
   auto n = much ? read(MSG_DONTWAIT) : -1;
   if (n < 0 && (!much || errno == EAGAIN || errno == EWOULDBLOCK)) {
-    const int wakes_for = much ? static_cast<int>(std::min(surely, inflow_.worth_a_wake())) : 1;
-    if (wakes_for != wakes_for_) {
-      ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
-      wakes_for_ = wakes_for;
-    }
+    wake_for(much ? std::min(surely, inflow_.worth_a_wake()) : 1);
     // poll, not the read itself, waits for that number: a read would take what has arrived and then sleep until the
     // same number has come again, which is more than the peer has to send.
     if (much) (void)wait_for(fd_, POLLIN, clock::now() + limit, nullptr);
@@ -249,6 +224,13 @@ std::optional<std::size_t> tcp_socket::read_some(std::span<iovec> parts, millise
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
   throw socket_error("cannot read from " + peer_ + ": " + cause(errno), errno);
+}
+
+void tcp_socket::wake_for(std::size_t bytes) {
+  const int wakes_for = static_cast<int>(bytes);
+  if (wakes_for == wakes_for_) return;
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &wakes_for, sizeof wakes_for);
+  wakes_for_ = wakes_for;
 }
 
 void tcp_socket::inflow::add(std::size_t bytes, clock::time_point now) {
@@ -270,12 +252,12 @@ std::optional<std::size_t> tcp_socket::read_exactly(std::span<std::byte> bytes,
                                                     const wake_up* stop) {
   std::size_t have = 0;
   while (have < bytes.size()) {
-    if (stop != nullptr && wait_for(fd_, POLLIN, deadline, stop) == ECANCELED)
-      throw socket_error("stopped reading from " + peer_, ECANCELED);
+    if (!tls_ && stop != nullptr && wait_for(fd_, POLLIN, deadline, stop) == ECANCELED) stopped();
     const auto left = until(deadline);
     if (left.count() == 0) return std::nullopt;
     iovec one{bytes.data() + have, bytes.size() - have};
-    const auto n = read_some(std::span(&one, 1), left);
+    const std::span<iovec> part(&one, 1);
+    const auto n = tls_ ? read_tls(part, deadline, 1, stop) : read_some(part, left);
     if (!n) return std::nullopt;
     if (*n == 0) break;
     have += *n;
@@ -295,6 +277,7 @@ void tcp_socket::shutdown_reading() noexcept {
   ::shutdown(fd_, SHUT_RD);
 }
 void tcp_socket::shutdown_writing() noexcept {
+  if (tls_) tls_->end_writing();
   ::shutdown(fd_, SHUT_WR);
 }
 void tcp_socket::shutdown() noexcept {

@@ -1,7 +1,8 @@
 // messages/wire/socket.hpp - TCP as the links need it: blocking, gathered, and stoppable from another
-// thread.
+// thread. With TLS or without, what is read and written is the same.
 #pragma once
 #include "messages/wire/host_port.hpp"
+#include "messages/wire/tls_channel.hpp"
 #include "messages/wire/wake_up.hpp"
 
 #include <chrono>
@@ -57,6 +58,27 @@ class tcp_socket {
       std::span<std::byte> bytes, std::chrono::steady_clock::time_point deadline,
       const wake_up* stop = nullptr);
 
+  // For a loop that serves many connections: neither waits. Errors   socket_error.
+  /// Returns  0: the peer has closed; nothing: nothing is there, see what read_wants() says.
+  [[nodiscard]] std::optional<std::size_t> read_now(std::span<std::byte> into);
+  /// Returns  how much was taken. The rest is to be offered again, when write_wants() is there, before anything else.
+  [[nodiscard]] std::size_t write_now(std::span<const std::byte> bytes);
+  [[nodiscard]] short read_wants() const;
+  [[nodiscard]] short write_wants() const;
+
+  /// All that is read and written from now on goes through TLS. On a fresh connection. `key_lasts`: as tls_channel.
+  void use_tls(std::shared_ptr<const tls_context> context, tls_side side,
+               std::uint64_t key_lasts = tls_channel::records_per_key);
+  /// Runs TLS's handshake now, blocking; otherwise the first read and write do.
+  /// Errors   tls_error; socket_error, ECANCELED if stopped.
+  void shake_tls(std::chrono::steady_clock::time_point deadline, const wake_up* stop = nullptr);
+  /// The peer speaks no TLS: it is answered without.
+  void drop_tls() noexcept;
+  [[nodiscard]] const tls_channel* tls() const { return tls_.get(); }
+  /// Nothing more is written, and what still comes is thrown away, until the peer closes or `deadline`. Closing with the peer's
+  /// bytes unread would reset the connection, and it would never read the last that was written.
+  void linger(std::chrono::steady_clock::time_point deadline) noexcept;
+
   /// Ends the read in progress and all later ones, as if the peer had closed.
   void shutdown_reading() noexcept;
   void shutdown_writing() noexcept;  ///< the peer reads to the end and then sees it
@@ -78,8 +100,23 @@ class tcp_socket {
     double rate_ = 0;  // bytes/s
   };
 
+  [[nodiscard]] std::span<iovec> write_tls(std::span<iovec> parts);
+  [[nodiscard]] std::optional<std::size_t> read_some_tls(std::span<const iovec> parts,
+                                                         std::chrono::milliseconds limit,
+                                                         std::size_t surely);
+  [[nodiscard]] std::optional<std::size_t> read_tls(std::span<const iovec> parts,
+                                                    std::chrono::steady_clock::time_point deadline,
+                                                    std::size_t surely, const wake_up* stop);
+  void wake_for(std::size_t bytes);
+  [[noreturn]] void stopped() const;
+
+  // A reader sleeps until what comes in a tenth of a millisecond has arrived, within these bounds. The kernel wakes it earlier when
+  // the window is about to close, so a small receive buffer is no deadlock.
+  static constexpr std::size_t worth_waiting_for = 16 << 10, most_waited_for = 1 << 20;
+
   int fd_;
   std::string peer_;
+  std::unique_ptr<tls_channel> tls_;
   std::chrono::milliseconds read_limit_{-1};  // as set on the socket; of the reading thread
   int wakes_for_ = 1;                         // bytes, likewise
   inflow inflow_;                             // likewise

@@ -40,4 +40,17 @@ bool wake_up::wait(std::chrono::milliseconds limit) const noexcept {
   }
 }
 
+int wait_for(int descriptor, short event, std::chrono::steady_clock::time_point deadline,
+             const wake_up* stop) {
+  using clock = std::chrono::steady_clock;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    pollfd p[2] = {{descriptor, event, 0}, {stop != nullptr ? stop->descriptor() : -1, POLLIN, 0}};
+    const int rc = ::poll(p, 2, static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    if (rc > 0) return p[1].revents != 0 ? ECANCELED : 0;
+    if (rc == 0 && clock::now() >= deadline) return ETIMEDOUT;
+    if (rc < 0 && errno != EINTR) return 0;  // the call that follows says what is wrong
+  }
+}
+
 }  // namespace poseidon

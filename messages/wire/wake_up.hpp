@@ -30,4 +30,9 @@ class wake_up {
   int fd_;  // an eventfd
 };
 
+/// Waits until `descriptor` is ready for `event` (POLLIN, POLLOUT), or broken.
+/// Returns  0, ETIMEDOUT when `deadline` has passed, ECANCELED when `stop` (may be null) is set.
+[[nodiscard]] int wait_for(int descriptor, short event,
+                           std::chrono::steady_clock::time_point deadline, const wake_up* stop);
+
 }  // namespace poseidon

@@ -112,6 +112,7 @@ struct View {
   nodes @20 :List(Member);    # by worker
   before @21 :FormerView;
   prospect @22 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
+  run @24 :UInt64;            # which run this is, a number that its first leader has drawn: an address may belong to another one now
   survive @23 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
@@ -348,6 +349,7 @@ struct StopAfter {
 # To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
+  cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader
 }
 
 # The first node to each other one, every second while it shows the run (--web): send a report each interval. A node

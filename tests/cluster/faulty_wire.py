@@ -10,6 +10,7 @@
         wire.pace(2e6)       # bytes/s each way from now on
         wire.flip()          # one bit of the next block
         wire.flap(2e5, 0.3)  # every 200 kB it carries nothing for 0.3 s
+        wire.look = f        # f(block) sees every block that is carried
         wire.cut()           # resets all connections; new ones are refused
 """
 import contextlib
@@ -35,6 +36,7 @@ class FaultyWire:
         self._rate = None
         self._flap = None      # bytes from one pause to the next, seconds
         self.flaps = 0         # pauses that have ended
+        self.look = None
         self._open = True
         self._sockets = []
         self.carried = [0, 0]  # bytes
@@ -127,6 +129,8 @@ class FaultyWire:
                         block = bytes([*block[:-1], block[-1] ^ 1])
                     self.carried[direction] += len(block)
                     pauses = self._flap and direction == TO_FIRST and sum(self.carried) > (self.flaps + 1) * self._flap[0]
+                if self.look:
+                    self.look(block)
                 if pauses:
                     self._pause(self._flap[1])
                 sink.sendall(block)

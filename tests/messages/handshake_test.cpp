@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t identity_bytes = 529;  // messages/wire/handshake.cpp
+constexpr std::size_t identity_bytes = 537;  // messages/wire/handshake.cpp
 
 struct outcome {
   std::optional<link_identity> peer;
@@ -284,7 +284,7 @@ TEST_CASE("dial: waits for a node that does not listen yet, and not for one that
     });
     auto first = l.accept(60s);
     REQUIRE(first);
-    refuse_busy(*first);
+    refuse_busy(*first, options("secret"));
     auto second = l.accept(60s);
     REQUIRE(second);
     CHECK(run(*second, handshake_role::acceptor, options("secret")).peer);

@@ -5,6 +5,7 @@
 // Checks  the bytes of the last chunk received, and that every chunk came once.
 // Run     tools/bench/link (interleaves it with iperf3), tools/bench/line_rate (the same on shaped lines), or
 //         link_bench --chunk 1048576 --bytes 4e9 [--both]
+//         --tls-cert FILE --tls-key FILE --tls-ca FILE: encrypted; tools/bench/tls compares
 //         --listen 10.0.0.1 --peer-network /run/netns/x: the second process is in another network namespace
 // Read    one line of JSON: bytes_per_s is one direction's; cpu_s_per_gb counts both processes and
 //         all bytes.
@@ -38,6 +39,7 @@ struct options {
   std::size_t chunks = 16;  // in rotation: 1 stays in the cache, as iperf3's only buffer does
   bool both = false;
   std::string listen = "127.0.0.1", peer_network;
+  tls_files tls;
   bool pooled = false;  // gradients into pooled buffers instead of parameters to their place
 };
 
@@ -111,8 +113,9 @@ double run_end(std::shared_ptr<tcp_socket> socket, unsigned self, const options&
   link_options l;
   l.socket = std::move(socket);
   l.address = "loopback";
-  l.binding.self = worker_id{self};
-  l.binding.peer = worker_id{1 - self};
+  l.binding.self = {seat_id{self}, 0};
+  l.binding.peer = seat_id{1 - self};
+  l.binding.worker = worker_id{1 - self};
   l.binding.limits.chunk_values.assign(chunks,
                                        static_cast<std::uint32_t>(o.chunk_bytes / sizeof(float)));
   l.binding.landing = parameters;
@@ -167,6 +170,12 @@ options parse(int argc, char** argv) {
       o.listen = argv[++i];
     else if (a == "--peer-network" && i + 1 < argc)
       o.peer_network = argv[++i];
+    else if (a == "--tls-cert" && i + 1 < argc)
+      o.tls.certificate = argv[++i];
+    else if (a == "--tls-key" && i + 1 < argc)
+      o.tls.key = argv[++i];
+    else if (a == "--tls-ca" && i + 1 < argc)
+      o.tls.authority = argv[++i];
     else if (a == "--chunk" && i + 1 < argc)
       o.chunk_bytes = std::strtoull(argv[++i], nullptr, 10);
     else if (a == "--chunks" && i + 1 < argc)
@@ -177,7 +186,8 @@ options parse(int argc, char** argv) {
       std::fprintf(
           stderr,
           "usage: link_bench [--chunk BYTES] [--chunks N] [--bytes BYTES] [--both] [--pooled] "
-          "[--listen ADDRESS] [--peer-network FILE]\n");
+          "[--listen ADDRESS] [--peer-network FILE] [--tls-cert FILE --tls-key FILE --tls-ca "
+          "FILE]\n");
       std::exit(2);
     }
   }
@@ -191,6 +201,13 @@ void enter_network(const std::string& file) {
   std::_Exit(1);
 }
 
+void encrypt(tcp_socket& socket, const options& o, tls_side side) {
+  const auto tls = tls_of_links(o.tls);
+  if (!tls) return;
+  socket.use_tls(tls, side);
+  socket.shake_tls(clock_type::now() + std::chrono::seconds{10});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -201,11 +218,13 @@ int main(int argc, char** argv) {
   if (child == 0) {
     if (!o.peer_network.empty()) enter_network(o.peer_network);
     auto s = connect_to({o.listen, listener.port()}, std::chrono::seconds{10});
+    encrypt(*s, o, tls_side::dials);
     run_end(std::move(s), 1, o, o.both ? frames : 0, frames);
     return 0;
   }
   auto s = listener.accept(std::chrono::seconds{10});
   if (!s) return 1;
+  encrypt(*s, o, tls_side::accepts);
   const double seconds = run_end(std::move(s), 0, o, frames, o.both ? frames : 0);
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -15,7 +15,7 @@ OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 _SLICE_S = 0.2
 
 # The environment's names of the options, without "POSEIDON_".
-OPTIONS = ("listen", "nodes", "join", "token", "token-file", "silence-limit", "progress-limit", "link-mbit", "routes",
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes",
            "replay-gflops", "trace", "graph", "web", "web-token-file")
 
 

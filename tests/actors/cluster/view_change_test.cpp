@@ -137,3 +137,77 @@ TEST_CASE("view_change: a newcomer has no old graph, and its first view may be r
   REQUIRE(c.replace({4, clock_id{20}, {{seat_id{1}, "b:1"}}, {1, 0}}));
   CHECK(c.next().epoch == 4);
 }
+
+TEST_CASE(
+    "view_change: where a member is lost a node freezes, and its state stays until it is known "
+    "from where") {
+  test::sim sim;
+  const auto a = sim.listen<shut_down>();
+  const auto address = caf::actor_cast<caf::actor_addr>(a.in.target());
+  view_change c;
+  SUBCASE("as it trains") {}
+  SUBCASE("as it drains") {
+    REQUIRE(c.agree(at_20, true));
+  }
+  REQUIRE(c.freeze({address}, {seat_id{1}, seat_id{2}}, noon));
+  CHECK(!c.freeze({address}, {}, noon));
+  CHECK(c.at() == change_step::freezing);
+  CHECK(c.awaits_next());
+  CHECK(!c.agree(at_30, true));             // of the view that is given up
+  CHECK(!c.release(without_the_first, 1));  // its last kernels still run
+  CHECK(!c.silent(seat_id{1}));
+  CHECK(!c.left(address));
+  REQUIRE(c.silent(seat_id{2}));
+  CHECK(c.at() == change_step::frozen);
+  REQUIRE(c.release(without_the_first, 1));
+  CHECK(c.clock() == at_20);
+  CHECK(c.released({std::make_shared<chunk_histories>()}));
+}
+
+TEST_CASE("view_change: a node that has paused before a clock needs not freeze") {
+  view_change c;
+  REQUIRE(c.agree(at_20, true));
+  REQUIRE(c.paused(0, noon));
+  CHECK(!c.freeze({}, {}, noon));
+  CHECK(c.at() == change_step::paused);
+}
+
+TEST_CASE(
+    "view_change: what a view began with is given again where the next one begins with it, too") {
+  test::sim sim;
+  const auto a = sim.listen<shut_down>();
+  const auto address = caf::actor_cast<caf::actor_addr>(a.in.target());
+  view_change c;
+  REQUIRE(c.agree(at_20, true));
+  REQUIRE(c.paused(3, noon));
+  REQUIRE(c.release(without_the_first, 1));
+  const auto state = std::make_shared<chunk_histories>();
+  REQUIRE(c.released({state}));
+  c.leave({address});
+  REQUIRE(c.left(address));
+  c.rebuild(std::make_shared<partition>());
+  (void)c.resume(noon, true);
+  REQUIRE(c.freeze({address}, {}, noon));
+  REQUIRE(c.left(address));
+  CHECK(c.kept_cut(false) == nullptr);
+  CHECK(c.kept_cut(true) != nullptr);
+  auto again = without_the_first;
+  again.epoch = 4;
+  REQUIRE(c.release_former(again));
+  CHECK(c.at() == change_step::leaving);
+  REQUIRE(c.histories().size() == 1);
+  CHECK(c.histories().front() == state);
+}
+
+TEST_CASE(
+    "view_change: a node that was not told to keep what a view began with cannot give it again") {
+  test::sim sim;
+  const auto a = sim.listen<shut_down>();
+  const auto address = caf::actor_cast<caf::actor_addr>(a.in.target());
+  view_change c;
+  c.enter(at_20, 0, without_the_first);
+  (void)c.resume(noon, false);
+  REQUIRE(c.freeze({address}, {}, noon));
+  REQUIRE(c.left(address));
+  CHECK(!c.release_former(without_the_first));
+}

@@ -2,6 +2,7 @@
 
 #include "actors/links/farewell.hpp"
 #include "tests/actors/links/link_rig.hpp"
+#include "tests/tls_authority.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -24,7 +25,8 @@ struct acceptor_rig {
   std::shared_ptr<test::inbox<peer_refused>> refused;
   handle<link_acceptor> acceptor;
 
-  acceptor_rig() {
+  explicit acceptor_rig(std::shared_ptr<const tls_context> tls = nullptr) {
+    options.tls = std::move(tls);
     options.token = "secret";
     options.build = "0.1.0";
     options.self.listen_address = "head:7600";
@@ -40,18 +42,26 @@ struct acceptor_rig {
   }
 };
 
+/// Without TLS and with it: strangers are to get no more room where they reach OpenSSL.
+std::vector<std::shared_ptr<const tls_context>> both_kinds() {
+  return {nullptr, test::tls_authority().context("node")};
+}
+
 TEST_CASE("link_acceptor: silent strangers do not hold up a node that knows the token") {
-  acceptor_rig t;
-  std::vector<std::shared_ptr<tcp_socket>> strangers;
-  for (int i = 0; i < 5; ++i) strangers.push_back(connect_to(t.at, test::patience));
-  auto o = t.options;
-  o.self.listen_address = ":7601";
-  const auto c = dial(t.at, o, test::patience);
-  const auto a = t.accepted->wait_for(1);
-  REQUIRE(a.size() == 1);
-  CHECK(a[0].connection.peer.listen_address == "127.0.0.1:7601");
-  CHECK(c.peer.listen_address == "head:7600");
-  CHECK(t.refused->size() == 0);
+  for (const auto& tls : both_kinds()) {
+    CAPTURE(tls != nullptr);
+    acceptor_rig t(tls);
+    std::vector<std::shared_ptr<tcp_socket>> strangers;
+    for (int i = 0; i < 5; ++i) strangers.push_back(connect_to(t.at, test::patience));
+    auto o = t.options;
+    o.self.listen_address = ":7601";
+    const auto c = dial(t.at, o, test::patience);
+    const auto a = t.accepted->wait_for(1);
+    REQUIRE(a.size() == 1);
+    CHECK(a[0].connection.peer.listen_address == "127.0.0.1:7601");
+    CHECK(c.peer.listen_address == "head:7600");
+    CHECK(t.refused->size() == 0);
+  }
 }
 
 /// A connection from an address of this machine that is not the usual one; silent.
@@ -75,53 +85,62 @@ class stranger {
 };
 
 TEST_CASE("link_acceptor: silent strangers of one host keep no other one out, and leave a line") {
-  acceptor_rig t;
-  // It has connected, and says nothing until the strangers are there.
-  const auto slow = connect_to(t.at, test::patience);
-  std::vector<std::unique_ptr<stranger>> strangers;
-  for (std::size_t i = 0; i < 4 * link_acceptor::max_guests; ++i)
-    strangers.push_back(std::make_unique<stranger>(t.at));
-  const auto r = t.refused->wait_for(1);
-  REQUIRE(r.size() == 1);
-  CHECK(r[0].text.find("127.0.0.2:") == 0);
-  CHECK((r[0].text.find("had to give way") != std::string::npos ||
-         r[0].text.find("was sent away") != std::string::npos));
-  auto o = t.options;
-  o.self.listen_address = ":7601";
-  CHECK(shake_hands(*slow, handshake_role::dialer, o).listen_address == "head:7600");
-  (void)dial(t.at, o, test::patience);
-  CHECK(t.accepted->wait_for(2).size() == 2);
-  CHECK(t.refused->size() <= 2);  // the rest is told in one line, ten seconds later
+  for (const auto& tls : both_kinds()) {
+    CAPTURE(tls != nullptr);
+    acceptor_rig t(tls);
+    // It has connected, and says nothing until the strangers are there.
+    const auto slow = connect_to(t.at, test::patience);
+    std::vector<std::unique_ptr<stranger>> strangers;
+    for (std::size_t i = 0; i < 4 * link_acceptor::max_guests; ++i)
+      strangers.push_back(std::make_unique<stranger>(t.at));
+    const auto r = t.refused->wait_for(1);
+    REQUIRE(r.size() == 1);
+    CHECK(r[0].text.find("127.0.0.2:") == 0);
+    CHECK((r[0].text.find("had to give way") != std::string::npos ||
+           r[0].text.find("was sent away") != std::string::npos));
+    auto o = t.options;
+    o.self.listen_address = ":7601";
+    CHECK(shake_hands(*slow, handshake_role::dialer, o).listen_address == "head:7600");
+    (void)dial(t.at, o, test::patience);
+    CHECK(t.accepted->wait_for(2).size() == 2);
+    CHECK(t.refused->size() <= 2);  // the rest is told in one line, ten seconds later
+  }
 }
 
 TEST_CASE("link_acceptor: who has to give way is told that the node is busy, and dials again") {
-  acceptor_rig t;
-  const auto first = connect_to(t.at, test::patience);
-  std::vector<std::shared_ptr<tcp_socket>> others;
-  // All of one host, so the oldest gives way.
-  for (std::size_t i = 0; i < link_acceptor::max_guests; ++i)
-    others.push_back(connect_to(t.at, test::patience));
-  REQUIRE(t.refused->wait_for(1).size() == 1);
-  try {
-    (void)shake_hands(*first, handshake_role::dialer, t.options);
-    FAIL("it was let in");
-  } catch (const handshake_error& e) {
-    CHECK(e.why == refusal::busy);
+  for (const auto& tls : both_kinds()) {
+    CAPTURE(tls != nullptr);
+    acceptor_rig t(tls);
+    const auto first = connect_to(t.at, test::patience);
+    std::vector<std::shared_ptr<tcp_socket>> others;
+    // All of one host, so the oldest gives way.
+    for (std::size_t i = 0; i < link_acceptor::max_guests; ++i)
+      others.push_back(connect_to(t.at, test::patience));
+    REQUIRE(t.refused->wait_for(1).size() == 1);
+    try {
+      (void)shake_hands(*first, handshake_role::dialer, t.options);
+      FAIL("it was let in");
+    } catch (const handshake_error& e) {
+      CHECK(e.why == refusal::busy);
+    }
+    (void)dial(t.at, t.options, test::patience);
+    CHECK(t.accepted->wait_for(1).size() == 1);
   }
-  (void)dial(t.at, t.options, test::patience);
-  CHECK(t.accepted->wait_for(1).size() == 1);
 }
 
 TEST_CASE("link_acceptor: a refused peer is reported in one line and the next one is taken") {
-  acceptor_rig t;
-  auto wrong = t.options;
-  wrong.token = "guess";
-  CHECK_THROWS_AS((void)dial(t.at, wrong, test::patience), handshake_error);
-  const auto r = t.refused->wait_for(1);
-  REQUIRE(r.size() == 1);
-  CHECK(r[0].text.find("has another token than this node") != std::string::npos);
-  (void)dial(t.at, t.options, test::patience);
-  CHECK(t.accepted->wait_for(1).size() == 1);
+  for (const auto& tls : both_kinds()) {
+    CAPTURE(tls != nullptr);
+    acceptor_rig t(tls);
+    auto wrong = t.options;
+    wrong.token = "guess";
+    CHECK_THROWS_AS((void)dial(t.at, wrong, test::patience), handshake_error);
+    const auto r = t.refused->wait_for(1);
+    REQUIRE(r.size() == 1);
+    CHECK(r[0].text.find("has another token than this node") != std::string::npos);
+    (void)dial(t.at, t.options, test::patience);
+    CHECK(t.accepted->wait_for(1).size() == 1);
+  }
 }
 
 TEST_CASE("link_acceptor: stop_accepting frees the port though a stranger is still silent") {
@@ -153,7 +172,7 @@ TEST_CASE("farewell: a peer that gets no link hears why, as from any link") {
   auto dialled = dial(t.at, t.options, test::patience);
   const auto accepted = t.accepted->wait_for(1);
   REQUIRE(accepted.size() == 1);
-  say_farewell(accepted[0].connection, seat_id{0}, "there is no room");
+  say_farewell(accepted[0].connection, seat_id{0}, {"there is no room"});
   test::end_options o;
   o.self = no_seat;
   o.peer = seat_id{0};

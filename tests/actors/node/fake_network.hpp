@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <sys/socket.h>
 #include <utility>
@@ -29,6 +30,7 @@ struct frame_in {
 /// test -> fake_link: the connection breaks.
 struct cut_line {
   std::string why;
+  bool silent = false;  ///< nothing comes any more, and the peer's end is not seen
 };
 
 }  // namespace poseidon::test
@@ -56,6 +58,11 @@ struct line {
     for (auto& out : mischief(to, std::move(f))) put(to, std::move(out));
   }
   /// Past the mischief.
+  /// Side `here` has closed the connection.
+  void end_other(int here) {
+    if (const auto link = sides[1 - here].link.lock(); link && !is_cut)
+      caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"closed by its peer"});
+  }
   void put(int to, frame_in f) {
     auto& s = sides[to];
     if (!s.opened) return s.waiting.push_back(std::move(f));
@@ -63,11 +70,11 @@ struct line {
       caf::anon_send(caf::actor_cast<caf::actor>(link), std::move(f));
   }
   /// Nothing more is carried; a side that has a link sees it, the other one when it has.
-  void cut() {
+  void cut(bool silent = false) {
     is_cut = true;
     for (const auto& s : sides)
       if (const auto link = s.link.lock())
-        caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"reset"});
+        caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"reset", silent});
   }
 };
 
@@ -84,9 +91,11 @@ class fake_link : public actor<fake_link> {
         on_(std::move(on)),
         side_(side),
         address_(options.address),
+        counters_(options.counters),
         binding_(std::make_shared<const link_binding>(std::move(options.binding))) {}
 
   void on(const send_frame& m) {
+    if (binding_->between_views && is_of_a_view(m.header)) return;
     auto bytes = std::make_shared<std::vector<std::byte>>(m.data.bytes.begin(), m.data.bytes.end());
     on_->carry(1 - side_, {binding_->self, m.header, {bytes, *bytes}});
   }
@@ -95,10 +104,13 @@ class fake_link : public actor<fake_link> {
     tell(binding_->routes.bound, link_bound{binding_->peer, binding_->self.epoch});
   }
   void on(const close_link& m) {
-    on_->carry(1 - side_, {binding_->self, frames::goodbye{m.reason}, {}});
+    on_->carry(1 - side_, {binding_->self, frames::goodbye{m.reason, m.of}, {}});
     lose("closed the link to " + peer(), true, m.reason);
   }
-  void on(const cut_line& m) { lose("the connection to " + peer() + " is lost: " + m.why, false); }
+  void on(const cut_line& m) {
+    fresh_ = !m.silent && counters_->gap_ended_at == 0;
+    lose("the connection to " + peer() + " is lost: " + m.why, false);
+  }
   void on(const frame_in& m) {
     try {
       if (is_late(m)) return;
@@ -120,23 +132,29 @@ class fake_link : public actor<fake_link> {
   /// As link_receiver's.
   [[nodiscard]] bool is_late(const frame_in& m) const {
     const auto here = binding_->self.epoch;
-    if (m.from.epoch == here || !is_of_a_view(m.header)) return false;
+    if (!is_of_a_view(m.header)) return false;
+    if (binding_->between_views) return true;
+    if (m.from.epoch == here) return false;
     if (m.from.epoch > here)
       throw bad_frame(kind_name(m.header), "epoch", std::to_string(m.from.epoch),
                       std::to_string(here));
     return true;
   }
   [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_); }
-  void lose(const std::string& why, bool on_purpose, const std::string& reason = "") {
+  void lose(const std::string& why, bool on_purpose, const std::string& reason = "",
+            frames::goodbye::cause of = frames::goodbye::cause::run) {
     link_lost lost{binding_->peer, why + (reason.empty() ? "" : ": " + reason), on_purpose};
     if (!reason.empty()) lost.reason = reason;
+    lost.of = of;
+    lost.fresh = fresh_;
     tell(binding_->routes.lost, std::move(lost));
+    if (!on_purpose) on_->end_other(side_);
     quit();
   }
 
   void arrive(const frames::heartbeat&, const payload&) {}
   void arrive(const frames::goodbye& f, const payload&) {
-    lose(peer() + " said goodbye", true, f.reason);
+    lose(peer() + " said goodbye", true, f.reason, f.of);
   }
   void arrive(const frames::push_gradient& f, const payload& data) {
     tell(routes().shard, gradient_arrived{from(), f.chunk, f.clock, data});
@@ -182,6 +200,8 @@ class fake_link : public actor<fake_link> {
   std::shared_ptr<line> on_;
   int side_;
   std::string address_;
+  std::shared_ptr<link_counters> counters_;
+  bool fresh_ = true;
   std::shared_ptr<const link_binding> binding_;
   control_budget budget_{std::chrono::steady_clock::time_point{}};  // no time passes
 };
@@ -220,10 +240,23 @@ class fake_wiring {
     for (const auto& l : lines)
       if (l->hosts[0] == at || l->hosts[1] == at) l->cut();
   }
+  /// The network between the hosts of `here` and all others is cut: connections break, and dials get no answer.
+  void split(std::set<std::string> here) {
+    splits_.push_back(std::move(here));
+    for (const auto& l : lines)
+      if (!reaches(l->hosts[0], l->hosts[1])) l->cut(true);
+  }
+  /// Hosts reach each other again, on new connections.
+  void heal() { splits_.clear(); }
+  [[nodiscard]] bool reaches(const std::string& a, const std::string& b) const {
+    return std::all_of(splits_.begin(), splits_.end(),
+                       [&](const auto& s) { return s.contains(a) == s.contains(b); });
+  }
   /// A connection to `to`, as a node or the test dials it. Its socket is side 0.
   /// Errors   socket_error: no node listens there.
   std::shared_ptr<line> dial(const std::string& to, const link_identity& self,
                              std::shared_ptr<tcp_socket>& socket) {
+    if (!reaches(self.listen_address, to)) throw socket_error(to + " does not answer", ETIMEDOUT);
     const auto there = hosts.find(to);
     if (there == hosts.end()) throw socket_error("no node listens at " + to, ECONNREFUSED);
     const auto made = std::make_shared<line>();
@@ -241,6 +274,7 @@ class fake_wiring {
   }
 
  private:
+  std::vector<std::set<std::string>> splits_;
   static std::shared_ptr<tcp_socket> unconnected(std::string peer) {
     return std::make_shared<tcp_socket>(::socket(AF_INET, SOCK_STREAM, 0), std::move(peer));
   }
@@ -255,7 +289,9 @@ class fake_network : public node_network {
   /// Called with each link that the node opens; may throw what opening a link may throw.
   std::function<void(const std::string&)> on_open = [](const std::string&) {};
   std::map<std::uint32_t, handle<fake_link>> links;  // by seat
+  std::map<std::uint32_t, std::shared_ptr<link_counters>> counters;
 
+  [[nodiscard]] std::chrono::steady_clock::time_point now() const override { return {}; }
   host_port listen(const host_port&) override { return address_; }
   handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
                                handshake_options options, port<link_accepted> accepted,
@@ -280,6 +316,7 @@ class fake_network : public node_network {
     on_open(name);
     const auto [on, side] = wiring_->sides.at(options.socket.get());
     const auto peer = value(options.binding.peer);
+    counters[peer] = options.counters;
     const auto link =
         spawn<fake_link>(system, book, thread_kind::shared, name, on, side, std::move(options));
     auto& mine = on->sides[side];
@@ -291,9 +328,9 @@ class fake_network : public node_network {
     return handle<network_link>(link.untyped());
   }
   void say_farewell(const link_connection& c, seat_id self,
-                    const std::string& reason) noexcept override {
+                    const frames::goodbye& says) noexcept override {
     const auto [on, side] = wiring_->sides.at(c.socket.get());
-    on->put(1 - side, {{self}, frames::goodbye{reason}, {}});
+    on->put(1 - side, {{self}, says, {}});
   }
 
  private:

@@ -168,6 +168,12 @@ class node_rig {
     wiring->cut_off(nodes[n]->at);
     caf::anon_send_exit(nodes[n]->it.untyped(), caf::exit_reason::kill);
   }
+  /// As its program does where the others have gone on without a node: it joins them, from a host of this name.
+  one_node& come_back(std::size_t n, const std::string& host) {
+    std::vector<std::string> at;
+    for (const auto& other : nodes[n]->result->others) at.push_back(other.host);
+    return joiner(host, at);
+  }
   /// Whether a view with the node has begun, as far as any node has told its user.
   [[nodiscard]] bool has_joined(std::size_t n) const {
     for (const auto& by : nodes)

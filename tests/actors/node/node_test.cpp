@@ -174,7 +174,7 @@ TEST_CASE("node: a node whose checkpointer dies after a peer was lost ends all t
   t.nodes[0]->display->on_line = [](const std::string& line) {
     if (line.starts_with("checkpointer: copied")) throw std::bad_alloc();
   };
-  t.sim.tell(t.nodes[0]->network->links.at(1), test::cut_line{"reset"});
+  t.kill(1);
   t.sim.settle();
   CHECK(t.nodes[0]->exit_code() == 3);
   CHECK(t.nodes[0]->error() == "the connection to worker 1 (b:7600) is lost: reset");

@@ -143,6 +143,26 @@ TEST_CASE("node: a newcomer that is ready after one with a later number links th
     CHECK(t.nodes[n]->exit_code() == (leaves && n == 3 ? 143 : 0));
 }
 
+TEST_CASE("node: a newcomer that comes while the first node still times its links joins later") {
+  node_rig t;
+  t.clocks = 400;
+  t.routes.what = route_option::kind::automatic;
+  kept_frame<frames::probe> kept(t, "b:7600");
+  t.cluster(2);
+  REQUIRE(t.until([&] { return kept.is_here(); }));
+  t.joiner("c");
+  REQUIRE(t.until_said(0, "worker 2 joined from c:7600"));
+  t.sim.settle();
+  CHECK(t.nodes[0]->display->views.empty());
+  kept.let_go();
+  t.sim.settle();
+  CHECK(t.nodes[2]->display->said("joined: worker 2 of 3"));
+  for (const auto& n : t.nodes) {
+    CHECK(n->error() == "");
+    CHECK(n->exit_code() == 0);
+  }
+}
+
 TEST_CASE("node: a newcomer joins, although a member has left while it got ready") {
   node_rig t;
   t.clocks = 600;

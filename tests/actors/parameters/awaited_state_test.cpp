@@ -73,11 +73,25 @@ TEST_CASE(
   REQUIRE(t.link.got->size() == 1);
   CHECK(test::values_of(t.link.got->front().data) == std::vector<float>{-2, -2});
   // The device counts updates in it.
+  t.state(1, 0, {8});
   t.sim.tell(t.shard, copy_history{version_id{1}});
   t.sim.settle();
   REQUIRE(!t.checkpointer.got->empty());  // the other chunk's, too
   CHECK(t.checkpointer.got->front().chunk == chunk_id{0});
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{11, 21});
+}
+
+TEST_CASE(
+    "server_shard: a snapshot of a view's first version waits for the state that comes from the "
+    "view before") {
+  shard_that_awaits_state t(2, 1);
+  t.sim.tell(t.shard, copy_history{version_id{0}});
+  t.state(0, 0, {10, 20});
+  CHECK(t.checkpointer.got->empty());
+  t.state(1, 0, {30});
+  REQUIRE(t.checkpointer.got->size() == 2);
+  CHECK(test::values_of(t.checkpointer.got->at(0).values) == std::vector<float>{10, 20});
+  CHECK(test::values_of(t.checkpointer.got->at(1).values) == std::vector<float>{30});
 }
 
 TEST_CASE(

@@ -294,6 +294,25 @@ TEST_CASE("handover: the state of a node that is lost comes from its keeper's co
   CHECK(test::values_of(pieces[1].values) == state(0, 5, 2));
 }
 
+TEST_CASE(
+    "handover: a lost owner's state comes from its first keeper that is there, newcomers' from "
+    "members that are") {
+  const auto train = test::one_parameter_net(10);
+  auto cut = cut_at({{0, w0}, {3, w1}, {7, w2}});
+  set_keepers(cut, train.parameters, 2);
+  CHECK(giver_of(cut, chunk_id{1}, {}) == w1);
+  CHECK(giver_of(cut, chunk_id{1}, {w0}) == w1);
+  CHECK(giver_of(cut, chunk_id{1}, {w1}) == w2);
+  CHECK(giver_of(cut, chunk_id{1}, {w1, w2}) == w0);
+  CHECK(giver_of(cut, chunk_id{1}, {w0, w1, w2}) == no_worker);
+  set_keepers(cut, train.parameters, 0);
+  CHECK(giver_of(cut, chunk_id{1}, {w1}) == no_worker);
+  CHECK(donor_of(chunk_id{4}, 3, {}) == w1);
+  CHECK(donor_of(chunk_id{4}, 3, {w1}) == w2);
+  CHECK(donor_of(chunk_id{5}, 3, {w2}) == w0);
+  CHECK(donor_of(chunk_id{5}, 3, {w0, w1, w2}) == no_worker);
+}
+
 TEST_CASE("first_values: keepers get solver state, too") {
   auto cut = cut_at({{0, w0}, {3, w1}, {7, every_worker}});
   set_keepers(cut, test::one_parameter_net(10).parameters, 1);

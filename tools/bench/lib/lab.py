@@ -111,6 +111,21 @@ class Lab:
                 run("tc", "-n", ns, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{bits_per_s:.0f}bit",
                     "burst", burst, "limit", max(int(SWITCH_BUFFER * scale), 2 * burst))
 
+    def cut(self, host):
+        """The host's cable is pulled out."""
+        run("ip", "-n", self.hub, "link", "set", f"h{host}", "down")
+
+    def silence(self, host):
+        """Nothing arrives at the host or comes from it, and no end notices: the cable stays, nothing is refused."""
+        run("tc", "-n", self.name(host), "qdisc", "replace", "dev", "eth0", "root", "blackhole")
+        run("tc", "-n", self.hub, "qdisc", "replace", "dev", f"h{host}", "root", "blackhole")
+
+    def heal(self, host):
+        """Undoes cut and silence. The link has no limit then."""
+        for ns, device in ((self.name(host), "eth0"), (self.hub, f"h{host}")):
+            run("tc", "-n", ns, "qdisc", "del", "dev", device, "root", check=False)
+        run("ip", "-n", self.hub, "link", "set", f"h{host}", "up")
+
     def bytes(self, host):
         """(sent, received) at the host's interface since it is there. An offloaded packet counts one header."""
         (link,) = json.loads(run("ip", "-n", self.name(host), "-s", "-j", "link", "show", "eth0"))

@@ -1,0 +1,99 @@
+#include "actors/node/search.hpp"
+
+#include "actors/node/node.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+namespace {
+
+/// In ticks of the agreement: five seconds.
+constexpr int longest_pause = 250;
+constexpr int after_a_refusal = 25;
+/// So long after a loss a refused connection proves that the process has ended: it may take some time until it has closed all.
+constexpr std::chrono::seconds for_proofs{1};
+
+}  // namespace
+
+void search::begin_anew(std::uint64_t epoch) {
+  if (epoch_ == epoch) return;
+  epoch_ = epoch;
+  found_.clear();
+  const auto& members = core_.newest_members();
+  std::erase_if(absent_, [&](const auto& a) {
+    return std::none_of(members.begin(), members.end(),
+                        [&](const auto& m) { return m.seat == a.first; });
+  });
+}
+
+void search::lost(seat_id seat, bool fresh) {
+  auto& a = absent_[seat] = {fresh, core_.setup.cluster.network->now()};
+  // The peer has turned the new link away: it has to notice first that the old one is lost.
+  if (found_.contains(seat)) a.due = a.pause = after_a_refusal;
+}
+
+void search::found(seat_id seat) {
+  absent_.erase(seat);
+  found_.insert(seat);
+}
+
+void search::tick(std::uint64_t epoch) {
+  begin_anew(epoch);
+  for (auto& [seat, a] : absent_)
+    if (!a.asked && --a.due <= 0) ask(seat, a);
+}
+
+void search::ask(seat_id seat, absent& a) {
+  const auto& members = core_.newest_members();
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.seat == seat; });
+  if (found == members.end()) return;
+  if (!seeker_)
+    seeker_ =
+        spawn<seeker>(core_.as_node.system(), *core_.setup.edges, thread_kind::own, "seeker",
+                      core_.setup.cluster.network, core_.members.dialing(), core_.as_node.self());
+  auto self = core_.members.own_identity();
+  if (core_.view().seat < seat) self.wants = link_identity::purpose::look;
+  core_.as_node.tell<seek>(seeker_, {seat, found->address, std::move(self)});
+  a.asked = true;
+}
+
+search::finding search::on(const sought& m, std::uint64_t epoch) {
+  const auto found = absent_.find(m.seat);
+  const auto close = [&] {
+    if (m.connection) core_.members.dismiss(*m.connection);
+  };
+  if (found == absent_.end()) {
+    close();
+    return finding::nothing;
+  }
+  auto& a = found->second;
+  a.asked = false;
+  a.pause = std::min(2 * a.pause, longest_pause);
+  a.due = a.pause;
+  if (m.is == sought::answer::none) return finding::nothing;
+  if (m.is == sought::answer::refused) {
+    const bool proves = a.fresh && core_.setup.cluster.network->now() - a.since <= for_proofs;
+    return proves ? finding::dead : finding::nothing;
+  }
+  const auto there = m.connection->peer.epoch;
+  if (there > epoch) {
+    close();
+    return finding::this_node_is_out;
+  }
+  const bool looked = core_.view().seat < m.seat;
+  if (looked || there < core_.view().epoch) {
+    close();
+    return finding::nothing;
+  }
+  core_.members.link_again(m.seat, *m.connection, core_.here());
+  return finding::linked;
+}
+
+void search::end() {
+  if (seeker_) core_.as_node.tell<shut_down>(seeker_, {});
+  seeker_ = {};
+}
+
+}  // namespace poseidon

@@ -1,0 +1,24 @@
+#include "actors/node/state_left.hpp"
+
+#include "models/plan/keepers.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+bool has_all_state(const node_core& core, const frames::next_view& next) {
+  const auto& change = core.change;
+  const auto view = following(core.view(), next);
+  const auto lost = view.former_lost();
+  if (lost.empty() || history_count(*core.setup.run) == 0) return true;
+  const auto kept = change.kept_cut(next.first_clock == core.view().first_clock);
+  const auto& cut = kept ? *kept : core.run.store()->cut();
+  const auto& chunks = cut.chunks;
+  return std::all_of(chunks.ids().begin(), chunks.ids().end(), [&](chunk_id id) {
+    return chunks[id].owner == every_worker ||
+           !is_updated(core.run.train(), value(chunks[id].parameter)) ||
+           giver_of(cut, id, lost) != no_worker;
+  });
+}
+
+}  // namespace poseidon

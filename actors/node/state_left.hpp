@@ -1,0 +1,10 @@
+// actors/node/state_left.hpp - is the solver state that a view needs on nodes that go on?
+#pragma once
+#include "actors/node/node_core.hpp"
+
+namespace poseidon {
+
+/// Each chunk's owner, or one that keeps a copy of its state, is not lost.
+[[nodiscard]] bool has_all_state(const node_core& core, const frames::next_view& next);
+
+}  // namespace poseidon

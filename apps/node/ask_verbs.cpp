@@ -1,0 +1,95 @@
+// apps/node/ask_verbs.cpp
+//
+// Verbs that ask one node for something:
+//   poseidon-node leave   it leaves its run, which goes on without it
+//   poseidon-node go-on   a node that is paused, because it does not hear enough others, goes on without these
+#include "apps/cli.hpp"
+#include "apps/node/options.hpp"
+#include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
+#include "apps/terminal/reporter.hpp"
+#include "apps/tls_options.hpp"
+#include "apps/web/token.hpp"
+#include "messages/wire/handshake.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace poseidon::app {
+
+namespace {
+
+constexpr std::chrono::seconds patience{5};
+
+struct question {
+  const char* verb;
+  link_identity::purpose wants;
+  const char* description;
+  const char* at;      ///< what the option's address is
+  const char* event;   ///< of --json
+  const char* answer;  ///< "worker 1 at ... " and this
+};
+
+int ask(const question& q, int argc, char** argv) {
+  command_line app(q.description, q.verb);
+  std::string at;
+  std::filesystem::path token_file;
+  app.add_option("--at", at, q.at)->required();
+  app.add_option("--token-file", token_file, "file whose first line is the cluster's secret");
+  tls_files tls;
+  add_tls_options(app, tls);
+  app.footer(
+      "poseidon-node members says the addresses of all nodes. Exit codes: 0 it has been "
+      "asked, 2 it cannot be reached or wrong use.");
+  output_words words;
+  app.add_flag("--json", words.json, "an object for programs instead of text for people");
+  if (!parsed(app, argc, argv)) return 0;
+  handshake_options options;
+  if (!token_file.empty()) options.token = web::read_token("--token-file", token_file);
+  options.tls = tls_of_links(tls);
+  options.build = POSEIDON_VERSION;
+  options.self.wants = q.wants;
+  options.self.listen_address = "127.0.0.1:0";  // it listens nowhere
+  reporter out(words);
+  out.until_end(
+      [&] {
+        const auto node = dial(parse_host_port(at), options, patience);
+        const auto who = "worker " + std::to_string(value(node.peer.seat)) + " at " + at;
+        out.result(who + " " + q.answer);
+        if (words.json)
+          out.event(json_event(q.event).count("worker", value(node.peer.seat)).text("at", at));
+        // The node closes the connection when it has read who asks.
+        std::byte last[1];
+        iovec into{last, sizeof last};
+        (void)node.socket->read_some(std::span(&into, 1), patience);
+      },
+      exit_code_of);
+  return 0;
+}
+
+}  // namespace
+
+int leave_verb(int argc, char** argv) {
+  return ask({"poseidon-node leave", link_identity::purpose::ask_to_leave,
+              "Asks a node to leave: it trains up to an iteration that all nodes agree on, gives "
+              "its solver state to the others, and ends with exit code 0. They go on without it.",
+              "HOST:PORT where the node that is to leave accepts other nodes", "leave",
+              "has been asked to leave; its own lines say when it has left"},
+             argc, argv);
+}
+
+int go_on_verb(int argc, char** argv) {
+  return ask({"poseidon-node go-on", link_identity::purpose::ask_to_go_on,
+              "Tells a node that is paused, because it hears too few others to know that these do "
+              "not train on elsewhere, that they have ended: it goes on with those that it hears. "
+              "Where they do train on, there are two runs from then on, which write snapshots of "
+              "the same names.",
+              "HOST:PORT where the paused node accepts other nodes", "go_on",
+              "has been told that the members it does not hear have ended"},
+             argc, argv);
+}
+
+}  // namespace poseidon::app

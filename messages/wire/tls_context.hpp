@@ -1,0 +1,65 @@
+// messages/wire/tls_context.hpp
+//
+// What a node proves itself with in TLS: its certificate, the key of that certificate, and the authority that has to have signed
+// the peer's. Read and checked once, at the start, so that a wrong file is an error of the command line and not of a peer.
+//
+// TLS 1.3 only, AES-128-GCM, no tickets. Names in certificates are not compared with addresses: nodes are dialled by address, and
+// every certificate of the cluster's authority may be any node's.
+#pragma once
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+struct ssl_ctx_st;  // OpenSSL's
+
+namespace poseidon {
+
+/// PEM files. A program that only reads pages needs no certificate of its own.
+struct tls_files {
+  std::filesystem::path certificate;  ///< --tls-cert; intermediate certificates may follow in it
+  std::filesystem::path key;          ///< --tls-key, without a passphrase
+  std::filesystem::path authority;    ///< --tls-ca, one certificate or several
+
+  [[nodiscard]] bool none() const {
+    return certificate.empty() && key.empty() && authority.empty();
+  }
+};
+
+class tls_context {
+ public:
+  /// `now` takes the place of the clock, in tests.
+  /// Errors   std::invalid_argument with option, file and reason: a file cannot be read, holds something else, or has expired; the
+  ///          key does not fit the certificate; the authority has not signed the certificate.
+  explicit tls_context(const tls_files& files, std::optional<std::time_t> now = std::nullopt);
+  ~tls_context();
+  tls_context(const tls_context&) = delete;
+  tls_context& operator=(const tls_context&) = delete;
+
+  /// Whether it has a certificate, without which nothing can be accepted.
+  [[nodiscard]] bool has_certificate() const { return has_certificate_; }
+  [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
+
+ private:
+  struct freed {
+    void operator()(ssl_ctx_st* context) const;
+  };
+  void read_authority(const tls_files& files);
+  void read_certificate(const tls_files& files);
+  void read_key(const tls_files& files);
+  void check_certificate(const tls_files& files, std::optional<std::time_t> now);
+
+  std::unique_ptr<ssl_ctx_st, freed> context_;
+  bool has_certificate_ = false;
+};
+
+/// For links, which are mutual: all three files, or none (null).
+/// Errors   std::invalid_argument: some of them are missing, or as tls_context.
+[[nodiscard]] std::shared_ptr<const tls_context> tls_of_links(const tls_files& files);
+
+/// For a program that reads the page of a node: the authority is enough, because a page asks its readers for no certificate.
+/// Errors   std::invalid_argument, as tls_of_links.
+[[nodiscard]] std::shared_ptr<const tls_context> tls_of_reader(const tls_files& files);
+
+}  // namespace poseidon
