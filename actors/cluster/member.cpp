@@ -257,7 +257,8 @@ member::admission member::admit(const link_connection& c, bool room,
     return admission::dropped;
   }
   if (gone_.contains(seat) && !leaves) {
-    turn_away(c, "the other nodes go on without it", frames::goodbye::cause::left_out);
+    // It has heard in which view this node is, so it knows; the connection ends.
+    setup_.display->note("refused " + c.socket->peer() + ": the other nodes go on without it");
     return admission::dropped;
   }
   const auto strangers = links_.size() - std::min(links_.size(), view_.members.size());
@@ -282,10 +283,9 @@ void member::link_again(seat_id seat, const link_connection& c, const member_con
   open(seat, c, context);
 }
 
-void member::turn_away(const link_connection& c, const std::string& why,
-                       frames::goodbye::cause of) {
+void member::turn_away(const link_connection& c, const std::string& why) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  setup_.network->say_farewell(c, view_.seat, {why, of});
+  setup_.network->say_farewell(c, view_.seat, {why});
   keep_for_reading(c.socket);
 }
 

@@ -61,7 +61,7 @@ void node::on(const link_accepted& m) {
   using purpose = link_identity::purpose;
   if (peer.wants == purpose::ask_to_leave) return asked_to_leave(m.connection);
   if (peer.wants == purpose::ask_to_go_on) return asked_to_go_on(m.connection);
-  if (peer.wants == purpose::look) return core_.members.dismiss(m.connection);  // it has heard
+  if (peer.wants == purpose::look) return;  // it has heard, and the connection ends
   auto* const leads = leader_.here();
   const bool joins = leads != nullptr && peer.seat == no_seat;
   if (joins)

@@ -59,15 +59,10 @@ void search::ask(seat_id seat, absent& a) {
   a.asked = true;
 }
 
+/// The connection ends with the message, unless it becomes a link.
 search::finding search::on(const sought& m, std::uint64_t epoch) {
   const auto found = absent_.find(m.seat);
-  const auto close = [&] {
-    if (m.connection) core_.members.dismiss(*m.connection);
-  };
-  if (found == absent_.end()) {
-    close();
-    return finding::nothing;
-  }
+  if (found == absent_.end()) return finding::nothing;
   auto& a = found->second;
   a.asked = false;
   a.pause = std::min(2 * a.pause, longest_pause);
@@ -78,15 +73,9 @@ search::finding search::on(const sought& m, std::uint64_t epoch) {
     return proves ? finding::dead : finding::nothing;
   }
   const auto there = m.connection->peer.epoch;
-  if (there > epoch) {
-    close();
-    return finding::this_node_is_out;
-  }
+  if (there > epoch) return finding::this_node_is_out;
   const bool looked = core_.view().seat < m.seat;
-  if (looked || there < core_.view().epoch) {
-    close();
-    return finding::nothing;
-  }
+  if (looked || there < core_.view().epoch) return finding::nothing;
   core_.members.link_again(m.seat, *m.connection, core_.here());
   return finding::linked;
 }

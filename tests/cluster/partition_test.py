@@ -31,7 +31,7 @@ class Partition(loss_run.LossRun):
         nodes[1].wait_for("paused: this node hears 1 of 2 members of view 1")
         nodes[0].signal(signal.SIGCONT)
         # Whoever hears first, both train on: in a view of both, or the younger one comes back.
-        again = nodes[1].wait_for(r'"event": ?"view".*"members": ?\[0, ?([12])\].*"changed": ?"[^"]')
+        again = nodes[1].wait_for(r'"event": ?"view".*"epoch": ?[2-9].*"members": ?\[0, ?([12])\]')
         member = int(again[1])
         self.view(nodes[0], [0, member])
         self.stop_and_check(nodes[0])
