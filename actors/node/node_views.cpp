@@ -149,10 +149,7 @@ void node::member_lost(const link_lost& m) {
   core_.setup.records.view->lost(m.peer, m.why);
   const bool has_failed = failed_.contains(m.peer);
   agreement_.lost(m.peer, m.why, has_failed);
-  if (!has_failed) {
-    search_.lost(m.peer, m.fresh);
-    search_.tick(agreement_.epoch());
-  }
+  if (!has_failed) search_.lost(m.peer, m.fresh, agreement_.epoch());
   agree();
 }
 

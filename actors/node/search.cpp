@@ -27,10 +27,14 @@ void search::begin_anew(std::uint64_t epoch) {
   });
 }
 
-void search::lost(seat_id seat, bool fresh) {
+void search::lost(seat_id seat, bool fresh, std::uint64_t epoch) {
+  begin_anew(epoch);
   auto& a = absent_[seat] = {fresh, core_.setup.cluster.network->now()};
   // The peer has turned the new link away: it has to notice first that the old one is lost.
-  if (found_.contains(seat)) a.due = a.pause = after_a_refusal;
+  if (found_.contains(seat))
+    a.due = a.pause = after_a_refusal;
+  else
+    ask(seat, a);
 }
 
 void search::found(seat_id seat) {

@@ -21,8 +21,8 @@ class search {
  public:
   explicit search(node_core& core) : core_(core) {}
 
-  /// A member of the newest view, without a link. `fresh`: as in link_lost.
-  void lost(seat_id seat, bool fresh);
+  /// A member of the newest view, which has this number, is without a link: asks for it at once. `fresh`: as in link_lost.
+  void lost(seat_id seat, bool fresh, std::uint64_t epoch);
   [[nodiscard]] bool misses(seat_id seat) const { return absent_.contains(seat); }
   /// It has a link again.
   void found(seat_id seat);
