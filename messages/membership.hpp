@@ -27,7 +27,11 @@ struct member_is_ready {
   seat_id seat{};
   std::uint64_t epoch = 0;  ///< of the view that it is ready for
 };
-struct everyone_ready {};
+/// coordinator -> node: all members are ready. `epoch`, here and below: of the view that holds, or begins. Where a member is lost, the
+/// next coordinator follows while words of the one before may still wait in the node's mailbox; they count for nothing.
+struct everyone_ready {
+  std::uint64_t epoch = 0;
+};
 /// node -> coordinator: the leader has told all members to train.
 struct everyone_began {};
 
@@ -56,7 +60,9 @@ struct member_leaves {
 };
 
 /// coordinator -> node: ask every member which clock it would begin next.
-struct hold_everyone {};
+struct hold_everyone {
+  std::uint64_t epoch = 0;
+};
 
 /// node -> coordinator: what a member answers (frames::worker_paused).
 struct member_paused {
@@ -67,6 +73,7 @@ struct member_paused {
 /// coordinator -> node: tell every member to train up to this clock.
 struct drain_agreed {
   clock_id clock{};
+  std::uint64_t epoch = 0;
 };
 /// coordinator -> node: all members have drained; tell them, those who leave and those who join. Said again, with the next epoch,
 /// where a newcomer has died before that view could begin.
@@ -77,13 +84,17 @@ struct everyone_drained {
   std::string why;                                  ///< of the routes, for people
 };
 /// coordinator -> node: all members want to leave, which is the end of the run.
-struct everyone_leaves {};
+struct everyone_leaves {
+  std::uint64_t epoch = 0;
+};
 
 /// node -> coordinator: this member has trained its last clock.
 struct member_is_done {
   seat_id seat{};
 };
-struct everyone_done {};
+struct everyone_done {
+  std::uint64_t epoch = 0;
+};
 
 /// app -> node: begin.
 struct start_node {};

@@ -183,20 +183,26 @@ struct copy_history {
   version_id version{};
 };
 
-/// node -> solver: begin no clock that has not begun, and say which that is.
-struct hold_clocks {};
+/// node -> solver: begin no clock that has not begun, and say which that is. `epoch`: of the view, which the answer says again:
+/// where a member is lost, an answer may come when another view has begun.
+struct hold_clocks {
+  std::uint64_t epoch = 0;
+};
 struct clocks_held {
   clock_id clock{};
+  std::uint64_t epoch = 0;
 };
 
 /// node -> solver: train all clocks before this one, wait for their parameters, then for resume_training.
 struct pause_at {
   clock_id clock{};
+  std::uint64_t epoch = 0;  ///< as in hold_clocks
 };
 /// solver -> node: this node has paused. No work of the clocks before `version` is under way.
 struct training_paused {
   version_id version{};
   std::uint64_t test_phases = 0;  ///< that have been run
+  std::uint64_t epoch = 0;
 };
 struct resume_training {};
 

@@ -85,7 +85,7 @@ void caller::gather_state() {
 
 void caller::on(const snapshot_copied&) {
   state_.gathering = false;
-  if (std::exchange(state_.hold_waits, false)) on(hold_clocks{});
+  if (const auto hold = std::exchange(state_.hold_waits, std::nullopt)) on(*hold);
 }
 
 /// Where routes change, the version that is here comes again.
@@ -132,17 +132,18 @@ void caller::take(worker_id from, const frames::factor_offer& o) {
 }
 
 /// A program that is ahead answers with a later clock, and all train up to the latest: so none has begun it.
-void caller::on(const hold_clocks&) {
+void caller::on(const hold_clocks& m) {
   if (state_.gathering) {
-    state_.hold_waits = true;
+    state_.hold_waits = m;
     return;
   }
   held_ = true;
-  tell(neighbours_->node_held, clocks_held{clock_id{setup_.from->clocks.hold()}});
+  tell(neighbours_->node_held, clocks_held{clock_id{setup_.from->clocks.hold()}, m.epoch});
 }
 
 void caller::on(const pause_at& m) {
   pauses_at_ = value(m.clock);
+  pauses_in_ = m.epoch;
   setup_.from->clocks.pause_at(value(m.clock));
   gather_state();
   pause_if_drained();
@@ -152,7 +153,7 @@ void caller::pause_if_drained() {
   if (!pauses_at_ || paused_) return;
   if (std::any_of(fresh_.begin(), fresh_.end(), [&](auto v) { return v < *pauses_at_; })) return;
   paused_ = true;
-  tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}});
+  tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}, 0, pauses_in_});
 }
 
 void caller::on(const resume_training&) {

@@ -115,13 +115,14 @@ class caller : public actor<caller> {
     std::size_t pushes = 0;      // of this one
   } pace_;
   std::optional<std::uint64_t> pauses_at_;  // draining, or paused
+  std::uint64_t pauses_in_ = 0;             // the view's epoch
   bool paused_ = false;
   bool began_ = false;
   bool held_ = false;  // hold_clocks is answered, and training has not resumed
   struct {
     std::optional<version_id> wanted;  // while it is not gathered
     bool gathering = false;
-    bool hold_waits = false;
+    std::optional<hold_clocks> hold_waits;
   } state_;
   std::optional<std::uint64_t> done_at_;  // the program's last version, while it is not told
   std::vector<parameter_load> loads_;     // the leader's

@@ -45,7 +45,7 @@ void coordinator::on(const member_is_ready& m) {
   if ((phase_ != phase::forming && phase_ != phase::gathering) || !all_in(ready_)) return;
   if (!std::includes(ready_.begin(), ready_.end(), parting_.begin(), parting_.end())) return;
   phase_ = phase::beginning;
-  tell(node_->ready, everyone_ready{});
+  tell(node_->ready, everyone_ready{epoch_});
 }
 
 /// The leader has told all others to train, and before that the clock of a change that is planned for a clock.
@@ -106,12 +106,12 @@ void coordinator::change_if_wanted() {
   const bool leave = !collecting_ && !leavers_.empty();
   const bool trains = phase_ == phase::standing ||
                       (setup_.by_schedule && phase_ == phase::draining && drained_.empty());
-  if (trains && leave && all_in(leavers_)) return tell(node_->leaves, everyone_leaves{});
+  if (trains && leave && all_in(leavers_)) return tell(node_->leaves, everyone_leaves{epoch_});
   if (phase_ != phase::standing || setup_.by_schedule) return;
   if (!routes_ && newcomers_.empty() && !leave) return;
   phase_ = phase::holding;
   held_.clear();
-  tell(node_->hold, hold_everyone{});
+  tell(node_->hold, hold_everyone{epoch_});
 }
 
 // -- a change -------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ void coordinator::held(const member_paused& m) {
   const auto latest = std::max_element(held_.begin(), held_.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
   drain_before(latest->second);
-  tell(node_->agreed, drain_agreed{clock_});
+  tell(node_->agreed, drain_agreed{clock_, epoch_});
 }
 
 void coordinator::drain_before(clock_id clock) {
@@ -213,7 +213,7 @@ std::vector<frames::member> coordinator::who_stays_of(std::size_t wanted) const 
 
 void coordinator::on(const member_is_done& m) {
   done_.insert(m.seat);
-  if (all_in(done_)) tell(node_->done, everyone_done{});
+  if (all_in(done_)) tell(node_->done, everyone_done{epoch_});
 }
 
 void coordinator::on(const shut_down&) {

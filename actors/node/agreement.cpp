@@ -268,10 +268,12 @@ void agreement::send(const view_box::letters& letters) const {
   for (const auto& l : letters) core_.members.send(l.to, send_frame{frame_of(l.what), {}, 0});
 }
 
-/// Where the newest view has not begun, those that left with it are not among its members, and still wait.
+/// Where the newest view has not begun, or no clock of it is finished, those that left with it are not among its members, and
+/// still wait.
 void agreement::tell_those_that_leave(const frames::next_view& next) const {
   const auto& view = core_.view();
-  const auto drained = core_.change.has_entered() ? view.before : seats_of(view.members);
+  const bool begins_again = core_.change.has_entered() || next.first_clock == view.first_clock;
+  const auto drained = begins_again ? view.before : seats_of(view.members);
   for (const auto seat : drained)
     if (!has_seat(box_->members(), seat)) core_.members.send(seat, send_frame{next, {}, 0});
 }

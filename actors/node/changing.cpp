@@ -59,7 +59,7 @@ std::vector<std::uint32_t> seats_of(const agreed_view& view) {
 
 void changing::hold() {
   if (core_.phase == run_phase::training)
-    core_.as_node.tell<hold_clocks>(core_.run.the_trainer().hold, {});
+    core_.as_node.tell<hold_clocks>(core_.run.the_trainer().hold, {core_.view().epoch});
 }
 
 void changing::take_early() {
@@ -70,11 +70,11 @@ void changing::take(clock_id clock) {
   if (!core_.change.agree(clock, core_.phase == run_phase::training)) return;
   core_.setup.display->detail("membership: another view begins with iteration " +
                               std::to_string(value(clock)));
-  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock});
+  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock, core_.view().epoch});
 }
 
 std::optional<member_paused> changing::on(const training_paused& m) {
-  if (core_.phase != run_phase::training ||
+  if (core_.phase != run_phase::training || m.epoch != core_.view().epoch ||
       !core_.change.paused(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
   return member_paused{core_.view().seat, clock_id{value(m.version)}, true};
@@ -247,8 +247,10 @@ void changing::show(const std::string& changed, const std::string& why) const {
                                static_cast<std::uint64_t>(stopped_.count())});
 }
 
+/// Where nodes may be lost, the others say when this one may go: leavers.hpp.
 void changing::part() {
   values_.hand_over();
+  if (std::exchange(core_.done, true)) return;  // once more
   core_.setup.display->note("left the run before iteration " +
                             std::to_string(value(core_.change.clock())) + "; " +
                             plural(core_.view().members.size(), "node") + " go on");

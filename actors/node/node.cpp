@@ -135,11 +135,12 @@ void node::on(const link_bound& m) {
 /// This node's graph and links stand; it waits for the others.
 void node::stands() {
   if (core_.phase == run_phase::waiting) values_.show();
-  if (leader_.ready()) on(everyone_ready{});
+  if (leader_.ready()) on(everyone_ready{view().epoch});
 }
 
 /// All links of all nodes are bound now: values may travel.
-void node::on(const everyone_ready&) {
+void node::on(const everyone_ready& m) {
+  if (m.epoch != view().epoch) return;
   guarded([this] {
     // Another view takes the place of this one.
     if (!core_.members.missing().empty() || agreement_.has_promised()) return;
@@ -195,7 +196,7 @@ void node::on(const control_arrived& m) {
         return member_failed(m.seat, std::get<frames::suspect>(m.header).why);
       case frame_desk::next::part:
         changing_.part();
-        return close();
+        return core_.setup.run->survive == 0 ? close() : void();
     }
   });
   agree();
@@ -219,8 +220,8 @@ void node::on(const training_done& m) {
   if (leader_.done(m.version)) close();
 }
 
-void node::on(const everyone_done&) {
-  close();
+void node::on(const everyone_done& m) {
+  if (m.epoch == view().epoch) close();
 }
 
 void node::on(const interrupted& m) {

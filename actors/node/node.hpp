@@ -29,7 +29,7 @@
 //          snapshot_written   from checkpointer, after a peer was lost
 //          sought             from seeker, while a lost member is looked for
 //          interrupted        from the app's signal thread
-//          look_at_progress, look_at_agreement, dial_again   from itself
+//          look_at_progress, look_at_agreement, look_at_leavers, dial_again   from itself
 // Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
 //          change_wanted, schedule_ends, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
 //          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
@@ -58,6 +58,7 @@
 #include "actors/node/frame_desk.hpp"
 #include "actors/node/joining.hpp"
 #include "actors/node/leader_line.hpp"
+#include "actors/node/leavers.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/progress_watch.hpp"
 #include "actors/node/rates.hpp"
@@ -79,6 +80,8 @@ namespace poseidon {
 struct look_at_progress {};
 /// To itself: a member is lost, and the others have not agreed yet on a view without it.
 struct look_at_agreement {};
+/// To itself: are those that have left still needed?
+struct look_at_leavers {};
 /// To itself: the leader was just being replaced when this node dialed.
 struct dial_again {};
 
@@ -90,8 +93,8 @@ class node : public actor<node> {
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
                drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
                link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               look_at_progress, look_at_agreement, sought, dial_again, training_paused,
-               history_released, snapshot_written, interrupted>;
+               look_at_progress, look_at_agreement, look_at_leavers, sought, dial_again,
+               training_paused, history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
@@ -123,7 +126,7 @@ class node : public actor<node> {
   void on(const drain_agreed& m);
   void on(const training_paused& m);
   void on(const everyone_drained& m);
-  void on(const everyone_leaves&);
+  void on(const everyone_leaves& m);
   void on(const history_released& m);
   // training and its end
   void on(const control_arrived& m);
@@ -136,6 +139,7 @@ class node : public actor<node> {
   void on(const snapshot_written& m);
   void on(const look_at_progress&);
   void on(const look_at_agreement&);
+  void on(const look_at_leavers&);
   void on(const sought& m);
 
  private:
@@ -155,6 +159,7 @@ class node : public actor<node> {
   bool leave(int signal, const std::string& why);
   void say_what_is_wanted(const std::string& why);
   void watch_progress();
+  void watch_leavers();
   void begin();
   void propose();
   void take_decision();
@@ -198,9 +203,11 @@ class node : public actor<node> {
   progress_watch progress_{core_};
   run_end end_{core_};
   leader_line leader_{core_};
-  bool leader_changed_ = false;  // with the view that is being built
-  bool waits_to_go_ = false;     // its user has sent a signal while it was about to join
-  bool looks_ = false;           // a look_at_progress is under way
+  leavers leavers_{core_};
+  bool looks_at_leavers_ = false;  // a look_at_leavers is under way
+  bool leader_changed_ = false;    // with the view that is being built
+  bool waits_to_go_ = false;       // its user has sent a signal while it was about to join
+  bool looks_ = false;             // a look_at_progress is under way
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, agreement_, rates_, end_};
 };
 
@@ -208,4 +215,5 @@ class node : public actor<node> {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_progress)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_agreement)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_leavers)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::dial_again)

@@ -26,18 +26,20 @@ void node::on(const factors_offered& m) {
   if (auto* const leads = leader_.here()) leads->on(m);
 }
 
-void node::on(const hold_everyone&) {
+void node::on(const hold_everyone& m) {
+  if (m.epoch != view().epoch) return;
   core_.members.broadcast(frames::hold_training{});
   changing_.hold();
 }
 
 void node::on(const clocks_held& m) {
-  leader_.paused({view().seat, m.clock, false});
+  if (m.epoch == view().epoch) leader_.paused({view().seat, m.clock, false});
 }
 
 void node::on(const drain_agreed& m) {
   // A member was lost meanwhile: the coordinator of the next view agrees on another clock, if it still has a reason.
-  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  if (m.epoch != view().epoch || core_.phase != run_phase::training || core_.change.has_frozen())
+    return;
   core_.members.broadcast(frames::drain{m.clock});
   changing_.take(m.clock);
 }
@@ -138,7 +140,8 @@ bool node::takes_part() const {
 
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
 bool node::goes_on_without(const link_lost& m) {
-  const bool alone = !m.on_purpose || search_.was_found(m.peer, agreement_.epoch());
+  const bool alone =
+      !m.on_purpose || leavers_.needs(m.peer) || search_.was_found(m.peer, agreement_.epoch());
   if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
 }
@@ -278,16 +281,31 @@ bool node::is_without_a_newcomer() {
 }
 
 /// All members have been told to leave: that is the end of the run, with its snapshot.
-void node::on(const everyone_leaves&) {
-  tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
+void node::on(const everyone_leaves& m) {
+  if (m.epoch == view().epoch) tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
 }
 
 void node::on(const history_released& m) {
   changing_.on(m);
 }
 
+/// Nobody tells the node of each version; and who waits for this has time.
+void node::on(const look_at_leavers&) {
+  looks_at_leavers_ = false;
+  if (core_.has_ended()) return;
+  leavers_.look();
+  watch_leavers();
+}
+
+void node::watch_leavers() {
+  if (!leavers_.wait() || !view().leads() || std::exchange(looks_at_leavers_, true)) return;
+  tell_self(look_at_leavers{}, std::chrono::milliseconds{20});
+}
+
 void node::resume() {
   changing_.resume();
+  leavers_.view_begins();
+  watch_leavers();
   if (changing_.members_changed()) rates_.begin();
   if (leader_.here() != nullptr)
     leader_.here()->changed(changing_.stopped(), changing_.members_changed());

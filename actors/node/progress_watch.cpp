@@ -31,7 +31,8 @@ std::chrono::milliseconds progress_watch::limit() const {
 }
 
 std::optional<std::chrono::milliseconds> progress_watch::interval() const {
-  const bool alone = core_.setup.cluster.join.empty() && core_.setup.run->workers == 1;
+  const bool alone = core_.setup.cluster.join.empty() && core_.setup.run->workers == 1 &&
+                     !core_.change.under_way();
   if (alone || limit().count() == 0) return std::nullopt;
   return std::min<std::chrono::milliseconds>(limit() / 8 + std::chrono::milliseconds{1},
                                              std::chrono::seconds{5});

@@ -3,6 +3,7 @@
 #include "actors/run/compile_checks.hpp"
 #include "actors/run/compiled_run.hpp"
 #include "actors/run/train_net.hpp"
+#include "data/image_store.hpp"
 #include "data/kept_batch.hpp"
 #include "models/net/sample_mean.hpp"
 #include "models/words.hpp"

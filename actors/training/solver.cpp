@@ -309,9 +309,9 @@ void solver::finish() {
 // -- changes of routes ----------------------------------------------------------------------------------
 
 /// A worker that is ahead answers with a later clock, and all train up to the latest: so no worker has begun it.
-void solver::on(const hold_clocks&) {
+void solver::on(const hold_clocks& m) {
   if (phase_ == phase::given_up) return;
-  tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}});
+  tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}, m.epoch});
 }
 
 /// A test belongs to the clock that follows it: its batches are shared among the members of one view.
@@ -323,6 +323,7 @@ bool solver::clock_has_begun() const {
 void solver::on(const pause_at& m) {
   if (phase_ == phase::given_up) return;
   plan_.pause_at(value(m.clock));
+  pauses_in_ = m.epoch;
   // The others may pause before the test for which the leader waits.
   if (phase_ != phase::held && phase_ != phase::judging) return;
   phase_ = phase::idle;
@@ -335,7 +336,8 @@ void solver::pause_if_drained() {
       (reports_.has_outputs() && reports_.computed() < plan_.clock()))
     return;
   phase_ = phase::paused;
-  tell(nets_->node_paused, training_paused{version_id{plan_.clock()}, tests_.completed()});
+  tell(nets_->node_paused,
+       training_paused{version_id{plan_.clock()}, tests_.completed(), pauses_in_});
 }
 
 void solver::on(const resume_training&) {

@@ -137,6 +137,7 @@ class solver : public actor<solver> {
   until_end<connect_solver> nets_{this};
   phase phase_ = phase::idle;
   clock_plan plan_;
+  std::uint64_t pauses_in_ = 0;  // the epoch of the view in which the node has asked for it
   std::uint32_t micro_batch_ = 0;
   std::size_t issued_ = 0;  // data layers and replicas that have issued the pass in work
   std::uint64_t images_ = 0;

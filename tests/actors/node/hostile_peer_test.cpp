@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <random>
+#include <string>
 
 using namespace poseidon;
 using test::frame_in;
@@ -243,6 +244,7 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
     if (n == lying) continue;
     CAPTURE(n);
     CAPTURE(t.nodes[n]->error());
+    CAPTURE(t.nodes[n]->display->last_lines());
     CHECK(t.nodes[n]->result);
     const int code = t.nodes[n]->exit_code();
     // A sum that is not what the checksum beside it says.
@@ -259,5 +261,7 @@ std::size_t run_with_a_liar(std::uint32_t seed) {
 TEST_CASE("hostile_peer: whatever a peer says that knows the token, the other nodes end in order") {
   const auto frames = test::number_asked("POSEIDON_HOSTILE_FRAMES", default_frames);
   std::size_t said = 0;
-  for (std::uint32_t seed = 1; said < frames; ++seed) said += run_with_a_liar(seed);
+  const auto first = test::number_asked("POSEIDON_HOSTILE_SEED", 1);
+  auto seed = static_cast<std::uint32_t>(first);
+  for (; said < frames; ++seed) said += run_with_a_liar(seed);
 }

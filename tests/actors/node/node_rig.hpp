@@ -56,6 +56,13 @@ struct node_display : progress {
     return std::any_of(lines.begin(), lines.end(),
                        [&](const auto& l) { return l.find(part) != std::string::npos; });
   }
+  /// What it said last, for who reads why a test has failed.
+  [[nodiscard]] std::string last_lines() const {
+    std::string out;
+    for (auto n = lines.size() - std::min<std::size_t>(lines.size(), 30); n < lines.size(); ++n)
+      out += "\n  " + lines[n];
+    return out;
+  }
 };
 
 struct scratch_folder : temporary_folder {

@@ -29,6 +29,17 @@ TEST_CASE(
   CHECK(t.paused.got->front().test_phases == 1);
 }
 
+TEST_CASE("solver: who is asked to pause says for which view it answers") {
+  solver_rig t("max_iter: 10");
+  t.tell(hold_clocks{7});
+  REQUIRE(t.held.got->size() == 1);
+  CHECK(t.held.got->front().epoch == 7);
+  t.tell(pause_at{clock_id{1}, 8});
+  t.clock();
+  REQUIRE(t.paused.got->size() == 1);
+  CHECK(t.paused.got->front().epoch == 8);
+}
+
 TEST_CASE("solver: a test that is due at the clock of a change belongs to the next view") {
   solver_rig t("max_iter: 10 test_iter: 6 test_interval: 2 test_initialization: false");
   t.tell(pause_at{clock_id{2}});
