@@ -252,6 +252,13 @@ std::optional<std::string> agreement::pause_news() {
   return why;
 }
 
+bool agreement::is_hopeless() {
+  if (!is_under_way() || !is_still() || stand().whole) return false;
+  const auto& members = box_->members();
+  return std::all_of(members.begin(), members.end(),
+                     [&](seat_id m) { return m == core_.view().seat || has_seat(dead_, m); });
+}
+
 std::string agreement::why_paused() {
   if (!is_under_way() || ticks_ < until_paused || lost_.empty()) return "";
   std::string out = "paused: this node hears " + std::to_string(heard().size()) + " of " +

@@ -66,6 +66,8 @@ class agreement {
   }
   /// Too few hear each other, for some seconds already. Empty: they do, or this node has said so of the same members before.
   [[nodiscard]] std::optional<std::string> pause_news();
+  /// All other members are proved to have ended, and this one has not got all values that it needs to go on.
+  [[nodiscard]] bool is_hopeless();
   /// Why nothing is decided; empty: this side is not paused.
   [[nodiscard]] std::string why_paused();
   /// The next view is what this node has proposed as its leader.

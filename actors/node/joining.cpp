@@ -31,7 +31,7 @@ void joining::dial() {
   const auto& node = core_.setup.node;
   try {
     core_.members.join(at_, node.replicas != 0 ? node.replicas : node.compute->replicas(),
-                       core_.here());
+                       core_.setup.cluster.listen, core_.here());
   } catch (const leader_unsettled&) {
     if (++put_off_ > most_put_off) throw;
     return later_();

@@ -130,8 +130,9 @@ void leading::take_over(const frames::next_view& next) {
   } else {
     core_.setup.display->note("this node leads from now on");
     took_over_ = true;
-    newcomers_.take_over(next);
+    newcomers_.take_over();
   }
+  newcomers_.come_with(view, next);
   spawn_coordinator({next.members.size(), next.members, true, std::move(leave),
                      core_.setup.choices.by_schedule && !took_over_, next.epoch, std::move(come)});
 }

@@ -162,14 +162,19 @@ void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
   core_.members.send(seat, {std::move(told), {}, 0});
 }
 
-void newcomers::take_over(const frames::next_view& next) {
+void newcomers::take_over() {
   knows_run_ = true;
   remember_the_view();
-  for (std::size_t w = 0; w < next.members.size(); ++w) {
-    const auto& m = next.members[w];
-    if (core_.view().has(m.seat)) continue;
-    all_[m.seat] = {m,
-                    next.shares.empty() ? core_.run.compiled().replicas : next.shares[w].replicas};
+}
+
+/// Some may have come with the view that this one replaces, which had begun here.
+void newcomers::come_with(const agreed_view& view, const frames::next_view& next) {
+  for (std::size_t w = 0; w < view.members.size(); ++w) {
+    const auto& m = view.members[w];
+    if (!view.brought(m.seat)) continue;
+    const auto replicas =
+        next.shares.empty() ? core_.run.compiled().replicas : next.shares[w].replicas;
+    all_.try_emplace(m.seat, newcomer{m, replicas});
   }
 }
 

@@ -39,8 +39,11 @@ class newcomers {
       const std::vector<frames::member>& members) const;
   /// The members have agreed on it: tells it to those who join, but for those who have heard a view that it replaces.
   void tell_next_view(const frames::next_view& next);
-  /// Another node has told this view, which this one leads.
-  void take_over(const frames::next_view& next);
+  /// This node leads from the next view on, which another one has told.
+  void take_over();
+  /// The members have agreed on this view because some are lost; `next` is as it was told. Until it has begun, those that come with it
+  /// may still be left out.
+  void come_with(const agreed_view& view, const frames::next_view& next);
   /// The view with those that have been told it has begun.
   void began();
 

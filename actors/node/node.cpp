@@ -277,7 +277,7 @@ void node::lose(const link_lost& m) {
     core_.members.lost(m.peer, m.why);
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
-  if (core_.trains() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (takes_part() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
   if (m.of == frames::goodbye::cause::left_out && takes_part() && core_.setup.run->survive > 0)
     return left_out(m.why);
   if (goes_on_without(m)) return member_lost(m);

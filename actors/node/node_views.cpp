@@ -93,6 +93,11 @@ void node::follow(const frames::next_view& next) {
                     ", which begins with iteration " + std::to_string(value(next.first_clock)) +
                     ": it has not what that view begins with",
                 3);
+  if (is_of_newcomers_alone(core_, next))
+    return fail("all nodes that had trained before iteration " +
+                    std::to_string(value(next.first_clock)) +
+                    " are lost, and those that joined with it cannot go on alone: " + next.why,
+                3);
   if (!has_all_state(core_, next))
     return fail("solver state is gone with the nodes that were lost, of which --survive " +
                     std::to_string(core_.setup.run->survive) +
@@ -238,6 +243,12 @@ void node::agree() {
                                    "poseidon-node go-on says that they have ended");
   });
   take_decision();
+  if (!core_.has_ended() && agreement_.is_hopeless())
+    return fail(
+        "all other nodes are lost, and this one, which has just joined, has not got all values "
+        "of iteration " +
+            std::to_string(value(view().first_clock)),
+        3);
   if (core_.has_ended() || agrees_ || !agreement_.is_under_way()) return;
   if (const auto paused = agreement_.why_paused(); !paused.empty() && end_.is_wanted())
     return give_up_waiting(paused, "It was told to end");

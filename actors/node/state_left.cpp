@@ -6,7 +6,15 @@
 
 namespace poseidon {
 
+bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next) {
+  const auto view = following(core.view(), next);
+  return !core.view().before.empty() && next.first_clock == core.view().first_clock &&
+         std::none_of(view.members.begin(), view.members.end(),
+                      [&](const auto& m) { return view.had(m.seat); });
+}
+
 bool has_all_state(const node_core& core, const frames::next_view& next) {
+  if (is_of_newcomers_alone(core, next)) return false;
   const auto& change = core.change;
   const auto view = following(core.view(), next);
   const auto lost = view.former_lost();

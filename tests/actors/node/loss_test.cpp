@@ -86,6 +86,76 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "node: who has just joined does not go on alone with values that it may not have, when all "
+    "others are lost") {
+  std::size_t ended = 0;
+  for (const std::size_t members : {2, 3})
+    for (int steps = 0; steps < 400; steps += 40) {
+      CAPTURE(members);
+      CAPTURE(steps);
+      node_rig t;
+      t.clocks = 2000;  // the others are killed long before
+      t.survive = 2;
+      t.cluster(members);
+      REQUIRE(t.until_clock(5));
+      t.joiner("x");
+      const auto& newcomer = *t.nodes[members];
+      const auto& views = newcomer.display->views;
+      for (int step = 0; step < 100'000 && views.empty(); ++step)
+        if (step % 200 == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
+      REQUIRE(views.size() == 1);
+      for (int step = 0; step < steps; ++step) (void)t.sim.step();
+      for (std::size_t n = 0; n < members; ++n) t.kill(n);
+      for (int ticks = 0; ticks < 500 && !newcomer.result && views.size() == 1; ++ticks) {
+        for (int i = 0; i < 200 && t.sim.step(); ++i) {
+        }
+        t.sim.pass(std::chrono::milliseconds{20});
+      }
+      CAPTURE(newcomer.display->last_lines());
+      if (views.size() > 1) {  // it has trained
+        CHECK(views[1].first_clock > views[0].first_clock);
+        continue;
+      }
+      ++ended;
+      REQUIRE(newcomer.result);
+      CHECK(newcomer.exit_code() == 3);
+      // It may have trained an iteration, and three are more than are survived.
+      const bool says_why =
+          newcomer.error().find("all ") == 0 || newcomer.error().find("solver state is gone") == 0;
+      CHECK(says_why);
+    }
+  CHECK(ended > 0);
+}
+
+TEST_CASE(
+    "node: a newcomer that is lost while its view is replaced, because another member is lost, is "
+    "left out") {
+  for (const std::size_t lost : {0, 2})
+    for (int steps = 0; steps < 60; steps += 6) {
+      CAPTURE(lost);
+      CAPTURE(steps);
+      node_rig t;
+      t.clocks = 400;
+      t.survive = 1;
+      t.cluster(3);
+      REQUIRE(t.until_clock(5));
+      t.joiner("x");
+      const auto& stays = *t.nodes[1]->display;
+      for (int step = 0; step < 100'000 && stays.views.size() < 2; ++step)
+        if (step % 200 == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
+      REQUIRE(stays.views.size() == 2);
+      t.kill(lost);
+      for (int step = 0; step < 100'000 && !stays.said("view 3: "); ++step)
+        if (!t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
+      for (int step = 0; step < steps; ++step) (void)t.sim.step();
+      t.kill(3);
+      go_on(t, {lost, 3});
+      CHECK(stays.views.back().seats.size() == 2);
+      CHECK(t.weights(t.clocks) == chained(t, stays.views));
+    }
+}
+
 namespace {
 
 /// The connection between two members ends; both live.
