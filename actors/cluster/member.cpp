@@ -163,14 +163,18 @@ link_connection member::dial_leader(const std::vector<host_port>& to, handshake_
 }
 
 void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
-                  const member_context& c) {
+                  const std::optional<host_port>& listen, const member_context& c) {
   setup_.display->note("joining " + to_string(to.front()));
   link_identity self;
   self.replicas = replicas;
   auto options = shaking(std::move(self));
   // It listens before it shakes hands, because its address is part of what it says about itself.
-  options.introduce = [this](const host_port& here, link_identity& me) {
-    if (address_.empty()) address_ = to_string(setup_.network->listen({here.host, 0}));
+  options.introduce = [this, &listen](const host_port& here, link_identity& me) {
+    const bool anywhere =
+        !listen || listen->host.empty() || listen->host == "0.0.0.0" || listen->host == "::";
+    const host_port at{anywhere ? here.host : listen->host,
+                       listen ? listen->port : std::uint16_t{0}};
+    if (address_.empty()) address_ = to_string(setup_.network->listen(at));
     me.listen_address = address_;
   };
   options.unheard = [this, to, every = said_every(std::chrono::seconds{10})](auto left) mutable {

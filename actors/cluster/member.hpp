@@ -64,9 +64,11 @@ class member {
   /// Listens and waits for nodes. Returns  the address.  Errors   socket_error.
   std::string lead(const host_port& at, const member_context& c);
   /// Links the leader, which one of `to` is or knows, and listens where the leader has been reached from: whoever cannot reach
-  /// that address needs no link to this node. `replicas`: as in link_identity. Blocks.
+  /// that address needs no link to this node. `replicas`: as in link_identity; `listen`: the port, and the address if it is not all
+  /// of them; empty: a free port. Blocks.
   /// Errors   socket_error (leader_unsettled), handshake_error.
-  void join(const std::vector<host_port>& to, std::uint32_t replicas, const member_context& c);
+  void join(const std::vector<host_port>& to, std::uint32_t replicas,
+            const std::optional<host_port>& listen, const member_context& c);
   /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
   void start_over() { view_ = {}; }
   /// Links the nodes of its view that this node dials. Blocks. A newcomer of the view that does not answer is missing().

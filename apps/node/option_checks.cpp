@@ -57,19 +57,21 @@ void check_global_batch(const node_options& o, const share_option& shares) {
 }  // namespace
 
 void check(const node_options& o) {
-  if (!o.join.empty() && !o.solver.empty())
+  const bool only_joins = !o.join.empty() && o.solver.empty();
+  if (!o.join.empty() && !only_joins && !o.listen)
     throw spec_error(
-        "--join and --solver exclude each other: a joiner gets solver and net from the "
-        "node that it joins.");
-  if (!o.join.empty() &&
-      (o.listen || o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
-       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
-       o.batch_share != "equal" || o.survive > 0 || !o.views.empty() || !o.keep_best.empty() ||
-       !o.stop_at.empty()))
+        "--join and --solver together need --listen: a node that has both joins the run at --join, "
+        "or begins it where there is none, and then the others join here. Without --solver "
+        "everything comes from the node that it joins.");
+  if (only_joins && (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
+                     o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 ||
+                     o.staleness || o.batch_share != "equal" || o.survive > 0 || !o.views.empty() ||
+                     !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
-        "--join goes with none of --listen, --nodes, --weights, --snapshot, --synthetic, --routes, "
-        "--wire, --link-rate, --staleness, --batch-share, --survive, --views, --keep-best, "
-        "--stop-at: those belong to the first node.");
+        "--join goes with none of --nodes, --weights, --snapshot, --synthetic, --routes, --wire, "
+        "--link-rate, --staleness, --batch-share, --survive, --views, --keep-best, --stop-at: "
+        "those belong to the first node. (With --solver they are for the run that this node "
+        "begins where there is none.)");
   if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -106,7 +108,7 @@ void check(const node_options& o) {
         " can be reached from other machines, and no "
         "token is set, so anybody could take part. Give --token-file FILE (the same file on "
         "every node), or listen on 127.0.0.1.");
-  if (!o.join.empty() && (!o.csv.empty() || !o.tensorboard.empty()))
+  if (only_joins && (!o.csv.empty() || !o.tensorboard.empty()))
     throw spec_error(
         "--csv and --tensorboard belong to the first node: only it knows the outputs of all "
         "nodes.");

@@ -88,14 +88,15 @@ struct option_words {
 
 void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--listen", words.listen,
-                 "HOST:PORT where other nodes join this one (the first node)");
+                 "HOST:PORT where other nodes join this one (the first node); with --join where it "
+                 "listens in the run, else at a free port");
   app.add_option("--nodes", o.nodes,
                  "how many nodes have to be there before training begins, this one included")
       ->check(CLI::Range(1, 4096));
   app.add_option(
          "--join", words.join,
          "HOST:PORT of any node of the run, or several of them, separated by commas; everything "
-         "else comes from there")
+         "else comes from there. With --solver: begin the run where none of them is in one")
       ->delimiter(',');
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   add_tls_options(app, words.tls);

@@ -1,4 +1,5 @@
 // apps/node/train_verb.cpp - poseidon-node train: options, wiring, exit code. The work is done in actors/node/node.hpp.
+#include "apps/node/looking.hpp"
 #include "apps/node/run_setup.hpp"
 #include "apps/node/shown_run.hpp"
 #include "apps/node/signals.hpp"
@@ -6,6 +7,7 @@
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/web/live_site.hpp"
+#include "messages/wire/handshake.hpp"
 #include "models/files/newest_state.hpp"
 
 #include <functional>
@@ -98,24 +100,28 @@ node_result train(const node_options& o, shown_run& shown, signal_target& signal
   });
 }
 
-/// What a node is told that comes back to the nodes which have gone on without it: it is new to them.
-node_options to_join_again(node_options o, std::vector<host_port> others) {
-  o.join = std::move(others);
-  o.listen.reset();
-  o.nodes = 1;
-  for (auto* const file : {&o.solver, &o.snapshot, &o.csv, &o.tensorboard}) file->clear();
-  for (auto* const words : {&o.weights, &o.views, &o.global_batch}) words->clear();
-  o.batch_share = "equal";
-  o.warnings.clear();
-  return o;
+/// With --join and --solver a node joins the run of the others where it goes on, as after its machine has started again, and begins it
+/// where there is none.
+node_options to_come_back_or_begin(const node_options& o, shown_run& shown) {
+  if (o.join.empty() || o.solver.empty()) return o;
+  if (auto others = look_for_run(o); !others.empty()) {
+    shown.all()->note("the node at " + to_string(others.front()) +
+                      " is in a run: this node joins it");
+    return as_joiner(o, std::move(others));
+  }
+  shown.all()->note("no node at --join is in a run: this node begins it");
+  return as_first(o);
 }
 
-node_result train_and_come_back(const node_options& o, shown_run& shown, signal_thread& thread) {
-  const auto signals = target_of(thread, o, shown);
+node_result train_and_come_back(const node_options& given, shown_run& shown,
+                                signal_thread& thread) {
+  const auto signals = target_of(thread, given, shown);
+  const auto o = to_come_back_or_begin(given, shown);
+  if (signals->is_to_end()) return {130, "told to end while it looked for a run to come back to"};
   auto result = train(o, shown, *signals);
   while (!result.others.empty() && o.rejoin && !signals->is_to_end()) {
     shown.all()->warning(result.error + "; joining them again");
-    const auto again = to_join_again(o, std::exchange(result.others, {}));
+    const auto again = as_joiner(o, std::exchange(result.others, {}));
     result = {};  // with what it has compiled
     result = train(again, shown, *signals);
   }
@@ -134,6 +140,8 @@ int train_verb(int argc, char** argv) {
   try {
     shown.open_log(*options);
     result = train_and_come_back(*options, shown, signals);
+  } catch (const handshake_error& e) {  // a node at --join refuses this one
+    result = {2, in_words(e.what())};
   } catch (const std::exception& e) {  // usually a bad file
     result = {exit_code_of(e), in_words(e.what())};
   }

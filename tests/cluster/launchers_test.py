@@ -164,8 +164,9 @@ class Kubernetes(Starts):
         (self.folder / "snapshots").mkdir()
         solver = small_run.solver(self.folder, "s", iterations=iterations, prefix=self.folder / "snapshots/run")
         solver.write_text(re.sub(r"(max_iter: \d+)", r"\n\1\n", solver.read_text()))
+        at = [f"127.0.0.1:{self.reserved_port()}" for _ in range(3)]
         self.cluster.env.update(
-            POSEIDON_NODES="2", POSEIDON_HEAD=f"127.0.0.1:{self.reserved_port()}", POSEIDON_SOLVER=str(solver),
+            POSEIDON_NODES="2", POSEIDON_HEAD=at[0], POSEIDON_PODS=" ".join(at), POSEIDON_SURVIVE="1", POSEIDON_SOLVER=str(solver),
             POSEIDON_SNAPSHOTS=str(self.folder / "snapshots"), POSEIDON_TOKEN_FILE=str(self.cluster.token_file()),
             POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PROGRAM=str(cluster.BIN / "poseidon-node"))
         self.solver = solver
@@ -194,6 +195,40 @@ class Kubernetes(Starts):
         again = self.pod_number(1)
         again.wait_for("^joined: worker 2 of 2")
         first.wait_for("^view 3: worker 2 .* joined; 2 nodes train")
+
+    def node_of(self, pod):
+        """The process of poseidon-node that this pod runs."""
+        number = re.search(r"poseidon-(\d)", pod.name)[1]
+        port = self.cluster.env["POSEIDON_PODS"].split()[int(number)]
+        pid, = (p for p in cluster.processes_of(cluster.BIN / "poseidon-node")
+                if f"0.0.0.0:{port.split(':')[1]}".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+        return pid
+
+    def test_each_pod_that_dies_joins_those_that_have_gone_on(self):
+        first, other = self.pods(cluster.ENDLESS)
+        first.wait_for("^iteration 5/")
+        os.kill(self.node_of(other), signal.SIGKILL)
+        first.wait_for("^view 3: worker 2 .* joined; 2 nodes train")
+        other.wait_for("^joined: worker 2 of 2")
+        # Until both have trained in that view: of what began with it the newcomer alone may not have all.
+        joined = 1 + next(i for i, line in enumerate(first.lines) if line.startswith("view 3: "))
+        first.wait_for("^iteration", since=joined)
+        first.wait_for("^iteration", since=len(first.lines))
+        os.kill(self.node_of(first), signal.SIGKILL)
+        self.assertEqual(first.wait(), 137, first.output)  # Kubernetes starts the pod again
+        other.wait_for("^view 4: .*1 node trains")
+        again = self.pod_number(0)
+        again.wait_for("^the node at .* is in a run: this node joins it")
+        again.wait_for("^joined: worker 3 of 2")
+        other.wait_for("^view 5: worker 3 .* joined; 2 nodes train")
+
+    def test_the_addresses_of_the_pods_follow_from_that_of_pod_0(self):
+        asked = self.program("node", "#!/bin/sh\necho \"$*\"; sleep 60\n")
+        self.pods(4)[1].kill()
+        self.cluster.env.update(POSEIDON_PODS="", POSEIDON_NODES="3", POSEIDON_HEAD="poseidon-0.poseidon:7600", POSEIDON_PROGRAM=str(asked))
+        self.pod_number(1).wait_for("^--join poseidon-2.poseidon:7600,poseidon-0.poseidon:7600 --listen 0.0.0.0:7600 ")
+        self.pod_number(3).wait_for("^--join poseidon-2.poseidon:7600,poseidon-1.poseidon:7600,poseidon-0.poseidon:7600 ")
+        self.pod_number(0).wait_for("--join poseidon-2.poseidon:7600,poseidon-1.poseidon:7600 --nodes 3 --survive 1 ")
 
     def test_pod_0_that_is_stopped_writes_a_snapshot_from_which_it_goes_on(self):
         first, other = self.pods(cluster.ENDLESS)
