@@ -42,7 +42,7 @@ class Failures(unittest.TestCase):
         node = self.ends(2, says=["--solver", "--join"])
         self.assertEqual(len(node.lines), 1, node)
         self.ends(2, "--no-such-option", says=["--no-such-option", "--help"])
-        self.ends(2, "--solver", "x", "--join", "y:1", says=["exclude each other"])
+        self.ends(2, "--solver", "x", "--join", "y:1", says=["need --listen"])
         self.ends(2, "--solver", "x", "--devices", "tpu", says=["--devices tpu", "cpu:R"])
 
     def test_listening_for_strangers_needs_a_token(self):
