@@ -163,6 +163,8 @@ void node::on(const everyone_ready& m) {
 
 void node::begin() {
   changing_.begin();
+  leavers_.view_begins();
+  watch_leavers();
   tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});
   say_what_is_wanted("SIGTERM");
 }
@@ -263,6 +265,8 @@ void node::on(const look_at_progress&) {
 void node::on(const link_lost& m) {
   lose(m);
   link_is_silent(m.peer);
+  // It has handed over what it had, and nobody is left to say goodbye.
+  if (core_.phase == run_phase::parting && core_.done && core_.members.links().empty()) close();
 }
 
 void node::lose(const link_lost& m) {

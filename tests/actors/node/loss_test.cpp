@@ -4,6 +4,7 @@
 #include "tests/number_asked.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -35,6 +36,13 @@ void go_on(node_rig& t, std::initializer_list<std::size_t> killed) {
     CHECK(t.nodes[n]->error() == "");
     CHECK(t.nodes[n]->exit_code() == 0);
   }
+}
+
+/// Takes a step after the other, and lets 20 ms pass after so many of them and where there is none. Returns  whether it is so.
+bool until_in_time(node_rig& t, int steps, const std::function<bool()>& is_so) {
+  for (int step = 0; step < 100'000 && !is_so(); ++step)
+    if (step % steps == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
+  return is_so();
 }
 
 }  // namespace
@@ -72,9 +80,7 @@ TEST_CASE(
       REQUIRE(t.until_clock(5));
       t.sim.tell(t.nodes[leaves]->it, interrupted{15, false, true});
       const auto& views = t.nodes[stays]->display->views;
-      for (int step = 0; step < 100'000 && views.size() < 2; ++step)
-        if (step % 50 == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
-      REQUIRE(views.size() == 2);
+      REQUIRE(until_in_time(t, 50, [&] { return views.size() == 2; }));
       t.kill(killed);
       go_on(t, {leaves, killed});
       CHECK(t.nodes[leaves]->exit_code() == 143);
@@ -84,6 +90,22 @@ TEST_CASE(
       CHECK(t.weights(t.clocks) == chained(t, views));
     }
   }
+}
+
+TEST_CASE("node: who has left, and handed its solver state over, ends also where all others die") {
+  node_rig t;
+  t.clocks = 2000;  // they are killed long before
+  t.survive = 1;
+  t.cluster(3);
+  REQUIRE(t.until_clock(5));
+  t.sim.tell(t.nodes[2]->it, interrupted{15, false, true});
+  const auto& leaver = *t.nodes[2];
+  REQUIRE(
+      until_in_time(t, 50, [&] { return leaver.display->said("left the run before iteration "); }));
+  t.kill(0);
+  t.kill(1);
+  REQUIRE(until_in_time(t, 50, [&] { return leaver.result.has_value(); }));
+  CHECK(leaver.exit_code() == 143);
 }
 
 TEST_CASE(
@@ -102,9 +124,7 @@ TEST_CASE(
       t.joiner("x");
       const auto& newcomer = *t.nodes[members];
       const auto& views = newcomer.display->views;
-      for (int step = 0; step < 100'000 && views.empty(); ++step)
-        if (step % 200 == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
-      REQUIRE(views.size() == 1);
+      REQUIRE(until_in_time(t, 200, [&] { return views.size() == 1; }));
       for (int step = 0; step < steps; ++step) (void)t.sim.step();
       for (std::size_t n = 0; n < members; ++n) t.kill(n);
       for (int ticks = 0; ticks < 500 && !newcomer.result && views.size() == 1; ++ticks) {
@@ -142,9 +162,7 @@ TEST_CASE(
       REQUIRE(t.until_clock(5));
       t.joiner("x");
       const auto& stays = *t.nodes[1]->display;
-      for (int step = 0; step < 100'000 && stays.views.size() < 2; ++step)
-        if (step % 200 == 0 || !t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
-      REQUIRE(stays.views.size() == 2);
+      REQUIRE(until_in_time(t, 200, [&] { return stays.views.size() == 2; }));
       t.kill(lost);
       for (int step = 0; step < 100'000 && !stays.said("view 3: "); ++step)
         if (!t.sim.step()) t.sim.pass(std::chrono::milliseconds{20});
