@@ -170,10 +170,8 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   auto options = shaking(std::move(self));
   // It listens before it shakes hands, because its address is part of what it says about itself.
   options.introduce = [this, &listen](const host_port& here, link_identity& me) {
-    const bool anywhere =
-        !listen || listen->host.empty() || listen->host == "0.0.0.0" || listen->host == "::";
-    const host_port at{anywhere ? here.host : listen->host,
-                       listen ? listen->port : std::uint16_t{0}};
+    auto at = listen.value_or(host_port{});
+    if (is_any_address(at)) at.host = here.host;
     if (address_.empty()) address_ = to_string(setup_.network->listen(at));
     me.listen_address = address_;
   };

@@ -94,10 +94,10 @@ void node::follow(const frames::next_view& next) {
                     ": it has not what that view begins with",
                 3);
   if (is_of_newcomers_alone(core_, next))
-    return fail("all nodes that had trained before iteration " +
-                    std::to_string(value(next.first_clock)) +
-                    " are lost, and those that joined with it cannot go on alone: " + next.why,
-                3);
+    return fail(
+        "all nodes that had trained before iteration " + std::to_string(value(next.first_clock)) +
+            " are lost or have left, and those that joined with it cannot go on alone: " + next.why,
+        3);
   if (!has_all_state(core_, next))
     return fail("solver state is gone with the nodes that were lost, of which --survive " +
                     std::to_string(core_.setup.run->survive) +

@@ -7,9 +7,9 @@
 namespace poseidon {
 
 bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next) {
-  const auto view = following(core.view(), next);
-  return !core.view().before.empty() && next.first_clock == core.view().first_clock &&
-         std::none_of(view.members.begin(), view.members.end(),
+  const auto& view = core.view();
+  return !view.before.empty() && next.first_clock == view.first_clock &&
+         std::none_of(next.members.begin(), next.members.end(),
                       [&](const auto& m) { return view.had(m.seat); });
 }
 

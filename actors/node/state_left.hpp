@@ -7,8 +7,8 @@ namespace poseidon {
 /// Each chunk's owner, or one that keeps a copy of its state, is not lost.
 [[nodiscard]] bool has_all_state(const node_core& core, const frames::next_view& next);
 
-/// `next` begins with the version that this view began with, and none of those that had the run before that is left: who came with
-/// the view cannot know that it has all of it.
+/// `next` begins with the version that this view began with, and all its members came with this view: they cannot know that they have
+/// all of it.
 [[nodiscard]] bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next);
 
 }  // namespace poseidon

@@ -4,13 +4,12 @@
 //   poseidon-node leave   it leaves its run, which goes on without it
 //   poseidon-node go-on   a node that is paused, because it does not hear enough others, goes on without these
 #include "apps/cli.hpp"
-#include "apps/node/options.hpp"
+#include "apps/node/looking.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/tls_options.hpp"
 #include "apps/web/token.hpp"
-#include "messages/wire/handshake.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -47,12 +46,9 @@ int ask(const question& q, int argc, char** argv) {
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
   if (!parsed(app, argc, argv)) return 0;
-  handshake_options options;
-  if (!token_file.empty()) options.token = web::read_token("--token-file", token_file);
-  options.tls = tls_of_links(tls);
-  options.build = POSEIDON_VERSION;
-  options.self.wants = q.wants;
-  options.self.listen_address = "127.0.0.1:0";  // it listens nowhere
+  const auto options = asking(
+      q.wants, token_file.empty() ? std::string() : web::read_token("--token-file", token_file),
+      tls_of_links(tls));
   reporter out(words);
   out.until_end(
       [&] {

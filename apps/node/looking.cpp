@@ -1,20 +1,24 @@
 #include "apps/node/looking.hpp"
 
-#include "messages/wire/handshake.hpp"
-
 #include <chrono>
 #include <utility>
 
 namespace poseidon::app {
 
+handshake_options asking(link_identity::purpose wants, std::string token,
+                         std::shared_ptr<const tls_context> tls) {
+  handshake_options options;
+  options.token = std::move(token);
+  options.tls = std::move(tls);
+  options.build = POSEIDON_VERSION;
+  options.self.wants = wants;
+  options.self.listen_address = "127.0.0.1:0";  // it listens nowhere
+  return options;
+}
+
 std::vector<host_port> look_for_run(const node_options& o) {
   constexpr std::chrono::seconds answers_within{3};
-  handshake_options options;
-  options.token = o.token;
-  options.tls = o.tls;
-  options.build = POSEIDON_VERSION;
-  options.self.wants = link_identity::purpose::look;
-  options.self.listen_address = "127.0.0.1:0";  // it does not listen yet
+  auto options = asking(link_identity::purpose::look, o.token, o.tls);
   options.limit = answers_within;
   for (auto at = o.join.begin(); at != o.join.end(); ++at) {
     try {
@@ -44,11 +48,6 @@ node_options as_joiner(node_options o, std::vector<host_port> others) {
   o.wire = "float32";
   o.batch_share = "equal";
   o.warnings.clear();
-  return o;
-}
-
-node_options as_first(node_options o) {
-  o.join.clear();
   return o;
 }
 

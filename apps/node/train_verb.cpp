@@ -57,11 +57,11 @@ node_setup started(node_options o, shown_run& shown) {
 struct signal_target {
   std::mutex mutex;
   std::function<void(interrupted)> tell;
-  bool ends = false;  // its user wants it to end
+  int ended_by = 0;  // the signal by which its user wants it to end; 0: none
 
-  [[nodiscard]] bool is_to_end() {
+  [[nodiscard]] int end_signal() {
     const std::lock_guard lock(mutex);
-    return ends;
+    return ended_by;
   }
 };
 
@@ -75,7 +75,7 @@ std::shared_ptr<signal_target> target_of(signal_thread& signals, const node_opti
                                                : signal_effect::stop;
         const bool ends = effect == signal_effect::stop;
         const std::lock_guard lock(target->mutex);
-        target->ends = target->ends || ends;
+        if (ends) target->ended_by = signal;
         if (effect != signal_effect::none && target->tell)
           target->tell({signal, effect == signal_effect::snapshot, signal == SIGTERM});
         return ends;
@@ -110,16 +110,19 @@ node_options to_come_back_or_begin(const node_options& o, shown_run& shown) {
     return as_joiner(o, std::move(others));
   }
   shown.all()->note("no node at --join is in a run: this node begins it");
-  return as_first(o);
+  auto begins = o;
+  begins.join.clear();
+  return begins;
 }
 
 node_result train_and_come_back(const node_options& given, shown_run& shown,
                                 signal_thread& thread) {
   const auto signals = target_of(thread, given, shown);
   const auto o = to_come_back_or_begin(given, shown);
-  if (signals->is_to_end()) return {130, "told to end while it looked for a run to come back to"};
+  if (const int signal = signals->end_signal())
+    return {128 + signal, "told to end while it looked for a run to come back to"};
   auto result = train(o, shown, *signals);
-  while (!result.others.empty() && o.rejoin && !signals->is_to_end()) {
+  while (!result.others.empty() && o.rejoin && signals->end_signal() == 0) {
     shown.all()->warning(result.error + "; joining them again");
     const auto again = as_joiner(o, std::exchange(result.others, {}));
     result = {};  // with what it has compiled
