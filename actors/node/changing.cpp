@@ -233,6 +233,7 @@ void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
   stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
+  if (routes_changed_) core_.run.promise();
   show(changed_, why);
   core_.phase = run_phase::training;
   take_early();

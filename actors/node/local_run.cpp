@@ -50,10 +50,14 @@ void local_run::describe() const {
   const auto& run = *setup_.run;
   for (const auto& line : compiled_->warnings) setup_.display->warning(line);
   for (const auto& line : compiled_->remarks) setup_.display->note(line);
-  if (const auto promise = describe_promise(*compiled_, run); !promise.empty())
-    setup_.display->note(promise);
+  promise();
   for (const auto& line : describe_run(*compiled_, run)) setup_.display->detail(line);
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
+}
+
+void local_run::promise() const {
+  if (const auto line = describe_promise(*compiled_, *setup_.run); !line.empty())
+    setup_.display->note(line);
 }
 
 std::uint64_t local_run::first_sample_of(clock_id clock) const {

@@ -35,6 +35,8 @@ class local_run {
   void build(worker_id self);
   /// Tells the user what has been built.
   void describe() const;
+  /// Says what the results equal: at the start, and where routes have changed.
+  void promise() const;
   /// Fits the run to the view that `change` leads to, in which this node is worker `self`. Where that view needs other nets or
   /// memory, the run is compiled again, and the parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.

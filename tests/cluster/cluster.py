@@ -149,7 +149,9 @@ class Node:
         self.process.stderr.close()
 
     def _tail(self):
-        return "\n".join("  | " + line for line in self.lines[-20:])
+        """The last lines; of those of iterations, which drown the others, the last five."""
+        rare = [line for line in self.lines if not line.startswith("iteration ")][-30:]
+        return "\n".join("  | " + line for line in rare + self.lines[-5:])
 
     def __str__(self):
         return f"{self.name} (pid {self.pid}, {' '.join(self.command)})"

@@ -48,6 +48,9 @@ class RouteChanges(small_run.Trained):
                         changed = self.train(nodes, routes, **options)
                         for node in self.last:
                             self.assertEqual([clock for clock, _ in self.changes(node)], [4], node.output)
+                            promises = [line for line in node.lines if line.startswith("results: ")]
+                            self.assertEqual(["broadcast" in line for line in promises], [routes == back, routes == there],
+                                             node.output)
                         resumed = self.train(nodes, routes, snapshot=self.state_of(changed, 4), **options)
                         self.assertEqual(self.changes(self.last[0]), [])
                         cluster.assert_same_weights(changed, resumed)
