@@ -22,6 +22,7 @@ struct control_arrived {
   worker_id from{};  ///< in the view that the link is bound to; no_worker where it has none
   frame_header header;
   seat_id seat{};
+  std::uint64_t epoch = 0;  ///< of its sender's view; 0: it had none
 };
 
 /// From a network_link to the shard that owns the chunk. `values`: the chunk's count, in the chunk's format.
@@ -90,6 +91,7 @@ struct link_lost {
   /// The peer was heard until the connection ended, and this process has not been stopped meanwhile: what the peer's machine
   /// says at once tells what has just happened, not what happened long ago.
   bool fresh = false;
+  bool said_goodbye = false;  ///< the peer did, before this side
 };
 
 /// From a network_link, after bind_link: frames that arrive from now on are checked against that binding.

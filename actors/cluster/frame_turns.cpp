@@ -20,7 +20,7 @@ constexpr turn_limit limit_of(const F&) {
   if (one_of<F, frames::time_net, frames::net_timed, frames::factor_offer, frames::join_ready>)
     return {1, false};
   if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
-             frames::leave_wanted, frames::worker_done>)
+             frames::worker_done>)
     return {1, true};
   if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
   return {};

@@ -188,13 +188,23 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   setup_.display->note("reached the first node; waiting until all are there");
 }
 
-/// A newcomer dials the members, whatever their seats, and a node that leaves the newcomers that got ready before it was a
-/// member; of two nodes that come together the one with the higher seat dials.
-void member::dial_members(const member_context& c) {
+/// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials.
+void member::dial_members(const member_context& c, std::vector<link_lost>* unreached) {
+  dial(c, unreached, [&, gets_ready = !view_.has(view_.seat)](seat_id m) {
+    return gets_ready || view_.had(m) || m < view_.seat;
+  });
+}
+
+/// Those that got ready before it was a member.
+void member::dial_newcomers(const member_context& c) {
+  dial(c, nullptr, [&](seat_id m) { return view_.brought(m); });
+}
+
+void member::dial(const member_context& c, std::vector<link_lost>* unreached,
+                  const std::function<bool(seat_id)>& is_dialed) {
   const bool gets_ready = !view_.has(view_.seat);
   for (const auto& m : view_.members) {
-    const bool was_there = gets_ready || view_.had(m.seat);
-    if (links_.contains(m.seat) || (!was_there && m.seat >= view_.seat)) continue;
+    if (links_.contains(m.seat) || !is_dialed(m.seat)) continue;
     auto options = shaking(own_identity());
     const bool comes = view_.brought(m.seat);
     if (gets_ready) options.patience = one_of_several;
@@ -202,8 +212,12 @@ void member::dial_members(const member_context& c) {
     try {
       open(m.seat, setup_.network->dial(parse_host_port(m.address), options), c);
     } catch (const socket_error& e) {
-      if (!comes || e.error == ECANCELED) throw;
-      lost(m.seat, e.what());
+      const bool goes_on = comes || (unreached != nullptr && e.error == ECONNREFUSED);
+      if (!goes_on || e.error == ECANCELED) throw;
+      if (comes)
+        lost(m.seat, e.what());
+      else
+        unreached->push_back({.peer = m.seat, .why = e.what(), .fresh = true});
     }
   }
 }

@@ -72,8 +72,10 @@ class member {
   /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
   void start_over() { view_ = {}; }
   /// Links the nodes of its view that this node dials. Blocks. A newcomer of the view that does not answer is missing().
-  /// Errors   as join.
-  void dial_members(const member_context& c);
+  /// Writes   `unreached`, unless it is null: members whose machine refuses.  Errors   as join.
+  void dial_members(const member_context& c, std::vector<link_lost>* unreached = nullptr);
+  /// Links the newcomers of the view, for a node that leaves with it.
+  void dial_newcomers(const member_context& c);
 
   /// What has become of a connection.
   enum class admission {
@@ -149,6 +151,9 @@ class member {
   seat_id next_seat_{1};                       // that this node gives, if it leads
   std::string joined_at_;                      // where this node has reached the leader
   std::optional<frames::member> next_leader_;  // while the next view comes
+  void dial(const member_context& c, std::vector<link_lost>* unreached,
+            const std::function<bool(seat_id)>& is_dialed);
+
   class known_identity;
   std::shared_ptr<known_identity> identity_;  // what those who dial this node hear
   handle<link_acceptor> acceptor_;

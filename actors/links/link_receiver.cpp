@@ -285,10 +285,11 @@ void link_receiver::deliver(open_frame f) {
             tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
           },
           [&](const frames::probe& p) {  // the others of a round only fill the line
-            if (p.last) tell(to.control, control_arrived{from, p, seat});
+            if (p.last) tell(to.control, control_arrived{from, p, seat, f.head.from.epoch});
           },
           [&](const control_frame auto&) {
-            tell(to.control, control_arrived{from, std::move(f.head.header), seat});
+            tell(to.control,
+                 control_arrived{from, std::move(f.head.header), seat, f.head.from.epoch});
           },
       },
       f.head.header);

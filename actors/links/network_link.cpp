@@ -142,6 +142,7 @@ void network_link::finish(const receiver_ended& m) {
                                     : "";
   if (lost.on_purpose && !reason.empty()) lost.reason = std::move(reason);
   if (m.goodbye) lost.of = m.goodbye->of;
+  lost.said_goodbye = m.goodbye && !ours;
   lost.fresh = !m.silent && !heard_after_a_gap(*shared_->options.counters, shared_->options.now());
   if (!own_fault_.empty())
     lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;

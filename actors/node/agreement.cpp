@@ -54,6 +54,7 @@ view_box& agreement::box() {
   waiting_.clear();
   missed_.clear();
   disturbed_ = !lost_.empty();
+  nobody_has_all_values_ = false;
   return *box_;
 }
 
@@ -131,14 +132,21 @@ std::optional<frames::next_view> agreement::next_value(testimonies said) const {
   }
   const bool waits_for_leader = planned && !some_lost && !disturbed_;
   if (core_.setup.run->survive == 0 || waits_for_leader) return std::nullopt;
-  if (next.is != next_membership::outcome::decided) return std::nullopt;
+  if (next.is != next_membership::outcome::decided) {
+    nobody_has_all_values_ =
+        next.is == next_membership::outcome::no_version &&
+        std::all_of(box_->members().begin(), box_->members().end(),
+                    [&](seat_id m) { return has_seat(dead, m) || said.contains(m); });
+    return std::nullopt;
+  }
   for (const auto& [seat, says] : said)  // it would need all values again
     if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat))
       return std::nullopt;
   auto out = without_the_lost(next);
-  // Others that live may have it, and be heard again.
-  const bool all_dead =
-      std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) { return has_seat(dead, s); });
+  // Others that live may have it, and be heard again. Who left, or was left out of an older view, is not looked for.
+  const bool all_dead = std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) {
+    return has_seat(dead, s) || !has_seat(box_->members(), s);
+  });
   return all_dead || has_all_state(core_, out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
@@ -254,6 +262,7 @@ std::optional<std::string> agreement::pause_news() {
 
 bool agreement::is_hopeless() {
   if (!is_under_way() || !is_still() || stand().whole) return false;
+  if (nobody_has_all_values_) return true;
   const auto& members = box_->members();
   return std::all_of(members.begin(), members.end(),
                      [&](seat_id m) { return m == core_.view().seat || has_seat(dead_, m); });

@@ -66,7 +66,8 @@ class agreement {
   }
   /// Too few hear each other, for some seconds already. Empty: they do, or this node has said so of the same members before.
   [[nodiscard]] std::optional<std::string> pause_news();
-  /// All other members are proved to have ended, and this one has not got all values that it needs to go on.
+  /// This node has not got all values that it needs to go on, and all other members are proved to have ended, or have answered that
+  /// they have not got them either.
   [[nodiscard]] bool is_hopeless();
   /// Why nothing is decided; empty: this side is not paused.
   [[nodiscard]] std::string why_paused();
@@ -99,11 +100,12 @@ class agreement {
   // Losses, of members of the newest view.
   std::map<seat_id, std::string> lost_;  // and why
   seat_list dead_;
-  bool disturbed_ = false;  // one has been lost, so letters may be, too
-  seat_list missed_;        // as pause_news() has said
-  int ticks_ = 0;           // since the first one was noticed
-  int turn_ = 0;            // this node proposes when so many have passed
-  int straggling_ = 0;      // since there were promises enough, but for members that are heard
+  bool disturbed_ = false;                      // one has been lost, so letters may be, too
+  mutable bool nobody_has_all_values_ = false;  // of those that answered, and the others have ended
+  seat_list missed_;                            // as pause_news() has said
+  int ticks_ = 0;                               // since the first one was noticed
+  int turn_ = 0;                                // this node proposes when so many have passed
+  int straggling_ = 0;  // since there were promises enough, but for members that are heard
   std::vector<std::pair<seat_id, view_box::message>> waiting_;  // until this node is still
 };
 

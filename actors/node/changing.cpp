@@ -213,8 +213,7 @@ void changing::rebuild() {
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    // Newcomers that got ready before this node was a member.
-    core_.members.dial_members(core_.here());
+    core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }
   core_.run.rebuild(core_.change, next.self());

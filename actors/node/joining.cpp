@@ -14,8 +14,10 @@ namespace {
 
 /// So often a node looks again for the leader, for a minute by node's pauses: a large net takes its time to change hands.
 constexpr int most_put_off = 240;
-/// So often a member that a newcomer cannot reach may be one that has just left.
+/// So often a member that a newcomer cannot reach may be one that has just left, or is lost and the others do not know it yet. Its
+/// machine refuses at once, four times a second; a machine that does not answer takes its time.
 constexpr int most_unreached = 3;
+constexpr int most_refused = 20;
 
 }  // namespace
 
@@ -42,9 +44,10 @@ void joining::dial() {
 
 bool joining::lost(const link_lost& m) {
   const auto& view = core_.view();
-  // It has no number yet where its leader handed over just then.
-  const bool turned_down = view.seat == no_seat && m.on_purpose;
-  const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || turned_down) &&
+  // It has no number yet where its leader handed over just then, or was lost; others that it was told of may know the next one.
+  const bool asks_others =
+      view.seat == no_seat && (m.on_purpose || core_.setup.cluster.join.size() > 1);
+  const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || asks_others) &&
                      !view.leads() && !view.has(view.seat);
   if (!waits || (m.reason && at_.empty())) return false;
   core_.members.lost(m.peer, m.why);
@@ -52,7 +55,7 @@ bool joining::lost(const link_lost& m) {
   if (at_.empty()) join_again("the leader is gone", m.peer);
   if (!core_.members.links().empty()) return true;
   core_.members.start_over();
-  dial();
+  std::exchange(pauses_, false) ? later_() : dial();
   return true;
 }
 
@@ -102,7 +105,9 @@ void joining::prepare(const frames::view& f) {
   try {
     core_.members.dial_members(core_.here());
   } catch (const socket_error& e) {
-    if (e.error == ECANCELED || ++unreached_ == most_unreached) throw;
+    const bool refused = e.error == ECONNREFUSED;
+    if (e.error == ECANCELED || ++unreached_ == (refused ? most_refused : most_unreached)) throw;
+    pauses_ = refused;
     return join_again(e.what(), no_seat);
   }
   core_.members.to_leader(frames::join_ready{replicas});
@@ -123,7 +128,7 @@ void joining::enter(const frames::view& f) {
            ? ""
            : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
       "; this node listens on " + core_.members.address());
-  core_.members.dial_members(core_.here());
+  core_.members.dial_members(core_.here(), core_.setup.run->survive > 0 ? &lost_ : nullptr);
   for (const auto& c : core_.members.take_early())
     (void)core_.members.admit(c, false, core_.here());
 }

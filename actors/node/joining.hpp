@@ -35,6 +35,8 @@ class joining {
   void prepare(const frames::view& f);
   /// Enters the view, and links the members that this node dials. Blocks.  Errors   as join.
   void enter(const frames::view& f);
+  /// Members of that view that have ended since its newcomers linked them: they are lost, as if they had had a link.
+  [[nodiscard]] std::vector<link_lost> take_unreached() { return std::exchange(lost_, {}); }
 
  private:
   /// Ends its links; with the last of them it dials, whoever answers of the members and of the addresses that its user gave.
@@ -48,10 +50,12 @@ class joining {
 
   node_core& core_;
   std::function<void()> later_;
+  bool pauses_ = false;        // before it joins again
   std::vector<host_port> at_;  // where it joins, until it has
   int put_off_ = 0;
   int unreached_ = 0;  // so often a member could not be reached
   bool ready_ = false;
+  std::vector<link_lost> lost_;  // as this node entered the view
 };
 
 }  // namespace poseidon

@@ -205,9 +205,11 @@ void leading::gone(seat_id seat, const std::string& why) {
   if (newcomers_.gone(seat, why)) core_.as_node.tell<newcomer_gone>(members_, {seat});
 }
 
+/// Who does not know whether the leader has heard it says it again.
 void leading::leaves(seat_id seat, const std::string& why) {
-  core_.setup.display->note(core_.view().name_of(seat) + " leaves" +
-                            (why.empty() ? "" : ": " + why));
+  if (leaving_.insert(seat).second)
+    core_.setup.display->note(core_.view().name_of(seat) + " leaves" +
+                              (why.empty() ? "" : ": " + why));
   core_.as_node.tell<member_leaves>(members_, {seat});
 }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,7 @@ class leading {
   std::vector<route_decision> decisions_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   std::vector<std::uint32_t> factor_rows_;                  // that programs have offered
+  std::set<seat_id> leaving_;                               // who has said so
   batch_split split_;
   newcomers newcomers_{core_};
 };

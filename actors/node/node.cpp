@@ -143,6 +143,7 @@ void node::on(const everyone_ready& m) {
   if (m.epoch != view().epoch) return;
   guarded([this] {
     // Another view takes the place of this one.
+    if (core_.phase != run_phase::waiting && core_.phase != run_phase::resuming) return;
     if (!core_.members.missing().empty() || agreement_.has_promised()) return;
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
@@ -184,14 +185,13 @@ void node::on(const control_arrived& m) {
       case frame_desk::next::build:
         build();
         report_missing();
+        for (const auto& lost : joining_.take_unreached()) on(lost);
         for (const auto& early : desk_.take_early()) on(early);
         return;
       case frame_desk::next::begin:
-        if (!agreement_.has_promised() && !is_without_a_newcomer()) begin();
-        return;
+        return begin_as_told(&node::begin);
       case frame_desk::next::resume:
-        if (!agreement_.has_promised() && !is_without_a_newcomer()) resume();
-        return;
+        return begin_as_told(&node::resume);
       case frame_desk::next::follow:
         return follow(std::get<frames::next_view>(m.header));
       case frame_desk::next::lose:
@@ -279,6 +279,9 @@ void node::lose(const link_lost& m) {
   if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
+    // The leader leaves it out. Where that is lost, too, the others have to know whether this one may still agree on another view.
+    if (core_.setup.run->survive > 0 && core_.phase != run_phase::parting)
+      m.said_goodbye ? agreement_.dead(m.peer) : search_.lost(m.peer, m.fresh, agreement_.epoch());
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
   if (takes_part() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);

@@ -178,7 +178,7 @@ class node : public actor<node> {
   void agree();
   void rebuild();
   void report_missing();
-  [[nodiscard]] bool is_without_a_newcomer();
+  void begin_as_told(void (node::*begins)());
   void resume();
   void an_actor_died(const caf::down_msg& m);
   void close();

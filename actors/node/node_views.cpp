@@ -177,7 +177,8 @@ void node::member_found(seat_id seat) {
 }
 
 void node::on(const sought& m) {
-  if (core_.has_ended()) return;
+  if (core_.has_ended() || core_.phase == run_phase::parting)
+    return;  // the others do go on without it
   guarded([&] {
     switch (search_.on(m, agreement_.epoch())) {
       case search::finding::nothing:
@@ -283,12 +284,13 @@ void node::report_missing() {
   for (const auto& [seat, why] : core_.members.missing()) leader_.missing(seat, why);
 }
 
-/// The view has begun, and one of those that were to join is gone: that is a lost member.
-bool node::is_without_a_newcomer() {
+/// The leader says that all are ready. Where one of those that were to join is gone meanwhile, a member is lost.
+void node::begin_as_told(void (node::*begins)()) {
+  if (agreement_.has_promised()) return;
   const auto missing = core_.members.missing();
-  if (missing.empty()) return false;
-  fail(missing.begin()->second, 3);
-  return true;
+  if (!missing.empty() && core_.setup.run->survive == 0) return fail(missing.begin()->second, 3);
+  (this->*begins)();
+  for (const auto& [seat, why] : missing) member_lost({seat, why, false});
 }
 
 /// All members have been told to leave: that is the end of the run, with its snapshot.

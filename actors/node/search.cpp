@@ -29,6 +29,7 @@ void search::begin_anew(std::uint64_t epoch) {
 
 void search::lost(seat_id seat, bool fresh, std::uint64_t epoch) {
   begin_anew(epoch);
+  if (absent_.contains(seat)) return;  // as a newcomer, and now the view has begun
   auto& a = absent_[seat] = {fresh, core_.setup.cluster.network->now()};
   // The peer has turned the new link away: it has to notice first that the old one is lost.
   if (found_.contains(seat))
@@ -40,6 +41,10 @@ void search::lost(seat_id seat, bool fresh, std::uint64_t epoch) {
 void search::found(seat_id seat) {
   absent_.erase(seat);
   found_.insert(seat);
+}
+
+bool search::only_looks(seat_id seat) const {
+  return core_.view().seat < seat || core_.comes(seat);
 }
 
 void search::tick(std::uint64_t epoch) {
@@ -58,7 +63,7 @@ void search::ask(seat_id seat, absent& a) {
         spawn<seeker>(core_.as_node.system(), *core_.setup.edges, thread_kind::own, "seeker",
                       core_.setup.cluster.network, core_.members.dialing(), core_.as_node.self());
   auto self = core_.members.own_identity();
-  if (core_.view().seat < seat) self.wants = link_identity::purpose::look;
+  if (only_looks(seat)) self.wants = link_identity::purpose::look;
   core_.as_node.tell<seek>(seeker_, {seat, found->address, std::move(self)});
   a.asked = true;
 }
@@ -78,8 +83,7 @@ search::finding search::on(const sought& m, std::uint64_t epoch) {
   }
   const auto there = m.connection->peer.epoch;
   if (there > epoch) return finding::this_node_is_out;
-  const bool looked = core_.view().seat < m.seat;
-  if (looked || there < core_.view().epoch) return finding::nothing;
+  if (only_looks(m.seat) || there < core_.view().epoch) return finding::nothing;
   core_.members.link_again(m.seat, *m.connection, core_.here());
   return finding::linked;
 }

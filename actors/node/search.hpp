@@ -48,6 +48,8 @@ class search {
   };
   void begin_anew(std::uint64_t epoch);
   void ask(seat_id seat, absent& a);
+  /// It is not this node that links it again: a newcomer that was lost is left out.
+  [[nodiscard]] bool only_looks(seat_id seat) const;
 
   node_core& core_;
   handle<seeker> seeker_;

@@ -153,6 +153,11 @@ partition cut_parameters(const run_definition& run, const net& n) {
   return cut;
 }
 
+/// Where nodes may be lost, who is alone keeps the version before the newest, too: it goes back where one is lost that had just left.
+std::size_t workers_of_store(const run_definition& run) {
+  return run.survive > 0 ? std::max<std::size_t>(run.workers, 2) : run.workers;
+}
+
 /// Cuts the parameters for the routes of the run, and makes room for them.
 void store_parameters(const run_definition& run, const device& compute, compiled_run& out) {
   auto& n = out.train.graph;
@@ -167,7 +172,7 @@ void store_parameters(const run_definition& run, const device& compute, compiled
   check_formats(n, run);
   auto cut = cut_parameters(run, n);
   check_staleness(cut, run);
-  out.store = std::make_shared<parameter_store>(n.parameters, std::move(cut), run.workers,
+  out.store = std::make_shared<parameter_store>(n.parameters, std::move(cut), workers_of_store(run),
                                                 staleness_of(run), compute.host_memory());
   if (staleness_of(run) > 0)
     for (std::uint32_t r = 0; r < out.replicas; ++r)
@@ -237,7 +242,7 @@ bool fit_to_view(compiled_run& c, const run_definition& run, const node_spec& no
     return false;
   if (!weighed_shares(run, c.whole_batch, c.replicas).empty()) return false;
   check_routes(n, run);
-  if (c.store->copies() != parameter_store::copies_for(run.workers, staleness_of(run)) ||
+  if (c.store->copies() != parameter_store::copies_for(workers_of_store(run), staleness_of(run)) ||
       factor_layers(n, run.routes) != c.by_factors ||
       passes_added(c, run, compute) != c.passes_added)
     return false;

@@ -51,6 +51,7 @@ struct line {
   /// What comes out of the line on side `to` for a frame that goes in on the other one. Empty: the same frame.
   std::function<std::vector<frame_in>(int to, frame_in)> mischief;
   bool is_cut = false;
+  std::weak_ptr<const tcp_socket> accepted;  ///< of side 1, until it has a link
 
   void carry(int to, frame_in f) {
     if (is_cut) return;
@@ -121,7 +122,7 @@ class fake_link : public actor<fake_link> {
       check_frame(head, binding_->peer, binding_->limits);
       budget_.admit(m.header, m.data.bytes.size(), std::chrono::steady_clock::time_point{});
       if (binding_->gate) binding_->gate->admit(m.header);
-      std::visit([&](const auto& f) { arrive(f, m.data); }, m.header);
+      std::visit([&](const auto& f) { arrive(f, m); }, m.header);
     } catch (const bad_frame& e) {
       lose(peer() + " sent a bad frame: " + e.what(), false);
     }
@@ -142,54 +143,62 @@ class fake_link : public actor<fake_link> {
   }
   [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_); }
   void lose(const std::string& why, bool on_purpose, const std::string& reason = "",
-            frames::goodbye::cause of = frames::goodbye::cause::run) {
+            frames::goodbye::cause of = frames::goodbye::cause::run, bool said_goodbye = false) {
     link_lost lost{binding_->peer, why + (reason.empty() ? "" : ": " + reason), on_purpose};
     if (!reason.empty()) lost.reason = reason;
     lost.of = of;
     lost.fresh = fresh_;
+    lost.said_goodbye = said_goodbye;
     tell(binding_->routes.lost, std::move(lost));
     if (!on_purpose) on_->end_other(side_);
     quit();
   }
 
-  void arrive(const frames::heartbeat&, const payload&) {}
-  void arrive(const frames::goodbye& f, const payload&) {
-    lose(peer() + " said goodbye", true, f.reason, f.of);
+  void arrive(const frames::heartbeat&, const frame_in&) {}
+  void arrive(const frames::goodbye& f, const frame_in&) {
+    lose(peer() + " said goodbye", true, f.reason, f.of, true);
   }
-  void arrive(const frames::push_gradient& f, const payload& data) {
+  void arrive(const frames::push_gradient& f, const frame_in& m) {
+    const auto& data = m.data;
     tell(routes().shard, gradient_arrived{from(), f.chunk, f.clock, data});
   }
-  void arrive(const frames::summed_gradient& f, const payload& data) {
+  void arrive(const frames::summed_gradient& f, const frame_in& m) {
+    const auto& data = m.data;
     tell(routes().keeper, sum_arrived{f, data});
   }
-  void arrive(const frames::gradient_squares& f, const payload& data) {
+  void arrive(const frames::gradient_squares& f, const frame_in& m) {
+    const auto& data = m.data;
     tell(routes().shard_squares, squares_arrived{from(), f.clock, data});
   }
-  void arrive(const frames::fresh_parameters& f, const payload& data) {
+  void arrive(const frames::fresh_parameters& f, const frame_in& m) {
+    const auto& data = m.data;
     land(data, binding_->landing->place(f.chunk, f.version));
     tell(routes().gather(f.chunk), chunk_landed{f.chunk, f.version, f.nothing});
   }
-  void arrive(const frames::factors& f, const payload& data) {
+  void arrive(const frames::factors& f, const frame_in& m) {
+    const auto& data = m.data;
     land(data, binding_->landing->place_factors(from(), f));
     tell(routes().factors(f.layer), factors_landed{from(), f.clock, f.rows, f.first});
   }
-  void arrive(const frames::install_history& f, const payload& data) {
+  void arrive(const frames::install_history& f, const frame_in& m) {
+    const auto& data = m.data;
     tell(routes().history_owner(f.chunk),
          history_arrived{from(), f.chunk, f.slot, version_id{}, data, f.first});
   }
-  void arrive(const frames::history& f, const payload& data) {
+  void arrive(const frames::history& f, const frame_in& m) {
+    const auto& data = m.data;
     tell(routes().history_checkpointer,
          history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
   }
-  void arrive(const frames::report&, const payload& data) {
-    tell(routes().reports, report_arrived{binding_->peer, data});
+  void arrive(const frames::report&, const frame_in& m) {
+    tell(routes().reports, report_arrived{binding_->peer, m.data});
   }
-  void arrive(const frames::probe& f, const payload&) {
-    if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer});
+  void arrive(const frames::probe& f, const frame_in& m) {
+    if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer, m.from.epoch});
   }
   template <class F>
-  void arrive(const F& f, const payload&) {
-    tell(routes().control, control_arrived{from(), f, binding_->peer});
+  void arrive(const F& f, const frame_in& m) {
+    tell(routes().control, control_arrived{from(), f, binding_->peer, m.from.epoch});
   }
   static void land(const payload& from, std::span<std::byte> to) {
     std::copy(from.bytes.begin(), from.bytes.end(), to.begin());
@@ -240,6 +249,11 @@ class fake_wiring {
     for (const auto& l : lines)
       if (l->hosts[0] == at || l->hosts[1] == at) l->cut();
   }
+  /// Connections that a node had not taken yet when it ended.
+  void close_unaccepted() {
+    for (const auto& l : lines)
+      if (!l->is_cut && !l->sides[1].opened && l->accepted.expired()) l->cut();
+  }
   /// The network between the hosts of `here` and all others is cut: connections break, and dials get no answer.
   void split(std::set<std::string> here) {
     splits_.push_back(std::move(here));
@@ -268,6 +282,7 @@ class fake_wiring {
     const auto far = unconnected(self.listen_address);
     sides[socket.get()] = {made, 0};
     sides[far.get()] = {made, 1};
+    made->accepted = far;
     caf::anon_send(caf::actor_cast<caf::actor>(there->second.accepted.target()),
                    link_accepted{{far, {self, {}}}});
     return made;

@@ -1,13 +1,10 @@
 // A member is lost while all train: the others agree on a view without it, go back to the version that all of them have, and what
 // they train is what a chain of runs trains that is resumed with them.
 #include "tests/actors/node/resumed_run.hpp"
-#include "tests/number_asked.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <random>
-#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -286,100 +283,4 @@ TEST_CASE("node: who has slept takes nobody for dead, and does not train on alon
   CHECK(!t.nodes[0]->result);
   CHECK(t.nodes[0]->display->views.size() == 1);
   CHECK(t.folder.snapshot_files() == 0);
-}
-
-namespace {
-
-/// Runs in random order, with the passing of time, until the nodes that live have ended.
-void go_on_anyhow(node_rig& t, const std::set<std::size_t>& killed, std::mt19937& random) {
-  const auto all_ended = [&] {
-    for (std::size_t n = 0; n < t.nodes.size(); ++n)
-      if (!killed.contains(n) && !t.nodes[n]->result) return false;
-    return true;
-  };
-  for (int ticks = 0; ticks < 3000 && !all_ended(); ++ticks) {
-    for (int i = 0; i < 2000 && t.sim.step_any(random); ++i) {
-    }
-    t.sim.pass(std::chrono::milliseconds{20});
-  }
-}
-
-}  // namespace
-
-namespace {
-
-/// A run in the random order of this seed, in which up to two members are killed. `others_move`: a node joins as well, and a member leaves.
-void lose_in_any_order(std::uint32_t seed, bool others_move) {
-  CAPTURE(seed);
-  std::mt19937 random(seed);
-  node_rig t;
-  t.clocks = 30;
-  t.survive = 1;
-  if (random() % 2 == 0) t.more_solver = "poseidon { staleness: 1 } ";
-  if (random() % 2 == 0)
-    t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 0, 0}}};
-  const std::size_t members = 3 + random() % 3;
-  CAPTURE(members);
-  t.cluster(members);
-  REQUIRE(t.until_clock(2));
-  const auto go = [&](std::size_t most) {
-    for (auto n = random() % most; n > 0 && t.sim.step_any(random); --n) {
-    }
-  };
-  std::set<std::size_t> killed;
-  const int joins_at = others_move ? static_cast<int>(random() % 3) : 2;
-  const int leaves_at = others_move ? static_cast<int>(random() % 3) : 2;
-  CAPTURE(joins_at);
-  CAPTURE(leaves_at);
-  auto leaver = ~std::size_t{0};
-  for (int kills = 0; kills < 2; ++kills) {
-    go(600);
-    if (kills == joins_at) t.joiner("x", {"a", "b", "c"});
-    if (kills == leaves_at) {
-      leaver = random() % members;
-      if (!killed.contains(leaver) && !t.nodes[leaver]->result)
-        t.sim.tell(t.nodes[leaver]->it, interrupted{15, false, true});
-      if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{200});
-    }
-    if (others_move) go(150);
-    const auto victim = random() % members;
-    if (killed.contains(victim) || t.nodes[victim]->result) continue;
-    if (2 * (killed.size() + 1) >= members) continue;
-    killed.insert(victim);
-    t.kill(victim);
-    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{20});
-  }
-  go_on_anyhow(t, killed, random);
-  std::size_t survivor = members;
-  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
-    CAPTURE(n);
-    if (killed.contains(n)) continue;
-    CAPTURE(t.nodes[n]->display->last_lines());
-    REQUIRE(t.nodes[n]->result);
-    const auto error = t.nodes[n]->error();
-    // Two neighbours at the same time are more than it survives; so is one that leaves and one that is lost.
-    if (error.find("solver state is gone") != std::string::npos) return;
-    if (n >= members && !t.has_joined(n)) continue;  // the run has ended before it was a member
-    CHECK(error == "");
-    const bool has_left = n == leaver && t.nodes[n]->exit_code() == 143;
-    if (!has_left) CHECK(t.nodes[n]->exit_code() == 0);
-    if (!has_left && n < members) survivor = n;
-  }
-  REQUIRE(survivor < members);
-  if (t.more_solver.empty())
-    CHECK(t.weights(t.clocks) == chained(t, t.nodes[survivor]->display->views));
-}
-
-}  // namespace
-
-TEST_CASE("node: in whatever order nodes get their turns, members are killed, and no bit is lost") {
-  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
-  for (std::uint32_t seed = 1; seed <= seeds; ++seed) lose_in_any_order(seed, false);
-}
-
-TEST_CASE("node: members are killed while another one joins and one leaves, and no bit is lost") {
-  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
-  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
-  for (auto seed = first; seed < first + seeds; ++seed)
-    lose_in_any_order(static_cast<std::uint32_t>(seed), true);
 }

@@ -59,7 +59,7 @@ struct node_display : progress {
   /// What it said last, for who reads why a test has failed.
   [[nodiscard]] std::string last_lines() const {
     std::string out;
-    for (auto n = lines.size() - std::min<std::size_t>(lines.size(), 30); n < lines.size(); ++n)
+    for (auto n = lines.size() - std::min<std::size_t>(lines.size(), 60); n < lines.size(); ++n)
       out += "\n  " + lines[n];
     return out;
   }
@@ -181,15 +181,14 @@ class node_rig {
     for (const auto& other : nodes[n]->result->others) at.push_back(other.host);
     return joiner(host, at);
   }
-  /// Whether a view with the node has begun, as far as any node has told its user.
+  /// Whether a view with the node has begun, as far as any node has told its user. Its number alone does not tell: a leader that is
+  /// lost may have given the same one to another newcomer.
   [[nodiscard]] bool has_joined(std::size_t n) const {
     for (const auto& by : nodes)
       for (const auto& v : by->display->views)
         for (const auto seat : v.seats)
-          for (const auto& told : nodes)
-            if (told->display->said("worker " + std::to_string(seat) + " joined from " +
-                                    nodes[n]->at))
-              return true;
+          if (nodes[n]->display->said("joined: worker " + std::to_string(seat) + " of "))
+            return true;
     return false;
   }
   /// Runs until `reached` holds or no actor has a message.

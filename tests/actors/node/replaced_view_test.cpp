@@ -9,7 +9,7 @@ using test::node_rig, test::resumed_at_the_change, test::train_without_a_change;
 
 namespace {
 
-constexpr std::uint64_t some_clocks = 60;
+constexpr std::uint64_t enough_clocks = 60;
 
 void all_but(const node_rig& t, std::initializer_list<std::size_t> others) {
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
@@ -34,7 +34,7 @@ TEST_CASE(
   for (const char* when : {"it is told", "it waits"}) {
     CAPTURE(when);
     node_rig t;
-    t.clocks = some_clocks;
+    t.clocks = enough_clocks;
     SUBCASE("all on the server") {}
     SUBCASE("with copies of solver state") {
       t.survive = 1;
@@ -61,7 +61,7 @@ TEST_CASE(
 
 TEST_CASE("node: where the only newcomer dies, the members go on as if nobody had come") {
   node_rig t, alike;
-  t.clocks = some_clocks;
+  t.clocks = enough_clocks;
   t.cluster(2);
   REQUIRE(t.until_clock(2));
   t.joiner("c");
@@ -70,15 +70,15 @@ TEST_CASE("node: where the only newcomer dies, the members go on as if nobody ha
   t.sim.settle();
   all_but(t, {2});
   CHECK(t.nodes[1]->display->said("view 3: nobody has joined; 2 nodes train from iteration "));
-  train_without_a_change(alike, 2, some_clocks);
-  CHECK(t.weights(t.clocks) == alike.weights(some_clocks));
+  train_without_a_change(alike, 2, enough_clocks);
+  CHECK(t.weights(t.clocks) == alike.weights(enough_clocks));
 }
 
 TEST_CASE("node: the next leader, too, takes a newcomer out that dies as the view changes") {
   for (const char* when : {"it is told", "it waits"}) {
     CAPTURE(when);
     node_rig t;
-    t.clocks = some_clocks;
+    t.clocks = enough_clocks;
     t.cluster(2);
     REQUIRE(t.until_clock(2));
     t.sim.tell(t.nodes[0]->it, interrupted{15, false, true});

@@ -1,0 +1,206 @@
+// Nodes are killed in whatever order they get their turns, while others join and leave: all others end in order, and no bit is lost.
+// POSEIDON_LOSSES: in how many orders, from the seed POSEIDON_LOSSES_SEED on.
+#include "tests/actors/node/resumed_run.hpp"
+#include "tests/number_asked.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace poseidon;
+using test::chained, test::node_rig;
+
+namespace {
+
+/// Who has been killed, and who was told to leave.
+struct fates {
+  std::set<std::size_t> killed, leavers;
+};
+
+/// Runs in random order, with the passing of time, until the nodes that live have ended.
+void go_on_anyhow(node_rig& t, const fates& f, std::mt19937& random) {
+  const auto all_ended = [&] {
+    for (std::size_t n = 0; n < t.nodes.size(); ++n)
+      if (!f.killed.contains(n) && !t.nodes[n]->result) return false;
+    return true;
+  };
+  for (int ticks = 0; ticks < 3000 && !all_ended(); ++ticks) {
+    t.wiring->close_unaccepted();
+    for (int i = 0; i < 2000 && t.sim.step_any(random); ++i) {
+    }
+    t.sim.pass(std::chrono::milliseconds{20});
+  }
+}
+
+/// At most so many turns.
+void go(node_rig& t, std::mt19937& random, std::size_t most) {
+  for (auto n = random() % most; n > 0 && t.sim.step_any(random); --n) {
+  }
+}
+
+void train_anyhow(node_rig& t, std::mt19937& random) {
+  t.clocks = 30;
+  if (random() % 2 == 0) t.more_solver = "poseidon { staleness: 1 } ";
+  if (random() % 2 == 0)
+    t.routes = {route_option::kind::listed, "test", {{"ip1", route::factor_broadcast, 0, 0}}};
+}
+
+/// The views that have begun, as far as any node has told its user.
+std::vector<progress::view> views_of_all(const node_rig& t) {
+  std::map<std::uint64_t, progress::view> by_epoch;
+  for (const auto& n : t.nodes)
+    for (const auto& v : n->display->views) by_epoch.emplace(v.epoch, v);
+  std::vector<progress::view> out;
+  for (const auto& [epoch, v] : by_epoch) out.push_back(v);
+  return out;
+}
+
+/// More was lost than the run survives: solver state with all its copies, or all nodes but those that had just joined.
+bool is_more_than_it_survives(const std::string& error) {
+  for (const char* why :
+       {"solver state is gone", "all other nodes are lost, and this one, which has just joined",
+        "all nodes that had trained before iteration "})
+    if (error.find(why) != std::string::npos) return true;
+  return false;
+}
+
+/// All that were not killed have ended in order, with what a chain of undisturbed runs trains.
+void check_the_end(const node_rig& t, std::size_t members, const fates& f) {
+  std::string ends;
+  for (std::size_t n = 0; n < t.nodes.size(); ++n)
+    ends += "\nnode " + std::to_string(n) + " (" + t.nodes[n]->at +
+            "): " + (f.killed.contains(n) ? "killed" : t.nodes[n]->error()) + ", exit code " +
+            std::to_string(t.nodes[n]->exit_code()) + t.nodes[n]->display->last_lines();
+  CAPTURE(ends);
+  bool all_older_are_killed = true;
+  for (std::size_t n = 0; n < members; ++n)
+    all_older_are_killed = all_older_are_killed && f.killed.contains(n);
+  bool has_weights = false, ended_early = false;
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+    CAPTURE(n);
+    // A lone node that is told to leave ends the run.
+    ended_early = ended_early || t.nodes[n]->display->said("ending after iteration ");
+    if (f.killed.contains(n)) continue;
+    const auto& it = *t.nodes[n];
+    // Newcomers alone, of which one does not know whether another one lives: somebody has to tell it.
+    if (all_older_are_killed && it.display->said("paused: ")) return;
+    REQUIRE(it.result);
+    if (is_more_than_it_survives(it.error())) return;
+    // One leaves, all others with values are lost, and who has just joined has none: the one that leaves keeps what there is.
+    const bool is_the_last = f.leavers.contains(n) && it.error().ends_with(". It was told to end");
+    if (is_the_last) return;
+    if (n >= members && !t.has_joined(n)) continue;  // the run has ended before it was a member
+    CHECK(it.error() == "");
+    const bool has_left = f.leavers.contains(n) && it.exit_code() == 143;
+    if (!has_left) CHECK(it.exit_code() == 0);
+    has_weights = has_weights || !has_left;
+  }
+  if (has_weights && !ended_early && t.more_solver.empty())
+    CHECK(t.weights(t.clocks) == chained(t, views_of_all(t)));
+}
+
+/// A run in the random order of this seed, in which up to two members are killed. `others_move`: a node joins as well, and a member leaves.
+void lose_in_any_order(std::uint32_t seed, bool others_move) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.survive = 1;
+  train_anyhow(t, random);
+  const std::size_t members = 3 + random() % 3;
+  CAPTURE(members);
+  t.cluster(members);
+  REQUIRE(t.until_clock(2));
+  fates f;
+  const int joins_at = others_move ? static_cast<int>(random() % 3) : 2;
+  const int leaves_at = others_move ? static_cast<int>(random() % 3) : 2;
+  CAPTURE(joins_at);
+  CAPTURE(leaves_at);
+  for (int kills = 0; kills < 2; ++kills) {
+    go(t, random, 600);
+    if (kills == joins_at) t.joiner("x", {"a", "b", "c"});
+    if (kills == leaves_at) {
+      const auto leaver = random() % members;
+      f.leavers.insert(leaver);
+      if (!f.killed.contains(leaver) && !t.nodes[leaver]->result)
+        t.sim.tell(t.nodes[leaver]->it, interrupted{15, false, true});
+      if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{200});
+    }
+    if (others_move) go(t, random, 150);
+    const auto victim = random() % members;
+    if (f.killed.contains(victim) || t.nodes[victim]->result) continue;
+    if (2 * (f.killed.size() + 1) >= members) continue;
+    f.killed.insert(victim);
+    t.kill(victim);
+    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{20});
+  }
+  go_on_anyhow(t, f, random);
+  check_the_end(t, members, f);
+}
+
+/// Whoever it is may be killed, newcomers too, at any moment, and may leave.
+void lose_anybody(std::uint32_t seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.survive = 1 + random() % 2;
+  train_anyhow(t, random);
+  const std::size_t members = 2 + random() % 3;
+  CAPTURE(members);
+  t.cluster(members);
+  REQUIRE(t.until_clock(2));
+  fates f;
+  std::string events;
+  std::vector<std::string> hosts;
+  for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
+  for (auto left = 3 + random() % 4; left > 0; --left) {
+    go(t, random, random() % 2 == 0 ? 600 : 60);
+    const auto who = random() % t.nodes.size();
+    const bool lives = !f.killed.contains(who) && !t.nodes[who]->result;
+    switch (random() % 4) {
+      case 0:
+        if (t.nodes.size() >= members + 3) break;
+        events += " join " + std::to_string(t.nodes.size());
+        t.joiner(std::string(1, static_cast<char>('x' + t.nodes.size() - members)), hosts);
+        break;
+      case 1:
+        if (!lives || f.leavers.contains(who)) break;
+        events += " leave " + std::to_string(who);
+        f.leavers.insert(who);
+        t.sim.tell(t.nodes[who]->it, interrupted{15, false, true});
+        break;
+      default:
+        if (!lives) break;
+        events += " kill " + std::to_string(who);
+        f.killed.insert(who);
+        t.kill(who);
+    }
+    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+  }
+  CAPTURE(events);
+  go_on_anyhow(t, f, random);
+  check_the_end(t, members, f);
+}
+
+}  // namespace
+
+TEST_CASE("node: in whatever order nodes get their turns, members are killed, and no bit is lost") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
+  for (std::uint32_t seed = 1; seed <= seeds; ++seed) lose_in_any_order(seed, false);
+}
+
+TEST_CASE("node: members are killed while another one joins and one leaves, and no bit is lost") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    lose_in_any_order(static_cast<std::uint32_t>(seed), true);
+}
+
+TEST_CASE("node: newcomers, too, are killed and leave at any moment, and no bit is lost") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    lose_anybody(static_cast<std::uint32_t>(seed));
+}
