@@ -279,9 +279,7 @@ void node::lose(const link_lost& m) {
   if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
-    // The leader leaves it out. Where that is lost, too, the others have to know whether this one may still agree on another view.
-    if (core_.setup.run->survive > 0 && core_.phase != run_phase::parting)
-      m.said_goodbye ? agreement_.dead(m.peer) : search_.lost(m.peer, m.fresh, agreement_.epoch());
+    newcomer_lost(m);
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
   if (takes_part() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
@@ -290,7 +288,15 @@ void node::lose(const link_lost& m) {
   if (goes_on_without(m)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     leads->gone(m.peer, m.reason.value_or(m.why));
+  const bool is_none_yet = !view().members.empty() && !view().has(m.peer) && !view().had(m.peer);
+  if (is_none_yet && lost_early_.size() < most_lost_early) lost_early_[m.peer] = m;
   if (end_.lost(m)) close();
+}
+
+/// The leader leaves it out. Where the leader is lost, too, the others have to know whether this one may still agree on another view.
+void node::newcomer_lost(const link_lost& m) {
+  if (core_.setup.run->survive == 0 || core_.phase == run_phase::parting) return;
+  m.said_goodbye ? agreement_.dead(m.peer) : search_.lost(m.peer, m.fresh, agreement_.epoch());
 }
 
 void node::on(const training_failed& m) {

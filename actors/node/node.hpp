@@ -69,6 +69,7 @@
 #include "messages/membership.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -178,6 +179,7 @@ class node : public actor<node> {
   void agree();
   void rebuild();
   void report_missing();
+  void newcomer_lost(const link_lost& m);
   void begin_as_told(void (node::*begins)());
   void resume();
   void an_actor_died(const caf::down_msg& m);
@@ -194,8 +196,11 @@ class node : public actor<node> {
   agreement agreement_{core_};
   search search_{core_};
   std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
-  std::optional<frames::next_view> later_;   // the members have agreed while this node freezes
-  bool agrees_ = false;                      // a look_at_agreement is under way
+  static constexpr std::size_t most_lost_early = 64;
+  // Newcomers, before this node knew of the view with them.
+  std::map<seat_id, link_lost> lost_early_;
+  std::optional<frames::next_view> later_;  // the members have agreed while this node freezes
+  bool agrees_ = false;                     // a look_at_agreement is under way
   std::set<seat_id> failed_;  // by themselves; what their links still say counts for nothing
   std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};

@@ -281,7 +281,11 @@ void node::rebuild() {
 
 /// The leader takes newcomers that died before this view could begin out of the next one.
 void node::report_missing() {
-  for (const auto& [seat, why] : core_.members.missing()) leader_.missing(seat, why);
+  for (const auto& [seat, why] : core_.members.missing()) {
+    if (const auto early = lost_early_.extract(seat)) newcomer_lost(early.mapped());
+    leader_.missing(seat, why);
+  }
+  lost_early_.clear();
 }
 
 /// The leader says that all are ready. Where one of those that were to join is gone meanwhile, a member is lost.
