@@ -77,7 +77,7 @@ struct factor_broadcast_setup {
   factor_shape product;
   /// Values of solver state that come from the members of the view before; no update is made before.
   std::size_t awaited_state = 0;
-  former_versions former_states;  ///< as server_shard_setup's
+  std::uint64_t former_states = 0;  ///< as server_shard_setup's
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
 };

@@ -27,14 +27,11 @@ thread_kind parameter_graph::thread_for(std::size_t values) {
   return values <= little ? thread_kind::shared : thread_kind::own;
 }
 
-/// Those that the nodes that are left after a loss could go back to. Who is alone can lose only those that have just left, which is
-/// over when it has trained one clock more than the staleness.
-former_versions parameter_graph::former_states() const {
+/// Versions of solver state before the newest that the nodes that are left after a loss could go back to. Who is alone may lose those
+/// that left with its view, and have state of it.
+std::uint64_t parameter_graph::former_states() const {
   const bool can_lose = setup_.workers > 1 || !setup_.awaited_state.empty();
-  if (setup_.survive == 0 || !can_lose) return {};
-  former_versions kept{setup_.staleness + 1};
-  if (setup_.workers == 1) kept.until = value(setup_.first_clock) + setup_.staleness + 3;
-  return kept;
+  return setup_.survive > 0 && can_lose ? setup_.staleness + 1 : 0;
 }
 
 void parameter_graph::spawn_shard() {

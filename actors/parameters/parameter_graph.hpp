@@ -134,7 +134,7 @@ class parameter_graph {
   };
   [[nodiscard]] float scale() const;
   [[nodiscard]] static thread_kind thread_for(std::size_t values);
-  [[nodiscard]] former_versions former_states() const;
+  [[nodiscard]] std::uint64_t former_states() const;
   void spawn_shard();
   void spawn_keeper();
   void spawn_checkpointer();

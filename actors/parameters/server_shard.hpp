@@ -79,7 +79,7 @@ struct server_shard_setup {
   by_id<parameter_id, std::string_view> names;  ///< for the trace
   /// Values of solver state that come from those that kept it in the view before: no chunk is updated before its own are there.
   by_id<chunk_id, std::size_t> awaited_state;  ///< by chunk; empty: none
-  former_versions former_states;               ///< versions of solver state kept besides the newest
+  std::uint64_t former_states = 0;             ///< versions of solver state kept besides the newest
   trace_lane* trace = nullptr;
 };
 

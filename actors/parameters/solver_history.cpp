@@ -10,7 +10,7 @@
 namespace poseidon {
 
 solver_history::solver_history(const partition& cut, std::size_t slots,
-                               std::shared_ptr<device_updates> updates, former_versions former)
+                               std::shared_ptr<device_updates> updates, std::uint64_t former)
     : cut_(cut), slots_(slots), updates_(std::move(updates)), former_(former) {}
 
 void solver_history::add(chunk_id chunk, bool values) {
@@ -34,10 +34,10 @@ std::vector<std::span<float>> solver_history::to_update(chunk_id chunk, std::uin
 void solver_history::set_aside(chunk_id chunk, std::uint64_t version) {
   auto& of = pasts_[chunk];
   of.next = version + 1;
-  if (former_.most == 0 || version >= former_.until) return;
+  if (former_ == 0) return;
   const memory_for use("the solver's history of the versions before");
   arrays copy;
-  if (of.kept.size() == former_.most) {
+  if (of.kept.size() == former_) {
     copy = std::move(of.kept.front().second);
     of.kept.pop_front();
   }

@@ -6,7 +6,6 @@
 // Where a run is to survive the loss of nodes, those that are left go back to a version that each of them has as a whole. At
 // staleness s a chunk is at most s + 1 versions ahead of it. So the state of that many versions before the newest is kept, each
 // as a copy that is made before the rule changes the arrays in place. State on a device has no copies.
-// Who is alone goes back only while its view is young, because of those that left with it.
 #pragma once
 #include "messages/training.hpp"
 #include "models/device/device_updates.hpp"
@@ -15,7 +14,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,19 +23,12 @@
 
 namespace poseidon {
 
-/// Versions of solver state that are kept beside the newest one.
-struct former_versions {
-  std::uint64_t most = 0;
-  /// From that version on none is kept.
-  std::uint64_t until = std::numeric_limits<std::uint64_t>::max();
-};
-
 class solver_history {
  public:
-  /// `cut` outlives it; `slots`: history_count(). `updates`: null where the host updates everything. `former`: what is kept beside
-  /// the newest version.
+  /// `cut` outlives it; `slots`: history_count(). `updates`: null where the host updates everything. `former`: how many
+  /// versions before the newest are kept.
   solver_history(const partition& cut, std::size_t slots,
-                 std::shared_ptr<device_updates> updates = {}, former_versions former = {});
+                 std::shared_ptr<device_updates> updates = {}, std::uint64_t former = 0);
 
   /// Adds zeros for a chunk; without `values` no memory, for a device that does not compute.
   void add(chunk_id chunk, bool values = true);
@@ -96,7 +87,7 @@ class solver_history {
   const partition& cut_;
   const std::size_t slots_;
   const std::shared_ptr<device_updates> updates_;
-  const former_versions former_;
+  const std::uint64_t former_;
   chunk_histories chunks_;
   bool released_ = false;
   std::map<chunk_id, std::size_t> missing_;  // values, by chunk

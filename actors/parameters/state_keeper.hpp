@@ -40,7 +40,7 @@ struct state_keeper_setup {
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
   by_id<chunk_id, std::size_t> awaited_state;    ///< as server_shard_setup's
-  former_versions former_states;                 ///< as server_shard_setup's
+  std::uint64_t former_states = 0;               ///< as server_shard_setup's
   by_id<parameter_id, std::string> names;        ///< for people
   by_id<parameter_id, std::string_view> layers;  ///< for the trace
   trace_lane* trace = nullptr;

@@ -66,7 +66,7 @@ struct broadcast_of {
     s.factors = factors;
     s.product = factors->of_all();
     s.awaited_state = awaited_state;
-    s.former_states = {former_states};
+    s.former_states = former_states;
     it = sim.spawn<factor_broadcast>("factor_broadcast fc7", std::move(s));
     connect_factor_broadcast m{{}, {layer.in}, solver.in, checkpointer.in};
     m.links.resize(workers);

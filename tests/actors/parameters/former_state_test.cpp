@@ -46,7 +46,7 @@ class a_shard {
     s.names = {"fc7"};
     s.arithmetic = make_cpu_device()->arithmetic();
     s.store = store_ = test::one_parameter_store(5, 5, 1, o.staleness, o.format);
-    s.former_states = {o.former_states};
+    s.former_states = o.former_states;
     shard_ = sim_.spawn<server_shard>("server_shard", std::move(s));
     fault_ = sim_.fault_of(shard_);
     sim_.tell(shard_, connect_shard{{{}, link_.in}, {gather_.in}, {}});
@@ -158,7 +158,7 @@ TEST_CASE("former_state: running statistics and frozen parameters have the same 
 
 TEST_CASE("former_state: state of which a part has not arrived is not released") {
   const auto cut = test::one_parameter_store(5, 5, 1)->cut();
-  solver_history history(cut, 1, {}, {1});
+  solver_history history(cut, 1, {}, 1);
   history.add(kept_chunk);
   history.await(kept_chunk, 5);
   history.write(kept_chunk, 0, 0, std::vector<float>{1, 2, 3});

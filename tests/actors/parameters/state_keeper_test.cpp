@@ -41,7 +41,7 @@ struct keeper_of_two {
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
     if (awaited > 0) s.awaited_state = by_id<chunk_id, std::size_t>(3, awaited);
-    s.former_states = {former_states};
+    s.former_states = former_states;
     s.names = {"fc7/0"};
     s.layers = {"fc7"};
     keeper = sim.spawn<state_keeper>("state_keeper", std::move(s));
