@@ -14,7 +14,10 @@ node_core::node_core(node* of, node_setup told)
 
 bool node_core::comes(seat_id seat) const {
   if (!change.knows_next()) return false;
-  return view().has(seat) ? view().brought(seat) : change.brings(seat);
+  const auto& next = change.next();
+  // Who came with a view in which something has been trained is a member of it.
+  const bool is_same_start = next.epoch == view().epoch || next.first_clock == view().first_clock;
+  return view().has(seat) ? is_same_start && view().brought(seat) : change.brings(seat);
 }
 
 member_setup node_core::membership() {

@@ -275,6 +275,8 @@ void node::rebuild() {
     route_file_.write();
     if (core_.phase == run_phase::parting) (void)leader_.ready();
     report_missing();
+    if (core_.phase == run_phase::parting && core_.members.links().empty())
+      return fail("all other nodes are lost, and this one was leaving", 3);
     if (assembly_.bind_if_complete()) stands();
   });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -87,6 +88,34 @@ TEST_CASE(
       CHECK(t.weights(t.clocks) == chained(t, views));
     }
   }
+}
+
+TEST_CASE(
+    "node: who is left alone goes back exactly where the one that has just left is lost, however "
+    "far it has trained meanwhile") {
+  for (const std::size_t leaves : {0, 1})
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(leaves);
+      CAPTURE(seed);
+      std::mt19937 random(seed);
+      node_rig t;
+      t.clocks = some_clocks;
+      t.survive = 1;
+      t.cluster(2);
+      REQUIRE(t.until_clock(5));
+      t.sim.tell(t.nodes[leaves]->it, interrupted{15, false, true});
+      const auto& views = t.nodes[1 - leaves]->display->views;
+      REQUIRE(until_in_time(t, 50, [&] { return views.size() == 2; }));
+      const auto go = [&](std::size_t most) {
+        for (auto n = random() % most; n > 0 && t.sim.step_any(random); --n) {
+        }
+      };
+      go(20);
+      t.kill(leaves);
+      go(200);
+      go_on(t, {leaves});
+      CHECK(t.weights(t.clocks) == chained(t, views));
+    }
 }
 
 TEST_CASE("node: who has left, and handed its solver state over, ends also where all others die") {
