@@ -128,6 +128,9 @@ class member {
   void drop();
 
  private:
+  /// Links those of its view that `is_dialed` names and that have no link.  Writes, Errors   as dial_members.
+  void dial(const member_context& c, std::vector<link_lost>* unreached,
+            const std::function<bool(seat_id)>& is_dialed);
   void open(seat_id seat, const link_connection& c, const member_context& context);
   void accept(const member_context& c);
   [[nodiscard]] handshake_options shaking(link_identity self) const;
@@ -151,9 +154,6 @@ class member {
   seat_id next_seat_{1};                       // that this node gives, if it leads
   std::string joined_at_;                      // where this node has reached the leader
   std::optional<frames::member> next_leader_;  // while the next view comes
-  void dial(const member_context& c, std::vector<link_lost>* unreached,
-            const std::function<bool(seat_id)>& is_dialed);
-
   class known_identity;
   std::shared_ptr<known_identity> identity_;  // what those who dial this node hear
   handle<link_acceptor> acceptor_;

@@ -122,7 +122,8 @@ class fake_link : public actor<fake_link> {
       check_frame(head, binding_->peer, binding_->limits);
       budget_.admit(m.header, m.data.bytes.size(), std::chrono::steady_clock::time_point{});
       if (binding_->gate) binding_->gate->admit(m.header);
-      std::visit([&](const auto& f) { arrive(f, m); }, m.header);
+      epoch_ = m.from.epoch;
+      std::visit([&](const auto& f) { arrive(f, m.data); }, m.header);
     } catch (const bad_frame& e) {
       lose(peer() + " sent a bad frame: " + e.what(), false);
     }
@@ -154,51 +155,44 @@ class fake_link : public actor<fake_link> {
     quit();
   }
 
-  void arrive(const frames::heartbeat&, const frame_in&) {}
-  void arrive(const frames::goodbye& f, const frame_in&) {
+  void arrive(const frames::heartbeat&, const payload&) {}
+  void arrive(const frames::goodbye& f, const payload&) {
     lose(peer() + " said goodbye", true, f.reason, f.of, true);
   }
-  void arrive(const frames::push_gradient& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::push_gradient& f, const payload& data) {
     tell(routes().shard, gradient_arrived{from(), f.chunk, f.clock, data});
   }
-  void arrive(const frames::summed_gradient& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::summed_gradient& f, const payload& data) {
     tell(routes().keeper, sum_arrived{f, data});
   }
-  void arrive(const frames::gradient_squares& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::gradient_squares& f, const payload& data) {
     tell(routes().shard_squares, squares_arrived{from(), f.clock, data});
   }
-  void arrive(const frames::fresh_parameters& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::fresh_parameters& f, const payload& data) {
     land(data, binding_->landing->place(f.chunk, f.version));
     tell(routes().gather(f.chunk), chunk_landed{f.chunk, f.version, f.nothing});
   }
-  void arrive(const frames::factors& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::factors& f, const payload& data) {
     land(data, binding_->landing->place_factors(from(), f));
     tell(routes().factors(f.layer), factors_landed{from(), f.clock, f.rows, f.first});
   }
-  void arrive(const frames::install_history& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::install_history& f, const payload& data) {
     tell(routes().history_owner(f.chunk),
          history_arrived{from(), f.chunk, f.slot, version_id{}, data, f.first});
   }
-  void arrive(const frames::history& f, const frame_in& m) {
-    const auto& data = m.data;
+  void arrive(const frames::history& f, const payload& data) {
     tell(routes().history_checkpointer,
          history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
   }
-  void arrive(const frames::report&, const frame_in& m) {
-    tell(routes().reports, report_arrived{binding_->peer, m.data});
+  void arrive(const frames::report&, const payload& data) {
+    tell(routes().reports, report_arrived{binding_->peer, data});
   }
-  void arrive(const frames::probe& f, const frame_in& m) {
-    if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer, m.from.epoch});
+  void arrive(const frames::probe& f, const payload&) {
+    if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer, epoch_});
   }
   template <class F>
-  void arrive(const F& f, const frame_in& m) {
-    tell(routes().control, control_arrived{from(), f, binding_->peer, m.from.epoch});
+  void arrive(const F& f, const payload&) {
+    tell(routes().control, control_arrived{from(), f, binding_->peer, epoch_});
   }
   static void land(const payload& from, std::span<std::byte> to) {
     std::copy(from.bytes.begin(), from.bytes.end(), to.begin());
@@ -211,6 +205,7 @@ class fake_link : public actor<fake_link> {
   std::string address_;
   std::shared_ptr<link_counters> counters_;
   bool fresh_ = true;
+  std::uint64_t epoch_ = 0;  // of the frame that arrives
   std::shared_ptr<const link_binding> binding_;
   control_budget budget_{std::chrono::steady_clock::time_point{}};  // no time passes
 };

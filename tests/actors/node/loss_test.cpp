@@ -106,13 +106,9 @@ TEST_CASE(
       t.sim.tell(t.nodes[leaves]->it, interrupted{15, false, true});
       const auto& views = t.nodes[1 - leaves]->display->views;
       REQUIRE(until_in_time(t, 50, [&] { return views.size() == 2; }));
-      const auto go = [&](std::size_t most) {
-        for (auto n = random() % most; n > 0 && t.sim.step_any(random); --n) {
-        }
-      };
-      go(20);
+      t.some_turns(random, 20);
       t.kill(leaves);
-      go(200);
+      t.some_turns(random, 200);
       go_on(t, {leaves});
       CHECK(t.weights(t.clocks) == chained(t, views));
     }

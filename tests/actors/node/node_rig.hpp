@@ -17,6 +17,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -190,6 +191,11 @@ class node_rig {
           if (nodes[n]->display->said("joined: worker " + std::to_string(seat) + " of "))
             return true;
     return false;
+  }
+  /// At most so many messages, each of an actor that is drawn.
+  void some_turns(std::mt19937& random, std::size_t most) {
+    for (auto n = random() % most; n > 0 && sim.step_any(random); --n) {
+    }
   }
   /// Runs until `reached` holds or no actor has a message.
   bool until(const std::function<bool()>& reached) {
