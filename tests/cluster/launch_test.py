@@ -88,7 +88,7 @@ class HostFiles(unittest.TestCase):
             node="--solver s --devices cpu:2 --staleness 1 --data-root=/d --trace t".split())
 
     def test_the_options_of_each_node_are_options_that_a_joiner_takes(self):
-        each = re.search(r"^EACH = \(([^)]*)\)", TOOL.read_text(), re.M)[1].replace('"', "").split(", ")
+        each = re.findall(r'"(--[\w-]+)"', re.search(r"^EACH = \(([^)]*)\)", TOOL.read_text(), re.M)[1])
         self.assertIn("--devices", each)
         node = cluster.BIN / "poseidon-node"
         known = subprocess.run([node, "--help"], capture_output=True, text=True).stdout
@@ -279,7 +279,35 @@ class Runs(unittest.TestCase):
         self.assert_ended(run, 137, "^launch: (beta|gamma): poseidon-node was ended by SIGKILL")
         self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
 
-    def fake(self, of_first, of_beta, of_gamma):
+    def test_each_node_that_dies_is_started_again_and_joins_those_that_have_gone_on(self):
+        run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless(), "--survive", "1")
+        run.wait_for(r"127\.0\.0\.1: iteration 20/")
+        os.kill(self.nodes("--join")[0], signal.SIGKILL)
+        name = run.wait_for(r"^launch: (beta|gamma): poseidon-node was ended by SIGKILL.* it is started again in 3 s")[1]
+        run.wait_for(f"^{name}: joined: worker 3 of 3")
+        # Until all have trained in that view: of what began with it the newcomer alone may not have all.
+        run.wait_for(r"^127\.0\.0\.1: view \d+: worker 3 .* joined; 3 nodes train")
+        for _ in range(2):
+            run.wait_for(r"^127\.0\.0\.1: iteration", since=len(run.lines))
+        os.kill(self.nodes("--solver")[0], signal.SIGKILL)
+        run.wait_for(r"^launch: 127\.0\.0\.1: poseidon-node was ended by SIGKILL.* it is started again")
+        run.wait_for(r"^127\.0\.0\.1: joined: worker 4 of 3")
+        run.signal(signal.SIGINT)
+        self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
+        self.assertRegex(run.output, r"(?m)^\S+: snapshot .*/s_iter_\d+\.caffemodel$")
+
+    def test_a_run_that_ends_while_a_node_is_on_its_way_back_has_ended_well(self):
+        joined = 'echo "joined: worker {} of 3; this node listens on 127.0.0.1:{}"'
+        run = self.fake("listen; until_gamma; exit 0",
+                        "if [[ -e died ]]; then trap 'exit 143' TERM; echo \"back $2\"; touch back; forever; fi; "
+                        + joined.format(1, 5) + "; touch died; kill -9 $$",
+                        "until [[ -e died ]]; do sleep 0.1; done; " + joined.format(2, 6)
+                        + "; until [[ -e back ]]; do sleep 0.1; done; touch up; exit 0", options=("--survive", "1"))
+        self.assertEqual(run.wait(), 0, run.output)
+        self.assertIn("beta: back 127.0.0.1:1,127.0.0.1:6", run.lines)
+        self.assertNotIn("still runs: SIGKILL", run.output)
+
+    def fake(self, of_first, of_beta, of_gamma, options=()):
         """A program with one script per host; the first host's has to listen, gamma's to write the file `up`."""
         path = self.folder / "node"
         path.write_text('#!/bin/bash\nlisten() { echo "listening on 127.0.0.1:1; waiting"; }\n'
@@ -287,7 +315,7 @@ class Runs(unittest.TestCase):
                         f'case ${{HOST:-first}} in\nfirst) {of_first} ;;\n'
                         f'beta) {of_beta} ;;\ngamma) {of_gamma} ;;\nesac\n')
         path.chmod(0o755)
-        return self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", "s", options=("--program", path))
+        return self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", "s", *options, options=("--program", path))
 
     def test_a_node_that_lost_a_peer_is_not_blamed_where_another_one_failed(self):
         run = self.fake("trap 'exit 143' TERM; listen; forever", "until_gamma; exit 3",

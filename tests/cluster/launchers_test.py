@@ -16,11 +16,14 @@ except ImportError:
     yaml = None
 
 LAUNCH = cluster.ROOT / "tools/launch"
-# In place of Slurm: all tasks on this machine, numbered, each line with its number as with --label.
+# In place of Slurm: all tasks on this machine, numbered, their nodes at the ports of PORTS. A signal reaches all their processes.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
-for ((i = 0; i < SLURM_NTASKS; i++)); do SLURM_PROCID=$i "$@" < /dev/null & tasks[i]=$!; done
-trap 'kill -TERM "${tasks[@]}"' TERM
+ports=($PORTS)
+for ((i = 0; i < SLURM_NTASKS; i++)); do
+  SLURM_PROCID=$i SLURM_LOCALID=$((${ports[i]:-0} - ports[0])) SLURMD_NODENAME=127.0.0.1 "$@" < /dev/null & tasks[i]=$!
+done
+trap 'for task in "${tasks[@]}"; do kill -TERM "$task" $(cat "/proc/$task/task/$task/children"); done' TERM
 worst=0
 for task in "${tasks[@]}"; do
   code=0; wait "$task" || code=$?
@@ -54,7 +57,8 @@ class Slurm(Starts):
         self.program("scontrol", "#!/bin/sh\necho \"$*\" > \"${0%/*}/asked\"\necho 127.0.0.1\nseq -f n%g 20000\n")
         self.cluster.env.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_ID="7",
                                 SLURM_NTASKS=str(tasks), POSEIDON_PROGRAM=str(cluster.BIN / "poseidon-node"),
-                                POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}", POSEIDON_PORT=self.reserved_port())
+                                POSEIDON_EACH=f"--devices cpu:1 --data-root {self.folder}",
+                                PORTS=" ".join(ports := [self.reserved_port() for _ in range(tasks)]), POSEIDON_PORT=ports[0])
         return self.cluster.start(LAUNCH / "slurm.sbatch", *node, cwd=self.folder)
 
     def test_the_first_task_listens_and_the_others_join(self):
@@ -63,7 +67,7 @@ class Slurm(Starts):
         self.assertRegex(job.output, r"(?m)^listening on 0\.0\.0\.0:\d+; waiting for 2 nodes$")
         self.assertTrue(small_run.snapshot_of(self.folder, "s", 5).exists(), job.output)
         self.assertEqual((self.folder / "bin/asked").read_text(), "show hostnames n[1-2]\n")
-        self.assertEqual(list(self.folder.glob(".poseidon-token*")), [])
+        self.assertEqual(list(self.folder.glob(".poseidon-*")), [])
 
     def test_the_token_is_this_users_alone(self):
         job = self.batch(2, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
@@ -85,6 +89,28 @@ class Slurm(Starts):
         self.assertEqual(job.wait(), 143, job.output)
         self.assertEqual(len(list(self.folder.glob("s_iter_*.solverstate"))), 1, job.output)
         self.assertIn("#SBATCH --signal=TERM@", (LAUNCH / "slurm.sbatch").read_text())
+
+    def test_a_node_that_dies_joins_those_that_have_gone_on(self):
+        job = self.batch(3, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS), "--survive", "1")
+        job.wait_for("^iteration 5/")
+
+        def node_with(option):
+            return next(p for p in cluster.processes_of(cluster.BIN / "poseidon-node")
+                        if option in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0") and
+                        str(self.folder).encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+
+        os.kill(node_with(b"--join"), signal.SIGKILL)
+        job.wait_for("^the node ended with code 137; it joins the others in 3 s")
+        job.wait_for(r"^view \d+: worker 3 .* joined; 3 nodes train")
+        # Until all have trained in that view: of what began with it the newcomer alone may not have all.
+        for _ in range(2):
+            job.wait_for("^iteration", since=len(job.lines))
+        os.kill(node_with(b"--nodes"), signal.SIGKILL)
+        job.wait_for("^joined: worker 4 of 3")
+        srun, = cluster.processes_of(self.folder / "bin/srun")
+        os.kill(srun, signal.SIGTERM)
+        self.assertEqual(job.wait(), 143, job.output)
+        self.assertEqual(list(self.folder.glob(".poseidon-*")), [])
 
     def test_without_options_it_says_what_is_missing(self):
         job = self.batch(2)
