@@ -12,6 +12,11 @@ namespace poseidon {
 
 namespace {
 
+/// As a process ends, OpenSSL would free what its threads share, while the thread of a link may be giving back its own part of
+/// that. Only OpenSSL's first call can tell it to leave that to the system, so this one comes before main().
+[[maybe_unused]] const bool keeps_its_memory =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1;
+
 void require(bool done, const char* what) {
   if (!done)
     throw std::runtime_error(std::string("cannot ") + what + " a link's frames: OpenSSL refused");

@@ -1,7 +1,11 @@
 #include "messages/wire/frame_seal.hpp"
 
 #include <doctest/doctest.h>
+#include <openssl/crypto.h>
 
+#include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace poseidon;
@@ -37,4 +41,17 @@ TEST_CASE("frame_seal: a tag is of all bytes of a piece, wherever it is cut, and
   CHECK(!same_tag(tag, tag_of(in, {whole})));  // the second piece
   piece[999] = std::byte{8};
   CHECK(!same_tag(tag, tag_of(third, {whole})));
+}
+
+TEST_CASE("frame_seal: threads that end with the process find what OpenSSL shares among them") {
+  const auto child = fork();
+  if (child == 0) {
+    (void)keys_of_link("secret", hello_a, hello_b, true);  // where no other test has used OpenSSL
+    OPENSSL_atexit([] { _exit(7); });                      // OpenSSL calls it as it frees that
+    std::exit(0);
+  }
+  int ended = 0;
+  REQUIRE(waitpid(child, &ended, 0) == child);
+  REQUIRE(WIFEXITED(ended));
+  CHECK(WEXITSTATUS(ended) == 0);
 }
