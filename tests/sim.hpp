@@ -41,7 +41,7 @@ class listener : public actor<listener<M>> {
       : actor<listener<M>>(context), got_(std::move(got)) {}
   void on(const M& m) { got_->push_back(m); }
   /// The kept messages may hold ports to actors that hold this one, so that none of them would ever be released.
-  void on_exit() override { got_.reset(); }
+  void ended() { got_.reset(); }
 
  private:
   std::shared_ptr<std::vector<M>> got_;

@@ -27,7 +27,7 @@ void caller::started() {
 }
 
 /// The program holds a reference to this actor.
-void caller::on_exit() {
+void caller::ended() {
   setup_.from->caller.set({});
 }
 

@@ -93,7 +93,7 @@ class caller : public actor<caller> {
   void on(const resume_training& m);
   void on(const shut_down& m);
   void started();
-  void on_exit() override;
+  void ended();
 
  private:
   void take(worker_id from, const frames::worker_report& r);

@@ -48,7 +48,7 @@ class seeker : public actor<seeker> {
          port<sought> node);
   void on(const seek& m);
   void on(const shut_down&) { quit(); }
-  void on_exit() override { node_ = {}; }
+  void ended() { node_ = {}; }
 
  private:
   std::shared_ptr<node_network> network_;

@@ -98,7 +98,8 @@ caf::behavior behavior_of(D* self, messages<Ms...>) {
 }
 }  // namespace detail
 
-/// A member of an actor that becomes T{} when the actor ends, also by an exception.
+/// A member of an actor that becomes T{} when the actor ends, also by an exception, and before anybody hears of the end. The actor
+/// itself may live on for as long as somebody has a handle, as the receiver of its last message may, and go in any thread.
 template <class T>
 class until_end final : detail::dropped_at_end {
  public:
@@ -153,6 +154,12 @@ class actor : public caf::event_based_actor {
   }
   /// Runs in the actor itself before its first message.
   void started() {}
+  /// Runs in the actor itself after its last message, or where it has failed, before anybody hears of the end.
+  void ended() {}
+  void on_exit() final {
+    static_cast<D*>(this)->ended();
+    for (auto* member : dropped_at_end_) member->drop();
+  }
   /// Before each message is handled; counts those that tell() of another actor has counted.
   void count_handled() {
     const auto& from = this->current_sender();

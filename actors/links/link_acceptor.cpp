@@ -112,7 +112,7 @@ void link_acceptor::on(const stop_accepting&) {
   quit();
 }
 
-void link_acceptor::on_exit() {
+void link_acceptor::ended() {
   for (auto& [id, g] : guests_) g.socket->shutdown();
   for (auto& [id, g] : guests_) g.thread.join();
   guests_.clear();

@@ -59,7 +59,7 @@ class link_acceptor : public actor<link_acceptor> {
                 handshake_options options, port<link_accepted> accepted,
                 port<peer_refused> refused);
   void started();
-  void on_exit() override;
+  void ended();
 
   void on(const accept_more&);
   void on(const handshake_ended& m);

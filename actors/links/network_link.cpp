@@ -22,7 +22,7 @@ void network_link::started() {
   tell_self(link_tick{}, shared_->options.heartbeat / 2);
 }
 
-void network_link::on_exit() {
+void network_link::ended() {
   shared_->options.socket->shutdown();
 }  // also ends the receiver
 

@@ -65,7 +65,7 @@ class network_link : public actor<network_link> {
 
   network_link(actor_context context, std::shared_ptr<link_shared> shared);
   void started();
-  void on_exit() override;
+  void ended();
 
   void on(const send_frame& m);
   void on(const close_link& m);

@@ -346,7 +346,7 @@ void node::close() {
 }
 
 /// Told to exit by another actor than its own: the actors that it has spawned end with it.
-void node::on_exit() {
+void node::ended() {
   if (core_.phase == run_phase::ended) return;
   end_.was_stopped();
   end_run();

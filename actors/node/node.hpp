@@ -107,7 +107,7 @@ class node : public actor<node> {
 
   node(actor_context context, node_setup setup);
   void started();
-  void on_exit() override;
+  void ended();
 
   // until training begins
   void on(const start_node& m);

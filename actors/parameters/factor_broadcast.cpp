@@ -19,7 +19,8 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       gate_(setup_.of_side_branch, setup_.staleness),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates, setup_.former_states) {
+               setup_.updates.get(), setup_.former_states) {
+  updates_ = std::move(setup_.updates);
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
     std::size_t values = 0;
@@ -167,7 +168,7 @@ void factor_broadcast::update_on_device() {
   for (const auto p : setup_.parameters)
     f.parameters.emplace_back(value(p),
                               step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
-  setup_.updates->update_by_factors(f, version_ + 1);
+  (*updates_)->update_by_factors(f, version_ + 1);
 }
 
 void factor_broadcast::update_here() {

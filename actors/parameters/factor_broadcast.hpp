@@ -133,8 +133,9 @@ class factor_broadcast : public actor<factor_broadcast> {
 
   factor_broadcast_setup setup_;
   until_end<connect_factor_broadcast> neighbours_{this};
-  std::size_t chunks_missing_ = 0;  // of the first values
-  std::uint64_t version_ = 0;       // valid once no chunk is missing
+  until_end<std::shared_ptr<device_updates>> updates_{this};  // the setup's
+  std::size_t chunks_missing_ = 0;                            // of the first values
+  std::uint64_t version_ = 0;                                 // valid once no chunk is missing
   std::map<std::uint64_t, clock_state> clocks_;
   whole_gate gate_;
   solver_history history_;

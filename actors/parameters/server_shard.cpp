@@ -20,8 +20,9 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
       setup_(std::move(setup)),
       history_(setup_.store->cut(),
                setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates, setup_.former_states),
+               setup_.updates.get(), setup_.former_states),
       pool_(std::numeric_limits<std::size_t>::max()) {
+  updates_ = std::move(setup_.updates);
   const auto& cut = setup_.store->cut();
   std::size_t largest = 0;
   for (const auto id : cut.by_owner[setup_.self]) {
@@ -218,10 +219,10 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
   const auto parameter = setup_.store->cut().chunks[id].parameter;
   const auto& p = setup_.parameters[parameter];
   if (p.average_momentum)
-    setup_.updates->update_average(of, momentum_over(*p.average_momentum, setup_.passes),
-                                   o.version + 1);
+    (*updates_)->update_average(of, momentum_over(*p.average_momentum, setup_.passes),
+                                o.version + 1);
   else
-    setup_.updates->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
+    (*updates_)->update(of, step_of(setup_.solver, p, o.version, setup_.scale), o.version + 1);
   ++o.version;
   setup_.store->set_applied(id, o.version);
   record_update(setup_.trace, setup_.names[parameter], begin, o.version, id, of.count);

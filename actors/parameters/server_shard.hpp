@@ -140,6 +140,7 @@ class server_shard : public actor<server_shard> {
 
   server_shard_setup setup_;
   until_end<connect_shard> neighbours_{this};
+  until_end<std::shared_ptr<device_updates>> updates_{this};  // the setup's
   std::map<chunk_id, owned> chunks_;
   solver_history history_;
   /// For snapshots: who wants it (nobody: the own checkpointer), of which version. They wait until state of the view before has come.

@@ -9,9 +9,9 @@
 
 namespace poseidon {
 
-solver_history::solver_history(const partition& cut, std::size_t slots,
-                               std::shared_ptr<device_updates> updates, std::uint64_t former)
-    : cut_(cut), slots_(slots), updates_(std::move(updates)), former_(former) {}
+solver_history::solver_history(const partition& cut, std::size_t slots, device_updates* updates,
+                               std::uint64_t former)
+    : cut_(cut), slots_(slots), updates_(updates), former_(former) {}
 
 void solver_history::add(chunk_id chunk, bool values) {
   const memory_for use("the solver's history");

@@ -25,10 +25,10 @@ namespace poseidon {
 
 class solver_history {
  public:
-  /// `cut` outlives it; `slots`: history_count(). `updates`: null where the host updates everything. `former`: how many
-  /// versions before the newest are kept.
-  solver_history(const partition& cut, std::size_t slots,
-                 std::shared_ptr<device_updates> updates = {}, std::uint64_t former = 0);
+  /// `cut` outlives it; `slots`: history_count(). `updates`: null where the host updates everything, else used as long as this.
+  /// `former`: how many versions before the newest are kept.
+  solver_history(const partition& cut, std::size_t slots, device_updates* updates = nullptr,
+                 std::uint64_t former = 0);
 
   /// Adds zeros for a chunk; without `values` no memory, for a device that does not compute.
   void add(chunk_id chunk, bool values = true);
@@ -86,7 +86,7 @@ class solver_history {
 
   const partition& cut_;
   const std::size_t slots_;
-  const std::shared_ptr<device_updates> updates_;
+  device_updates* const updates_;
   const std::uint64_t former_;
   chunk_histories chunks_;
   bool released_ = false;

@@ -54,8 +54,8 @@ class copy_out : public actor<copy_out> {
     std::int64_t since_ns = 0;
   };
 
-  copy_out_setup setup_;
-  result_reader results_;
+  until_end<copy_out_setup> setup_{this};
+  until_end<result_reader> results_{this};
   std::uint64_t next_ticket_ = 0;
   until_end<std::map<std::uint64_t, copy_in_flight>> in_flight_{this};  // holds ports of layers
   std::int64_t last_arrival_ns_ = 0;

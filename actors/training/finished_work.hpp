@@ -19,6 +19,7 @@ struct finished_work {
 
 class result_reader {
  public:
+  result_reader() = default;  ///< for no results
   /// `first_nonfinite`: replica::first_nonfinite().
   explicit result_reader(std::function<std::optional<std::string>()> first_nonfinite)
       : first_nonfinite_(std::move(first_nonfinite)) {}

@@ -7,7 +7,9 @@
 
 namespace poseidon {
 
-layer::layer(actor_context context, layer_setup setup) : actor(context), setup_(std::move(setup)) {}
+layer::layer(actor_context context, layer_setup setup) : actor(context) {
+  setup_ = std::move(setup);
+}
 
 void layer::on(const connect_layer& m) {
   neighbours_ = m;
@@ -39,19 +41,19 @@ void layer::on(const bottom_ready& m) {
 
 void layer::on(const parameters_fresh& m) {
   fresh_ = m.version;
-  if (setup_.copy_in) tell(setup_.copy_in, setup_.work->copy_parameters());
+  if (setup_->copy_in) tell(setup_->copy_in, setup_->work->copy_parameters());
   forward_if_ready();
 }
 
 bool layer::parameters_fresh_enough() const {
-  if (setup_.waits_for == parameter_wait::none) return true;
+  if (setup_->waits_for == parameter_wait::none) return true;
   if (!fresh_) return false;
-  return setup_.waits_for == parameter_wait::any ||
-         value(*fresh_) + setup_.staleness >= value(pass_.clock);
+  return setup_->waits_for == parameter_wait::any ||
+         value(*fresh_) + setup_->staleness >= value(pass_.clock);
 }
 
 void layer::forward_if_ready() {
-  const auto bottoms = setup_.is_source ? 1 : neighbours_->producers.size();
+  const auto bottoms = setup_->is_source ? 1 : neighbours_->producers.size();
   if (forward_issued_ || bottoms_here_ < bottoms || bottoms == 0) return;
   if (!parameters_fresh_enough()) {
     // The wait for the first values is no stall of training.
@@ -59,10 +61,10 @@ void layer::forward_if_ready() {
     return;
   }
   forward_issued_ = true;
-  auto work = setup_.work->forward(pass_, std::move(batch_));
+  auto work = setup_->work->forward(pass_, std::move(batch_));
   work.waited_since_ns = std::exchange(waits_since_ns_, 0);
   if (work.results.read_outputs) work.results.reply = handle<layer>(this);
-  tell(setup_.stream, std::move(work));
+  tell(setup_->stream, std::move(work));
   for (const auto& consumer : neighbours_->consumers) tell(consumer, bottom_ready{pass_});
   backward_if_ready();
 }
@@ -84,33 +86,33 @@ void layer::backward_if_ready() {
   forward_issued_ = false;
   bottoms_here_ = top_diffs_here_ = 0;
   for (const auto& producer : neighbours_->producers) tell(producer, top_diff_ready{pass_});
-  const auto& place = setup_.work->place();
-  if (setup_.is_source) tell(setup_.issued, pass_issued{place.replica, place.test_net, pass_});
+  const auto& place = setup_->work->place();
+  if (setup_->is_source) tell(setup_->issued, pass_issued{place.replica, place.test_net, pass_});
 }
 
 void layer::issue_backward() {
   const bool contributes =
-      setup_.gradient && (pass_.index + 1) % setup_.gradient->passes_added == 0;
-  auto work = setup_.work->backward(pass_, contributes);
+      setup_->gradient && (pass_.index + 1) % setup_->gradient->passes_added == 0;
+  auto work = setup_->work->backward(pass_, contributes);
   if (!work) return;
   if (contributes) {
     work->results.reply = handle<layer>(this);
-    if (setup_.gradient->reuse != gradient_reuse::immediately) ++gradients_in_use_;
+    if (setup_->gradient->reuse != gradient_reuse::immediately) ++gradients_in_use_;
   }
-  tell(setup_.stream, std::move(*work));
+  tell(setup_->stream, std::move(*work));
 }
 
 void layer::release_gradient(gradient_reuse because) {
-  if (!setup_.gradient || setup_.gradient->reuse != because) return;
+  if (!setup_->gradient || setup_->gradient->reuse != because) return;
   --gradients_in_use_;
   backward_if_ready();
 }
 
 void layer::on(const work_done& m) {
-  const auto& place = setup_.work->place();
+  const auto& place = setup_->work->place();
   if (!m.backward)
-    return tell(setup_.outputs, outputs_ready{place.replica, place.test_net, m.pass,
-                                              setup_.first_output, m.outputs});
+    return tell(setup_->outputs, outputs_ready{place.replica, place.test_net, m.pass,
+                                               setup_->first_output, m.outputs});
   tell(neighbours_->push, backward_done{place.replica, m.pass});
   release_gradient(gradient_reuse::when_copied);
 }

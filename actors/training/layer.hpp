@@ -98,7 +98,7 @@ class layer : public actor<layer> {
   void issue_backward();
   void release_gradient(gradient_reuse because);
 
-  layer_setup setup_;
+  until_end<layer_setup> setup_{this};
   until_end<connect_layer> neighbours_{this};
 
   pass_id pass_;  // the pass it is in

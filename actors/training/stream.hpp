@@ -55,8 +55,8 @@ class stream : public actor<stream> {
  private:
   void account_for_stall(const issue_work& m, std::int64_t now);
 
-  stream_setup setup_;
-  result_reader results_;
+  until_end<stream_setup> setup_{this};
+  until_end<result_reader> results_{this};
   std::int64_t idle_since_ns_ = 0;
   bool entered_ = false;
 };

@@ -77,7 +77,7 @@ class slow_link : public actor<slow_link> {
     pumping_ = true;
   }
 
-  void on_exit() override { to_.reset(); }
+  void ended() { to_.reset(); }
 
  private:
   static std::vector<std::byte> copy(const payload& p) { return {p.bytes.begin(), p.bytes.end()}; }

@@ -13,6 +13,7 @@ using namespace poseidon;
 namespace {
 
 struct fail_now {};
+struct end_now {};
 struct connect_ring {
   port<fail_now> next;
   std::shared_ptr<int> seen;  // how long it is kept
@@ -22,11 +23,12 @@ struct connect_ring {
 class ring_actor : public actor<ring_actor> {
  public:
   static constexpr const char* type_name = "ring_actor";
-  using accepts = messages<connect_ring, fail_now>;
+  using accepts = messages<connect_ring, fail_now, end_now>;
   using sends = messages<>;
   explicit ring_actor(actor_context context) : actor(context) {}
   void on(const connect_ring& m) { next_ = m; }
   void on(const fail_now&) { throw std::runtime_error("as told"); }
+  void on(const end_now&) { quit(); }
 
  private:
   until_end<connect_ring> next_{this};
@@ -35,6 +37,7 @@ class ring_actor : public actor<ring_actor> {
 }  // namespace
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(fail_now)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(end_now)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(connect_ring)
 
 TEST_CASE("actor: one that ends by an exception releases the ports that it was given") {
@@ -52,4 +55,22 @@ TEST_CASE("actor: one that ends by an exception releases the ports that it was g
   sim.tell(b, fail_now{});
   sim.settle();
   CHECK(seen.use_count() == 1);
+}
+
+TEST_CASE("actor: what it was given until its end is gone before anybody hears of the end") {
+  test::sim sim;
+  const auto seen = std::make_shared<int>();
+  const auto a = sim.spawn<ring_actor>("ring a");
+  sim.tell(a, connect_ring{{}, seen});
+  sim.settle();
+  long held = 0;
+  a.untyped()->attach_functor([&] { held = seen.use_count(); });
+  SUBCASE("by an exception") {
+    sim.tell(a, fail_now{});
+  }
+  SUBCASE("told to end") {
+    sim.tell(a, end_now{});
+  }
+  sim.settle();
+  CHECK(held == 1);
 }

@@ -128,7 +128,7 @@ class fake_link : public actor<fake_link> {
       lose(peer() + " sent a bad frame: " + e.what(), false);
     }
   }
-  void on_exit() override { binding_.reset(); }
+  void ended() { binding_.reset(); }
 
  private:
   /// As link_receiver's.

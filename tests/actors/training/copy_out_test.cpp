@@ -16,6 +16,7 @@ struct waiting_room {
   test::sim sim;
   std::vector<completion> waiting;
   std::string log;
+  std::shared_ptr<int> replica = std::make_shared<int>();
   std::shared_ptr<copies_in_flight> copies = std::make_shared<copies_in_flight>();
   trace_log trace{true};
   trace_lane* lane = trace.lane("copy_out [0]");
@@ -26,7 +27,7 @@ struct waiting_room {
   waiting_room() {
     copy_out_setup s;
     s.enter_thread = [] {};
-    s.first_nonfinite = []() -> std::optional<std::string> { return std::nullopt; };
+    s.first_nonfinite = [r = replica]() -> std::optional<std::string> { return std::nullopt; };
     s.solver = solver.in;
     s.copies = copies;
     s.trace = lane;
@@ -109,4 +110,13 @@ TEST_CASE("copy_out: an error of the device ends the actor, and the layer hears 
   CHECK(t.layer.got->empty());
   t.copy(1);
   CHECK(t.waiting.size() == 1);  // the actor has ended
+}
+
+TEST_CASE("copy_out: one that has ended holds no replica, though the device still tells it") {
+  waiting_room t;
+  t.copy(0);
+  t.arrive(0);
+  t.sim.tell(t.it, shut_down{});
+  t.sim.settle();
+  CHECK(t.replica.use_count() == 1);
 }

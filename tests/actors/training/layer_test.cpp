@@ -30,6 +30,7 @@ struct recording_kernel : kernel {
 struct middle_layer {
   test::sim sim;
   recording_kernel kernel;
+  std::shared_ptr<int> replica = std::make_shared<int>();
   test::probe<issue_work> stream = sim.listen<issue_work>();
   test::probe<issue_work> copy_in = sim.listen<issue_work>();
   test::probe<bottom_ready> consumer = sim.listen<bottom_ready>();
@@ -45,7 +46,9 @@ struct middle_layer {
     w.place.test_net = training ? -1 : 0;
     w.compute = &kernel;
     w.runs_backward = runs_backward;
-    w.pin = [this](const pass_id& p) { kernel.log += "p" + std::to_string(value(p.clock)); };
+    w.pin = [this, r = replica](const pass_id& p) {
+      kernel.log += "p" + std::to_string(value(p.clock));
+    };
     if (training) w.contribute = [](const pass_id&) {};
     layer_setup s;
     s.work = make_layer_work(std::move(w), is_asynchronous);
@@ -222,4 +225,10 @@ TEST_CASE("layer: one that ends by an exception releases its neighbours") {
   t.tell(bottom_ready{middle_layer::at(0)});
   t.tell(bottom_ready{middle_layer::at(1)});  // of another pass
   CHECK(references() == connected - 1);
+}
+
+TEST_CASE("layer: one that has ended holds no replica, whoever has a handle to it") {
+  middle_layer t;
+  t.tell(shut_down{});
+  CHECK(t.replica.use_count() == 1);
 }

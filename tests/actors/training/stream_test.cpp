@@ -11,6 +11,7 @@ namespace {
 /// A stream that feeds a device of the test's.
 struct stream_rig {
   test::sim sim;
+  std::shared_ptr<int> replica = std::make_shared<int>();
   std::shared_ptr<overlap_meter> overlap = std::make_shared<overlap_meter>(1);
   std::shared_ptr<copies_in_flight> copies = std::make_shared<copies_in_flight>();
   test::probe<copy_to_host> copy_out = sim.listen<copy_to_host>();
@@ -19,6 +20,7 @@ struct stream_rig {
   explicit stream_rig(bool is_asynchronous) {
     stream_setup s;
     s.enter_thread = [] {};
+    s.first_nonfinite = [r = replica]() -> std::optional<std::string> { return std::nullopt; };
     s.overlap = overlap;
     s.copy_out = copy_out.in;
     if (is_asynchronous) s.copies = copies;
@@ -62,4 +64,12 @@ TEST_CASE("stream: an asynchronous device that still computes what was issued do
   t.issue(false, true);
   CHECK(t.stalled_ns() > 0);
   CHECK(t.stalled_ns() <= static_cast<std::uint64_t>(now_ns() - copied_at));
+}
+
+TEST_CASE("stream: one that has ended holds no replica, whoever has a handle to it") {
+  stream_rig t(true);
+  t.issue(false, false);
+  t.sim.tell(t.it, shut_down{});
+  t.sim.settle();
+  CHECK(t.replica.use_count() == 1);
 }
