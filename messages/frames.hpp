@@ -200,8 +200,8 @@ struct worker_report {
   std::int32_t test_net = -1;  ///< -1: training outputs
   std::uint32_t passes = 0;    ///< that the sums are over
   std::vector<double> sums;    ///< by output value, in net order
-  std::uint64_t images = 0;    ///< trained since the run began
-  /// Since the run began: how long some layer's update was under way, and how much of that time the streams were idle.
+  std::uint64_t images = 0;    ///< trained since the view began
+  /// Since the view began: how long some layer's update was under way, and how much of that time the streams were idle.
   std::uint64_t communication_ns = 0, exposed_ns = 0;
 };
 

@@ -2,6 +2,12 @@
 
 namespace poseidon {
 
+void overlap_meter::begin_anew() {
+  const std::lock_guard lock(mutex_);
+  under_way_ = 0;
+  communication_ns_ = stood_still_ns_ = 0;
+}
+
 void overlap_meter::began(std::int64_t now) {
   const std::lock_guard lock(mutex_);
   if (under_way_++ == 0) since_ = now;

@@ -2,7 +2,7 @@
 //
 // How much of a node's communication hides behind its computing: the time in which some layer's update was under way
 // (from its gradient handed over until its parameters were fresh), and the part of that time in which a stream waited.
-// One per node; several threads write, the solver reads.
+// One per node, which begins anew with each view; several threads write, the solver reads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +14,8 @@ class overlap_meter {
  public:
   explicit overlap_meter(std::size_t streams) : streams_(streams) {}
 
+  /// As another view begins. Updates that were under way when a member was lost have never ended.
+  void begin_anew();
   /// A layer's gradient or factors leave; its parameters are fresh. Times are now_ns().
   void began(std::int64_t now);
   void ended(std::int64_t now);

@@ -134,6 +134,7 @@ training_graph::training_graph(const graph_context& context, const run_definitio
       overlap_(context.lasting.overlap ? context.lasting.overlap
                                        : std::make_shared<overlap_meter>(run.replicas)),
       parameters_(spawner_, setup_of(context, spec, node, run, overlap_, from)) {
+  overlap_->begin_anew();
   const auto inside = with(context, overlap_);
   if (from == nullptr)
     replicas_.emplace(inside, spawner_, spec, node, run, parameters_);

@@ -36,16 +36,17 @@ void run_history::trained(const iteration& i, const std::vector<output_value>& o
     newest_ = {i.clock, p.seconds - pauses_.paused_s()};
     if (!first_) first_ = newest_;
     if (images_at_s_ < 0 || newest_.trained_s - images_at_s_ >= shortest_rate_s) {
-      if (images_at_s_ >= 0)
+      // Iterations that are trained again, after a loss, add nothing.
+      if (images_at_s_ >= 0 && i.images >= images_)
         images_s_ = static_cast<double>(i.images - images_) / (newest_.trained_s - images_at_s_);
       images_at_s_ = newest_.trained_s;
       images_ = i.images;
     }
     p.images_s = images_s_;
-    const auto communication = static_cast<double>(i.communication_ns - communication_ns_);
-    const auto exposed = static_cast<double>(i.exposed_ns - exposed_ns_);
-    if (nodes_ > 1 && communication > 0)
-      p.hidden = std::clamp(1 - exposed / communication, 0.0, 1.0);
+    if (nodes_ > 1 && i.communication_ns > communication_ns_ && i.exposed_ns >= exposed_ns_)
+      p.hidden = std::clamp(1 - static_cast<double>(i.exposed_ns - exposed_ns_) /
+                                    static_cast<double>(i.communication_ns - communication_ns_),
+                            0.0, 1.0);
     communication_ns_ = i.communication_ns;
     exposed_ns_ = i.exposed_ns;
     points_.push(points_.seen(), std::move(p));

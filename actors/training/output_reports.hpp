@@ -59,7 +59,7 @@ class report_board {
   struct merged {
     std::vector<double> means;  ///< sums in worker order, over all passes
     std::uint64_t passes = 0;
-    std::uint64_t images = 0;  ///< trained by all workers since the run began
+    std::uint64_t images = 0;  ///< trained by all workers since the view began
     /// Sums over all workers, see worker_report.
     std::uint64_t communication_ns = 0, exposed_ns = 0;
   };

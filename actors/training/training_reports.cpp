@@ -25,10 +25,11 @@ training_reports::training_reports(const solver_setup& setup)
 
 void training_reports::leave_part(std::uint64_t next_first_clock) {
   if (!begun_) return;
-  const auto clocks = next_first_clock - first_clock_;
-  images_before_ += clocks * setup_.part.images_per_clock;
-  images_of_all_before_ += clocks * setup_.part.images_of_all;
+  images_before_ += (next_first_clock - first_clock_) * setup_.part.images_of_all;
   first_clock_ = next_first_clock;
+  overlap_before_.communication_ns += overlap_of_view_.communication_ns;
+  overlap_before_.exposed_ns += overlap_of_view_.exposed_ns;
+  overlap_of_view_ = {};
 }
 
 void training_reports::connect(std::vector<output_value> outputs) {
@@ -51,7 +52,7 @@ void training_reports::go_back(std::uint64_t clock) {
 void training_reports::show_step(std::uint64_t done, std::uint64_t end) const {
   if (!setup_.display) return;
   const auto carried = setup_.carried ? setup_.carried() : traffic{};
-  const auto images = images_of_all_before_ + (done - first_clock_) * setup_.part.images_of_all;
+  const auto images = images_before_ + (done - first_clock_) * setup_.part.images_of_all;
   setup_.display->stepped({done, end, images, carried.bytes_out, carried.bytes_in});
 }
 
@@ -82,11 +83,11 @@ std::optional<frames::worker_report> training_reports::last_report(std::uint64_t
   return report_now();
 }
 
+/// Of the view alone: what members have done that leave is still in the sum over all, and who joins adds what it has done.
 frames::worker_report training_reports::report_now() {
   const auto overlap = setup_.overlap->read(now_ns());
   // Outputs may overtake the pass_issued of their pass, so the solver's own count may lag here.
-  const std::uint64_t images =
-      images_before_ + (computed_ - first_clock_) * setup_.part.images_per_clock;
+  const std::uint64_t images = (computed_ - first_clock_) * setup_.part.images_per_clock;
   return {clock_id{computed_ - 1}, -1, 1, last_, images, overlap.communication_ns,
           overlap.exposed_ns};
 }
@@ -98,15 +99,16 @@ std::optional<test_found> training_reports::take(worker_id from, const frames::w
   if (!merged) return std::nullopt;
   const auto clock = value(r.clock);
   if (r.test_net < 0) {
+    overlap_of_view_ = {merged->communication_ns, merged->exposed_ns};
     if (setup_.display)
       setup_.display->trained({clock,
                                end,
                                merged->means.front(),
                                {merged->means.begin() + 1, merged->means.end()},
                                learning_rate(setup_.spec, clock),
-                               merged->images,
-                               merged->communication_ns,
-                               merged->exposed_ns},
+                               images_before_ + merged->images,
+                               overlap_before_.communication_ns + overlap_of_view_.communication_ns,
+                               overlap_before_.exposed_ns + overlap_of_view_.exposed_ns},
                               outputs_);
     return std::nullopt;
   }

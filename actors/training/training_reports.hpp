@@ -57,8 +57,10 @@ class training_reports {
   std::vector<double> last_;  // sums of the last complete clock
   smoothed_loss loss_;
   report_board board_;
-  std::uint64_t first_clock_ = 0, computed_ = 0;                // first_clock_: of the view
-  std::uint64_t images_before_ = 0, images_of_all_before_ = 0;  // the view
+  std::uint64_t first_clock_ = 0, computed_ = 0;  // first_clock_: of the view
+  std::uint64_t images_before_ = 0;               // the view, of all workers
+  overlap_meter::totals overlap_before_;          // the view, of all workers, while this node led
+  overlap_meter::totals overlap_of_view_;         // of all workers, as reported last
   bool begun_ = false;
   bool reported_ = false;  // the last complete clock
 };

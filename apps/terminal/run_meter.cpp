@@ -8,6 +8,11 @@ namespace {
 
 constexpr double patience_s = 2, patience_iterations = 3;
 
+/// Another node that comes to lead counts anew.
+double grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
@@ -37,10 +42,13 @@ run_meter::interval run_meter::trained(const progress::iteration& i, time_point 
   const auto since = shown_.value_or(moment_at(now));
   shown_ = moment_at(now);
   const auto took = seconds((now - since.when) - (shown_->paused - since.paused));
-  if (took > 0) out.images_s = static_cast<double>(i.images - images_shown_) / took;
+  // Iterations that are trained again, after a loss, add nothing.
+  if (took > 0 && i.images >= images_shown_)
+    images_s_ = static_cast<double>(i.images - images_shown_) / took;
+  out.images_s = images_s_;
   if (nodes_ > 1) {
-    const auto communication = static_cast<double>(i.communication_ns - communication_shown_);
-    const auto exposed = static_cast<double>(i.exposed_ns - exposed_shown_);
+    const auto communication = grown(i.communication_ns, communication_shown_);
+    const auto exposed = grown(i.exposed_ns, exposed_shown_);
     if (communication > 0) out.hidden = std::max(0.0, 1 - exposed / communication);
     if (took > 0)
       out.net = traffic{static_cast<double>(newest_.bytes_out - out_shown_) / took,

@@ -62,6 +62,7 @@ class run_meter {
   };
   [[nodiscard]] moment moment_at(time_point now) const { return {now, pauses_.paused(now)}; }
   std::optional<moment> first_iteration_, shown_;
+  double images_s_ = 0;
   std::uint64_t images_shown_ = 0, communication_shown_ = 0, exposed_shown_ = 0;
   std::uint64_t out_shown_ = 0, in_shown_ = 0;
 };

@@ -330,7 +330,7 @@ struct WorkerReport {
   testNet @1 :Int32 = -1;     # -1: outputs of the training net
   passes @2 :UInt32;          # that the sums are over
   sums @3 :List(Float64);     # by output value, in net order
-  images @4 :UInt64;          # trained by this worker since the run began
+  images @4 :UInt64;          # trained by this worker since the view began
   communicationNs @5 :UInt64; # how long some layer's update was under way since then
   exposedNs @6 :UInt64;       # how much of that time the writer's streams were idle
 }

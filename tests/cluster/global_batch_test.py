@@ -63,8 +63,7 @@ class GlobalBatch(unittest.TestCase):
             self.last.append(self.cluster.node("--join", address, "--devices", devices))
         for node in self.last:
             self.assertEqual(node.wait(), 0, node)
-        events = [json.loads(line) for line in first.lines if line.startswith("{")]
-        return [e for e in events if e["event"] == "view"]
+        return self.events(first, "view")
 
     def alone(self, name, iter_size=1, **of_solver):
         """The snapshot of one process that trains the same samples, which is self.one."""
@@ -74,9 +73,12 @@ class GlobalBatch(unittest.TestCase):
         return small_run.snapshot_of(self.folder, name, of_solver["iterations"])
 
     @staticmethod
-    def losses(node, event):
+    def events(node, event):
         events = [json.loads(line) for line in node.lines if line.startswith("{")]
-        return [e["outputs"]["loss"] for e in events if e["event"] == event]
+        return [e for e in events if e["event"] == event]
+
+    def losses(self, node, event):
+        return [e["outputs"]["loss"] for e in self.events(node, event)]
 
     def assert_equal_up_to_rounding(self, one, other, most=2e-6):
         a, b = values(one), values(other)
@@ -88,6 +90,8 @@ class GlobalBatch(unittest.TestCase):
         events = self.train(solver, views, "--routes", "ps", nodes=nodes, others=others, devices=devices)
         self.assertEqual([e["samples"] for e in events], [total] * len(events))
         self.assertEqual([e["first_sample"] for e in events], [total * e["first_clock"] for e in events])
+        shown = self.events(self.last[0], "progress")
+        self.assertEqual([e["images"] for e in shown], [total * (clock + 1) for clock in range(iterations)])
         for i, weight in enumerate(values(small_run.snapshot_of(self.folder, "count", iterations))):
             self.assertAlmostEqual(-weight * total, 1, delta=1e-5, msg=f"sample {i}")
 

@@ -29,5 +29,17 @@ TEST_CASE("overlap_meter: what is exposed is the mean over the streams") {
   CHECK(m.read(100).exposed_ns == 20);
 }
 
+TEST_CASE("overlap_meter: an update that a lost view has left under way ends with it") {
+  overlap_meter m(1);
+  m.began(100);
+  m.stood_still(5);
+  m.begin_anew();
+  CHECK(m.read(1000).communication_ns == 0);
+  CHECK(m.read(1000).exposed_ns == 0);
+  m.began(2000);
+  m.ended(2010);
+  CHECK(m.read(9000).communication_ns == 10);
+}
+
 }  // namespace
 }  // namespace poseidon

@@ -103,11 +103,43 @@ TEST_CASE("training_reports: images add up over a change of the number of worker
   t.go_on_with(part);
   t.clock();
   CHECK(t.display->steps_.back().images == 40 + 18);
-  reports(1, 2, 26);
+  reports(1, 2, 6);
   CHECK(t.display->trained_.size() == 2);  // of three workers, two have reported
   reports(2, 2, 6);
   REQUIRE(t.display->trained_.size() == 3);
-  CHECK(t.display->trained_.back().images == 26 + 26 + 6);
+  CHECK(t.display->trained_.back().images == 40 + 18);
+
+  t.tell(pause_at{clock_id{3}});
+  part.workers = 1;
+  part.first_clock = 3;
+  part.images_of_all = part.images_per_clock = 9;
+  t.go_on_with(part);
+  t.clock();
+  REQUIRE(t.display->trained_.size() == 4);
+  CHECK(t.display->trained_.back().images == 40 + 18 + 9);
+}
+
+TEST_CASE("training_reports: what members have communicated that leave is still in the sum") {
+  solver_rig t("max_iter: 10 display: 1", {1, 1, 2});
+  const auto clock = [&](std::uint64_t n, std::uint64_t communication, std::uint64_t exposed) {
+    t.clock();
+    t.tell(control_arrived{
+        worker_id{1},
+        frames::worker_report{clock_id{n}, -1, 1, {3, 3}, 10, communication, exposed}});
+  };
+  t.tell(pause_at{clock_id{2}});
+  clock(0, 1000, 100);
+  clock(1, 5000, 700);
+  REQUIRE(t.display->trained_.size() == 2);
+  CHECK(t.display->trained_.back().communication_ns == 5000);
+  auto part = t.nets.part;
+  part.workers = 1;
+  part.first_clock = 2;
+  t.go_on_with(part);
+  t.clock();
+  REQUIRE(t.display->trained_.size() == 3);
+  CHECK(t.display->trained_.back().communication_ns == 5000);
+  CHECK(t.display->trained_.back().exposed_ns == 700);
 }
 
 TEST_CASE(
