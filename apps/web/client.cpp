@@ -57,7 +57,7 @@ std::shared_ptr<tcp_socket> asked(const page_address& from, const std::string& t
                        e.error);
   }
   if (from.tls) {
-    socket->use_tls(from.tls, tls_side::dials);
+    socket->use_tls(*from.tls, tls_side::dials);
     socket->shake_tls(clock::now() + answer_patience, stop);
   }
   auto request =

@@ -131,7 +131,7 @@ class server::loop {
     if (!s) return;
     // A flood of connections is not even told so.
     if (connections_.size() >= 2 * options_.most_connections) return;
-    if (options_.tls) s->use_tls(options_.tls, tls_side::serves_pages);
+    if (options_.tls) s->use_tls(*options_.tls, tls_side::serves_pages);
     auto& c = connections_.emplace_back(std::move(s), clock::now());
     const auto from = c.address();
     const auto of_address = std::count_if(connections_.begin(), connections_.end(),

@@ -66,7 +66,7 @@ bool has_to_give_way(const handshake_options& options) {
 
 void begin_tls(tcp_socket& s, handshake_role role, const handshake_options& options,
                clock::time_point deadline) {
-  s.use_tls(options.tls, role == handshake_role::dialer ? tls_side::dials : tls_side::accepts);
+  s.use_tls(*options.tls, role == handshake_role::dialer ? tls_side::dials : tls_side::accepts);
   try {
     s.shake_tls(deadline, options.stop.get());
   } catch (const tls_error& e) {
@@ -74,7 +74,14 @@ void begin_tls(tcp_socket& s, handshake_role role, const handshake_options& opti
     tell_why(s, e, role, gives_way);
     s.linger(std::min(deadline, clock::now() + last_words));
     if (gives_way) throw handshake_error(refusal::busy, s.peer() + " " + gave_way);
-    throw in_handshake(e);
+    const auto refused = in_handshake(e);
+    const auto unused = options.tls->why_unused();
+    if (refused.why != refusal::certificate || unused.empty()) throw refused;
+    throw handshake_error(refusal::certificate,
+                          std::string(e.what()) +
+                              " This node's own files have changed and cannot be used, so it still "
+                              "shows its former certificate: " +
+                              unused);
   } catch (const socket_error& e) {
     if (e.error == ECANCELED) throw;
     throw handshake_error(refusal::closed, s.peer() + " broke off the TLS handshake: " +

@@ -67,7 +67,7 @@ class tcp_socket {
   [[nodiscard]] short write_wants() const;
 
   /// All that is read and written from now on goes through TLS. On a fresh connection. `key_lasts`: as tls_channel.
-  void use_tls(std::shared_ptr<const tls_context> context, tls_side side,
+  void use_tls(const tls_context& context, tls_side side,
                std::uint64_t key_lasts = tls_channel::records_per_key);
   /// Runs TLS's handshake now, blocking; otherwise the first read and write do.
   /// Errors   tls_error; socket_error, ECANCELED if stopped.

@@ -16,9 +16,8 @@ using clock = std::chrono::steady_clock;
 
 }  // namespace
 
-void tcp_socket::use_tls(std::shared_ptr<const tls_context> context, tls_side side,
-                         std::uint64_t key_lasts) {
-  tls_ = std::make_unique<tls_channel>(std::move(context), side, fd_, peer_, key_lasts);
+void tcp_socket::use_tls(const tls_context& context, tls_side side, std::uint64_t key_lasts) {
+  tls_ = std::make_unique<tls_channel>(context, side, fd_, peer_, key_lasts);
 }
 
 void tcp_socket::drop_tls() noexcept {

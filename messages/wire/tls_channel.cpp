@@ -81,13 +81,12 @@ void tls_channel::freed::operator()(ssl_st* connection) const {
   SSL_free(connection);
 }
 
-tls_channel::tls_channel(std::shared_ptr<const tls_context> context, tls_side side, int descriptor,
+tls_channel::tls_channel(const tls_context& context, tls_side side, int descriptor,
                          std::string peer, std::uint64_t key_lasts)
-    : context_(std::move(context)),
-      descriptor_(descriptor),
+    : descriptor_(descriptor),
       peer_(std::move(peer)),
       key_lasts_(key_lasts),
-      connection_(SSL_new(context_->get())),
+      connection_(SSL_new(context.newest().get())),
       read_wants_(POLLIN),
       write_wants_(POLLOUT) {
   auto* c = connection_.get();

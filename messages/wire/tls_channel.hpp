@@ -39,8 +39,8 @@ class tls_channel {
   static constexpr std::uint64_t records_per_key = std::uint64_t{1} << 22;
 
   /// `descriptor` is the socket's and outlives this. `key_lasts`: records, less in tests.
-  tls_channel(std::shared_ptr<const tls_context> context, tls_side side, int descriptor,
-              std::string peer, std::uint64_t key_lasts = records_per_key);
+  tls_channel(const tls_context& context, tls_side side, int descriptor, std::string peer,
+              std::uint64_t key_lasts = records_per_key);
   ~tls_channel();
   tls_channel(const tls_channel&) = delete;
   tls_channel& operator=(const tls_channel&) = delete;
@@ -89,7 +89,6 @@ class tls_channel {
   int send(const char* from, int size);
   [[noreturn]] void fail(const tls_error& why);
 
-  std::shared_ptr<const tls_context> context_;
   int descriptor_;
   std::string peer_;
   std::uint64_t key_lasts_;

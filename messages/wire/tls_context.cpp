@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <utility>
 
 namespace poseidon {
@@ -50,47 +51,18 @@ struct store_check {
   ~store_check() { X509_STORE_CTX_free(context); }
 };
 
-}  // namespace
-
-void tls_context::freed::operator()(ssl_ctx_st* context) const {
-  SSL_CTX_free(context);
-}
-
-tls_context::tls_context(const tls_files& files, std::optional<std::time_t> now)
-    : context_(SSL_CTX_new(TLS_method())) {
-  auto* c = context_.get();
-  if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
-      SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") != 1)
-    throw std::runtime_error("cannot prepare TLS 1.3: OpenSSL refused (" + last_tls_words() + ")");
-  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                          SSL_MODE_NO_AUTO_CHAIN);
-  // Else a read would not return while a peer sends changes of its key and no data.
-  SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
-  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(c, 0);  // connections are few and long: none is resumed
-  if (now) X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(c), *now);
-  read_authority(files);
-  if (files.certificate.empty()) return;
-  read_certificate(files);
-  read_key(files);
-  check_certificate(files, now);
-  has_certificate_ = true;
-}
-
-tls_context::~tls_context() = default;
-
-void tls_context::read_authority(const tls_files& files) {
+void read_authority(SSL_CTX* c, const tls_files& files) {
   require_readable(authority_option, files.authority);
   ERR_clear_error();
-  if (SSL_CTX_load_verify_file(context_.get(), files.authority.c_str()) != 1)
+  if (SSL_CTX_load_verify_file(c, files.authority.c_str()) != 1)
     refuse(authority_option, files.authority,
            "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)");
 }
 
-void tls_context::read_certificate(const tls_files& files) {
+void read_certificate(SSL_CTX* c, const tls_files& files) {
   require_readable(certificate_option, files.certificate);
   ERR_clear_error();
-  if (SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str()) == 1) return;
+  if (SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) == 1) return;
   const auto reason = ERR_GET_REASON(ERR_peek_error());
   refuse(certificate_option, files.certificate,
          reason == PEM_R_NO_START_LINE
@@ -98,7 +70,7 @@ void tls_context::read_certificate(const tls_files& files) {
              : "cannot be used as a certificate: " + last_tls_words());
 }
 
-void tls_context::read_key(const tls_files& files) {
+void read_key(SSL_CTX* c, const tls_files& files) {
   require_readable(key_option, files.key);
   ERR_clear_error();
   bool asked = false;
@@ -113,27 +85,87 @@ void tls_context::read_key(const tls_files& files) {
   if (!key)
     refuse(key_option, files.key, "holds no private key in PEM form (-----BEGIN PRIVATE KEY-----)");
   ERR_clear_error();
-  if (X509_check_private_key(SSL_CTX_get0_certificate(context_.get()), key.get()) != 1)
+  if (X509_check_private_key(SSL_CTX_get0_certificate(c), key.get()) != 1)
     refuse(key_option, files.key,
            "is not the key of the certificate in " + files.certificate.string() + " (" +
                certificate_option + "). Give the two that were made together.");
-  if (SSL_CTX_use_PrivateKey(context_.get(), key.get()) != 1)
+  if (SSL_CTX_use_PrivateKey(c, key.get()) != 1)
     refuse(key_option, files.key, "cannot be used: " + last_tls_words());
 }
 
 /// No peer would accept a certificate that this node itself would refuse.
-void tls_context::check_certificate(const tls_files& files, std::optional<std::time_t> now) {
-  auto* own = SSL_CTX_get0_certificate(context_.get());
+void check_certificate(SSL_CTX* c, const tls_files& files, std::optional<std::time_t> now) {
+  auto* own = SSL_CTX_get0_certificate(c);
   STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(context_.get(), &chain);
+  SSL_CTX_get0_chain_certs(c, &chain);
   const store_check check;
-  if (X509_STORE_CTX_init(check.context, SSL_CTX_get_cert_store(context_.get()), own, chain) != 1)
+  if (X509_STORE_CTX_init(check.context, SSL_CTX_get_cert_store(c), own, chain) != 1)
     throw std::runtime_error("cannot check a certificate: OpenSSL refused");
   if (now) X509_STORE_CTX_set_time(check.context, 0, *now);
   ERR_clear_error();
   if (X509_verify_cert(check.context) == 1) return;
   refuse(certificate_option, files.certificate,
          refusal_of(check.context, files.authority.string() + " (" + authority_option + ")"));
+}
+
+/// Errors   as tls_context.
+std::shared_ptr<SSL_CTX> read(const tls_files& files, std::optional<std::time_t> now) {
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
+  auto* c = context.get();
+  if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
+      SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") != 1)
+    throw std::runtime_error("cannot prepare TLS 1.3: OpenSSL refused (" + last_tls_words() + ")");
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                          SSL_MODE_NO_AUTO_CHAIN);
+  // Else a read would not return while a peer sends changes of its key and no data.
+  SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(c, 0);  // connections are few and long: none is resumed
+  if (now) X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(c), *now);
+  read_authority(c, files);
+  if (files.certificate.empty()) return context;
+  read_certificate(c, files);
+  read_key(c, files);
+  check_certificate(c, files, now);
+  return context;
+}
+
+}  // namespace
+
+tls_context::tls_context(const tls_files& files, std::optional<std::time_t> now)
+    : files_(files), now_(now), seen_(stamps()), context_(read(files, now)) {}
+
+tls_context::~tls_context() = default;
+
+std::array<tls_context::stamp, 3> tls_context::stamps() const {
+  std::array<stamp, 3> out{};
+  std::size_t i = 0;
+  for (const auto* file : {&files_.certificate, &files_.key, &files_.authority}) {
+    struct stat now {};
+    if (::stat(file->c_str(), &now) == 0)
+      out[i] = {static_cast<std::int64_t>(now.st_ino), now.st_mtim.tv_sec, now.st_mtim.tv_nsec};
+    ++i;
+  }
+  return out;
+}
+
+std::shared_ptr<ssl_ctx_st> tls_context::newest() const {
+  const std::lock_guard lock(mutex_);
+  if (const auto now = stamps(); now != seen_) {
+    seen_ = now;
+    try {
+      context_ = read(files_, now_);
+      why_unused_.clear();
+    } catch (const std::exception& e) {
+      why_unused_ = e.what();
+    }
+  }
+  return context_;
+}
+
+std::string tls_context::why_unused() const {
+  const std::lock_guard lock(mutex_);
+  return why_unused_;
 }
 
 std::shared_ptr<const tls_context> tls_of_links(const tls_files& files) {

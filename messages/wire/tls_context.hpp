@@ -1,14 +1,18 @@
 // messages/wire/tls_context.hpp
 //
 // What a node proves itself with in TLS: its certificate, the key of that certificate, and the authority that has to have signed
-// the peer's. Read and checked once, at the start, so that a wrong file is an error of the command line and not of a peer.
+// the peer's. Read and checked at the start, so that a wrong file is an error of the command line and not of a peer, and again before
+// a connection where the files have changed: certificates are renewed more often than runs end.
 //
 // TLS 1.3 only, AES-128-GCM, no tickets. Names in certificates are not compared with addresses: nodes are dialled by address, and
 // every certificate of the cluster's authority may be any node's.
 #pragma once
+#include <array>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -38,20 +42,23 @@ class tls_context {
   tls_context& operator=(const tls_context&) = delete;
 
   /// Whether it has a certificate, without which nothing can be accepted.
-  [[nodiscard]] bool has_certificate() const { return has_certificate_; }
-  [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
+  [[nodiscard]] bool has_certificate() const { return !files_.certificate.empty(); }
+  /// For a new connection, with the files as they are now. Where they cannot be used, as while they are being replaced one after the
+  /// other, those that were read before are. Any thread.
+  [[nodiscard]] std::shared_ptr<ssl_ctx_st> newest() const;
+  /// What is wrong with the files as they are now; empty: they are in use.
+  [[nodiscard]] std::string why_unused() const;
 
  private:
-  struct freed {
-    void operator()(ssl_ctx_st* context) const;
-  };
-  void read_authority(const tls_files& files);
-  void read_certificate(const tls_files& files);
-  void read_key(const tls_files& files);
-  void check_certificate(const tls_files& files, std::optional<std::time_t> now);
+  using stamp = std::array<std::int64_t, 3>;  // which file it is, and when it was written
+  [[nodiscard]] std::array<stamp, 3> stamps() const;
 
-  std::unique_ptr<ssl_ctx_st, freed> context_;
-  bool has_certificate_ = false;
+  const tls_files files_;
+  const std::optional<std::time_t> now_;
+  mutable std::mutex mutex_;
+  mutable std::array<stamp, 3> seen_;
+  mutable std::shared_ptr<ssl_ctx_st> context_;
+  mutable std::string why_unused_;
 };
 
 /// For links, which are mutual: all three files, or none (null).

@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   bool shaken = false;
   try {
     tcp_socket socket(ends[0], "10.0.0.7:40000");
-    socket.use_tls(context, side);
+    socket.use_tls(*context, side);
     socket.shake_tls(std::chrono::steady_clock::now() + std::chrono::minutes{1});
     shaken = true;
     std::array<std::byte, 4096> into;

@@ -89,7 +89,7 @@ TEST_CASE("tls: both writers change their keys while both read") {
 TEST_CASE("tls: nobody on the way reads what is written") {
   test::connection c;
   const test::tls_authority authority;
-  c.dialer->use_tls(authority.context("dialer"), tls_side::dials);
+  c.dialer->use_tls(*authority.context("dialer"), tls_side::dials);
   auto shaken = std::async(std::launch::async,
                            [&] { return test::error_of([&] { c.dialer->shake_tls(soon()); }); });
   char seen[3] = {};
@@ -226,7 +226,7 @@ TEST_CASE("tls: who drips bytes has no more time than who says nothing") {
         std::this_thread::sleep_for(1ms);  // the pace of the drip
       }
     });
-    c.acceptor->use_tls(context, tls_side::accepts);
+    c.acceptor->use_tls(*context, tls_side::accepts);
     const auto error =
         test::error_of([&] { c.acceptor->shake_tls(std::chrono::steady_clock::now() + 100ms); });
     over = true;

@@ -110,5 +110,56 @@ TEST_CASE("tls: some of the three files are none") {
         }) == together + "--tls-key.");
 }
 
+/// Writes over the files of one certificate what another one has.
+void replace(const tls_files& old, const tls_files& by) {
+  for (const auto file : {&tls_files::certificate, &tls_files::key}) {
+    const auto next = (old.*file).string() + ".next";
+    std::filesystem::copy_file(by.*file, next, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::rename(next, old.*file);
+  }
+}
+
+/// Whom a dialer that trusts `authority` sees; or why it sees nobody.
+std::string seen_of(const tls_context& acceptor, const tls_authority& authority) {
+  test::connection c;
+  c.acceptor->use_tls(acceptor, tls_side::serves_pages);
+  c.dialer->use_tls(*authority.reader(), tls_side::dials);
+  auto there = std::async(std::launch::async, [&] {
+    return test::error_of([&] { c.acceptor->shake_tls(test::soon()); });
+  });
+  return test::error_of([&] { c.dialer->shake_tls(test::soon()); });
+}
+
+TEST_CASE("tls: files that have changed are read again before the next connection") {
+  const tls_authority before("the cluster"), after("the cluster of next year");
+  const auto files = before.sign("node");
+  const tls_context node(files);
+  const auto first = node.newest();
+  CHECK(node.newest() == first);
+  CHECK(seen_of(node, before) == "no error");
+  auto next = after.sign("node");
+  replace(files, next);  // signed by an authority that this node does not know
+  CHECK(node.newest() == first);
+  CHECK(node.why_unused().starts_with("--tls-cert " + files.certificate.string() +
+                                      ": (of /CN=node, by /CN=the cluster of next year) does not "
+                                      "chain to "));
+  CHECK(seen_of(node, before) == "no error");
+  std::filesystem::copy_file(next.authority, files.authority,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(node.newest() != first);
+  CHECK(node.why_unused().empty());
+  CHECK(seen_of(node, after) == "no error");
+}
+
+TEST_CASE("tls: a file that is gone is no reason to refuse, but the one that is missed") {
+  const tls_authority authority;
+  const auto files = authority.sign("node");
+  const tls_context node(files);
+  std::filesystem::remove(files.key);
+  CHECK(seen_of(node, authority) == "no error");
+  CHECK(node.why_unused() ==
+        "--tls-key " + files.key.string() + ": cannot be read: No such file or directory");
+}
+
 }  // namespace
 }  // namespace poseidon

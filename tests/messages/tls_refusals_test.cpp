@@ -105,6 +105,19 @@ TEST_CASE("tls: a certificate of another authority is refused, and both are told
         "all nodes certificates that one authority has signed, and the same --tls-ca.");
 }
 
+TEST_CASE("tls: who is refused with a former certificate is told why the new one is not in use") {
+  const tls_authority ours("the cluster"), others("another cluster");
+  const auto files = others.sign("foreign");
+  const auto foreign = options(std::make_shared<const tls_context>(files));
+  std::filesystem::remove(files.key);
+  const auto said = shake(foreign, options(ours.context("here")));
+  CHECK(said.dialer.why == refusal::certificate);
+  CHECK(said.dialer.text.ends_with(
+      " This node's own files have changed and cannot be used, so it still shows its former "
+      "certificate: --tls-key " +
+      files.key.string() + ": cannot be read: No such file or directory"));
+}
+
 TEST_CASE("tls: a dialer that trusts the acceptor, and is not trusted by it, is told why") {
   const tls_authority ours("the cluster"), others("another cluster");
   // It knows our authority, but its certificate is of another one: as after an authority was replaced on one machine only.

@@ -37,8 +37,8 @@ struct connection {
 struct encrypted : connection {
   explicit encrypted(std::uint64_t key_lasts = tls_channel::records_per_key) {
     const tls_authority authority;
-    dialer->use_tls(authority.context("dialer"), tls_side::dials, key_lasts);
-    acceptor->use_tls(authority.context("acceptor"), tls_side::accepts, key_lasts);
+    dialer->use_tls(*authority.context("dialer"), tls_side::dials, key_lasts);
+    acceptor->use_tls(*authority.context("acceptor"), tls_side::accepts, key_lasts);
     auto there = std::async(std::launch::async, [&] { acceptor->shake_tls(soon()); });
     dialer->shake_tls(soon());
     there.get();
