@@ -84,6 +84,20 @@ std::vector<std::shared_ptr<const edge_table>> edge_book::tables(std::size_t fir
   return out;
 }
 
+std::vector<std::pair<std::string, std::uint64_t>> edge_book::backlog() const {
+  const auto all = tables();
+  std::unordered_map<std::uint64_t, std::uint64_t> told;  // messages, by receiver
+  for (const auto& t : all)
+    for_each_edge(*t, [&](const edge_table::edge& e) {
+      told[e.to] += e.count.load(std::memory_order_relaxed);
+    });
+  std::vector<std::pair<std::string, std::uint64_t>> out;
+  for (const auto& t : all)
+    if (const auto handled = t->handled(); !t->ended() && told[t->id()] > handled)
+      out.emplace_back(t->name(), told[t->id()] - handled);
+  return out;
+}
+
 void edge_book::fold(const std::vector<std::shared_ptr<const edge_table>>& ended) {
   if (ended.empty()) return;
   const std::lock_guard lock(mutex_);

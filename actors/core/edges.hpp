@@ -93,6 +93,8 @@ class edge_book {
   /// The tables that are not folded, in the order in which their actors were spawned. `first`: without the first this many
   /// that were ever opened.
   [[nodiscard]] std::vector<std::shared_ptr<const edge_table>> tables(std::size_t first = 0) const;
+  /// The living actors that have not handled all that the others have told them, with the number of these messages.
+  [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> backlog() const;
   /// Adds the counts of actors that have ended to those of their names and forgets their tables. Called by the one reader
   /// of tables(), when it has read their last counts.
   void fold(const std::vector<std::shared_ptr<const edge_table>>& ended);

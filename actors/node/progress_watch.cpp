@@ -22,6 +22,14 @@ std::uint64_t handled_by_training(const edge_book& book) {
   return sum;
 }
 
+/// "stream compute [0] (2), server_shard (1)"
+std::string describe_backlog(const edge_book& book) {
+  std::string out;
+  for (const auto& [name, messages] : book.backlog())
+    out += (out.empty() ? "" : ", ") + name + " (" + std::to_string(messages) + ")";
+  return out;
+}
+
 }  // namespace
 
 std::chrono::milliseconds progress_watch::limit() const {
@@ -58,7 +66,10 @@ std::optional<std::string> progress_watch::look(clock::time_point now) {
       (hurried_ ? ", as the run has been told to end" : ", --progress-limit") +
       "): nothing was computed here, and no values came, though all nodes can be heard";
   for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
-  return out + ". The node that has been quiet longest is probably the one that is stuck";
+  out += ". The node that has been quiet longest is probably the one that is stuck";
+  const auto here = describe_backlog(*core_.setup.edges);
+  return out + (here.empty() ? ". No actor of this node has a message to handle"
+                             : ". Actors of this node, with messages that wait for them: " + here);
 }
 
 }  // namespace poseidon

@@ -63,3 +63,21 @@ TEST_CASE("edge_book: tables of ended actors are folded by name, and what they s
   (void)open_table(book, "layer ip1 [0]", id);
   CHECK(book.tables(2001).size() == 1);
 }
+
+TEST_CASE("edge_book: the backlog is what living actors were told and have not handled") {
+  edge_book book;
+  const auto layer = open_table(book, "layer ip1 [0]", 1);
+  const auto push = open_table(book, "gradient_push ip1", 2);
+  const auto gone = open_table(book, "stream compute [0]", 3);
+  for (int i = 0; i < 3; ++i) layer->count(2, carried_message, 0);
+  layer->count(3, carried_message, 0);
+  push->count(1, carried_message, 0);
+  push->handle_one();
+  layer->handle_one();
+  gone->end();
+  using found = std::vector<std::pair<std::string, std::uint64_t>>;
+  CHECK(book.backlog() == found{{"gradient_push ip1", 2}});
+  push->handle_one();
+  push->handle_one();
+  CHECK(book.backlog().empty());
+}

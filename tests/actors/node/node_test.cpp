@@ -343,6 +343,7 @@ TEST_CASE(
     CHECK(error.find(told_to_end ? "as the run has been told to end" : "--progress-limit") !=
           std::string::npos);
     CHECK(error.find("has sent no") != std::string::npos);
+    CHECK(error.find("No actor of this node has a message to handle") != std::string::npos);
   }
 }
 
