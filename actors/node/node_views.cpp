@@ -244,7 +244,9 @@ void node::agree() {
                                    "poseidon-node go-on says that they have ended");
   });
   take_decision();
-  if (!core_.has_ended() && agreement_.is_hopeless())
+  if (core_.has_ended()) return;
+  core_.setup.records.view->paused(agreement_.why_paused());
+  if (agreement_.is_hopeless())
     return fail(
         "all other nodes are lost, and this one, which has just joined, has not got all values "
         "of iteration " +

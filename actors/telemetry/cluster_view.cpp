@@ -10,6 +10,12 @@ cluster_view::cluster_view(std::shared_ptr<edge_book> edges, std::shared_ptr<tra
                            std::shared_ptr<run_history> history)
     : own_(std::move(edges), std::move(trace)), history_(std::move(history)) {}
 
+namespace {
+
+constexpr const char* running = "running";
+
+}  // namespace
+
 void cluster_view::begin(run_facts facts) {
   const std::lock_guard lock(mutex_);
   if (!facts.members.empty())
@@ -18,7 +24,8 @@ void cluster_view::begin(run_facts facts) {
     });
   for (const auto& [seat, address] : facts.members) state_.workers[seat];
   state_.workers[facts.self].replicas = facts.replicas;
-  state_.phase = "running";
+  state_.phase = running;
+  paused_ = false;
   state_.facts = std::move(facts);
   ++state_.revision;
   for (auto& [id, w] : state_.workers) w.graph.revision = state_.revision;
@@ -111,6 +118,14 @@ void cluster_view::lost(seat_id who, const std::string& why) {
   auto& w = state_.workers[value(who)];
   w.contact.lost = true;
   w.contact.why_lost = why;
+  ++state_.revision;
+}
+
+void cluster_view::paused(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (state_.ended || (why.empty() && !paused_)) return;
+  paused_ = !why.empty();
+  state_.phase = paused_ ? why : running;
   ++state_.revision;
 }
 

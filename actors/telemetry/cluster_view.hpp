@@ -83,6 +83,8 @@ class cluster_view {
   /// then nothing of it is added.
   void take(seat_id from, const node_report& r);
   void lost(seat_id who, const std::string& why);
+  /// Training waits, and why, "paused: ..."; empty: it does not wait any more. The next view that begins ends it, too.
+  void paused(const std::string& why);
   void ended(const std::string& error);
 
   /// Reads under the lock.
@@ -124,6 +126,7 @@ class cluster_view {
   std::mutex sampling_;  // before mutex_: samples are merged in the order in which they were taken
   mutable std::mutex mutex_;
   state state_;
+  bool paused_ = false;
   std::atomic<std::size_t> watchers_{0};
 };
 

@@ -26,7 +26,7 @@ export class Panels {
     const gone = !ended && (connection === 'reconnecting' || connection === 'away');
     pill.textContent = connection === 'live' || ended ? phase || 'live' : connection === 'away' ? `${node} is away` : connection;
     pill.title = this.store.away || pill.textContent;
-    pill.className = 'pill ' + (phase.startsWith('ended:') || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
+    pill.className = 'pill ' + (/^(ended|paused):/.test(phase) || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
     document.getElementById('model').textContent = [graph?.run.model, node && 'at ' + node].filter(Boolean).join(' ');
     this.#figures();
     this.#verdict();

@@ -92,11 +92,15 @@ inline constexpr const char* node_test_net = R"(
 struct one_node {
   std::shared_ptr<node_display> display = std::make_shared<node_display>();
   std::shared_ptr<fake_network> network;
-  std::string at;  // where it listens
+  std::string at;                      // where it listens
+  std::shared_ptr<cluster_view> view;  // what its page shows
   std::optional<node_result> result;
   handle<node> it;
   [[nodiscard]] int exit_code() const { return result ? result->exit_code : -1; }
   [[nodiscard]] std::string error() const { return result ? result->error : "(has not ended)"; }
+  [[nodiscard]] std::string shown_phase() const {
+    return view->read([](const auto& s) { return s.phase; });
+  }
 };
 
 class node_rig {
@@ -249,6 +253,7 @@ class node_rig {
     s.display = n.display;
     s.ended = [&n](node_result r) { n.result = std::move(r); };
     prepare(s);
+    n.view = s.records.view;
     n.it = sim.add<node>("node", std::move(s));
     sim.tell(n.it, start_node{});
     return n;

@@ -351,3 +351,23 @@ TEST_CASE("cluster_view: facts name members by seat, and their workers by place"
   CHECK(facts.address_of(0) == "");
   CHECK(facts.worker_of(4) == 1);
 }
+
+TEST_CASE("cluster_view: a run that waits for other nodes says so for as long as it waits") {
+  view_rig r;
+  const auto phase = [&] { return r.view.read([](const auto& s) { return s.phase; }); };
+  r.view.paused("");
+  CHECK(phase() == "waiting for the other nodes");
+  r.view.begin(two_workers(0));
+  r.view.paused("paused: this node hears 1 of 2");
+  CHECK(phase() == "paused: this node hears 1 of 2");
+  SUBCASE("until it hears them again") {
+    r.view.paused("");
+  }
+  SUBCASE("until a view without them begins") {
+    r.view.begin(two_workers(0));
+  }
+  CHECK(phase() == "running");
+  r.view.ended("");
+  r.view.paused("paused: again");
+  CHECK(phase() == "ended");
+}
