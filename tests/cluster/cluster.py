@@ -24,7 +24,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -32,6 +31,8 @@ import tempfile
 import threading
 import time
 import unittest
+
+from ports import reserved_address  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
@@ -355,16 +356,6 @@ def wait_until(condition, what, seconds=PATIENCE_S):
         if time.monotonic() > deadline:
             raise AssertionError(f"after {seconds} s still not: {what}")
         time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def reserved_address():
-    """An address whose port no other process gets. It refuses connections until one of our nodes listens on it: a listener
-    with SO_REUSEADDR may, next to a socket that is bound with it and does not listen (socket(7))."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{holder.getsockname()[1]}"
 
 
 def need(*programs):

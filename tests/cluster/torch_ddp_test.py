@@ -1,5 +1,4 @@
 # tests/cluster/torch_ddp_test.py - a script for DistributedDataParallel, of which one import has changed.
-import socket
 import unittest
 
 import cluster
@@ -73,13 +72,11 @@ print("equal" if same else "different", workers, flush=True)
 """
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Ddp(unittest.TestCase):
+    def master_port(self):
+        """Of PyTorch's own rendezvous; Poseidon's is the one after it."""
+        return self.enterContext(cluster.reserved_address(2)).split(":")[1]
+
     def check(self, how, variables):
         with self.subTest(how), programs.Programs() as c:
             for worker in c.workers(SCRIPT, 2, how, each=variables):
@@ -92,13 +89,13 @@ class Ddp(unittest.TestCase):
 
     def test_world_from_torchruns_variables_and_from_a_process_group(self):
         for how in "torchrun", "process group":
-            port = free_port()
+            port = self.master_port()
             self.check(how, lambda place, port=port: {
                 "POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": "", "RANK": place, "WORLD_SIZE": 2,
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo", "USE_LIBUV": 0})
 
     def test_the_example(self):
-        port = free_port()
+        port = self.master_port()
         with programs.Programs() as c:
             started = c.workers((cluster.ROOT / "examples/torch_ddp.py").read_text(), 2, each=lambda place: {
                 "POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": "", "RANK": place, "WORLD_SIZE": 2,
