@@ -45,13 +45,13 @@ class cpu_arithmetic final : public host_arithmetic {
 
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
+              std::span<const state_array> history) const override {
     cpu::update(rule, step, gradient, values, fresh, history);
   }
 
   void step(optimizer_rule rule, const optimizer_step& step, float scale,
             std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,
-            std::span<const std::span<float>> history) const override {
+            std::span<const state_array> history) const override {
     cpu::update(rule, step, scale, gradient, values, fresh, history);
   }
 

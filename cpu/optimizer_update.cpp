@@ -1,5 +1,6 @@
 #include "cpu/optimizer_update.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -7,13 +8,18 @@
 namespace poseidon::cpu {
 namespace {
 
+struct moment {
+  const float* before = nullptr;
+  float* after = nullptr;
+};
+
 struct chunk {
   std::size_t size;
   const float* gradient;
   const float* values;
   float* fresh;
-  float* first;   // momentum, first moment
-  float* second;  // second moment; SGD: null
+  moment first;   // momentum, first moment
+  moment second;  // second moment; not SGD's
   float scale;
 };
 
@@ -39,8 +45,8 @@ void sgd(const chunk& c, const optimizer_step& step) {
     float g = c.scale * c.gradient[i];
     if constexpr (Decays) g = std::fma(w, decay, g);
     if constexpr (HasMomentum) {
-      const float buffer = First ? g : std::fma(g, share, c.first[i] * momentum);
-      c.first[i] = buffer;
+      const float buffer = First ? g : std::fma(g, share, c.first.before[i] * momentum);
+      c.first.after[i] = buffer;
       g = Nesterov ? std::fma(buffer, momentum, g) : buffer;
     }
     c.fresh[i] = std::fma(g, minus_rate, w);
@@ -49,7 +55,11 @@ void sgd(const chunk& c, const optimizer_step& step) {
 
 template <bool Decays>
 void sgd(const chunk& c, const optimizer_step& step) {
-  if (step.momentum == 0) return sgd<Decays, false, false, false>(c, step);
+  if (step.momentum == 0) {
+    if (c.first.before != c.first.after)
+      std::copy(c.first.before, c.first.before + c.size, c.first.after);
+    return sgd<Decays, false, false, false>(c, step);
+  }
   const bool first = step.number == 1;
   if (step.nesterov)
     return first ? sgd<Decays, true, true, true>(c, step) : sgd<Decays, true, false, true>(c, step);
@@ -74,11 +84,11 @@ void adam(const chunk& c, const optimizer_step& step) {
     float g = c.scale * c.gradient[i];
     if constexpr (Decay == decay_kind::of_gradient) g = std::fma(w, decay, g);
     if constexpr (Decay == decay_kind::of_values) w = w * decay;
-    const float m = Lerp ? std::fma(g - c.first[i], share1, c.first[i])
-                         : std::fma(g, share1, c.first[i] * beta1);
-    const float v = std::fma(share2 * g, g, c.second[i] * beta2);
-    c.first[i] = m;
-    c.second[i] = v;
+    const float first = c.first.before[i];
+    const float m = Lerp ? std::fma(g - first, share1, first) : std::fma(g, share1, first * beta1);
+    const float v = std::fma(share2 * g, g, c.second.before[i] * beta2);
+    c.first.after[i] = m;
+    c.second.after[i] = v;
     const float divisor = std::sqrt(v) / root + epsilon;
     c.fresh[i] = w + (minus_rate * m) / divisor;
   }
@@ -93,7 +103,7 @@ void adam(const chunk& c, const optimizer_step& step) {
 
 void update(optimizer_rule rule, const optimizer_step& step, float scale,
             std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,
-            std::span<const std::span<float>> history) {
+            std::span<const state_array> history) {
   require_same_size("values", values.size(), gradient.size());
   require_same_size("fresh", fresh.size(), gradient.size());
   const auto slots = history_count(rule);
@@ -101,13 +111,16 @@ void update(optimizer_rule rule, const optimizer_step& step, float scale,
     throw std::invalid_argument("optimizer step: " + std::string(name_of(rule)) + " keeps " +
                                 std::to_string(slots) + " arrays, it was given " +
                                 std::to_string(history.size()));
-  for (const auto& h : history) require_same_size("history", h.size(), gradient.size());
+  for (const auto& h : history) {
+    require_same_size("history", h.before.size(), gradient.size());
+    require_same_size("history", h.after.size(), gradient.size());
+  }
   const chunk c{gradient.size(),
                 gradient.data(),
                 values.data(),
                 fresh.data(),
-                history[0].data(),
-                slots == 2 ? history[1].data() : nullptr,
+                {history[0].before.data(), history[0].after.data()},
+                slots == 2 ? moment{history[1].before.data(), history[1].after.data()} : moment{},
                 scale};
   const bool decays = step.weight_decay != 0;
   if (rule == optimizer_rule::sgd) return decays ? sgd<true>(c, step) : sgd<false>(c, step);

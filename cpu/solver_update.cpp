@@ -17,15 +17,23 @@ void require_size(const char* what, std::size_t has, std::size_t needs) {
                               " values, the gradient has " + std::to_string(needs));
 }
 
-/// Without a second array of solver state `second` is null and not looked at.
+struct state {
+  const float* before = nullptr;
+  float* after = nullptr;
+};
+
+/// Without a second array of solver state `second` is not looked at.
 struct arrays {
   std::size_t size;
   const float* gradient;
   const float* values;
   float* fresh;
-  float* first;
-  float* second;
+  state first, second;
 };
+
+state pointers_to(const state_array& a) {
+  return {a.before.data(), a.after.data()};
+}
 
 template <bool L1, class Formula>
 void for_each(const arrays& a, const rule_step& step, const Formula& formula) {
@@ -35,11 +43,15 @@ void for_each(const arrays& a, const rule_step& step, const Formula& formula) {
   for (std::size_t i = 0; i < a.size; ++i) {
     const float w = a.values[i];
     const float g = rules::regularised<L1>(a.gradient[i], w, scale, decay);
+    float first = a.first.before[i];
     if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
-      a.fresh[i] = w - formula(g, a.first[i], a.second[i]);
+      float second = a.second.before[i];
+      a.fresh[i] = w - formula(g, first, second);
+      a.second.after[i] = second;
     } else {
-      a.fresh[i] = w - formula(g, a.first[i]);
+      a.fresh[i] = w - formula(g, first);
     }
+    a.first.after[i] = first;
   }
 }
 
@@ -78,7 +90,7 @@ bool all_finite(std::span<const float> x) {
 
 void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
             std::span<const float> values, std::span<float> fresh,
-            std::span<const std::span<float>> history) {
+            std::span<const state_array> history) {
   require_size("values", values.size(), gradient.size());
   require_size("fresh", fresh.size(), gradient.size());
   const std::size_t slots = history_count(rule.kind);
@@ -86,9 +98,13 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
     throw std::invalid_argument("update: the rule keeps " + std::to_string(slots) +
                                 " history arrays, it was given " + std::to_string(history.size()));
   }
-  for (const std::span<float>& h : history) require_size("history", h.size(), gradient.size());
-  const arrays a{gradient.size(), gradient.data(),   values.data(),
-                 fresh.data(),    history[0].data(), slots == 2 ? history[1].data() : nullptr};
+  for (const auto& h : history) {
+    require_size("history", h.before.size(), gradient.size());
+    require_size("history", h.after.size(), gradient.size());
+  }
+  const arrays a{gradient.size(),         gradient.data(),
+                 values.data(),           fresh.data(),
+                 pointers_to(history[0]), slots == 2 ? pointers_to(history[1]) : state{}};
   rules::with_formula(rule, step, [&](const auto& formula) {
     rule.decay_norm == regularizer::l1 ? for_each<true>(a, step, formula)
                                        : for_each<false>(a, step, formula);

@@ -24,25 +24,31 @@ parameter_part solver_history::part(chunk_id chunk) const {
   return {value(c.parameter), c.offset, c.count};
 }
 
-std::vector<std::span<float>> solver_history::to_update(chunk_id chunk, std::uint64_t version) {
-  set_aside(chunk, version);
-  auto& slots = chunks_.at(chunk);
-  return {slots.begin(), slots.end()};
-}
-
-/// The oldest copy gives its memory to the newest.
-void solver_history::set_aside(chunk_id chunk, std::uint64_t version) {
+std::vector<state_array> solver_history::to_update(chunk_id chunk, std::uint64_t version) {
   auto& of = pasts_[chunk];
   of.next = version + 1;
-  if (former_ == 0) return;
-  const memory_for use("the solver's history of the versions before");
-  arrays copy;
-  if (of.kept.size() == former_) {
-    copy = std::move(of.kept.front().second);
-    of.kept.pop_front();
+  auto& now = chunks_.at(chunk);
+  if (former_ == 0) return {now.begin(), now.end()};
+  auto next = room_for(chunk);
+  of.kept.emplace_back(version, std::exchange(now, std::move(next)));
+  const auto& before = of.kept.back().second;
+  std::vector<state_array> out;
+  for (std::size_t slot = 0; slot < now.size(); ++slot) out.emplace_back(before[slot], now[slot]);
+  return out;
+}
+
+/// The oldest version gives its memory to the next one.
+solver_history::arrays solver_history::room_for(chunk_id chunk) {
+  auto& kept = pasts_.at(chunk).kept;
+  if (kept.size() == former_) {
+    auto oldest = std::move(kept.front().second);
+    kept.pop_front();
+    return oldest;
   }
-  copy = chunks_.at(chunk);
-  of.kept.emplace_back(version, std::move(copy));
+  const memory_for use("the solver's history of the versions before");
+  arrays out;
+  for (const auto& slot : chunks_.at(chunk)) out.emplace_back(slot.size());
+  return out;
 }
 
 void solver_history::write(chunk_id chunk, std::uint32_t slot, std::size_t first,

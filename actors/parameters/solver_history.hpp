@@ -9,6 +9,7 @@
 #pragma once
 #include "messages/training.hpp"
 #include "models/device/device_updates.hpp"
+#include "models/device/state_array.hpp"
 #include "models/plan/partition.hpp"
 
 #include <algorithm>
@@ -51,9 +52,9 @@ class solver_history {
   }
   [[nodiscard]] parameter_part part(chunk_id chunk) const;
 
-  /// The arrays of a chunk at `version`, by slot, for the update that makes the next version of them in place. Empty spans where
-  /// the host has no values.
-  [[nodiscard]] std::vector<std::span<float>> to_update(chunk_id chunk, std::uint64_t version);
+  /// The arrays of a chunk at `version`, by slot, for the update that makes the next version of them: in place, or beside them
+  /// where former versions are kept. Empty spans where the host has no values.
+  [[nodiscard]] std::vector<state_array> to_update(chunk_id chunk, std::uint64_t version);
   /// Writes the state that a resumed run or changed routes begin with, from value `first` of the chunk on.
   void write(chunk_id chunk, std::uint32_t slot, std::size_t first, std::span<const float> values);
 
@@ -76,7 +77,7 @@ class solver_history {
     return on_device(cut_.chunks[chunk].parameter);
   }
   [[nodiscard]] std::vector<float> read(chunk_id chunk, std::uint32_t slot) const;
-  void set_aside(chunk_id chunk, std::uint64_t version);
+  [[nodiscard]] arrays room_for(chunk_id chunk);
   [[nodiscard]] arrays take(chunk_id chunk, std::uint64_t version);
 
   struct past {

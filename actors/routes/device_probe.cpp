@@ -66,7 +66,7 @@ double device_probe::update_s_value(const solver_rule& rule) {
   const std::vector<float> gradient(values, 1.0f), now(values, 1.0f);
   std::vector<float> fresh(values);
   std::vector<std::vector<float>> slots(history_count(rule.kind), std::vector<float>(values, 1.0f));
-  const std::vector<std::span<float>> history(slots.begin(), slots.end());
+  const std::vector<state_array> history(slots.begin(), slots.end());
   update_s_value_ =
       best_seconds([&] { arithmetic_->update(rule, {}, gradient, now, fresh, history); }) /
       static_cast<double>(values);

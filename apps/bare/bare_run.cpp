@@ -270,7 +270,7 @@ void bare_run::update(std::uint32_t replica, std::uint64_t iteration) {
                                  fresh.subspan(from, length));
       continue;
     }
-    std::vector<std::span<float>> history;
+    std::vector<state_array> history;
     for (auto& h : history_[p]) history.push_back(std::span(h).subspan(from, length));
     arithmetic->update(rule_,
                        step_of(spec_.solver.spec, net.graph.parameters[p], iteration,

@@ -2,6 +2,7 @@
 // runs the kernels.
 #pragma once
 #include "models/device/factors.hpp"
+#include "models/device/state_array.hpp"
 #include "models/optimizer_rule.hpp"
 #include "models/solver/solver_rule.hpp"
 
@@ -26,12 +27,12 @@ class host_arithmetic {
   /// One solver update of one chunk, see solver_rule.hpp. Any thread.
   virtual void update(const solver_rule& rule, const rule_step& step,
                       std::span<const float> gradient, std::span<const float> values,
-                      std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
+                      std::span<float> fresh, std::span<const state_array> history) const = 0;
 
   /// One step of one chunk by a program's optimizer, of the gradient times `scale`: see optimizer_rule.hpp. Any thread.
   virtual void step(optimizer_rule rule, const optimizer_step& step, float scale,
                     std::span<const float> gradient, std::span<const float> values,
-                    std::span<float> fresh, std::span<const std::span<float>> history) const = 0;
+                    std::span<float> fresh, std::span<const state_array> history) const = 0;
 
   /// One clock of one chunk of a running statistic: fresh = momentum * values + change; they may be the same
   /// memory. Any thread.
@@ -57,12 +58,12 @@ class forwarding_arithmetic : public host_arithmetic {
   }
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
-              std::span<const std::span<float>> history) const override {
+              std::span<const state_array> history) const override {
     to_->update(rule, step, gradient, values, fresh, history);
   }
   void step(optimizer_rule rule, const optimizer_step& step, float scale,
             std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,
-            std::span<const std::span<float>> history) const override {
+            std::span<const state_array> history) const override {
     to_->step(rule, step, scale, gradient, values, fresh, history);
   }
   void update_average(float momentum, std::span<const float> change, std::span<const float> values,

@@ -25,7 +25,7 @@ struct stepped {
       for (auto& g : gradient) g = normal(random);
       for (std::size_t at = 0; at < values.size(); at += piece) {
         const auto n = std::min(piece, values.size() - at);
-        std::vector<std::span<float>> state;
+        std::vector<state_array> state;
         for (auto& h : history) state.push_back(std::span(h).subspan(at, n));
         const auto w = std::span(values).subspan(at, n);
         cpu::update(rule, step, 0.5f, std::span<const float>(gradient).subspan(at, n), w, w, state);
@@ -92,7 +92,7 @@ TEST_CASE("optimizer step: momentum is dampened from the second step on") {
   const float g = 2;
   auto step = sgd_step();
   step.weight_decay = 0;
-  const std::vector<std::span<float>> state{std::span(&momentum, 1)};
+  const std::vector<state_array> state{std::span(&momentum, 1)};
   const auto once = [&](std::uint64_t number) {
     step.number = number;
     cpu::update(optimizer_rule::sgd, step, 1, std::span(&g, 1), std::span(&w, 1),
@@ -113,10 +113,34 @@ TEST_CASE("optimizer step: where a parameter is cut does not change a bit") {
   }
 }
 
+TEST_CASE(
+    "optimizer step: state beside the former one has the same bits, and the former one stays") {
+  const std::vector<float> w{1, -2, 3}, g{0.5f, 0.25f, -1};
+  for (const auto rule : {optimizer_rule::sgd, optimizer_rule::adam, optimizer_rule::adamw})
+    for (const double momentum : {0.0, 0.9}) {
+      CAPTURE(std::string(name_of(rule)));
+      CAPTURE(momentum);
+      auto step = rule == optimizer_rule::sgd ? sgd_step() : adam_step();
+      step.momentum = momentum;
+      step.number = 3;
+      const std::vector<std::vector<float>> before(history_count(rule), {4, 5, 6});
+      auto in_place = before, after = before;
+      for (auto& slot : after) slot.assign(slot.size(), -7);
+      std::vector<float> fresh(3), other(3);
+      std::vector<state_array> same(in_place.begin(), in_place.end()), beside;
+      for (std::size_t slot = 0; slot < before.size(); ++slot)
+        beside.emplace_back(before[slot], after[slot]);
+      cpu::update(rule, step, 0.5f, g, w, fresh, same);
+      cpu::update(rule, step, 0.5f, g, w, other, beside);
+      CHECK(other == fresh);
+      CHECK(after == in_place);
+    }
+}
+
 TEST_CASE("optimizer step: arrays of other sizes are refused, and nothing is written") {
   std::vector<float> w(3), g(3), m(3), few(2);
-  const std::vector<std::span<float>> one{m}, two{m, few}, none;
-  const auto step = [&](optimizer_rule rule, std::span<const std::span<float>> state) {
+  const std::vector<state_array> one{std::span(m)}, two{std::span(m), std::span(few)}, none;
+  const auto step = [&](optimizer_rule rule, std::span<const state_array> state) {
     cpu::update(rule, sgd_step(), 1, g, w, w, state);
   };
   CHECK_THROWS_WITH_AS(step(optimizer_rule::sgd, none),

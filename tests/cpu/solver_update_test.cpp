@@ -22,16 +22,18 @@ struct chunked {
   std::vector<float> fresh, first, second;
 };
 
-/// One update in pieces of `piece` values.
-chunked run(const solver_rule& r, std::size_t size, std::size_t piece) {
+/// One update in pieces of `piece` values. `beside`: where the arrays of history after it go; null: where those before it are.
+chunked run(const solver_rule& r, std::size_t size, std::size_t piece, chunked* beside = nullptr) {
   const auto g = noise(size, 1), w = noise(size, 2);
   chunked c{std::vector<float>(size), positive(noise(size, 3)), positive(noise(size, 4))};
+  auto& after = beside != nullptr ? *beside : c;
   const rule_step step{4, 0.01f, 0.004f, 1.0f / 3};
   const auto cpu = make_cpu_device()->arithmetic();
   for (std::size_t at = 0; at < size; at += piece) {
     const std::size_t n = std::min(piece, size - at);
-    const std::span<float> h[] = {std::span(c.first).subspan(at, n),
-                                  std::span(c.second).subspan(at, n)};
+    const state_array h[] = {
+        {std::span<const float>(c.first).subspan(at, n), std::span(after.first).subspan(at, n)},
+        {std::span<const float>(c.second).subspan(at, n), std::span(after.second).subspan(at, n)}};
     cpu->update(r, step, std::span(g).subspan(at, n), std::span(w).subspan(at, n),
                 std::span(c.fresh).subspan(at, n), {h, history_count(r.kind)});
   }
@@ -39,6 +41,23 @@ chunked run(const solver_rule& r, std::size_t size, std::size_t piece) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "update: solver state beside the former one has the same bits, and the former one stays") {
+  for (const rule_kind k : kinds) {
+    CAPTURE(static_cast<int>(k));
+    const auto r = rule_of(k, regularizer::l2);
+    const std::size_t size = 203;
+    const auto in_place = run(r, size, size);
+    chunked after{{}, std::vector<float>(size, -7), std::vector<float>(size, -7)};
+    const auto before = run(r, size, 50, &after);
+    CHECK(before.fresh == in_place.fresh);
+    CHECK(before.first == positive(noise(size, 3)));
+    CHECK(before.second == positive(noise(size, 4)));
+    CHECK(after.first == in_place.first);
+    if (history_count(k) == 2) CHECK(after.second == in_place.second);
+  }
+}
 
 TEST_CASE("update: every rule equals Caffe's formula in double precision") {
   for (const rule_kind k : kinds) {
@@ -84,7 +103,7 @@ TEST_CASE("update: in place gives the same bits as out of place") {
   auto w = noise(77, 1);
   const auto g = noise(77, 2);
   std::vector<float> fresh(77), h1(77), h2(77);
-  std::span<float> s1 = h1, s2 = h2;
+  const state_array s1{std::span(h1)}, s2{std::span(h2)};
   const auto cpu = make_cpu_device()->arithmetic();
   cpu->update(r, {0, 0.1f, 0.1f, 1}, g, w, fresh, {&s1, 1});
   cpu->update(r, {0, 0.1f, 0.1f, 1}, g, w, w, {&s2, 1});
@@ -95,7 +114,7 @@ TEST_CASE("update: wrong sizes are refused with both and nothing is written") {
   const auto cpu = make_cpu_device()->arithmetic();
   const std::vector<float> g(4), w(3);
   std::vector<float> fresh(4, 5.0f), h(4);
-  std::span<float> hs = h;
+  const state_array hs{std::span(h)};
   CHECK_THROWS_WITH(cpu->update({}, {}, g, w, fresh, {&hs, 1}), doctest::Contains("values has 3"));
   CHECK_THROWS_WITH(cpu->update({}, {}, g, g, fresh, {}), doctest::Contains("1 history arrays"));
   CHECK(fresh[0] == 5.0f);

@@ -49,7 +49,7 @@ outcome by_host(const std::vector<int>& ordinals, const solver_rule& rule) {
     n.train(c);
     const auto sums = n.sums();
     for (std::size_t p = 0; p < sums.size(); ++p) {
-      const std::span<float> history[] = {o.first[p], o.second[p]};
+      const state_array history[] = {std::span(o.first[p]), std::span(o.second[p])};
       cpu->arithmetic()->update(rule, step_of(c, p), sums[p], n.values(p), n.values(p),
                                 {history, history_count(rule.kind)});
     }
@@ -193,7 +193,7 @@ TEST_CASE("device updates: a gradient that factors make is the one that the laye
       for (const auto p : {weights, bias}) {
         auto& fresh = wanted.emplace_back(gradients[p].size());
         std::vector<float> history(fresh.size());
-        const std::span<float> slots[] = {history};
+        const state_array slots[] = {std::span(history)};
         cpu->arithmetic()->update(rule, step_of(0, p), gradients[p], whole.values(p), fresh, slots);
       }
 
