@@ -245,16 +245,16 @@ void node::agree() {
   });
   take_decision();
   if (core_.has_ended()) return;
-  core_.setup.records.view->paused(agreement_.why_paused());
+  const auto paused = agreement_.why_paused();
+  core_.setup.records.view->paused(paused);
   if (agreement_.is_hopeless())
     return fail(
         "all other nodes are lost, and this one, which has just joined, has not got all values "
         "of iteration " +
             std::to_string(value(view().first_clock)),
         3);
-  if (core_.has_ended() || agrees_ || !agreement_.is_under_way()) return;
-  if (const auto paused = agreement_.why_paused(); !paused.empty() && end_.is_wanted())
-    return give_up_waiting(paused, "It was told to end");
+  if (agrees_ || !agreement_.is_under_way()) return;
+  if (!paused.empty() && end_.is_wanted()) return give_up_waiting(paused, "It was told to end");
   agrees_ = true;
   tell_self(look_at_agreement{}, agreement::tick_length);
 }

@@ -96,16 +96,15 @@ class Slurm(Starts):
 
         def node_with(option):
             return next(p for p in cluster.processes_of(cluster.BIN / "poseidon-node")
-                        if option in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0") and
-                        str(self.folder).encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+                        if re.search(rf"{option}\0.*{self.folder}", pathlib.Path(f"/proc/{p}/cmdline").read_text()))
 
-        os.kill(node_with(b"--join"), signal.SIGKILL)
+        os.kill(node_with("--join"), signal.SIGKILL)
         job.wait_for("^the node ended with code 137; it joins the others in 3 s")
         job.wait_for(r"^view \d+: worker 3 .* joined; 3 nodes train")
         # Until all have trained in that view: of what began with it the newcomer alone may not have all.
         for _ in range(2):
             job.wait_for("^iteration", since=len(job.lines))
-        os.kill(node_with(b"--nodes"), signal.SIGKILL)
+        os.kill(node_with("--nodes"), signal.SIGKILL)
         job.wait_for("^joined: worker 4 of 3")
         srun, = cluster.processes_of(self.folder / "bin/srun")
         os.kill(srun, signal.SIGTERM)

@@ -181,9 +181,9 @@ class Run:
         if self.asked is not None:
             say(f"stopped by {signal_name(self.asked)}")
             return 128 + self.asked
-        # A node that lost a peer, or was told to end, is not blamed if another one failed.
         if self.done and self.survives:
             return 0  # who died on the way has not ended the run
+        # A node that lost a peer, or was told to end, is not blamed if another one failed.
         causes = [n for n in self.failed if not n.was_killed and n.code not in (3, 128 + signal.SIGTERM)]
         if not self.failed:
             return 0
