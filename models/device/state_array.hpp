@@ -1,7 +1,6 @@
 // models/device/state_array.hpp - one array of a chunk's solver state, as an update finds it and leaves it.
 #pragma once
 #include <span>
-#include <type_traits>
 
 namespace poseidon {
 
