@@ -96,9 +96,11 @@ def images(folder, count=192):
     return path
 
 
-def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.05, norm=False, parameter=False,
+def solver(folder, name, iterations=8, iter_size=1, batch=16, hidden=64, classes=10, lr=0.005, norm=False, parameter=False,
            more="", text=NET, rule='lr_policy: "fixed" momentum: 0.9', prefix=None):
-    """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N, or prefix_iter_N."""
+    """Writes a net and a solver; returns the solver's path. Snapshots go to folder/name_iter_N, or prefix_iter_N.
+    The learning rate is one at which also an endless run never diverges: at 0.05, 3.5 % of all seeds did within 250 iterations on one
+    node, and what several nodes train after a loss depends on when it came."""
     source = folder / "made-images-idx3-ubyte"
     net = folder / f"{name}.net.prototxt"
     net.write_text(text.format(images=source if source.exists() else images(folder), batch=batch, hidden=hidden, classes=classes,
