@@ -88,9 +88,16 @@ struct everyone_leaves {
   std::uint64_t epoch = 0;
 };
 
+/// coordinator -> node: all other members stand at this clock, and wait for this node: before a change of the view, or at the end.
+struct others_wait {
+  clock_id clock{};
+  std::uint64_t epoch = 0;
+};
+
 /// node -> coordinator: this member has trained its last clock.
 struct member_is_done {
   seat_id seat{};
+  version_id version{};
 };
 struct everyone_done {
   std::uint64_t epoch = 0;
@@ -125,5 +132,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_drained)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_leaves)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::member_is_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::everyone_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::others_wait)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::start_node)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::interrupted)

@@ -149,6 +149,7 @@ struct training_failed {
 /// checkpointer -> solver: everything is copied; training may go on while the files are written.
 struct snapshot_copied {
   version_id version{};
+  std::uint32_t number = 0;  ///< of the order
 };
 
 /// checkpointer -> solver or node: the files are written, or could not be.
@@ -176,6 +177,16 @@ struct write_snapshot {
   /// After the name: other nodes may be writing files of the same names.
   std::string suffix = {};
   bool for_program = false;  ///< only the state, for a program's memory: snapshot_files::take_state
+  /// Members may be lost, and the others go back to before this version: it is written when floor_reached says that they do not.
+  bool at_floor = false;
+  std::uint32_t number = 0;  ///< of the order; snapshot_copied says it again
+  /// Of the view that the order is of: it may come when that view is over. Empty: it is of none.
+  std::optional<std::uint64_t> epoch = {};
+};
+
+/// solver, node -> checkpointer: nobody goes back to before this version any more, because all members have it whole.
+struct floor_reached {
+  version_id version{};
 };
 
 /// checkpointer -> server_shard, factor_broadcast: send the solver state at `version` of all your chunks to me.
@@ -269,6 +280,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::finish_after)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_failed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::write_snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::floor_reached)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_copied)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::snapshot_written)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::copy_history)

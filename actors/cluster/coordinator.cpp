@@ -24,6 +24,13 @@ bool coordinator::all_in(const std::set<seat_id>& seats) const {
                      [&](const auto& m) { return seats.contains(m.seat); });
 }
 
+/// And the leader, which is the oldest, is not.
+bool coordinator::all_but_leader_in(const std::set<seat_id>& seats) const {
+  return !seats.contains(members_.front().seat) &&
+         std::all_of(members_.begin() + 1, members_.end(),
+                     [&](const auto& m) { return seats.contains(m.seat); });
+}
+
 bool coordinator::is_member(seat_id seat) const {
   return std::any_of(members_.begin(), members_.end(),
                      [&](const auto& m) { return m.seat == seat; });
@@ -120,6 +127,7 @@ void coordinator::on(const member_paused& m) {
   if (!m.drained) return held(m);
   if (phase_ != phase::draining || m.clock != clock_) return;
   drained_.insert(m.seat);
+  if (all_but_leader_in(drained_)) tell(node_->others, others_wait{clock_, epoch_});
   end_view_if_drained();
 }
 
@@ -213,6 +221,8 @@ std::vector<frames::member> coordinator::who_stays_of(std::size_t wanted) const 
 
 void coordinator::on(const member_is_done& m) {
   done_.insert(m.seat);
+  if (all_but_leader_in(done_))
+    tell(node_->others, others_wait{clock_id{value(m.version)}, epoch_});
   if (all_in(done_)) tell(node_->done, everyone_done{epoch_});
 }
 

@@ -28,7 +28,7 @@
 //          leavers_collected from itself
 //          shut_down        from node
 // Sends    view_agreed, everyone_ready, everyone_done   to node
-//          hold_everyone, drain_agreed, everyone_drained, everyone_leaves   to node
+//          hold_everyone, drain_agreed, others_wait, everyone_drained, everyone_leaves   to node
 // State    the members; who is ready and done; what the next view is to be; the change under way: who holds, who has drained.
 // Fails    never: a lost member is node's matter (in this version it ends the run), but for one of a view that has not begun.
 #pragma once
@@ -66,6 +66,7 @@ struct connect_coordinator {
   port<drain_agreed> agreed;
   port<everyone_drained> drained;
   port<everyone_leaves> leaves;
+  port<others_wait> others;
 };
 
 /// To itself: the members that leave have had time to say so.
@@ -79,7 +80,7 @@ class coordinator : public actor<coordinator> {
                member_paused, change_wanted, schedule_ends, newcomer_ready, newcomer_gone,
                member_leaves, leavers_collected, shut_down>;
   using sends = messages<view_agreed, everyone_ready, everyone_done, hold_everyone, drain_agreed,
-                         everyone_drained, everyone_leaves>;
+                         everyone_drained, everyone_leaves, others_wait>;
 
   coordinator(actor_context context, coordinator_setup setup);
   void on(const connect_coordinator& m);
@@ -101,6 +102,7 @@ class coordinator : public actor<coordinator> {
 
   [[nodiscard]] bool all_in(const std::set<seat_id>& seats) const;
   [[nodiscard]] bool is_member(seat_id seat) const;
+  [[nodiscard]] bool all_but_leader_in(const std::set<seat_id>& seats) const;
   void change_if_wanted();
   void held(const member_paused& m);
   void drain_before(clock_id clock);

@@ -79,7 +79,8 @@ void assembly::spawn_graph() {
                         self,
                         {},
                         core_.run.before(core_.change),
-                        [view = setup.records.view] { return view->own().carried(); }}))
+                        [view = setup.records.view] { return view->own().carried(); },
+                        core_.view().epoch}))
     core_.as_node.monitor(a);
 }
 

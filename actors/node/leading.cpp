@@ -115,7 +115,8 @@ void leading::spawn_coordinator(coordinator_setup setup) {
   members_ = poseidon::spawn<coordinator>(core_.as_node.system(), *core_.setup.edges,
                                           thread_kind::shared, "coordinator", std::move(setup));
   const auto self = core_.as_node.self();
-  core_.as_node.tell<connect_coordinator>(members_, {self, self, self, self, self, self, self});
+  core_.as_node.tell<connect_coordinator>(members_,
+                                          {self, self, self, self, self, self, self, self});
 }
 
 void leading::take_over(const frames::next_view& next) {
@@ -300,7 +301,7 @@ void leading::done(seat_id seat, version_id version) {
     core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
                                         {core_.view().self(), left, core_.view().seat});
   }
-  core_.as_node.tell<member_is_done>(members_, {seat});
+  core_.as_node.tell<member_is_done>(members_, {seat, version});
 }
 
 void leading::paused(const member_paused& m) {

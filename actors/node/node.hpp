@@ -19,7 +19,7 @@
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
 //          view_agreed, everyone_ready, everyone_done   from coordinator (leader)
-//          hold_everyone, drain_agreed, everyone_drained, everyone_leaves   from coordinator (leader)
+//          hold_everyone, drain_agreed, others_wait, everyone_drained, everyone_leaves   from coordinator (leader)
 //          routes_chosen, routes_proposed   from protocol_selector (leader of several)
 //          factors_offered    from caller (leader)
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
@@ -42,6 +42,7 @@
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
 //          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run, and where
 //                                                                  routes have changed
+//          floor_reached      to checkpointer     all others wait for this node, or the run ends
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
 //          seek               to seeker
@@ -92,10 +93,10 @@ class node : public actor<node> {
   using accepts =
       messages<start_node, routes_chosen, routes_proposed, factors_offered, link_accepted,
                peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
-               drain_agreed, everyone_drained, everyone_leaves, control_arrived, link_bound,
-               link_flow, link_lost, stop_decided, training_done, training_failed, clocks_held,
-               look_at_progress, look_at_agreement, look_at_leavers, sought, dial_again,
-               training_paused, history_released, snapshot_written, interrupted>;
+               drain_agreed, others_wait, everyone_drained, everyone_leaves, control_arrived,
+               link_bound, link_flow, link_lost, stop_decided, training_done, training_failed,
+               clocks_held, look_at_progress, look_at_agreement, look_at_leavers, sought,
+               dial_again, training_paused, history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
@@ -103,7 +104,8 @@ class node : public actor<node> {
                newcomer_ready, newcomer_gone, member_leaves, everyone_began, send_frame, bind_link,
                close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
                hold_clocks, pause_at, resume_training, give_up_clocks, go_back, release_history,
-               chunk_landed, history_arrived, write_snapshot, stop_accepting, seek, shut_down>;
+               chunk_landed, history_arrived, write_snapshot, floor_reached, stop_accepting, seek,
+               shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
@@ -126,6 +128,7 @@ class node : public actor<node> {
   void on(const clocks_held& m);
   void on(const drain_agreed& m);
   void on(const training_paused& m);
+  void on(const others_wait& m);
   void on(const everyone_drained& m);
   void on(const everyone_leaves& m);
   void on(const history_released& m);

@@ -48,6 +48,13 @@ void node::on(const training_paused& m) {
   if (const auto paused = changing_.on(m)) leader_.paused(*paused);
 }
 
+/// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.
+void node::on(const others_wait& m) {
+  if (m.epoch != view().epoch || core_.phase != run_phase::training || core_.change.has_frozen())
+    return;
+  tell<floor_reached>(core_.run.checkpoints(), {version_id{value(m.clock)}});
+}
+
 void node::on(const everyone_drained& m) {
   drained_ = m;
   propose();

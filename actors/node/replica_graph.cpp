@@ -61,7 +61,10 @@ solver_part replica_graph::part_of_view() const {
     s.weights.push_back(
         static_cast<double>(run_.train.batch_of(r) * spec_.workers * run_.micro_batches) /
         static_cast<double>(s.images_of_all));
+  s.epoch = context_.epoch;
   s.first_clock = spec_.first_clock;
+  // Its gradients of a clock are of a version that is `staleness` older at most.
+  if (spec_.survive > 0 && spec_.workers > 1) s.floor_lag = 1 + staleness_of(spec_);
   s.first_sample = [schedule, self = std::uint64_t{value(context_.self)}](
                        std::uint64_t clock, std::uint32_t micro, std::uint32_t replica) {
     return first_sample(schedule, {clock, self, micro, replica});

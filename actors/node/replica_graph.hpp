@@ -52,6 +52,7 @@ struct graph_context {
   /// How parameters were cut in the view before; null in the first one.
   std::shared_ptr<const partition> before = {};
   std::function<traffic()> carried = {};  ///< what this node's links have sent and received
+  std::uint64_t epoch = 0;                ///< of the view
 };
 
 class replica_graph {

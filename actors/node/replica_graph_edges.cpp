@@ -56,10 +56,12 @@ void replica_graph::connect(const std::vector<port<send_frame>>& links) {
     s.tests.push_back(solver_view(run_.tests[t], tests_[t]));
     s.tests.back().share = share_of_test(t);
   }
-  if (context_.self == context_.leader)
+  if (context_.self == context_.leader) {
     s.checkpointer = parameters_.checkpoints();
-  else
+    s.floor = parameters_.checkpoints();
+  } else {
     s.to_leader = links.at(value(context_.leader));
+  }
   s.side_branches = parameters_.side_branches();
   s.node_stop = context_.node_stop;
   s.node_done = context_.node_done;

@@ -33,6 +33,10 @@ bool run_end::fail(std::string text, int exit_code, const std::string& suffix) {
   for (const auto& [seat, link] : core_.members.links())
     if (core_.view().has(seat) && seat < core_.view().seat && !lower) lower = seat;
   const auto version = core_.trains() ? core_.run.trained_version() : std::nullopt;
+  // Nobody trains on under the run's names: what waits to be written is right.
+  constexpr int diverged = 4;
+  if (version && suffix.empty() && (exit_code == 3 || exit_code == diverged))
+    core_.as_node.tell<floor_reached>(core_.run.checkpoints(), {*version});
   // A program has its own parameters.
   if (exit_code != 3 || !version || setup.around || setup.run->solver.spec.poseidon().has_replay())
     return true;

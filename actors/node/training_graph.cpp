@@ -78,6 +78,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.self = context.self;
   s.workers = spec.workers;
   s.staleness = staleness_of(spec);
+  s.epoch = context.epoch;
   s.first_clock = clock_id{spec.first_clock};
   s.solver = spec.solver.spec;
   s.rule = rule_of(spec);

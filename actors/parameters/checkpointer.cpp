@@ -84,14 +84,31 @@ void checkpointer::on(const history_arrived& m) {
   if (w.missing.empty()) copied();
 }
 
-void checkpointer::on(const go_back&) {
+void checkpointer::on(const floor_reached& m) {
+  floor_ = std::max(floor_, m.version);
+  while (!waiting_.empty() && waiting_.front().order.version <= floor_) {
+    const auto w = std::move(waiting_.front());
+    waiting_.pop_front();
+    write(w);
+  }
+}
+
+/// All members have this version whole, and train the clocks from there on anew.
+void checkpointer::on(const go_back& m) {
+  floor_ = {};
+  on(floor_reached{m.version});
+  for (const auto& w : std::exchange(waiting_, {}))
+    drop(w, "a member was lost before all had its version.");
   given_up_ = true;
   const auto w = std::exchange(*work_, nullptr);
   if (!w) return;
-  detail("gives up the snapshot of version " + std::to_string(value(w->order.version)));
   neighbours_->store->set_gathering(std::nullopt);
-  tell(w->order.written,
-       snapshot_written{w->order.version, {}, "a member was lost while it was gathered.", {}, {}});
+  drop(*w, "a member was lost while it was gathered.");
+}
+
+void checkpointer::drop(const work& w, const char* why) {
+  detail("gives up the snapshot of version " + std::to_string(value(w.order.version)));
+  tell(w.order.written, snapshot_written{w.order.version, {}, why, {}, {}});
 }
 
 void checkpointer::copied() {
@@ -99,16 +116,22 @@ void checkpointer::copied() {
   // Of one that was given up pieces may still come.
   if (!given_up_) neighbours_->store->set_gathering(std::nullopt);
   if (w->order.for_program) neighbours_->files.take_state(std::move(w->state));
-  tell(w->order.copied, snapshot_copied{w->order.version});
+  tell(w->order.copied, snapshot_copied{w->order.version, w->order.number});
   if (w->order.for_program) return;
-  const auto& order = w->order;
+  if (!w->order.at_floor || w->order.version <= floor_) return write(*w);
+  detail("waits until all members have version " + std::to_string(value(w->order.version)));
+  waiting_.push_back(std::move(*w));
+}
+
+void checkpointer::write(const work& w) {
+  const auto& order = w.order;
   const auto& prefix = setup_.solver.snapshot_prefix();
   snapshot_written done{order.version, {}, {}, {}, {}};
   // The weights of the one serve as those of the other; the states differ, because they name them.
   std::filesystem::path same_weights;
   const auto write_as = [&](const std::string& stem, files_kept& kept, std::size_t most) {
     const auto path = weights_path(stem, setup_.solver.snapshot_format());
-    const auto error = write(*w, stem, same_weights, kept, most);
+    const auto error = write_files(w, stem, same_weights, kept, most);
     if (error.empty())
       same_weights = path;
     else
@@ -125,9 +148,9 @@ void checkpointer::copied() {
   tell(order.written, std::move(done));
 }
 
-std::string checkpointer::write(const work& w, const std::filesystem::path& stem,
-                                const std::filesystem::path& same_weights, files_kept& kept,
-                                std::size_t most) {
+std::string checkpointer::write_files(const work& w, const std::filesystem::path& stem,
+                                      const std::filesystem::path& same_weights, files_kept& kept,
+                                      std::size_t most) {
   const auto format = setup_.solver.snapshot_format();
   std::shared_ptr<void> shown;
   if (setup_.display)
@@ -176,8 +199,10 @@ void checkpointer::wrote(const std::filesystem::path& path) const {
   detail("wrote " + path.string() + ", " + std::to_string(bytes) + " bytes");
 }
 
-void checkpointer::on(const shut_down&) {
-  quit();
+/// It comes past what waits in the mailbox, which may say that a snapshot can be written.
+void checkpointer::on(const shut_down& m) {
+  if (std::exchange(ends_, true)) return quit();
+  tell_self(m);
 }
 
 }  // namespace poseidon

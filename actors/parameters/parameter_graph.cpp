@@ -210,7 +210,7 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
   shard.checkpointer = setup_.checkpoints;
   tell_from_outside(shard_, shard);
   if (keeper_) tell_from_outside(keeper_, connect_keeper{shard.gather});
-  connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}};
+  connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}, setup_.epoch};
   for (const auto& g : groups_)
     if (g.broadcast) snapshots.own_broadcasts.push_back(g.broadcast);
   tell_from_outside(setup_.checkpoints, snapshots);

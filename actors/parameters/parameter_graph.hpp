@@ -40,6 +40,7 @@ struct parameter_graph_setup {
   worker_id self{};
   std::size_t workers = 1;
   std::uint64_t staleness = 0;
+  std::uint64_t epoch = 0;  ///< of the view
   clock_id first_clock{};
   ::caffe::SolverParameter solver;
   std::optional<solver_rule> rule;                  ///< empty: a program computes the gradients

@@ -27,20 +27,36 @@ class snapshot_plan {
   [[nodiscard]] bool asked(std::uint64_t version) const { return version_ == version; }
   void ask(std::uint64_t version) {
     version_ = version;
-    wanted_ = best_ = false;
+    of_version_ = {wanted_, best_};
+    copied_ = wanted_ = best_ = false;
     ++pending_;
+    ++number_;
+  }
+  /// Of the last order.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  /// Returns  whether it was the last order. An earlier one may be copied when a later one of the same version is asked for.
+  [[nodiscard]] bool copied(std::uint32_t number) {
+    copied_ = copied_ || number == number_;
+    return number == number_;
   }
   void written(std::string error) {
     if (pending_ > 0) --pending_;
     error_ = std::move(error);
   }
-  /// One of this version or of a later one has to be asked for again.
+  /// Clocks from this one on are trained again. One of a later version is worth nothing, and the one of this version has to be
+  /// asked for again where it was not complete. Those that are due by their clocks will be due again.
   void go_back(std::uint64_t version) {
-    if (!version_ || *version_ < version) return;
+    if (!version_ || *version_ < version || (version_ == version && copied_)) return;
+    const bool now = version_ == version;
     version_.reset();
-    wanted_ = true;
+    wanted_ = wanted_ || now || of_version_.regular;
+    best_ = best_ || (now && of_version_.best);
   }
-  /// Some are copied and not yet on disk.
+  /// This node writes them from now on, because the one that did is lost: one at once, if any are due by their clocks.
+  void take_over() { wanted_ = wanted_ || interval_ > 0; }
+  /// One is to be written before the next clock.
+  [[nodiscard]] bool wanted() const { return wanted_; }
+  /// Some are not yet on disk.
   [[nodiscard]] bool pending() const { return pending_ > 0; }
   /// Of the last one that was written; empty: none.
   [[nodiscard]] const std::string& error() const { return error_; }
@@ -49,6 +65,9 @@ class snapshot_plan {
   std::uint64_t interval_;
   bool wanted_ = false, best_ = false;
   std::optional<std::uint64_t> version_;  // the last one asked for
+  files of_version_;                      // what had been wanted of it, whatever its clock
+  bool copied_ = false;
+  std::uint32_t number_ = 0;
   std::size_t pending_ = 0;
   std::string error_;
 };

@@ -15,6 +15,9 @@ solver::solver(actor_context context, solver_setup setup)
       snapshots_(static_cast<std::uint64_t>(std::max(0, setup_.spec.snapshot()))) {}
 
 void solver::on(const connect_solver& m) {
+  // The disk of who has led before may be gone with it, and a file that it had begun is not complete.
+  if (std::exchange(was_lost_, false) && m.checkpointer && !nets_->checkpointer)
+    snapshots_.take_over();
   nets_ = m;
   reports_.leave_part(m.part.first_clock);
   setup_.part = m.part;
@@ -114,6 +117,8 @@ void solver::on(const layer_fresh& m) {
   const auto version = value(m.version);
   if (!fresh_.reached(version)) return;
   for (const auto& branch : nets_->side_branches) tell(branch, parameters_whole{m.version});
+  if (const auto lag = setup_.part.floor_lag; lag && snapshots_.pending() && version >= *lag)
+    tell(nets_->floor, floor_reached{version_id{version - *lag}});
   if (!reports_.has_outputs() && version > plan_.first()) reports_.show_step(version, plan_.end());
   if (phase_ == phase::waiting) next();
   if (phase_ == phase::copying) copy_if_fresh();
@@ -219,7 +224,16 @@ void solver::copy_if_fresh() {
   tell(nets_->checkpointer,
        write_snapshot{version_id{clock},
                       setup_.part.first_sample(clock - setup_.part.first_clock, 0, 0),
-                      tests_.completed_before(clock), true, self, self, files.regular, files.best});
+                      tests_.completed_before(clock),
+                      true,
+                      self,
+                      self,
+                      files.regular,
+                      files.best,
+                      {},
+                      false,
+                      setup_.part.floor_lag.has_value(),
+                      snapshots_.number()});
 }
 
 /// The one after training.
@@ -228,8 +242,8 @@ bool solver::last_snapshot_due() const {
          plan_.clock() > plan_.first();
 }
 
-void solver::on(const snapshot_copied&) {
-  if (phase_ != phase::copying) return;  // training has gone back meanwhile
+void solver::on(const snapshot_copied& m) {
+  if (!snapshots_.copied(m.number) || phase_ != phase::copying) return;  // it has gone back
   phase_ = phase::idle;
   next();
 }
@@ -314,10 +328,12 @@ void solver::on(const hold_clocks& m) {
   tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}, m.epoch});
 }
 
-/// A test belongs to the clock that follows it: its batches are shared among the members of one view.
+/// A test belongs to the clock that follows it: its batches are shared among the members of one view. So does a snapshot with which
+/// a view begins: each view trains one clock at least.
 bool solver::clock_has_begun() const {
+  const bool begins_view = plan_.clock() == setup_.part.first_clock;
   return phase_ == phase::training || phase_ == phase::testing ||
-         tests_.completed_at(plan_.clock());
+         (phase_ == phase::copying && begins_view) || tests_.completed_at(plan_.clock());
 }
 
 void solver::on(const pause_at& m) {
@@ -344,7 +360,10 @@ void solver::on(const resume_training&) {
   if (phase_ != phase::paused) return;
   plan_.resume();
   phase_ = phase::idle;
-  next();
+  if (nets_->checkpointer && snapshots_.wanted() && !snapshots_.asked(plan_.clock()))
+    snapshot_or_next();  // what was begun before is not complete
+  else
+    next();
   if (const auto reason = std::exchange(stop_wanted_, {}); !reason.empty()) on(stop_soon{reason});
 }
 
@@ -361,6 +380,7 @@ void solver::on(const go_back& m) {
   reports_.go_back(version);
   tests_.go_back(version);
   snapshots_.go_back(version);
+  was_lost_ = true;
   unjudged_ = false;
   phase_ = phase::paused;
 }

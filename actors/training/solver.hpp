@@ -30,7 +30,7 @@
 //          shut_down         from node
 // Sends    start_pass        to data_source
 //          send_frame        to network_link      worker_report, to the leader
-//          write_snapshot    to checkpointer      leader
+//          write_snapshot, floor_reached   to checkpointer   leader
 //          parameters_whole  to gradient_push, factor_broadcast   of side branches
 //          stop_decided, training_done, training_failed, clocks_held, training_paused   to node
 // State    clock and micro-batch in work; outputs gathered so far; versions of the layers.
@@ -61,6 +61,7 @@ struct connect_solver {
   std::vector<solver_net> tests;
   port<send_frame> to_leader;         ///< link to the leader; empty on the leader
   port<write_snapshot> checkpointer;  ///< leader only
+  port<floor_reached> floor;          ///< the checkpointer, too
   std::vector<port<parameters_whole>> side_branches;
   port<stop_decided> node_stop;
   port<training_done> node_done;
@@ -76,8 +77,9 @@ class solver : public actor<solver> {
                            nonfinite_found, control_arrived, stop_soon, snapshot_soon, finish_after,
                            snapshot_copied, snapshot_written, hold_clocks, pause_at,
                            resume_training, give_up_clocks, go_back, shut_down>;
-  using sends = messages<start_pass, send_frame, write_snapshot, parameters_whole, stop_decided,
-                         training_done, training_failed, clocks_held, training_paused>;
+  using sends =
+      messages<start_pass, send_frame, write_snapshot, floor_reached, parameters_whole,
+               stop_decided, training_done, training_failed, clocks_held, training_paused>;
 
   solver(actor_context context, solver_setup setup);
   void on(const connect_solver& m);
@@ -148,6 +150,7 @@ class solver : public actor<solver> {
   bool led_ = false;  // this node has led before
   test_phases tests_;
   snapshot_plan snapshots_;
+  bool was_lost_ = false;    // a member, since the view began
   bool unjudged_ = false;    // a test is complete here, and the goals have not decided
   std::string stop_wanted_;  // while paused
 };

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "caffe.pb.h"
@@ -33,7 +34,9 @@ struct solver_part {
   /// Where passes are weighed: the weight of each replica's outputs in the mean of this node. Empty: the passes of all
   /// replicas count alike.
   std::vector<double> weights;
-  std::uint64_t first_clock = 0;  ///< of the view
+  std::uint64_t epoch = 0, first_clock = 0;  ///< of the view
+  /// Where members may be lost: when this node has a version whole, all members have the one so many versions before it.
+  std::optional<std::uint64_t> floor_lag;
   /// First sample of a training pass: (clocks since the view's first, micro-batch, replica).
   std::function<std::uint64_t(std::uint64_t, std::uint32_t, std::uint32_t)> first_sample;
 };

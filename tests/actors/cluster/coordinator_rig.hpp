@@ -34,12 +34,13 @@ struct coordinator_rig {
   probe<drain_agreed> agreed = sim.listen<drain_agreed>();
   probe<everyone_drained> drained = sim.listen<everyone_drained>();
   probe<everyone_leaves> leaves = sim.listen<everyone_leaves>();
+  probe<others_wait> others = sim.listen<others_wait>();
   handle<coordinator> it;
 
   explicit coordinator_rig(bool begin = true, coordinator_setup setup = {3, members_of_seats({0})})
       : it(sim.spawn<coordinator>("coordinator", std::move(setup))) {
-    tell(
-        connect_coordinator{view.in, ready.in, done.in, hold.in, agreed.in, drained.in, leaves.in});
+    tell(connect_coordinator{view.in, ready.in, done.in, hold.in, agreed.in, drained.in, leaves.in,
+                             others.in});
     if (!begin) return;
     tell(member_joined{member_of_seat(1)});
     tell(member_joined{member_of_seat(2)});

@@ -255,6 +255,28 @@ TEST_CASE(
   CHECK(t.leaves.got->size() == 1);
 }
 
+TEST_CASE("coordinator: the leader hears when all others wait for it, in a change and at the end") {
+  coordinator_rig t;
+  t.newcomer(3);
+  t.all_hold({0, 1, 2}, 7);
+  t.all_drain({1}, 7);
+  CHECK(t.others.got->empty());
+  t.all_drain({2}, 7);
+  REQUIRE(t.others.got->size() == 1);
+  CHECK(t.others.got->back().clock == clock_id{7});
+  CHECK(t.others.got->back().epoch == 1);
+  t.all_drain({0}, 7);
+  CHECK(t.others.got->size() == 1);
+  t.all_are_ready({0, 1, 2, 3});
+  t.tell(everyone_began{});
+  for (const std::uint32_t seat : {1, 2}) t.tell(member_is_done{seat_id{seat}, version_id{9}});
+  CHECK(t.others.got->size() == 1);
+  t.tell(member_is_done{seat_id{3}, version_id{9}});
+  REQUIRE(t.others.got->size() == 2);
+  CHECK(t.others.got->back().clock == clock_id{9});
+  CHECK(t.done.got->empty());
+}
+
 TEST_CASE("coordinator: whoever is no member cannot leave") {
   coordinator_rig t;
   t.leave({7});

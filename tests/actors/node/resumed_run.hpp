@@ -3,10 +3,13 @@
 #pragma once
 #include "tests/actors/node/node_rig.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace poseidon::test {
 
@@ -31,20 +34,38 @@ inline std::string resumed_at_the_change(const node_rig& like, std::size_t befor
   return second.weights(like.clocks);
 }
 
-/// What a chain of runs trains, each with the members of one view, from the state that the one before has left.
-inline std::string chained(const node_rig& like, const std::vector<progress::view>& views) {
+/// A chain of runs, each with the members of one view, from the state that the one before has left.
+class chain {
+ public:
+  chain(const node_rig& like, const std::vector<progress::view>& views);
+  /// What it has trained up to this clock: the last one of a view, or any where each clock has its snapshot.
+  [[nodiscard]] std::string weights(std::uint64_t clock) const {
+    const auto run =
+        std::find_if(runs_.begin(), runs_.end(), [&](const auto& t) { return clock <= t->clocks; });
+    REQUIRE(run != runs_.end());
+    return (*run)->weights(clock);
+  }
+
+ private:
+  std::vector<std::unique_ptr<node_rig>> runs_;
+};
+
+inline chain::chain(const node_rig& like, const std::vector<progress::view>& views) {
   std::filesystem::path state;
-  std::vector<std::unique_ptr<node_rig>> runs;
   for (std::size_t v = 0; v < views.size(); ++v) {
     const auto end = v + 1 < views.size() ? views[v + 1].first_clock : like.clocks;
     if (end == views[v].first_clock) continue;  // nothing is trained in it
-    auto& t = *runs.emplace_back(std::make_unique<node_rig>());
+    auto& t = *runs_.emplace_back(std::make_unique<node_rig>());
     t.more_solver = like.more_solver;
     t.routes = like.routes;
     train_without_a_change(t, views[v].seats.size(), end, state);
     state = t.state(end);
   }
-  return runs.back()->weights(like.clocks);
+}
+
+/// What a chain of runs has trained at the end.
+inline std::string chained(const node_rig& like, const std::vector<progress::view>& views) {
+  return chain(like, views).weights(like.clocks);
 }
 
 }  // namespace poseidon::test

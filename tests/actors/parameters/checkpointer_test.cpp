@@ -89,15 +89,27 @@ struct file_rig {
     sim.tell(it, connect_checkpointer{std::move(files), store, {}, shard.in, {}});
   }
   snapshot_written snapshot(std::uint64_t version, bool regular = true, bool best = false) {
+    copy({version_id{version}, 10, 0, true, copied.in, written.in, regular, best});
+    return written.got->back();
+  }
+  /// One that waits until all members have its version.
+  void wait(std::uint64_t version) {
+    copy({version_id{version}, 10, 0, true, copied.in, written.in, true, false, {}, false, true});
+  }
+  void copy(const write_snapshot& order) {
+    const auto version = value(order.version);
     store->publish(test::only_parameter, version);
-    sim.tell(
-        it, write_snapshot{version_id{version}, 10, 0, true, copied.in, written.in, regular, best});
+    sim.tell(it, order);
     sim.settle();
     for (const std::uint32_t chunk : {0, 1})
       sim.tell(it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{version},
                                    test::payload_of({1, 2})});
     sim.settle();
-    return written.got->back();
+  }
+  template <class M>
+  void tell(M m) {
+    sim.tell(it, std::move(m));
+    sim.settle();
   }
   [[nodiscard]] std::string path(const std::string& name) const { return (folder / name).string(); }
   /// The stems of what is there, by name.
@@ -183,4 +195,46 @@ TEST_CASE("checkpointer: one model is kept as the best, and only until a better 
   t.disk_full = true;
   CHECK_FALSE(t.snapshot(3, false, true).error.empty());
   CHECK(t.models() == "run_best_iter_2 run_iter_2");
+}
+
+TEST_CASE(
+    "checkpointer: where members may be lost, training goes on, and nothing is written before all "
+    "members have the version") {
+  file_rig t;
+  t.wait(1);
+  t.wait(2);
+  CHECK(t.copied.got->size() == 2);
+  CHECK(t.models().empty());
+  t.tell(floor_reached{version_id{1}});
+  CHECK(t.models() == "run_iter_1");
+  REQUIRE(t.written.got->size() == 1);
+  CHECK(t.written.got->back().path == t.path("run_iter_1.caffemodel"));
+  t.tell(floor_reached{version_id{5}});
+  CHECK(t.models() == "run_iter_1 run_iter_2");
+  t.wait(3);  // that all have it was said before it was copied
+  CHECK(t.models() == "run_iter_1 run_iter_2 run_iter_3");
+}
+
+TEST_CASE("checkpointer: of a clock that is trained again no file is written") {
+  file_rig t;
+  t.wait(1);
+  t.wait(2);
+  t.tell(go_back{version_id{1}});
+  CHECK(t.models() == "run_iter_1");
+  REQUIRE(t.written.got->size() == 2);
+  CHECK(t.written.got->front().error.empty());
+  CHECK(t.written.got->back().error == "a member was lost before all had its version.");
+  t.tell(floor_reached{version_id{1}});
+  t.wait(2);  // it is another one now
+  CHECK(t.models() == "run_iter_1");
+}
+
+TEST_CASE("checkpointer: what can be written at the end of the run is") {
+  file_rig t;
+  t.wait(1);
+  t.wait(2);
+  t.sim.tell(t.it, shut_down{});  // past the other message
+  t.sim.tell(t.it, floor_reached{version_id{1}});
+  t.sim.settle();
+  CHECK(t.models() == "run_iter_1");
 }

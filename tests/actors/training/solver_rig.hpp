@@ -53,6 +53,7 @@ struct solver_rig {
   std::vector<probe<start_pass>> train;               // by replica
   std::vector<std::vector<probe<start_pass>>> tests;  // by net, by replica
   probe<write_snapshot> checkpointer = sim.listen<write_snapshot>();
+  probe<floor_reached> floor = sim.listen<floor_reached>();
   probe<send_frame> to_leader = sim.listen<send_frame>();
   probe<stop_decided> stop = sim.listen<stop_decided>();
   probe<training_done> done = sim.listen<training_done>();
@@ -70,6 +71,7 @@ struct solver_rig {
     std::uint64_t first_clock = 0;
     std::uint64_t test_phases = 0;
     worker_id leader{};
+    std::optional<std::uint64_t> floor_lag = {};
   };
 
   solver_rig(const std::string& text, options o) : answered(o.replicas) {
@@ -82,6 +84,7 @@ struct solver_rig {
     s.part.images_per_clock = 10;
     s.part.images_of_all = 10 * o.workers;
     s.part.first_clock = o.first_clock;
+    s.part.floor_lag = o.floor_lag;
     s.layers_that_learn = 1;
     s.test_phases = o.test_phases;
     REQUIRE(google::protobuf::TextFormat::ParseFromString("lr_policy: 'fixed' base_lr: 1 " + text,
@@ -108,6 +111,7 @@ struct solver_rig {
       net.share = {static_cast<std::uint64_t>(s.spec.test_iter(t)), o.workers, 0, o.replicas, 5};
     }
     m.checkpointer = checkpointer.in;
+    m.floor = floor.in;
     m.to_leader = to_leader.in;
     m.node_stop = stop.in;
     m.node_done = done.in;
@@ -165,10 +169,15 @@ struct solver_rig {
       tell(pass_issued{replica_id{0}, static_cast<std::int32_t>(t), pass});
     }
   }
-  void snapshot_copied_and_written() {
+  /// What the last order has asked for.
+  void copied() {
     REQUIRE_FALSE(checkpointer.got->empty());
+    const auto& order = checkpointer.got->back();
+    tell(snapshot_copied{order.version, order.number});
+  }
+  void snapshot_copied_and_written() {
+    copied();
     const auto version = checkpointer.got->back().version;
-    tell(snapshot_copied{version});
     tell(snapshot_written{version, "s.caffemodel", "", {}});
   }
 };

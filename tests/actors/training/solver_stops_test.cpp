@@ -215,7 +215,7 @@ TEST_CASE(
   t.tell(pass_issued{replica_id{0}, -1, pass});
   t.fresh(1);
   REQUIRE(t.checkpointer.got->size() == 1);
-  t.tell(snapshot_copied{version_id{1}});
+  t.copied();
   CHECK(t.paused.got->empty());
   t.tell(snapshot_written{version_id{1}, "there", "", {}});
   CHECK(t.paused.got->empty());

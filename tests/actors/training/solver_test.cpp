@@ -44,7 +44,7 @@ TEST_CASE("solver: a snapshot waits for fresh parameters, and the next clock for
   CHECK(t.checkpointer.got->front().with_state);
   CHECK(t.checkpointer.got->front().samples == 1200);  // where the third clock begins
   CHECK(t.started() == 2);
-  t.tell(snapshot_copied{version_id{2}});
+  t.copied();
   CHECK(t.started() == 3);
   t.tell(snapshot_written{version_id{2}, "s", "", {}});
   CHECK(t.display->snapshots_ == std::vector<std::uint64_t>{2});
@@ -53,7 +53,7 @@ TEST_CASE("solver: a snapshot waits for fresh parameters, and the next clock for
   t.clock();
   t.clock();
   REQUIRE(t.checkpointer.got->size() == 2);
-  t.tell(snapshot_copied{version_id{4}});
+  t.copied();
   CHECK(t.done.got->empty());
   t.tell(snapshot_written{version_id{4}, "s", "", {}});
   CHECK(t.done.got->size() == 1);
@@ -64,10 +64,10 @@ TEST_CASE(
   solver_rig t("max_iter: 4 snapshot: 2");
   t.clock();
   t.clock();
-  t.tell(snapshot_copied{version_id{2}});
+  t.copied();
   t.clock();
   t.clock();
-  t.tell(snapshot_copied{version_id{4}});
+  t.copied();
   t.tell(snapshot_written{version_id{2}, "s", "", {}});
   CHECK(t.done.got->empty());
   t.tell(snapshot_written{version_id{4}, "s", "the disk is full", {}});

@@ -165,3 +165,101 @@ TEST_CASE(
   t.tell(stop_soon{"Ctrl-C"});
   CHECK(t.stop.got->size() == 1);
 }
+
+namespace {
+
+solver_rig of_two(const char* snapshots, worker_id leader = {}) {
+  return solver_rig("max_iter: 10 " + std::string(snapshots),
+                    {1, 1, 2, 0, 0, leader, std::uint64_t{1}});
+}
+
+}  // namespace
+
+TEST_CASE("solver: a snapshot waits until all members have its version, which the next one shows") {
+  auto t = of_two("snapshot: 2");
+  t.clock();
+  t.clock();
+  REQUIRE(t.checkpointer.got->size() == 1);
+  CHECK(t.checkpointer.got->front().at_floor);
+  t.copied();
+  CHECK(t.floor.got->empty());
+  t.clock();
+  REQUIRE(t.floor.got->size() == 1);
+  CHECK(t.floor.got->front().version == version_id{2});
+  t.tell(snapshot_written{version_id{2}, "s.caffemodel", "", {}});
+  t.clock();
+  CHECK(t.floor.got->size() == 1);  // nothing waits
+}
+
+TEST_CASE("solver: who goes back to a version whose snapshot is copied does not write it again") {
+  auto t = of_two("snapshot: 2");
+  t.clock();
+  t.clock();
+  bool again = false;
+  SUBCASE("it is copied") {
+    t.copied();
+  }
+  SUBCASE("it was given up") {
+    again = true;
+  }
+  t.tell(give_up_clocks{});
+  t.tell(go_back{version_id{2}});
+  auto part = t.nets.part;
+  part.first_clock = 2;
+  t.go_on_with(part);
+  CHECK(t.checkpointer.got->size() == (again ? 2 : 1));
+  CHECK(t.checkpointer.got->back().version == version_id{2});
+  if (again) {
+    t.tell(snapshot_copied{version_id{2}, 1});  // what was given up was on its way
+    CHECK(t.started() == 2);
+    t.copied();
+  }
+  CHECK(t.last().clock == clock_id{2});
+}
+
+TEST_CASE("solver: a snapshot of a version that is made anew is written when it is due again") {
+  auto t = of_two("snapshot: 2");
+  t.clock();
+  t.clock();
+  t.copied();
+  t.tell(give_up_clocks{});
+  t.tell(go_back{version_id{1}});
+  auto part = t.nets.part;
+  part.first_clock = 1;
+  t.go_on_with(part);
+  CHECK(t.checkpointer.got->size() == 1);
+  t.answered[0] = t.started() - 1;  // the pass that had begun before never ends
+  t.clock();
+  REQUIRE(t.checkpointer.got->size() == 2);
+  CHECK(t.checkpointer.got->back().version == version_id{2});
+}
+
+TEST_CASE("solver: who leads in place of a lost node writes a snapshot at once, if any are due") {
+  bool due = false;
+  const char* snapshots = "snapshot_after_train: true";
+  SUBCASE("one is due now and then") {
+    snapshots = "snapshot: 100";
+    due = true;
+  }
+  SUBCASE("only the last one") {}
+  auto t = of_two(snapshots, worker_id{1});
+  t.nets.checkpointer = {};
+  t.tell(t.nets);
+  t.clock();
+  t.tell(give_up_clocks{});
+  t.tell(go_back{version_id{1}});
+  t.nets.checkpointer = t.checkpointer.in;
+  auto part = t.nets.part;
+  part.first_clock = 1;
+  part.leader = part.self;
+  t.go_on_with(part);
+  CHECK(t.checkpointer.got->size() == (due ? 1 : 0));
+  if (due) {
+    CHECK(t.checkpointer.got->back().version == version_id{1});
+    t.tell(hold_clocks{});  // no other view begins with the clock of this one
+    REQUIRE(t.held.got->size() == 1);
+    CHECK(t.held.got->back().clock == clock_id{2});
+    t.copied();
+  }
+  CHECK(t.last().clock == clock_id{1});
+}
