@@ -37,7 +37,7 @@ std::vector<host_port> look_for_run(const node_options& o) {
 node_options as_joiner(node_options o, std::vector<host_port> others) {
   o.join = std::move(others);
   o.nodes = 1;
-  o.survive = 0;
+  o.survive.reset();
   o.staleness.reset();
   o.synthetic.reset();
   o.link_rate_mbit_s = 0;

@@ -65,7 +65,7 @@ void check(const node_options& o) {
         "everything comes from the node that it joins.");
   if (only_joins && (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
                      o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 ||
-                     o.staleness || o.batch_share != "equal" || o.survive > 0 || !o.views.empty() ||
+                     o.staleness || o.batch_share != "equal" || o.survive || !o.views.empty() ||
                      !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --nodes, --weights, --snapshot, --synthetic, --routes, --wire, "

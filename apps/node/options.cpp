@@ -227,9 +227,9 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
   app.add_option("--survive", o.survive,
                  "how many nodes may be lost at the same time without loss of solver state: the "
                  "number of other nodes that keep a copy of each node's. Above 0 the others go on "
-                 "where a node is killed while all train")
-      ->check(CLI::Range(0u, max_survive))
-      ->capture_default_str();
+                 "where a node is killed while all train. 1 where a run of several nodes, or one "
+                 "that listens, can have copies")
+      ->check(CLI::Range(0u, max_survive));
   app.add_option("--explain-routes", words.explain,
                  "print what each route of each InnerProduct would cost --nodes N, and which is "
                  "chosen; =json for programs. Trains nothing")

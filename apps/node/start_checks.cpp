@@ -86,18 +86,34 @@ std::vector<std::string> warn_of_staleness(const solver_file& solver, const node
           "base_lr."};
 }
 
-std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
-  if (o.survive == 0) return {};
-  const std::string none = "--survive " + std::to_string(o.survive) +
-                           " has no effect, no node keeps a copy of another one's solver state: ";
+namespace {
+
+/// Why no node can go on without another one; empty: it can.
+std::string why_none_survives(const run_definition& run, const node_options& o) {
+  if (run.solver.spec.poseidon().own_data())
+    return "with --own-data each node trains on records that no other node has.";
   if (o.wire != "float32")
-    return {none + "with --wire " + o.wire +
-            " only the owner of a parameter has the exact values that its state goes with."};
+    return "with --wire " + o.wire +
+           " only the owner of a parameter has the exact values that its state goes with.";
   if (o.gpus)
-    return {none +
-            "this node trains on GPUs, whose solver state has no copies of earlier versions."};
-  run.survive = o.survive;
+    return "this node trains on GPUs, whose solver state has no copies of earlier versions.";
   return {};
+}
+
+}  // namespace
+
+std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
+  const std::uint32_t by_default = o.nodes > 1 || o.listen ? 1 : 0;
+  const auto wanted = o.survive.value_or(by_default);
+  if (wanted == 0) return {};
+  const auto why = why_none_survives(run, o);
+  if (why.empty()) {
+    run.survive = wanted;
+    return {};
+  }
+  if (!o.survive) return {};
+  return {"--survive " + std::to_string(wanted) +
+          " has no effect, no node keeps a copy of another one's solver state: " + why};
 }
 
 }  // namespace poseidon::app
