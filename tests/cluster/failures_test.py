@@ -168,7 +168,7 @@ class Failures(unittest.TestCase):
 
     def test_a_killed_node_is_named_and_a_snapshot_is_left(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
-        nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1", first=["--resume", "auto"])
+        nodes = self.cluster.first_and_others(solver, 3, "--devices", "cpu:1", first=["--resume", "auto", "--survive", 0])
         nodes[0].wait_for(r"^iteration 20/")
         nodes[2].kill()
         for node in nodes[:2]:
@@ -187,7 +187,7 @@ class Failures(unittest.TestCase):
 
     def test_a_signal_does_not_cut_off_the_snapshot_after_a_lost_peer(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS, hidden=8192)
-        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps", "--log-level", "debug"])
+        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--routes", "ps", "--log-level", "debug", "--survive", 0])
         first.wait_for(r"^iteration 3/")
         second.kill()
         first.wait_for("link lost")
@@ -197,7 +197,7 @@ class Failures(unittest.TestCase):
 
     def test_a_frozen_node_is_noticed_by_its_silence(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
-        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1")
+        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--survive", 0])
         first.wait_for(r"^iteration 20/")
         second.signal(signal.SIGSTOP)
         self.assertEqual(first.wait(), 3, first)

@@ -261,7 +261,7 @@ class Gpu(unittest.TestCase):
         alone = self.cluster.node("--solver", path, *gpu("5"))
         self.assertEqual(alone.wait(), 1, alone.output)
         self.assertRegex(alone.output, r"simulated GPU 5: .*illegal memory access")
-        first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2)
+        first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2, "--survive", 0)
         other = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], *gpu("5"))
         self.assertEqual(other.wait(), 1, other.output)
         self.assertEqual(first.wait(), 3, first.output)

@@ -272,15 +272,15 @@ class Runs(unittest.TestCase):
         self.assert_ended(run, 7, "^launch: beta: poseidon-node ended with code 7$")
         self.assertIn("launch: 127.0.0.1 still runs: SIGKILL", run.errors)
 
-    def test_a_dead_node_is_named_and_the_others_end_with_a_snapshot(self):
-        run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless())
+    def test_a_dead_node_that_nobody_survives_is_named_and_the_others_end_with_a_snapshot(self):
+        run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless(), "--survive", "0")
         run.wait_for(r"127\.0\.0\.1: iteration 20/")
         os.kill(self.nodes("--join")[0], signal.SIGKILL)
         self.assert_ended(run, 137, "^launch: (beta|gamma): poseidon-node was ended by SIGKILL")
         self.assertRegex(run.output, r"(?m)^127\.0\.0\.1: snapshot .*/s_iter_\d+\.caffemodel$")
 
     def test_each_node_that_dies_is_started_again_and_joins_those_that_have_gone_on(self):
-        run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless(), "--survive", "1")
+        run = self.launch("127.0.0.1\nbeta\ngamma\n", "--solver", self.endless())
         run.wait_for(r"127\.0\.0\.1: iteration 20/")
         os.kill(self.nodes("--join")[0], signal.SIGKILL)
         name = run.wait_for(r"^launch: (beta|gamma): poseidon-node was ended by SIGKILL.* it is started again in 3 s")[1]
@@ -302,7 +302,7 @@ class Runs(unittest.TestCase):
                         "if [[ -e died ]]; then trap 'exit 143' TERM; echo \"back $2\"; touch back; forever; fi; "
                         + joined.format(1, 5) + "; touch died; kill -9 $$",
                         "until [[ -e died ]]; do sleep 0.1; done; " + joined.format(2, 6)
-                        + "; until [[ -e back ]]; do sleep 0.1; done; touch up; exit 0", options=("--survive", "1"))
+                        + "; until [[ -e back ]]; do sleep 0.1; done; touch up; exit 0")
         self.assertEqual(run.wait(), 0, run.output)
         self.assertIn("beta: back 127.0.0.1:1,127.0.0.1:6", run.lines)
         self.assertNotIn("still runs: SIGKILL", run.output)
@@ -326,7 +326,7 @@ class Runs(unittest.TestCase):
         # A SIGTERM in the midst of the last snapshot would end it, so none comes.
         run = self.fake("trap 'echo cut short; exit 143' TERM; listen; until_gamma; sleep 1; echo written; touch written; exit 3",
                         "echo joined: worker 1 of 3; until_gamma; exit 7",
-                        "touch up; until [[ -e written ]]; do sleep 0.1; done; exit 3")
+                        "touch up; until [[ -e written ]]; do sleep 0.1; done; exit 3", options=("--survive", "0"))
         self.assert_ended(run, 7, "^launch: beta: poseidon-node ended with code 7$")
         self.assertIn("127.0.0.1: written", run.lines)
         self.assertNotIn("cut short", run.output)

@@ -91,7 +91,7 @@ class Slurm(Starts):
         self.assertIn("#SBATCH --signal=TERM@", (LAUNCH / "slurm.sbatch").read_text())
 
     def test_a_node_that_dies_joins_those_that_have_gone_on(self):
-        job = self.batch(3, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS), "--survive", "1")
+        job = self.batch(3, "--solver", small_run.solver(self.folder, "s", iterations=cluster.ENDLESS))
         job.wait_for("^iteration 5/")
 
         def node_with(option):

@@ -21,7 +21,7 @@ class LinkFaults(small_run.Trained):
         """Two nodes, the second behind a faulty wire, which has `fault` from the beginning."""
         solver = small_run.solver(self.cluster.folder, "s", iterations=iterations, **of_solver)
         first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1", "--routes", "ps",
-                                  *options)
+                                  "--survive", 0, *options)
         wire = FaultyWire(first.wait_for(cluster.LISTENING)[1])
         self.addCleanup(wire.cut)
         fault(wire)

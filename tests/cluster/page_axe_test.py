@@ -16,7 +16,7 @@ class Barriers(ShownPage):
             self.keep(b, f"axe-{state}")
 
     def begin(self, b):
-        nodes = self.two_nodes(self.small(more=TESTED))
+        nodes = self.two_nodes(self.small(more=TESTED), "--survive", 0)
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")
         b.wait_for("poseidon.store.members.length === 2 && poseidon.store.members.every(m => m.clock > 5) && poseidon.store.points.length > 3 "

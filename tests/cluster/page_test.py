@@ -23,7 +23,7 @@ class Page(small_run.Trained):
     def two_nodes(self, *options, iterations=cluster.ENDLESS, joiner=(), **of_solver):
         path = small_run.solver(self.cluster.folder, "page", iterations=iterations, lr=0.0001, **of_solver)
         first = self.cluster.node("--solver", path, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
-                                  "--web", "127.0.0.1:0", *options)
+                                  "--web", "127.0.0.1:0", "--survive", 0, *options)
         self.page = first.wait_for(PAGE)[1]
         address = first.wait_for(cluster.LISTENING)[1]
         second = self.cluster.node("--join", address, "--devices", "cpu:1", *joiner)

@@ -104,7 +104,7 @@ class Used(ShownPage):
                 self.assertTrue(label == name or (label.endswith("…") and not label[-2].isdigit()), (name, label))
 
     def test_in_a_narrow_window_nothing_scrolls_sideways(self):
-        first, second = self.two_nodes(self.small(more=TESTED))
+        first, second = self.two_nodes(self.small(more=TESTED), "--survive", 0)
         b = self.look(420, 800)
         self.shown(b)
         def fits(state):
@@ -123,7 +123,7 @@ class Used(ShownPage):
         fits("failed")
 
     def test_after_a_lost_node_the_reason_is_whole_and_nothing_looks_as_if_it_continued(self):
-        first, second = self.two_nodes(self.small(), "--routes", "ps")
+        first, second = self.two_nodes(self.small(), "--routes", "ps", "--survive", 0)
         b = self.look()
         self.shown(b)
         figures = "[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure)"

@@ -154,7 +154,7 @@ class Trained(unittest.TestCase):
         """Three nodes, one of which is killed when the first one has said `reached`."""
         path = solver(self.cluster.folder, "lost", iterations=cluster.ENDLESS, **of_solver)
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1",
-                                  "--routes", routes)
+                                  "--routes", routes, "--survive", 0)
         address = first.wait_for(cluster.LISTENING)[1]
         others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]
         first.wait_for(reached)

@@ -42,7 +42,7 @@ class Stalls(small_run.Trained):
 
     def first(self, solver, *options):
         node = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
-                                 "--web", "127.0.0.1:0", "--routes", "ps", *options)
+                                 "--web", "127.0.0.1:0", "--routes", "ps", "--survive", 0, *options)
         self.page = node.wait_for(PAGE)[1]
         return node, node.wait_for(cluster.LISTENING)[1]
 
