@@ -23,9 +23,18 @@ std::string best_prefix(const std::string& prefix) {
 checkpointer::checkpointer(actor_context context, checkpointer_setup setup)
     : actor(context), setup_(std::move(setup)) {}
 
+/// All actors of the graph before this one have ended, so nothing more comes from them.
 void checkpointer::on(const connect_checkpointer& m) {
+  if (*work_) give_up("its view is over.");
   neighbours_ = m;
   given_up_ = false;
+}
+
+/// What is being gathered will not be complete.
+void checkpointer::give_up(const char* why) {
+  const auto w = std::exchange(*work_, nullptr);
+  neighbours_->store->set_gathering(std::nullopt);
+  drop(w->order, why);
 }
 
 void checkpointer::detail(const std::string& step) const {
@@ -33,6 +42,7 @@ void checkpointer::detail(const std::string& step) const {
 }
 
 void checkpointer::on(const write_snapshot& m) {
+  if (m.epoch && *m.epoch != neighbours_->epoch) return drop(m, "its view is over.");
   given_up_ = *work_ != nullptr;
   work_ = std::make_unique<work>();
   auto& w = **work_;
@@ -98,17 +108,14 @@ void checkpointer::on(const go_back& m) {
   floor_ = {};
   on(floor_reached{m.version});
   for (const auto& w : std::exchange(waiting_, {}))
-    drop(w, "a member was lost before all had its version.");
+    drop(w.order, "a member was lost before all had its version.");
   given_up_ = true;
-  const auto w = std::exchange(*work_, nullptr);
-  if (!w) return;
-  neighbours_->store->set_gathering(std::nullopt);
-  drop(*w, "a member was lost while it was gathered.");
+  if (*work_) give_up("a member was lost while it was gathered.");
 }
 
-void checkpointer::drop(const work& w, const char* why) {
-  detail("gives up the snapshot of version " + std::to_string(value(w.order.version)));
-  tell(w.order.written, snapshot_written{w.order.version, {}, why, {}, {}});
+void checkpointer::drop(const write_snapshot& order, const char* why) {
+  detail("gives up the snapshot of version " + std::to_string(value(order.version)));
+  tell(order.written, snapshot_written{order.version, {}, why, {}, {}});
 }
 
 void checkpointer::copied() {

@@ -64,6 +64,7 @@ struct connect_checkpointer {
   std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;
   std::vector<port<copy_history>> own_broadcasts;
+  std::uint64_t epoch = 0;  ///< of the view
 };
 
 /// "<prefix>_iter_<n>", as Caffe names its snapshots; suffixes are added to it.
@@ -97,7 +98,8 @@ class checkpointer : public actor<checkpointer> {
   void gather(work& w);
   void copied();
   void write(const work& w);
-  void drop(const work& w, const char* why);
+  void give_up(const char* why);
+  void drop(const write_snapshot& order, const char* why);
   using files_kept = std::deque<std::vector<std::filesystem::path>>;  // oldest first
   /// `same_weights`: a file that has these weights already; empty: there is none. `most`: of the snapshots in `kept`, with the
   /// new one, so many stay; 0: all. Returns  an error, or nothing.

@@ -233,7 +233,8 @@ void solver::copy_if_fresh() {
                       {},
                       false,
                       setup_.part.floor_lag.has_value(),
-                      snapshots_.number()});
+                      snapshots_.number(),
+                      setup_.part.epoch});
 }
 
 /// The one after training.

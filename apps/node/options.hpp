@@ -40,9 +40,9 @@ struct node_options {
   std::string routes = "auto";
   std::string wire = "float32";
   std::string batch_share = "equal";
-  std::string global_batch;   ///< "scale", "keep"; empty: not given
+  std::string global_batch;              ///< "scale", "keep"; empty: not given
   std::optional<std::uint32_t> survive;  ///< nodes; empty: as many as take_survive says
-  std::string views;          ///< view_schedule.hpp; empty: members change as nodes join and leave
+  std::string views;  ///< view_schedule.hpp; empty: members change as nodes join and leave
   double link_rate_mbit_s = 0;  ///< 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;

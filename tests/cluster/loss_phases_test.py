@@ -82,6 +82,11 @@ class LossPhases(LossRun):
             files = sorted(self.cluster.folder.glob("s_iter_*.caffemodel"))
             for file in files:
                 self.assertTrue(cluster.weights(file), file)
+            # Not the last one alone is of the run: none is of an iteration that was trained again. The oracle writes each, too.
+            for file in files:
+                right = list(self.cluster.folder.glob(f"chain*_iter_{file.stem.rsplit('_', 1)[1]}.caffemodel"))
+                self.assertEqual(len(right), 1, file)
+                cluster.assert_same_weights(right[0], file)
             # The first node may have been killed between the two files of one snapshot.
             self.assertLessEqual(sum(not file.with_suffix(".solverstate").exists() for file in files), 1 if seat == 0 else 0, files)
         self.in_each_way(body)

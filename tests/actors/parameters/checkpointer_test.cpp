@@ -238,3 +238,23 @@ TEST_CASE("checkpointer: what can be written at the end of the run is") {
   t.sim.settle();
   CHECK(t.models() == "run_iter_1");
 }
+
+TEST_CASE("checkpointer: an order of a view that is over is answered, and nothing is gathered") {
+  file_rig t;
+  write_snapshot order{version_id{1}, 10, 0, true, t.copied.in, t.written.in};
+  SUBCASE("the next view has begun") {
+    order.epoch = 7;  // this one is 0
+    t.tell(order);
+    CHECK(t.shard.got->empty());
+  }
+  SUBCASE("the next view begins before all has come") {
+    order.epoch = 0;
+    t.store->publish(test::only_parameter, 1);
+    t.tell(order);
+    CHECK(t.shard.got->size() == 1);
+    t.tell(connect_checkpointer{{}, t.store, {}, t.shard.in, {}, 1});
+  }
+  REQUIRE(t.written.got->size() == 1);
+  CHECK(t.written.got->back().error == "its view is over.");
+  CHECK(t.copied.got->empty());
+}
