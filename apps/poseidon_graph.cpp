@@ -10,6 +10,7 @@
 #include "apps/web/attached_site.hpp"
 #include "apps/web/recorded_site.hpp"
 #include "apps/web/token.hpp"
+#include "messages/wire/codec.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -150,6 +151,10 @@ int run(int argc, char** argv) {
   app.footer(examples);
   app.add_option("spec", o.spec, "solver or net prototxt");
   app.add_option("--nodes", o.nodes, "how many nodes train together")->check(CLI::Range(1, 4096));
+  app.add_option("--survive", o.survive,
+                 "how many other nodes keep a copy of each node's solver state")
+      ->check(CLI::Range(0u, max_survive))
+      ->capture_default_str();
   app.add_option("--worker", o.worker, "whose actors are drawn; 0 has the coordinator");
   app.add_option("--devices", devices, "cpu, or cpu:R for R replicas on each node");
   app.add_option("--input", input, "shape of a sample, like 1x28x28, instead of asking the data");

@@ -2,6 +2,7 @@
 
 #include "messages/wire/codec.hpp"
 
+#include <type_traits>
 #include <variant>
 
 namespace poseidon {
@@ -15,6 +16,9 @@ link_event describe(const frame_header& h) {
         if constexpr (requires { f.layer; }) e.layer = f.layer;
         if constexpr (requires { f.clock; }) e.number = value(f.clock);
         if constexpr (requires { f.version; }) e.number = value(f.version);
+        // As the fresh parameters in whose place it comes: the version that it makes.
+        if constexpr (std::is_same_v<std::decay_t<decltype(f)>, frames::summed_gradient>)
+          ++e.number;
       },
       h);
   return e;

@@ -3,6 +3,7 @@
 #include "actors/core/actor_names.hpp"
 #include "models/net/parameter_groups.hpp"
 #include "models/net/side_branches.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -101,6 +102,24 @@ class planner {
       edge(receivers_[w], solver_, "control_arrived", kind::control);
       edge(receivers_[w], links_[w], "receiver_ended", kind::control);
     }
+    keeper();
+  }
+
+  // Where this node keeps copies of others' solver state.
+  void keeper() {
+    by_id<worker_id, std::uint64_t> bytes_of(size_.nodes, 0);
+    for (const auto c : partition_.chunks.ids())
+      if (keeps(c))
+        bytes_of[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
+    for (std::size_t w = 0; w < size_.nodes; ++w) {
+      const auto bytes = bytes_of[as_id<worker_id>(w)];
+      if (bytes == 0) continue;
+      if (keeper_ == no_actor) keeper_ = add("state_keeper", "state_keeper", "shards");
+      edge(receivers_[w], keeper_, "sum_arrived", kind::net, bytes);
+    }
+  }
+  [[nodiscard]] bool keeps(chunk_id c) const {
+    return is_keeper(partition_, c, as_id<worker_id>(size_.worker));
   }
 
   // One replica's layers with their data sources: the net's own dataflow.
@@ -226,6 +245,7 @@ class planner {
     for (const auto p : group.learned)
       for (const auto c : partition_.by_parameter[p])
         bytes_to[partition_.chunks[c].owner] += partition_.chunks[c].count * sizeof(float);
+    std::uint64_t of_keeper = 0;
     for (std::size_t w = 0; w < size_.nodes; ++w) {
       const auto bytes = bytes_to[as_id<worker_id>(w)];
       if (bytes == 0) continue;
@@ -235,9 +255,23 @@ class planner {
         edge(shard_, me, "chunk_landed", kind::pull, bytes);
       } else {
         edge(me, links_[w], "send_frame", kind::push, bytes);
-        edge(receivers_[w], me, "chunk_landed", kind::pull, bytes);
+        // What this node keeps comes as sums, from which the keeper makes the fresh values.
+        const auto kept = kept_of(group, as_id<worker_id>(w));
+        of_keeper += kept;
+        if (bytes > kept) edge(receivers_[w], me, "chunk_landed", kind::pull, bytes - kept);
       }
     }
+    if (of_keeper > 0) edge(keeper_, me, "chunk_landed", kind::pull, of_keeper);
+  }
+
+  /// Bytes of the group's chunks that this worker owns and this node keeps.
+  [[nodiscard]] std::uint64_t kept_of(const parameter_group& group, worker_id owner) const {
+    std::uint64_t bytes = 0;
+    for (const auto p : group.learned)
+      for (const auto c : partition_.by_parameter[p])
+        if (partition_.chunks[c].owner == owner && keeps(c))
+          bytes += partition_.chunks[c].count * sizeof(float);
+    return bytes;
   }
 
   void broadcast(const parameter_group& group, std::size_t me) {
@@ -300,6 +334,7 @@ class planner {
   cluster_size size_;
   actor_graph g_;
   std::size_t node_ = 0, solver_ = 0, shard_ = 0, checkpointer_ = 0, selector_ = 0;
+  std::size_t keeper_ = no_actor;
   std::vector<std::size_t> streams_, links_, receivers_;        // links: by worker
   std::vector<std::vector<std::size_t>> layers_, test_layers_;  // by (net and) replica, then layer
 };

@@ -2,6 +2,7 @@
 
 #include "data/source.hpp"
 #include "models/net/net_builder.hpp"
+#include "models/plan/keepers.hpp"
 #include "models/plan/partition.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_kind.hpp"
@@ -107,8 +108,9 @@ actor_graph plan_of(const graph_options& o) {
         "--routes auto times the machine that trains, and nothing is drawn by that. Give ps, sfb, "
         "or a file; poseidon-node --explain-routes says what auto would choose.");
   if (o.nodes > 1) routes = routes_of(train, layers_of_option(train, option, rules));
-  return plan_graph(train, make_partition(train, o.nodes, routes), {o.nodes, o.replicas, o.worker},
-                    tests);
+  auto cut = make_partition(train, o.nodes, routes);
+  set_keepers(cut, train.parameters, o.survive);
+  return plan_graph(train, cut, {o.nodes, o.replicas, o.worker}, tests);
 }
 
 }  // namespace poseidon::app

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/telemetry/graph_plan.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -10,6 +11,7 @@ namespace poseidon::app {
 struct graph_options {
   std::filesystem::path spec;  ///< a solver or a net; which of them is seen from its fields
   std::size_t nodes = 1, replicas = 1, worker = 0;
+  std::uint32_t survive = 1;  ///< nodes that keep a copy of each one's solver state
   shape input;  ///< shape of one sample, where the source cannot be opened; empty: none given
   std::filesystem::path data_root;  ///< see source_options
   std::string routes = "ps";        ///< for several nodes, as poseidon-node takes them

@@ -119,3 +119,13 @@ TEST_CASE("link_writer: when the connection has ended, the receiver has to find 
   CHECK(s.broken->empty());
   CHECK(writer.empty());
 }
+
+TEST_CASE(
+    "link_event: a sum that comes in place of fresh parameters counts as the version that it "
+    "makes") {
+  frames::summed_gradient sum;
+  sum.chunk = chunk_id{3};
+  sum.clock = clock_id{4};
+  CHECK(describe(sum).number == 5);
+  CHECK(describe(frames::fresh_parameters{chunk_id{3}, version_id{5}}).number == 5);
+}

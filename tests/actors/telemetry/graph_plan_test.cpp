@@ -5,6 +5,7 @@
 #include "actors/core/actor.hpp"
 #include "actors/every_actor.hpp"
 #include "actors/telemetry/graph_text.hpp"
+#include "models/plan/keepers.hpp"
 
 #include <doctest/doctest.h>
 
@@ -263,4 +264,22 @@ TEST_CASE("text: names with quotes and markup cannot break DOT or JSON") {
   const auto g = plan_graph(n, dealt(n, 1), {1, 1, 0});
   CHECK(to_json(g).find(R"("model":"a \"net\" <b> & \\ \u000a")") != std::string::npos);
   CHECK(to_dot(g).find("<b>a &quot;net&quot; &lt;b&gt; &amp;") != std::string::npos);
+}
+
+TEST_CASE(
+    "plan: what a node keeps for another one reaches the keeper, and fresh values from there") {
+  const auto n = small_net();
+  auto cut = dealt(n, 2);
+  const auto fresh_from = [&](const std::string& from) {
+    const auto g = plan_graph(n, cut, {2, 1, 0});
+    return std::count_if(g.edges.begin(), g.edges.end(), [&](const auto& e) {
+      return e.message == "chunk_landed" && g.actors[e.src].kind == from;
+    });
+  };
+  CHECK(names(plan_graph(n, cut, {2, 1, 0})).count("state_keeper") == 0);
+  CHECK(fresh_from("network_link") > 0);
+  set_keepers(cut, n.parameters, 1);
+  CHECK(names(plan_graph(n, cut, {2, 1, 0})).count("state_keeper") == 1);
+  CHECK(fresh_from("network_link") == 0);
+  CHECK(fresh_from("state_keeper") > 0);
 }
