@@ -64,15 +64,15 @@ bool nobody_can_go_on(const std::string& error) {
   return false;
 }
 
-/// Each snapshot that any node has written, and not the last one alone, is of the run.
+/// Each snapshot that any node has said to be written, also one that was written again later, is of the run.
 void check_all_snapshots(const node_rig& t, const test::chain& right) {
   std::size_t files = 0;
-  for (std::uint64_t clock = 1; clock <= t.clocks; ++clock) {
-    if (!std::filesystem::exists(t.state(clock))) continue;
-    CAPTURE(clock);
-    CHECK(t.weights(clock) == right.weights(clock));
-    ++files;
-  }
+  for (const auto& n : t.nodes)
+    for (const auto& [version, bytes] : n->display->written) {
+      CAPTURE(version);
+      CHECK(bytes == right.weights(version));
+      ++files;
+    }
   CHECK(files > t.clocks / 2);
 }
 

@@ -23,11 +23,18 @@
 
 namespace poseidon::test {
 
+inline std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 /// Keeps what a node tells its user. The hooks may throw: the actor that tells dies of it.
 struct node_display : progress {
   std::vector<std::string> lines;
   std::uint64_t done = 0;  // clocks
   std::vector<std::string> snapshots, snapshot_errors;
+  std::vector<std::pair<std::uint64_t, std::string>> written;  // versions, and their bytes then
   std::vector<progress::view> views;
   std::function<void(const step&)> on_step = [](const step&) {};
   std::function<void(const std::string&)> on_line = [](const std::string&) {};
@@ -35,7 +42,8 @@ struct node_display : progress {
   void trained(const iteration&, const std::vector<output_value>&) override {}
   void tested(std::size_t, std::uint64_t, const std::vector<double>&,
               const std::vector<output_value>&) override {}
-  void snapshot(std::uint64_t, const std::string& path, const std::string& error) override {
+  void snapshot(std::uint64_t version, const std::string& path, const std::string& error) override {
+    if (std::filesystem::exists(path)) written.emplace_back(version, bytes_of(path));
     snapshots.push_back(path);
     snapshot_errors.push_back(error);
   }
@@ -236,11 +244,6 @@ class node_rig {
   }
 
  private:
-  static std::string bytes_of(const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    REQUIRE(in);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
   one_node& begin(node_setup s, host_port address) {
     auto& n = *nodes.emplace_back(std::make_unique<one_node>());
     n.at = to_string(address);
