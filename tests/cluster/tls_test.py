@@ -73,8 +73,18 @@ class Tls(unittest.TestCase):
         for known in b"POSEIDON", b"127.0.0.1:":  # of a hello, of an identity
             self.assertEqual(sent.count(known), 0, f"{known} is among {len(sent)} bytes")
 
-    def test_a_byte_changed_on_the_way_ends_the_run_with_a_line(self):
+    def test_a_byte_changed_on_the_way_costs_the_link_and_the_node_comes_back(self):
         first, address = self.first(*self.authority.options("one"), iterations=cluster.ENDLESS)
+        with faulty_wire.FaultyWire(address) as wire:
+            self.joins(wire.address, *self.authority.options("two"))
+            first.wait_for(r"^iteration 10/")
+            wire.flip()
+            first.wait_for(r"^view \d+: worker 1 .* is lost; 1 node trains")
+            first.wait_for(r"^view \d+: worker 2 .* joined; 2 nodes train")
+            first.stop()
+
+    def test_a_byte_changed_on_the_way_ends_a_run_that_survives_nothing_with_a_line(self):
+        first, address = self.first(*self.authority.options("one"), "--survive", 0, iterations=cluster.ENDLESS)
         with faulty_wire.FaultyWire(address) as wire:
             second = self.joins(wire.address, *self.authority.options("two"))
             first.wait_for(r"^iteration 10/")
