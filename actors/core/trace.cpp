@@ -18,11 +18,23 @@ trace_lane::trace_lane(std::string name, bool kept)
     : name_(std::move(name)), kept_(kept), first_(new block), last_(first_), reading_(first_) {}
 
 trace_lane::~trace_lane() {
+  free_blocks();
+}
+
+void trace_lane::free_blocks() {
   for (auto* b = first_; b != nullptr;) {
     auto* next = b->next.load();
     delete b;
     b = next;
   }
+  first_ = last_ = reading_ = nullptr;
+}
+
+void trace_lane::begin_again() {
+  ++writers_;
+  if (first_ != nullptr) return;
+  first_ = last_ = reading_ = new block;
+  taken_ = 0;
 }
 
 void trace_lane::record(const trace_span& span) {
@@ -43,9 +55,17 @@ trace_lane* trace_log::lane(std::string name) {
 
 trace_lane* trace_log::early_lane(std::string name) {
   const std::lock_guard lock(mutex_);
-  for (const auto& l : lanes_)
-    if (l->name() == name) return l.get();
+  for (const auto& l : lanes_) {
+    if (l->name() != name) continue;
+    l->begin_again();
+    return l.get();
+  }
   return lanes_.emplace_back(std::make_unique<trace_lane>(std::move(name), kept_)).get();
+}
+
+void trace_log::end_lane(trace_lane* lane) {
+  const std::lock_guard lock(mutex_);
+  if (lane != nullptr) lane->end();
 }
 
 std::string_view trace_log::keep(std::string text) {

@@ -42,6 +42,11 @@ class trace_lane {
   trace_lane& operator=(const trace_lane&) = delete;
 
   void record(const trace_span& span);
+  /// A writer records nothing more. If it was the only one, and nothing is kept, the lane gives its memory back when all spans have been
+  /// taken. As begin_again(): not beside a reader.
+  void end() { --writers_; }
+  /// Another writer begins, which the one before it may not know.
+  void begin_again();
   [[nodiscard]] const std::string& name() const { return name_; }
   template <class F>
   void for_each(F&& f) const {
@@ -53,7 +58,14 @@ class trace_lane {
   /// f(span) for each new span since the last call. One reader at a time.
   template <class F>
   void take_new(F&& f) {
-    for (;;) {
+    take_written(f);
+    if (writers_ == 0 && !kept_) free_blocks();
+  }
+
+ private:
+  template <class F>
+  void take_written(F& f) {
+    while (reading_ != nullptr) {
       const auto n = reading_->used.load(std::memory_order_acquire);
       for (; taken_ < n; ++taken_) f(reading_->spans[taken_]);
       auto* next = reading_->next.load(std::memory_order_acquire);
@@ -67,8 +79,8 @@ class trace_lane {
       taken_ = 0;
     }
   }
+  void free_blocks();
 
- private:
   static constexpr std::size_t block_spans = 512;
   struct block {
     std::atomic<std::size_t> used{0};
@@ -77,7 +89,8 @@ class trace_lane {
   };
   std::string name_;
   bool kept_;
-  block* first_;
+  std::size_t writers_ = 1;
+  block* first_;    // null: there is no writer, and all has been taken
   block* last_;     // where the writer writes
   block* reading_;  // where take_new() reads
   std::size_t taken_ = 0;
@@ -94,6 +107,8 @@ class trace_log {
 
   /// The lane of that name, or null when tracing is off. Lives as long as the log. Its writer before has ended.
   [[nodiscard]] trace_lane* lane(std::string name);
+  /// Its writer has ended; there may be another one later. Nothing where `lane` is null.
+  void end_lane(trace_lane* lane);
   /// A lane for a writer that starts before it is known whether tracing is on: it asks enabled() before it records.
   [[nodiscard]] trace_lane* early_lane(std::string name);
 

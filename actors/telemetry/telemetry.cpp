@@ -36,7 +36,7 @@ void telemetry::on(const connect_telemetry& m) {
 
 void telemetry::on(const report_tick&) {
   if (ports_->shows) ask();
-  if (ports_->watched && ports_->to_leader) answer();
+  if (ports_->watched) answer();
   const bool asked = now_ns() - watch_heard_ns_ < watch_holds_ns && watch_.sent_ns != 0;
   tell_self(report_tick{}, ports_->watched && asked ? std::chrono::milliseconds{watch_.interval_ms}
                                                     : watch_interval);
@@ -49,7 +49,8 @@ void telemetry::ask() {
 }
 
 void telemetry::answer() {
-  setup_.view->sample();  // also without a watch, because this empties the trace's lanes
+  setup_.view->sample();           // also without a watch, because this empties the trace's lanes
+  if (!ports_->to_leader) return;  // this node leads now, and shows nothing
   if (watch_.sent_ns == 0 || now_ns() - watch_heard_ns_ >= watch_holds_ns) return;
   if (under_way_.lock()) return;
   auto r = setup_.view->report_since(known_);

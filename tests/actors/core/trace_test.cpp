@@ -56,6 +56,35 @@ TEST_CASE("trace_log: a watcher gets each span once, over the borders of blocks"
   }
 }
 
+TEST_CASE("trace_log: a lane without a writer gives its memory back when all has been taken") {
+  for (const bool kept : {false, true}) {
+    CAPTURE(kept);
+    trace_log log(kept, true);
+    auto* lane = log.early_lane("link 3 out");
+    const auto held = [&] {
+      std::size_t spans = 0;
+      lane->for_each([&](const trace_span&) { ++spans; });
+      return spans;
+    };
+    lane->record({"l", span_phase::push, 0, 1, 1});
+    // Another link to the same peer, before the first one has gone.
+    CHECK(log.early_lane("link 3 out") == lane);
+    log.end_lane(lane);
+    lane->record({"l", span_phase::push, 1, 2, 2});
+    CHECK(new_clocks(log) == std::vector<std::uint64_t>{1, 2});
+    CHECK(held() == 2);
+    lane->record({"l", span_phase::push, 2, 3, 3});
+    log.end_lane(lane);
+    CHECK(held() == 3);  // nobody has read the last one
+    CHECK(new_clocks(log) == std::vector<std::uint64_t>{3});
+    CHECK(held() == (kept ? 3 : 0));
+    CHECK(new_clocks(log).empty());
+    CHECK(log.early_lane("link 3 out") == lane);
+    lane->record({"l", span_phase::push, 3, 4, 4});
+    CHECK(new_clocks(log) == std::vector<std::uint64_t>{4});
+  }
+}
+
 TEST_CASE("trace_log: a writer and a watcher at the same time lose nothing") {
   trace_log log(false, true);
   auto* lane = log.lane("a");

@@ -200,6 +200,24 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
 }
 
 TEST_CASE(
+    "telemetry: a watched node that comes to lead, and shows nothing, keeps no spans for anybody") {
+  telemetry_rig t;
+  t.view->begin(test::two_workers(1));
+  const auto actor = t.start(t.setup(1));
+  t.sim.tell(actor, connect_telemetry{{t.link.in, {}}, t.link.in, false, true});
+  t.sim.settle();
+  t.sim.tell(actor, connect_telemetry{{{}}, {}, false, true});  // all others have left
+  t.sim.settle();
+  t.trace->lane("stream compute [0]")->record({"conv1", span_phase::forward, 1000, 3000, 4});
+  t.sim.advance(std::chrono::milliseconds{1000});
+  std::size_t left = 0;
+  t.trace->take_new([&](std::size_t, const std::string&, const trace_span&) { ++left; });
+  CHECK(left == 0);
+  t.sim.tell(actor, shut_down{});
+  t.sim.settle();
+}
+
+TEST_CASE(
     "telemetry: when another node leads, it hears nothing until it asks, and then all from the "
     "beginning") {
   telemetry_rig t;
