@@ -45,7 +45,7 @@ class Costs:
     def __init__(self, fault, lab, iteration):
         self.kind = fault.kind
         began, first, _ = lab.views[fault.gone]
-        about = re.compile(rf"worker {fault.member.seat}\b")
+        about = re.compile(rf"worker {fault.seat}\b")
         said = [t for t, h, text in lab.notes if fault.at - 0.01 <= t <= began and h != fault.member.host and about.search(text)
                 and not text.startswith(("view ", "debug"))]
         agreed = [t for t, _, text in lab.notes if t >= fault.at and re.match(rf"view {fault.gone}: worker \d", text)]

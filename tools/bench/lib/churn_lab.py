@@ -180,6 +180,7 @@ class Fault:
 
     def __init__(self, kind, member, lab):
         self.kind, self.member, self.lab = kind, member, lab
+        self.seat = member.seat  # who wakes, or is linked again, joins with another one in the same process
         self.at = time.time()
         self.before = lab.newest()[0]
         self.gone = self.back = None   # epochs
