@@ -52,7 +52,8 @@ struct member {
 
 /// Who kept the solver state until a view began, and how it was cut: the members of the view before, by worker, and its routes.
 struct former_view {
-  std::vector<seat_id> seats;  ///< empty: there was none, and the leader gives all first values
+  /// Of the first view: the leader alone. Empty: there was none, and the leader gives all first values.
+  std::vector<seat_id> seats;
   std::vector<std::uint8_t> routes;
 };
 
@@ -298,6 +299,8 @@ struct next_view {
   std::string why = {};            ///< for people
   /// Members of views before that are gone without having left, by rising seat: nothing is expected from them.
   std::vector<seat_id> lost = {};
+  /// It begins with iteration 0 like the view before it, and all members have got all values already.
+  bool all_have_values = false;
 };
 
 /// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.

@@ -42,6 +42,9 @@ void coordinator::on(const member_joined& m) {
   members_.push_back(m.joiner);
   if (phase_ != phase::gathering || members_.size() < setup_.workers) return;
   phase_ = phase::forming;
+  for (const auto& e : members_) entering_.insert(e.seat);
+  entering_.erase(members_.front().seat);
+  if (setup_.by_schedule) members_wanted_ = setup_.workers;
   tell(node_->view, view_agreed{members_});
 }
 

@@ -30,7 +30,8 @@
 // Sends    view_agreed, everyone_ready, everyone_done   to node
 //          hold_everyone, drain_agreed, others_wait, everyone_drained, everyone_leaves   to node
 // State    the members; who is ready and done; what the next view is to be; the change under way: who holds, who has drained.
-// Fails    never: a lost member is node's matter (in this version it ends the run), but for one of a view that has not begun.
+// Fails    never: a lost member is node's matter, but for one that comes with a view that has not begun. With the first view all come but
+//          the leader.
 #pragma once
 #include "actors/core/actor.hpp"
 #include "messages/membership.hpp"

@@ -84,7 +84,7 @@ constexpr frame_rule rule_for(const frames::watch*)          { return {frame_pat
 
 constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::joiner, detail::forming}; }
 constexpr frame_rule rule_for(const frames::join_ready*)     { return {frame_path::joiner, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
-constexpr frame_rule rule_for(const frames::suspect*)        { return {frame_path::to_leader, detail::running}; }
+constexpr frame_rule rule_for(const frames::suspect*)        { return {frame_path::to_leader, detail::getting_ready | detail::running}; }
 constexpr frame_rule rule_for(const frames::leave_wanted*)   { return {frame_path::to_leader, detail::whole_run}; }
 constexpr frame_rule rule_for(const frames::member_ready*)   { return {frame_path::to_leader, detail::getting_ready}; }
 constexpr frame_rule rule_for(const frames::worker_paused*)  { return {frame_path::to_leader, detail::running}; }

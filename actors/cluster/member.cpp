@@ -70,6 +70,7 @@ void member::enter(agreed_view next) {
   for (const auto& m : without(view_.members, next.members)) gone_.insert(m.seat);
   while (gone_.size() > max_members) gone_.erase(gone_.begin());
   view_ = std::move(next);
+  for (const auto& m : view_.members) gone_.erase(m.seat);
   next_leader_.reset();
   for (const auto& m : view_.members) next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
   identify();
@@ -208,7 +209,8 @@ void member::dial(const member_context& c, std::vector<link_lost>* unreached,
     auto options = shaking(own_identity());
     const bool comes = view_.brought(m.seat);
     if (gets_ready) options.patience = one_of_several;
-    if (comes) options.patience = for_a_newcomer;
+    if (comes)
+      options.patience = options.limit = view_.is_first() ? one_of_several : for_a_newcomer;
     try {
       open(m.seat, setup_.network->dial(parse_host_port(m.address), options), c);
     } catch (const socket_error& e) {
@@ -218,6 +220,10 @@ void member::dial(const member_context& c, std::vector<link_lost>* unreached,
         lost(m.seat, e.what());
       else
         unreached->push_back({.peer = m.seat, .why = e.what(), .fresh = true});
+    } catch (const handshake_error& e) {
+      // It is frozen, or has just ended.
+      if (!comes || (e.why != refusal::silent && e.why != refusal::closed)) throw;
+      lost(m.seat, e.what());
     }
   }
 }

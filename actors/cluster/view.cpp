@@ -54,8 +54,9 @@ std::vector<std::string> agreed_view::lines() const {
   return out;
 }
 
-agreed_view view_of_leader() {
+agreed_view view_of_leader(clock_id first_clock) {
   agreed_view v;
+  v.first_clock = first_clock;
   v.seat = v.first_leader;
   return v;
 }
@@ -67,8 +68,11 @@ std::vector<worker_id> agreed_view::former_lost() const {
   return out;
 }
 
-agreed_view formed(agreed_view leaders, std::vector<frames::member> members) {
-  ++leaders.epoch;
+agreed_view formed(agreed_view leaders, std::vector<frames::member> members, clock_id first_clock,
+                   bool may_lose) {
+  leaders.epoch = 1;
+  leaders.first_clock = first_clock;
+  if (may_lose && members.size() > 1) leaders.before = {leaders.seat};
   leaders.members = std::move(members);
   return leaders;
 }
@@ -84,6 +88,12 @@ agreed_view view_told(const frames::view& v) {
   return out;
 }
 
+bool begins_again(const agreed_view& now, const frames::next_view& next) {
+  return next.first_clock == now.first_clock && !next.all_have_values &&
+         std::any_of(next.members.begin(), next.members.end(),
+                     [&](const auto& m) { return now.had(m.seat); });
+}
+
 agreed_view following(const agreed_view& now, const frames::next_view& next) {
   agreed_view out;
   out.run = now.run;
@@ -92,7 +102,7 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   out.members = next.members;
   out.first_clock = next.first_clock;
   out.lost = next.lost;
-  if (!now.before.empty() && next.first_clock == now.first_clock)
+  if (begins_again(now, next))
     out.before = now.before;
   else
     for (const auto& m : now.members) out.before.push_back(m.seat);

@@ -21,8 +21,10 @@ struct agreed_view {
   seat_id seat = no_seat;               ///< this node's
   std::vector<frames::member> members;  ///< by worker; empty: this node has no view yet
   clock_id first_clock{};               ///< the view holds from this clock on
-  std::vector<seat_id> before;  ///< members of the view before, by worker; empty: there was none
-  std::vector<seat_id> lost;    ///< of `before`, and of views between: gone without having left
+  /// Members of the view before, by worker. Of the first view of several nodes: the first node, which has what training begins
+  /// with; empty where members may not be lost, and where there are no others.
+  std::vector<seat_id> before;
+  std::vector<seat_id> lost;  ///< of `before`, and of views between: gone without having left
   /// This node's, while it has no members: seat 0 leads.
   seat_id first_leader{0};
 
@@ -40,8 +42,10 @@ struct agreed_view {
   [[nodiscard]] bool had(seat_id s) const { return former_worker_of(s) != no_worker; }
   /// Places in the view before of those that are lost.
   [[nodiscard]] std::vector<worker_id> former_lost() const;
-  /// It came with this view. With the first view nobody comes.
+  /// It came with this view, and gets all values when that begins.
   [[nodiscard]] bool brought(seat_id s) const { return !before.empty() && has(s) && !had(s); }
+  /// The run's first view, and no other one has taken its place.
+  [[nodiscard]] bool is_first() const { return epoch <= 1; }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
   /// "worker 2 (10.0.0.7:7600)", by seat; without the address where it is no member.
   [[nodiscard]] std::string name_of(seat_id s) const;
@@ -52,13 +56,16 @@ struct agreed_view {
 };
 
 /// The first leader's, before it has members.
-[[nodiscard]] agreed_view view_of_leader();
-/// The leader's, when all nodes are in.
-[[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<frames::member> members);
+[[nodiscard]] agreed_view view_of_leader(clock_id first_clock = {});
+/// The leader's, when all nodes are in. `may_lose`: some of them may be lost before it begins, or in its first clock.
+[[nodiscard]] agreed_view formed(agreed_view leaders, std::vector<frames::member> members,
+                                 clock_id first_clock, bool may_lose);
 /// A joiner's, as the leader tells it.
 [[nodiscard]] agreed_view view_told(const frames::view& v);
-/// The view that follows. Where it begins with the version that `now` began with, it comes after the same view as `now`: no clock
-/// of that has been trained, or all of it is trained again.
+/// `next` begins with the version that `now` began with, so no clock of that has been trained, or all of it is trained again: members of the
+/// view before that give values and solver state once more, if any are left.
+[[nodiscard]] bool begins_again(const agreed_view& now, const frames::next_view& next);
+/// The view that follows. Where `now` begins again, it comes after the same view as that.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
 /// Those of `of` that are not among `others`.

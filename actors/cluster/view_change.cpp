@@ -104,6 +104,12 @@ void view_change::enter(clock_id clock, std::uint64_t test_phases, frames::next_
   has_entered_ = true;
 }
 
+void view_change::begin_with(std::shared_ptr<const partition> cut,
+                             std::shared_ptr<const chunk_histories> state) {
+  kept_ = {{std::move(state)}, {}, std::move(cut)};
+  at_ = step::rebuilding;
+}
+
 bool view_change::replace(frames::next_view next) {
   if (!knows_next()) return false;
   next_ = std::move(next);

@@ -88,6 +88,9 @@ class view_change {
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// A newcomer has entered this view, which may still be replaced.
   void enter(clock_id clock, std::uint64_t test_phases, frames::next_view next);
+  /// The first node has what training begins with, as the only member of a view before would: `state` was cut like this.
+  void begin_with(std::shared_ptr<const partition> cut,
+                  std::shared_ptr<const chunk_histories> state);
   /// A newcomer of the next view has died before that could begin, and this view takes its place. True: this node rebuilds for it,
   /// now or when its graph has ended; false: this node knows of no next view.
   [[nodiscard]] bool replace(frames::next_view next);

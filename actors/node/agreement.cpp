@@ -114,11 +114,23 @@ view_box::knowledge agreement::knowledge() const {
   return {{stand(), heard(), dead_}, [this](const testimonies& said) { return next_value(said); }};
 }
 
+namespace {
+
+/// Who builds a view that has not begun may still need what it says to have.
+bool have_values(const seat_list& members, const testimonies& said) {
+  return std::all_of(members.begin(), members.end(), [&](seat_id m) {
+    const auto& stand = said.at(m).stand;
+    return stand.whole && !stand.drained;
+  });
+}
+
+}  // namespace
+
 /// What the leader wants, if all that stay in it are there; else those that hear each other go on.
 std::optional<frames::next_view> agreement::next_value(testimonies said) const {
   said[core_.view().seat].hears = heard();  // it may have promised some time ago
   said[core_.view().seat].dead = dead_;
-  const auto next = next_members(said, box_->members(), {});
+  auto next = next_members(said, box_->members(), {});
   const auto dead = proved_dead(said);
   const bool some_lost = next.members != box_->members();
   const bool planned =
@@ -142,12 +154,27 @@ std::optional<frames::next_view> agreement::next_value(testimonies said) const {
   for (const auto& [seat, says] : said)  // it would need all values again
     if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat))
       return std::nullopt;
+  leave_out_those_without_values(next, said);
   auto out = without_the_lost(next);
+  out.all_have_values = value(next.first) == 0 && have_values(next.members, said);
   // Others that live may have it, and be heard again. Who left, or was left out of an older view, is not looked for.
   const bool all_dead = std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) {
     return has_seat(dead, s) || !has_seat(box_->members(), s);
   });
   return all_dead || has_all_state(core_, out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+/// In iteration 0 the first node is lost, which would give them all values once more. They may join again.
+void agreement::leave_out_those_without_values(next_membership& next,
+                                               const testimonies& said) const {
+  const auto& view = core_.view();
+  const bool have_a_giver = std::any_of(next.members.begin(), next.members.end(),
+                                        [&](seat_id m) { return !view.brought(m); });
+  if (have_a_giver || value(next.first) > 0) return;
+  std::erase_if(next.members, [&](seat_id m) {
+    const auto says = said.find(m);
+    return says == said.end() || !says->second.stand.whole;
+  });
 }
 
 frames::next_view agreement::without_the_lost(const next_membership& next) const {
@@ -288,8 +315,8 @@ void agreement::send(const view_box::letters& letters) const {
 /// still wait.
 void agreement::tell_those_that_leave(const frames::next_view& next) const {
   const auto& view = core_.view();
-  const bool begins_again = core_.change.has_entered() || next.first_clock == view.first_clock;
-  const auto drained = begins_again ? view.before : seats_of(view.members);
+  const bool comes_once_more = core_.change.has_entered() || begins_again(view, next);
+  const auto drained = comes_once_more ? view.before : seats_of(view.members);
   for (const auto seat : drained)
     if (!has_seat(box_->members(), seat)) core_.members.send(seat, send_frame{next, {}, 0});
 }

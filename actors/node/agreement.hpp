@@ -88,6 +88,7 @@ class agreement {
   [[nodiscard]] node_stand stand() const;
   [[nodiscard]] seat_list heard() const;
   [[nodiscard]] std::optional<frames::next_view> next_value(testimonies said) const;
+  void leave_out_those_without_values(next_membership& next, const testimonies& said) const;
   [[nodiscard]] frames::next_view without_the_lost(const next_membership& next) const;
   void propose_in_turn(view_box& b);
   void send(const view_box::letters& letters) const;

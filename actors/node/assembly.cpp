@@ -29,8 +29,7 @@ void assembly::rebuild() {
   for (const auto& line : describe_shares()) core_.setup.display->detail(line);
   spawn_graph();
   core_.run.show_facts(core_.view(), {}, core_.change);  // decisions were for other routes
-  // A newcomer begins with this view.
-  core_.phase = core_.view().had(core_.view().seat) ? run_phase::rebuilding : run_phase::building;
+  core_.phase = core_.begins() ? run_phase::building : run_phase::rebuilding;
 }
 
 /// The leader says all of them, the others their own.

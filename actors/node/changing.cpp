@@ -109,7 +109,7 @@ bool changing::can_follow(const frames::next_view& next) const {
     return next.first_clock == change.clock() ||
            (change.at() == view_change::step::paused && has_version(next.first_clock));
   const auto& view = core_.view();
-  const bool comes_again = next.first_clock == view.first_clock && view.brought(view.seat);
+  const bool comes_again = begins_again(view, next) && view.brought(view.seat);
   return comes_again || has_version(next.first_clock);
 }
 
@@ -138,8 +138,7 @@ bool changing::leave(const frames::next_view& next) {
   const bool has_frozen = core_.change.at() == view_change::step::frozen;
   const auto was_paused_at = core_.change.clock();
   const auto keepers = core_.run.graph().parameters().histories();
-  const bool again =
-      next.first_clock == core_.view().first_clock && core_.change.release_former(next);
+  const bool again = begins_again(core_.view(), next) && core_.change.release_former(next);
   if (!again && !core_.change.release(next, keepers.size())) return false;
   from_ = core_.view();
   frozen_ = was_lost_ = has_frozen;
@@ -171,7 +170,7 @@ void changing::go_back() {
 bool changing::begin_anew() {
   if (core_.change.at() != view_change::step::rebuilding) return false;  // it is not built yet
   if (core_.phase == run_phase::parting) return true;
-  core_.phase = core_.view().had(core_.view().seat) ? run_phase::changing : run_phase::building;
+  core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
   end_graph();
   return false;
 }
@@ -222,8 +221,9 @@ void changing::rebuild() {
 
 void changing::begin() {
   core_.phase = run_phase::training;
-  if (core_.change.under_way())
-    (void)core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
+  core_.begun = true;
+  const bool keeps = core_.setup.run->survive > 0 && !core_.view().before.empty();
+  if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now(), keeps);
   if (core_.view().epoch > 0) show();
   take_early();
 }

@@ -117,16 +117,12 @@ void joining::prepare(const frames::view& f) {
 void joining::enter(const frames::view& f) {
   take_run(f);
   core_.run.begin_after(f.before);
-  if (!f.before.seats.empty())
-    core_.change.enter(f.first_clock, f.test_phases,
-                       {f.epoch, f.first_clock, f.members, f.routes, {}, f.shares, {}});
+  if (!f.before.seats.empty()) core_.change.enter(f.first_clock, f.test_phases, next_view_of(f));
   const auto& view = core_.view();
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +
       std::to_string(view.members.size()) +
-      (f.before.seats.empty()
-           ? ""
-           : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
+      (view.is_first() ? "" : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
       "; this node listens on " + core_.members.address());
   core_.members.dial_members(core_.here(), core_.setup.run->survive > 0 ? &lost_ : nullptr);
   for (const auto& c : core_.members.take_early())

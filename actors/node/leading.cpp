@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <unistd.h>
 #include <utility>
 
 namespace poseidon {
@@ -20,16 +19,6 @@ bool same_routes(const parameter_routes& a, const parameter_routes& b) {
     if (on_factors(a, as_id<parameter_id>(p)) != on_factors(b, as_id<parameter_id>(p)))
       return false;
   return true;
-}
-
-/// Where other machines reach a node that listens at `address`.
-std::string address_for_others(const std::string& address) {
-  auto at = parse_host_port(address);
-  if (!is_any_address(at)) return address;
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return "THIS-MACHINE:" + std::to_string(at.port);
-  at.host = name;
-  return to_string(at);
 }
 
 }  // namespace
@@ -89,6 +78,7 @@ bool leading::on(const routes_chosen& m) {
   }
   if (!m.error.empty()) throw spec_error(m.error);
   const bool first = core_.phase == run_phase::starting;
+  awaits_routes_ = false;
   const bool again = first && setup.choices.shares.what != share_option::kind::equal;
   routes_need_rate_ = m.needs_rate;
   batch_ = m.batch;
@@ -102,7 +92,7 @@ bool leading::on(const routes_chosen& m) {
     setup.run->routes_follow_links = m.follow_links;
   }
   if (first) gather();
-  if (first || core_.phase != run_phase::gathering) return false;
+  if (first || core_.phase != run_phase::gathering || core_.view().members.empty()) return false;
   return tell_view_if_known();
 }
 
@@ -138,63 +128,6 @@ void leading::take_over(const frames::next_view& next) {
                      core_.setup.choices.by_schedule && !took_over_, next.epoch, std::move(come)});
 }
 
-void leading::gather() {
-  const auto& setup = core_.setup;
-  core_.phase = run_phase::gathering;
-  gathers_ = !is_alone();
-  const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
-  const frames::member self{core_.view().seat, address};
-  spawn_coordinator({setup.run->workers, {self}, false, {}, core_.setup.choices.by_schedule});
-  if (is_alone()) {
-    core_.members.enter(formed(core_.view(), {self}));
-    newcomers_.tell_all();
-  }
-  setup.display->note("listening on " + address + "; " +
-                      (is_alone() ? "others may join at any time"
-                                  : "waiting for " + plural(setup.run->workers - 1, "node")));
-  const auto reach = address_for_others(address);
-  const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
-  setup.display->note(setup.around
-                          ? "others join with POSEIDON_JOIN=" + reach +
-                                (secret ? " and POSEIDON_TOKEN_FILE" : "") +
-                                (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
-                          : "others join with: poseidon-node --join " + reach +
-                                (secret ? " --token-file FILE" : "") +
-                                (tls ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : ""));
-}
-
-/// With equal shares a gradient is the mean over all replicas only if every node has the same number.
-std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
-  if (core_.has_ended() || core_.done) return "the run ends";
-  if (!gathers_) return newcomers_.objection();
-  const auto own = replicas_of(core_.setup.node, batch_);
-  if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
-      joiner.replicas == own)
-    return std::nullopt;
-  return "it would split its batch over " + plural(joiner.replicas, "replica") +
-         ", the first node splits its own over " + std::to_string(own) +
-         ". Start it with as many in --devices, or the first node with --batch-share auto, with "
-         "which a gradient counts by its samples";
-}
-
-void leading::joined(const frames::member& joiner) {
-  const auto& setup = core_.setup;
-  if (!gathers_) return newcomers_.add(joiner);
-  setup.display->detail("membership: " + std::to_string(core_.members.links().size() + 1) + " of " +
-                        plural(setup.run->workers, "node") + " are in; worker " +
-                        std::to_string(value(joiner.seat)) + " listens on " + joiner.address);
-  if (core_.members.links().size() + 1 == setup.run->workers) gathers_ = false;
-  core_.as_node.tell<member_joined>(members_, {joiner});
-}
-
-bool leading::on(const view_agreed& m) {
-  core_.members.enter(formed(core_.view(), m.members));
-  const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
-  if (equal) return tell_view_if_known();
-  ask_speeds();
-  return false;
-}
-
 // -- nodes that join and leave while training ------------------------------------------------------------
 
 void leading::on(const frames::join_ready& f, seat_id from) {
@@ -202,8 +135,18 @@ void leading::on(const frames::join_ready& f, seat_id from) {
     core_.as_node.tell<newcomer_ready>(members_, {std::move(*newcomer)});
 }
 
-void leading::gone(seat_id seat, const std::string& why) {
+bool leading::gone(seat_id seat, const std::string& why) {
   if (newcomers_.gone(seat, why)) core_.as_node.tell<newcomer_gone>(members_, {seat});
+  // Programs have been given their numbers.
+  const bool may_be_replaced =
+      core_.phase == run_phase::gathering && !is_alone() && !core_.setup.around;
+  const auto left = std::erase_if(in_, [&](const auto& m) { return m.seat == seat; });
+  if (!may_be_replaced || left == 0) return false;
+  core_.setup.display->note("worker " + std::to_string(value(seat)) +
+                            " has gone before the run began: " + why + "; waiting for " +
+                            plural(core_.setup.run->workers - in_.size(), "more node"));
+  gather_again();
+  return true;
 }
 
 /// Who does not know whether the leader has heard it says it again.
@@ -248,6 +191,7 @@ bool leading::tell_view_if_known() {
 
 void leading::measure_links_of_all() {
   const auto& links = core_.members.links();
+  measures_ = core_.phase == run_phase::gathering;
   core_.setup.display->detail("routes: timing the links to " + plural(links.size(), "node"));
   std::vector<port<send_frame>> ports;
   for (const auto& [seat, link] : links)
@@ -268,12 +212,18 @@ void leading::tell_view() {
   const auto& view = core_.view();
   auto told = newcomers_.run_for_joiners();
   if (told.shares.empty()) told.replicas = replicas_of(setup.node, batch_);
+  if (!view.before.empty()) {
+    told.before.seats = view.before;
+    core_.run.begin_after(told.before);
+    core_.change.enter(told.first_clock, told.test_phases, next_view_of(told));
+  }
   for (const auto& line : view.lines()) setup.display->detail(line);
   for (const auto seat : view.others()) {
     told.you = seat;
     core_.members.send(seat, {told, {}, 0});
   }
   newcomers_.tell_all();
+  if (!view.before.empty()) newcomers_.come_to_first_node();
 }
 
 // -- what coordinator and protocol_selector hear ---------------------------------------------------------

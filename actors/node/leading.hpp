@@ -6,6 +6,7 @@
 //
 //   choose -routes_chosen-> gathering -view_agreed-> [-time_net-> every node (the leader, too) times its own net -net_timed->
 //   shares] -> [links timed, routes chosen] -> the view is told, the node builds
+//   Where a node goes before the view is told, it gathers again.
 #pragma once
 #include "actors/cluster/batch_split.hpp"
 #include "actors/cluster/coordinator.hpp"
@@ -44,8 +45,9 @@ class leading {
   [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;
   /// A node has got a seat: while nodes gather it is one of them, later it gets ready for the next view.
   void joined(const frames::member& joiner);
-  /// A node that is no member is gone, or one that comes with a view that has not begun.
-  void gone(seat_id seat, const std::string& why);
+  /// A node that is no member is gone, or one that comes with a view that has not begun. True: nodes gather still, and another one may
+  /// come in its place.
+  bool gone(seat_id seat, const std::string& why);
   void leaves(seat_id seat, const std::string& why);
   /// All have been told to train.
   void began();
@@ -82,6 +84,8 @@ class leading {
 
  private:
   void measure_links_of_all();
+  void gather_again();
+  void choose_anew();
   void ask_speeds();
   void take_speed(seat_id from, const frames::net_timed& speed);
   void spawn_selector();
@@ -97,9 +101,12 @@ class leading {
   handle<coordinator> members_;
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;
-  bool gathers_ = false;     // until there is a first view
-  bool took_over_ = false;   // another node has led before
-  std::uint64_t batch_ = 0;  // of the net, on one node
+  bool gathers_ = false;            // until there is a first view
+  std::vector<frames::member> in_;  // while nodes gather: this one, and those that have joined
+  bool measures_ = false;           // the links, for the first view
+  bool awaits_routes_ = false;      // they are chosen anew, because a node has gone meanwhile
+  bool took_over_ = false;          // another node has led before
+  std::uint64_t batch_ = 0;         // of the net, on one node
   std::vector<route_decision> decisions_;
   std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
   std::vector<std::uint32_t> factor_rows_;                  // that programs have offered

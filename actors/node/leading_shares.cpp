@@ -25,7 +25,8 @@ void leading::ask_speeds() {
 }
 
 void leading::on(const frames::net_timed& f, seat_id from) {
-  if (!core_.view().members.empty()) take_speed(from, f);
+  // Who was asked for a view that one has left before it was told answers that question, too.
+  if (!core_.view().members.empty() && core_.setup.run->shares.empty()) take_speed(from, f);
 }
 
 void leading::take_speed(seat_id from, const frames::net_timed& speed) {

@@ -23,6 +23,10 @@ std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
   return out;
 }
 
+frames::next_view next_view_of(const frames::view& told) {
+  return {told.epoch, told.first_clock, told.members, told.routes, {}, told.shares};
+}
+
 std::optional<std::string> newcomers::objection() const {
   const auto late = "training runs already with " + plural(core_.view().members.size(), "node");
   if (core_.setup.around) return late + ", and programs cannot join later";
@@ -103,6 +107,12 @@ std::vector<frames::member> newcomers::that_are_ready() const {
   return out;
 }
 
+std::vector<frames::member> newcomers::take_all() {
+  std::vector<frames::member> out;
+  for (const auto& [seat, newcomer] : std::exchange(all_, {})) out.push_back(newcomer.as_member);
+  return out;
+}
+
 bool newcomers::gone(seat_id seat, const std::string& why) {
   if (all_.erase(seat) == 0) return false;
   core_.setup.display->note("worker " + std::to_string(value(seat)) +
@@ -176,6 +186,12 @@ void newcomers::come_with(const agreed_view& view, const frames::next_view& next
         next.shares.empty() ? core_.run.compiled().replicas : next.shares[w].replicas;
     all_.try_emplace(m.seat, newcomer{m, replicas});
   }
+}
+
+void newcomers::come_to_first_node() {
+  former_ = {core_.view().before, {}};
+  for (const auto& m : core_.view().members)
+    if (core_.view().brought(m.seat)) all_.try_emplace(m.seat, newcomer{m});
 }
 
 void newcomers::began() {

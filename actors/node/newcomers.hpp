@@ -28,6 +28,8 @@ class newcomers {
   void tell_all();
   /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
   [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
+  /// They are none any more, but members of the run's first view.
+  [[nodiscard]] std::vector<frames::member> take_all();
   /// Those that are, and wait for a view.
   [[nodiscard]] std::vector<frames::member> that_are_ready() const;
   /// True: it was one of these.
@@ -44,6 +46,8 @@ class newcomers {
   /// The members have agreed on this view because some are lost; `next` is as it was told. Until it has begun, those that come with it
   /// may still be left out.
   void come_with(const agreed_view& view, const frames::next_view& next);
+  /// All nodes but this one come with the run's first view, which they have been told.
+  void come_to_first_node();
   /// The view with those that have been told it has begun.
   void began();
 
@@ -67,6 +71,8 @@ class newcomers {
   frames::former_view former_;  // while the next view forms: who has drained
 };
 
+/// What is told to those that come with a view, as those hear it that are members already.
+[[nodiscard]] frames::next_view next_view_of(const frames::view& told);
 /// As frames::view has them.
 [[nodiscard]] std::vector<std::uint8_t> numbers_of(const parameter_routes& routes);
 

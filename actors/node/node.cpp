@@ -38,7 +38,7 @@ void node::on(const start_node&) {
       leader_.lead().gather();
       build();
     } else {
-      core_.members.enter(view_of_leader());
+      core_.members.enter(view_of_leader(clock_id{core_.setup.run->first_clock}));
       build();
     }
   });
@@ -154,8 +154,8 @@ void node::on(const everyone_ready& m) {
     } else {
       core_.setup.display->detail(
           "membership: all are ready; sending first values, training begins");
-      values_.give_first_values();
-      core_.members.broadcast(frames::start_training{});
+      values_.make_first_values();
+      values_.hand_over();
       begin();
     }
     if (auto* const leads = leader_.here()) leads->began();
@@ -276,7 +276,9 @@ void node::lose(const link_lost& m) {
   if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
   if (failed_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
-  if (core_.comes(m.peer) && core_.phase != run_phase::failing) {
+  // Who fails by itself before the run begins has something that its user should look at first.
+  const bool ends_all = view().is_first() && m.reason;
+  if (core_.comes(m.peer) && !ends_all && core_.phase != run_phase::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
     newcomer_lost(m);
@@ -287,7 +289,7 @@ void node::lose(const link_lost& m) {
     return left_out(m.why);
   if (goes_on_without(m)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
-    leads->gone(m.peer, m.reason.value_or(m.why));
+    if (leads->gone(m.peer, m.reason.value_or(m.why))) return core_.members.lost(m.peer, m.why);
   const bool is_none_yet = !view().members.empty() && !view().has(m.peer) && !view().had(m.peer);
   if (is_none_yet && lost_early_.size() < most_lost_early) lost_early_[m.peer] = m;
   if (end_.lost(m)) close();

@@ -177,6 +177,7 @@ class node : public actor<node> {
   void link_is_silent(seat_id peer);
   void has_frozen();
   void left_out(const std::string& why);
+  [[nodiscard]] std::string without_the_first_values(std::uint64_t clock) const;
   void fail_alone(const std::string& text, int exit_code);
   void member_failed(seat_id seat, const std::string& why);
   void agree();

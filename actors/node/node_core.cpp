@@ -16,8 +16,8 @@ bool node_core::comes(seat_id seat) const {
   if (!change.knows_next()) return false;
   const auto& next = change.next();
   // Who came with a view in which something has been trained is a member of it.
-  const bool is_same_start = next.epoch == view().epoch || next.first_clock == view().first_clock;
-  return view().has(seat) ? is_same_start && view().brought(seat) : change.brings(seat);
+  const bool comes_once_more = next.epoch == view().epoch || begins_again(view(), next);
+  return view().has(seat) ? comes_once_more && view().brought(seat) : change.brings(seat);
 }
 
 member_setup node_core::membership() {

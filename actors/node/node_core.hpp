@@ -26,6 +26,7 @@ struct node_core {
   local_run run;
   view_change change;
   bool watched = false;  ///< the leader shows the run
+  bool begun = false;    ///< this node's solver or caller has begun, in this view or before
   bool done = false;     ///< this node has trained its last clock, and has told the leader
 
   [[nodiscard]] const agreed_view& view() const { return members.view(); }
@@ -33,6 +34,8 @@ struct node_core {
   [[nodiscard]] const std::vector<frames::member>& newest_members() const {
     return change.knows_next() ? change.next().members : view().members;
   }
+  /// Its solver or caller is still to begin, or begins anew: this node comes with the view.
+  [[nodiscard]] bool begins() const { return !begun || !view().had(view().seat); }
   [[nodiscard]] bool trains() const { return is_running(phase); }
   /// Whether the node with this seat is a newcomer of a view that has not begun: another view without it can replace that one.
   [[nodiscard]] bool comes(seat_id seat) const;

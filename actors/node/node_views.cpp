@@ -101,10 +101,7 @@ void node::follow(const frames::next_view& next) {
                     ": it has not what that view begins with",
                 3);
   if (is_of_newcomers_alone(core_, next))
-    return fail(
-        "all nodes that had trained before iteration " + std::to_string(value(next.first_clock)) +
-            " are lost or have left, and those that joined with it cannot go on alone: " + next.why,
-        3);
+    return fail(without_the_first_values(value(next.first_clock)) + ": " + next.why, 3);
   if (!has_all_state(core_, next))
     return fail("solver state is gone with the nodes that were lost, of which --survive " +
                     std::to_string(core_.setup.run->survive) +
@@ -201,6 +198,17 @@ void node::on(const sought& m) {
   });
 }
 
+/// Those that are left cannot begin the view that they came with.
+std::string node::without_the_first_values(std::uint64_t clock) const {
+  const auto version = "iteration " + std::to_string(clock);
+  if (view().is_first())
+    return "the first node is lost before all others had the values that " + version +
+           " begins with. Nothing has been trained: start the run again";
+  return "all nodes that had trained before " + version +
+         " are lost or have left, and those that joined with it cannot go on alone, because they "
+         "may lack values of it";
+}
+
 /// What this node has trained since is worth nothing to them: it ends, and may come back as a newcomer.
 void node::left_out(const std::string& why) {
   if (end_.left_out(why)) close();
@@ -254,12 +262,7 @@ void node::agree() {
   if (core_.has_ended()) return;
   const auto paused = agreement_.why_paused();
   core_.setup.records.view->paused(paused);
-  if (agreement_.is_hopeless())
-    return fail(
-        "all other nodes are lost, and this one, which has just joined, has not got all values "
-        "of iteration " +
-            std::to_string(value(view().first_clock)),
-        3);
+  if (agreement_.is_hopeless()) return fail(without_the_first_values(value(view().first_clock)), 3);
   if (agrees_ || !agreement_.is_under_way()) return;
   if (!paused.empty() && end_.is_wanted()) return give_up_waiting(paused, "It was told to end");
   agrees_ = true;

@@ -127,7 +127,7 @@ void run_end::note_stop(version_id version, const std::string& reason) const {
 
 bool run_end::joins_now() const {
   const auto& view = core_.view();
-  return !core_.trains() && !core_.has_ended() && !view.before.empty() && view.has(view.seat);
+  return !core_.trains() && !core_.has_ended() && !view.is_first() && view.has(view.seat);
 }
 
 bool run_end::interrupted(int signal) {

@@ -8,7 +8,7 @@ namespace poseidon {
 [[nodiscard]] bool has_all_state(const node_core& core, const frames::next_view& next);
 
 /// `next` begins with the version that this view began with, and all its members came with this view: they cannot know that they have
-/// all of it.
+/// all solver state of it. Before iteration 0 there is none.
 [[nodiscard]] bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next);
 
 }  // namespace poseidon

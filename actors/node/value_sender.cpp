@@ -24,8 +24,7 @@ void value_sender::show() {
   const auto& setup = core_.setup;
   if (core_.view().others().empty()) return;
   const auto& view = core_.view();
-  // Only the leader of the first view gives them to all others.
-  const bool gives = view.leads() && view.before.empty();
+  const bool gives = view.leads();  // of the first view: newcomers never lead
   const auto slots = setup.run->first_clock == 0 ? 0 : history_count(*setup.run);
   long_task task;
   task.what = gives ? "sending the parameters" : "receiving the parameters";
@@ -40,11 +39,30 @@ void value_sender::show() {
   shown_ = setup.display->working(std::move(task));
 }
 
-void value_sender::give_first_values() {
+namespace {
+
+/// The arrays of a file as one actor that had all of them would have kept them. They are let go one after the other.
+std::shared_ptr<const chunk_histories> state_of(std::vector<parameter_arrays> slots,
+                                                const partition& cut) {
+  auto out = std::make_shared<chunk_histories>();
+  for (auto& slot : slots) {
+    for (const auto id : cut.chunks.ids()) {
+      const auto& c = cut.chunks[id];
+      const auto values = std::span(slot[value(c.parameter)]).subspan(c.offset, c.count);
+      (*out)[id].emplace_back(values.begin(), values.end());
+    }
+    slot = {};
+  }
+  return out;
+}
+
+}  // namespace
+
+void value_sender::make_first_values() {
   const auto& setup = core_.setup;
-  auto& run = core_.run;
+  const auto& run = core_.run;
   auto& store = *run.store();
-  const auto version = version_id{setup.run->first_clock};
+  const auto version = setup.run->first_clock;
   std::shared_ptr<void> reading;
   if (!setup.first.weights.empty()) {
     const auto& file =
@@ -52,24 +70,15 @@ void value_sender::give_first_values() {
     reading = poseidon::show(display_of(setup), {"reading " + file.string(), 0, {}});
   }
   if (setup.around)
-    copy_first_values(*setup.around, value(version), store);
+    copy_first_values(*setup.around, version, store);
   else
-    write_first_values(run.train(), setup.run->seed, setup.first.weights, value(version), store);
-  std::vector<std::shared_ptr<parameter_arrays>> history;
-  if (!setup.first.resume.empty()) {
-    const auto slots = history_count(*setup.run);
-    for (auto& slot : read_solverstate(setup.first.resume, run.train(), slots).history)
-      history.push_back(std::make_shared<parameter_arrays>(std::move(slot)));
-  }
-  reading.reset();
-  for (const auto chunk : store.cut().chunks.ids()) {
-    // The solver state first: a shard must have it before a clock's gradients can be complete.
-    give(first_history(store.cut(), chunk, history, core_.view().self(), setup.run->workers),
-         version);
-    const payload values{run.store(), std::as_bytes(store.at(chunk, value(version)))};
-    core_.members.broadcast(send_frame{frames::fresh_parameters{chunk, version}, values, 0});
-    landed(chunk);
-  }
+    write_first_values(run.train(), setup.run->seed, setup.first.weights, version, store);
+  for (const auto p : store.parameters()) store.publish(p, version);
+  const auto alone = std::make_shared<const partition>(run.cut_for(1, {}));
+  std::vector<parameter_arrays> state;
+  if (!setup.first.resume.empty())
+    state = read_solverstate(setup.first.resume, run.train(), history_count(*setup.run)).history;
+  core_.change.begin_with(alone, state_of(std::move(state), *alone));
 }
 
 namespace {
@@ -77,11 +86,23 @@ namespace {
 std::vector<worker_id> newcomers_of(const agreed_view& view) {
   std::vector<worker_id> out;
   for (const auto& m : view.members)
-    if (view.brought(m.seat)) out.push_back(view.worker_of(m.seat));
+    if (view.before.empty() ? m.seat != view.leader() : view.brought(m.seat))
+      out.push_back(view.worker_of(m.seat));
   return out;
 }
 
 }  // namespace
+
+view_step value_sender::step_to(const partition& cut) const {
+  const auto& view = core_.view();
+  const bool is_first = view.before.empty();  // then the leader gives all
+  return {*core_.change.before(),
+          cut,
+          is_first ? view.self() : view.former_worker_of(view.seat),
+          view.self(),
+          newcomers_of(view),
+          view.former_lost()};
+}
 
 void value_sender::hand_over() {
   const auto& view = core_.view();
@@ -90,16 +111,12 @@ void value_sender::hand_over() {
                           : core_.run.store()->cut();
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
-  const view_step step{*core_.change.before(),
-                       cut,
-                       view.former_worker_of(view.seat),
-                       view.self(),
-                       newcomers_of(view),
-                       view.former_lost()};
+  const auto step = step_to(cut);
   std::vector<std::shared_ptr<const chunk_histories>> copies;
   for (const auto w : step.lost)
     if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
-  give(handover(core_.run.train(), step, core_.change.histories(), copies), version_id{});
+  if (value(view.first_clock) > 0)  // before iteration 0 there is no solver state
+    give(handover(core_.run.train(), step, core_.change.histories(), copies), version_id{});
   give_values(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);

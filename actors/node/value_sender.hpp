@@ -1,7 +1,8 @@
 // actors/node/value_sender.hpp
 //
-// Gives parameters and solver state to the actors that begin with them, here and on other nodes: the leader at the first
-// clock, every member of the view before after a change. Which pieces go where is in parameters/. A part of `node`.
+// Gives parameters and solver state to the actors that begin with them, here and on other nodes: every member of the view before after
+// a change. At the run's first clock the first node does as if it had been alone in a view before: it has read or drawn all of it. Which
+// pieces go where is in parameters/. A part of `node`.
 #pragma once
 #include "actors/node/node_core.hpp"
 #include "actors/parameters/handover.hpp"
@@ -17,15 +18,16 @@ class value_sender {
 
   /// How much has been sent or received, until all first values have arrived.
   void show();
-  /// The leader's: reads or draws the first values, and gives them.  Errors   as write_first_values, read_solverstate.
-  void give_first_values();
-  /// After a change of the view, also where this node leaves: the solver state that it kept goes to those that keep it now,
+  /// The first node's: reads or draws what the run begins with.  Errors   as write_first_values, read_solverstate.
+  void make_first_values();
+  /// When a view begins, also where this node leaves: the solver state that it kept goes to those that keep it now,
   /// newcomers get its part of the values, and its own actors learn that their parameters are there.
   void hand_over();
   void end() { shown_.reset(); }
 
  private:
   void give(const std::vector<history_piece>& pieces, version_id version);
+  [[nodiscard]] view_step step_to(const partition& cut) const;
   void give_values(const view_step& step) const;
   void start_others() const;
   void landed(chunk_id chunk);

@@ -16,27 +16,6 @@ void send_to_others(history_piece& piece, const partition& cut, worker_id self,
     if (w != self && has_state(cut, piece.chunk, w)) piece.away.push_back(w);
 }
 
-}  // namespace
-
-std::vector<history_piece> first_history(
-    const partition& cut, chunk_id id, const std::vector<std::shared_ptr<parameter_arrays>>& slots,
-    worker_id self, std::size_t workers) {
-  std::vector<history_piece> out;
-  const auto& c = cut.chunks[id];
-  for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
-    const auto values = std::span((*slots[slot])[value(c.parameter)]).subspan(c.offset, c.count);
-    auto& piece = out.emplace_back();
-    piece.chunk = id;
-    piece.slot = slot;
-    piece.values = {slots[slot], std::as_bytes(values)};
-    piece.here = has_state(cut, id, self);
-    send_to_others(piece, cut, self, workers);
-  }
-  return out;
-}
-
-namespace {
-
 struct overlap {
   chunk_id with{};
   std::size_t begin = 0, end = 0;  // in values of the parameter

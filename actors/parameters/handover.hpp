@@ -1,7 +1,7 @@
 // actors/parameters/handover.hpp
 //
-// Which actors get which solver state: at the first clock of a resumed run, from worker 0, which has read it; where parameters
-// are cut otherwise than before, from the actors that kept it. Arithmetic on two partitions; the node sends.
+// Which actors get which solver state where parameters are cut otherwise than before: from the actors that kept it. At the first clock
+// of a resumed run that is the first node, which has read it. Arithmetic on two partitions; the node sends.
 #pragma once
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/frames.hpp"
@@ -24,11 +24,6 @@ struct history_piece {
   bool here = false;            ///< this node's shard, state_keeper or factor_broadcast
   std::vector<worker_id> away;  ///< other nodes, by rising id
 };
-
-/// Solver state that worker `self` of `workers` has read: all pieces of chunk `id`, by slot.
-[[nodiscard]] std::vector<history_piece> first_history(
-    const partition& cut, chunk_id id, const std::vector<std::shared_ptr<parameter_arrays>>& slots,
-    worker_id self, std::size_t workers);
 
 /// Two views as one of their nodes sees them.
 struct view_step {

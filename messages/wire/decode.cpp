@@ -208,6 +208,7 @@ frames::next_view read(wire::NextView::Reader r) {
   v.why = text("next_view", "why", r.getWhy());
   v.first_clock = clock_id{r.getFirstClock()};
   v.lost = read_seats("next_view", "number of lost members", r.getLost());
+  v.all_have_values = r.getAllHaveValues();
   return v;
 }
 

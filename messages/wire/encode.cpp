@@ -72,6 +72,7 @@ void write(wire::NextView::Builder w, const frames::next_view& v) {
   w.setWhy(text_of(v.why));
   w.setFirstClock(value(v.first_clock));
   write(w.initLost(static_cast<unsigned>(v.lost.size())), v.lost);
+  w.setAllHaveValues(v.all_have_values);
 }
 
 wire::ViewBallot::Builder write(wire::ViewBallot::Builder w, std::uint64_t epoch,

@@ -197,6 +197,7 @@ struct NextView {
   why @5 :Text;               # for people; may be empty
   firstClock @6 :UInt64;      # the view holds from this clock on
   lost @7 :List(UInt32);      # seats, rising: members of views before that are gone without having left
+  allHaveValues @8 :Bool;     # it begins with iteration 0 like the view before it, and all members have got all values already
 }
 
 # The members of the view of `epoch` decide by ballots which view is next (actors/cluster/ballot_box.hpp).

@@ -294,7 +294,7 @@ class sim_cluster {
     n.graph->connect(ports);
   }
 
-  /// As node::give_first_values().
+  /// As value_sender, for a run in which nobody may be lost.
   void begin() {
     auto& first = *nodes_.front();
     auto& store = *first.run->store;

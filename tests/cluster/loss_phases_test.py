@@ -9,7 +9,7 @@ import cluster
 import loss_run
 import small_run
 import view_oracle
-from loss_run import FROZEN, LossRun
+from loss_run import FROZEN, KILLED, LossRun
 from web_page import PAGE, text_of
 
 LONG = 200            # micro-batches of an iteration: some tenths of a second
@@ -42,6 +42,42 @@ class LossPhases(LossRun):
             node.wait_for('"event": ?"view"')
         before = [loss_run.cpu_seconds(node) for node in nodes]
         cluster.wait_until(lambda: all(loss_run.cpu_seconds(n) > b + 0.1 for n, b in zip(nodes, before)), "all nodes compute")
+
+    def test_while_nodes_gather_and_another_one_comes(self):
+        for survive in (0, 1):
+            for how in (KILLED, FROZEN):
+                with self.subTest(how=how, survive=survive), cluster.Cluster() as self.cluster:
+                    first = self.first(3, survive=survive)
+                    lost = self.join(self.address)
+                    first.wait_for("worker 1 joined from")
+                    loss_run.lose(lost, how)
+                    first.wait_for("worker 1 has gone before the run began: .*; waiting for 2 more nodes")
+                    others = [self.join(self.address) for _ in range(2)]
+                    first.wait_for('"event": ?"progress"')
+                    self.assertEqual(view_oracle.views_of(first), [(0, 3)])
+                    self.stop_and_check(first)
+                    self.assertEqual([node.wait() for node in others], [0, 0], first)
+                    lost.kill()
+
+    def test_while_the_first_view_forms(self):
+        for how in (KILLED, FROZEN):
+            with self.subTest(how=how), cluster.Cluster() as self.cluster:
+                first = self.first(3)
+                lost = self.join(self.address)
+                first.wait_for("worker 1 joined from")
+                lost.signal(signal.SIGSTOP)  # so that the view with it cannot begin
+                other = self.join(self.address)
+                first.wait_for("results: ")  # it has told the view, and builds its part
+                if how == KILLED:
+                    lost.signal(signal.SIGKILL)
+                first.wait_for("worker 1, which was about to join, has gone")
+                first.wait_for('"event": ?"progress"')
+                self.assertEqual(view_oracle.views_of(first), [(0, 2)])
+                back = self.join(self.address)
+                first.wait_for('"event": ?"view".*"members": ?.0, ?2, ?3.')
+                self.stop_and_check(first)
+                self.assertEqual([node.wait() for node in (other, back)], [0, 0], first)
+                lost.kill()
 
     def test_while_all_train_and_the_frozen_node_wakes(self):
         self.in_each_way(lambda how, seat: self.others_go_on(self.begin(3), how, seat, wakes=True))

@@ -41,17 +41,21 @@ class LossRun(unittest.TestCase):
 
     def begin(self, nodes, *options, survive=1, trains=True, **of_solver):
         """Nodes in the order of their numbers, each of which tells its events. `trains`: they have trained an iteration."""
-        self.solver = small_run.solver(self.cluster.folder, "s", **{"iterations": cluster.ENDLESS, "lr": 0.002, **of_solver})
-        first = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", "cpu:1", "--json",
-                                  "--routes", self.ROUTES, "--survive", survive, *self.OPTIONS, *options)
-        self.address = first.wait_for(r"listening on (127.0.0.1:\d+)")[1]
-        all_nodes = [first]
+        all_nodes = [first := self.first(nodes, *options, survive=survive, **of_solver)]
         for worker in range(1, nodes):
             all_nodes.append(self.join(self.address))
             first.wait_for(f"worker {worker} joined from")
         if trains:
             first.wait_for('"event": ?"progress"')
         return all_nodes
+
+    def first(self, nodes, *options, survive=1, **of_solver):
+        """The first of so many nodes, which waits for the others."""
+        self.solver = small_run.solver(self.cluster.folder, "s", **{"iterations": cluster.ENDLESS, "lr": 0.002, **of_solver})
+        node = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", "cpu:1", "--json",
+                                 "--routes", self.ROUTES, "--survive", survive, *self.OPTIONS, *options)
+        self.address = node.wait_for(r"listening on (127.0.0.1:\d+)")[1]
+        return node
 
     def join(self, address):
         return self.cluster.node("--join", address, "--devices", "cpu:1", "--json", *self.OPTIONS)

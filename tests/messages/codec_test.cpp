@@ -83,7 +83,8 @@ std::vector<frame_header> one_of_each() {
                         {0, 4'000'000'000},
                         {{3, 1}, {8, 2}},
                         "as a file asks",
-                        {seat_id{2}, seat_id{7}}},
+                        {seat_id{2}, seat_id{7}},
+                        true},
       frames::join_ready{4},
       frames::leave_wanted{"SIGTERM"},
       frames::send_rate{934.5},
@@ -198,6 +199,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(next.epoch == 8);
   CHECK(next.first_clock == clock_id{1ull << 40});
   CHECK(next.lost == sent_next.lost);
+  CHECK(next.all_have_values);
   CHECK(next.members == sent_next.members);
   CHECK(next.routes == std::vector<std::uint8_t>{0, 1, 0});
   CHECK(next.factor_rows == std::vector<std::uint32_t>{0, 4'000'000'000});

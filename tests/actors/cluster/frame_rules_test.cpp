@@ -65,7 +65,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
           {"next_view", "bwtcrRp"},    {"view_accept", "bwtcrRp"},     {"view_accepted", "bwtcrRp"},
           {"view_prepare", "bwtcrRp"}, {"view_promise", "bwtcrRp"},    {"probe", "gbwtcrR"},
           {"probe_heard", "gbwtcrR"},  {"send_rate", "tcrR"},          {"stop_requested", "tcrR"},
-          {"suspect", "tcrR"},         {"snapshot_requested", "tcrR"}, {"worker_done", "tcrR"},
+          {"suspect", "bwtcrR"},       {"snapshot_requested", "tcrR"}, {"worker_done", "tcrR"},
           {"worker_paused", "tcrR"},   {"worker_report", "tcrR"}});
   CHECK(between == std::map<std::string, std::string>{{"gather_history", "wtcrR"},
                                                       {"next_view", "bwtcrRp"},

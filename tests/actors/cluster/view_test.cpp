@@ -42,8 +42,10 @@ TEST_CASE("view: the leader's forms when all nodes are in") {
   CHECK(alone.self() == worker_id{0});
   CHECK(alone.epoch == 0);
   CHECK(alone.name_of(seat_id{0}) == "worker 0");
-  const auto v = formed(alone, {of_seat(0), of_seat(1)});
+  const auto v = formed(alone, {of_seat(0), of_seat(1)}, clock_id{7}, false);
   CHECK(v.epoch == 1);
+  CHECK(v.is_first());
+  CHECK(v.first_clock == clock_id{7});
   CHECK(v.leads());
   CHECK(v.before.empty());
   CHECK(v.name_of(seat_id{1}) == "worker 1 (b:1)");
@@ -78,7 +80,36 @@ TEST_CASE("view: in the view that follows seats stay and worker ids move up") {
   CHECK(v.brought(seat_id{6}));
   CHECK(!v.brought(seat_id{3}));
   CHECK(!v.brought(seat_id{2}));  // it has left
-  CHECK(!formed(view_of_leader(), {of_seat(0), of_seat(1)}).brought(seat_id{1}));
+}
+
+TEST_CASE(
+    "view: a view begins again while those are left that give its values, and some need them") {
+  const auto now = formed(view_of_leader(), {of_seat(0), of_seat(1), of_seat(2)}, clock_id{}, true);
+  frames::next_view next;
+  next.members = {of_seat(0), of_seat(1)};
+  CHECK(begins_again(now, next));
+  CHECK(following(now, next).before == std::vector{seat_id{0}});
+  next.all_have_values = true;
+  CHECK(!begins_again(now, next));
+  CHECK(following(now, next).before == std::vector{seat_id{0}, seat_id{1}, seat_id{2}});
+  next.all_have_values = false;
+  next.members = {of_seat(1), of_seat(2)};
+  CHECK(!begins_again(now, next));
+  next.members = {of_seat(0)};
+  next.first_clock = clock_id{1};
+  CHECK(!begins_again(now, next));
+}
+
+TEST_CASE(
+    "view: where members may be lost, all come to the first node, as if that had been alone "
+    "before") {
+  const auto v = formed(view_of_leader(), {of_seat(0), of_seat(1)}, clock_id{}, true);
+  CHECK(v.before == std::vector{seat_id{0}});
+  CHECK(v.had(seat_id{0}));
+  CHECK(v.brought(seat_id{1}));
+  CHECK(
+      !formed(view_of_leader(), {of_seat(0), of_seat(1)}, clock_id{7}, false).brought(seat_id{1}));
+  CHECK(formed(view_of_leader(), {of_seat(0)}, clock_id{}, true).before.empty());  // it is alone
 }
 
 TEST_CASE("view: when the leader leaves, the lowest seat that stays leads") {

@@ -121,6 +121,7 @@ class node_rig {
   std::string net = node_test_net;
   std::uint64_t clocks = 4;
   std::uint32_t survive = 0;
+  bool listens = true;  // the first node
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
   std::filesystem::path resume;  // .solverstate that training begins with; empty: none
@@ -156,7 +157,7 @@ class node_rig {
       s.first.global_batch = head.global_batch;
       s.first.resume = resume;
     }
-    s.cluster.listen = host_port{"a", 7600};
+    if (listens) s.cluster.listen = host_port{"a", 7600};
     s.choices.routes = routes;
     s.choices.views = views;
     s.choices.by_schedule = !views.empty();

@@ -20,7 +20,10 @@ inline void train_without_a_change(node_rig& t, std::size_t workers, std::uint64
   t.resume = state;
   t.cluster(workers);
   t.sim.settle();
-  for (const auto& n : t.nodes) REQUIRE(n->error() == "");
+  std::string errors;
+  for (const auto& n : t.nodes)
+    if (!n->error().empty()) errors += n->at + ": " + n->error() + n->display->last_lines() + "\n";
+  REQUIRE(errors == "");
 }
 
 /// What a run has trained in which `before` nodes train up to `change`, and `after` nodes from there on.
@@ -51,7 +54,7 @@ class chain {
 };
 
 inline chain::chain(const node_rig& like, const std::vector<progress::view>& views) {
-  std::filesystem::path state;
+  auto state = like.resume;
   for (std::size_t v = 0; v < views.size(); ++v) {
     const auto end = v + 1 < views.size() ? views[v + 1].first_clock : like.clocks;
     if (end == views[v].first_clock) continue;  // nothing is trained in it

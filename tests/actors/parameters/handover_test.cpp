@@ -262,17 +262,17 @@ TEST_CASE("handover: a device that does not compute has no solver state to give"
 
 TEST_CASE("handover: solver state that was read goes to the chunk's owner, by factors to all") {
   const auto cut = cut_at({{0, w1}, {6, every_worker}});
-  const auto slot = std::make_shared<parameter_arrays>(parameter_arrays{state(0, 0, 10)});
-  const auto owned = first_history(cut, chunk_id{0}, {slot}, worker_id{0}, 3);
-  REQUIRE(owned.size() == 1);
-  CHECK(!owned[0].here);
-  CHECK(owned[0].away == std::vector{worker_id{1}});
-  CHECK(test::values_of(owned[0].values) == state(0, 0, 6));
-  const auto shared = first_history(cut, chunk_id{1}, {slot}, worker_id{0}, 3);
-  REQUIRE(shared.size() == 1);
-  CHECK(shared[0].here);
-  CHECK(shared[0].away == std::vector{worker_id{1}, worker_id{2}});
-  CHECK(test::values_of(shared[0].values) == state(0, 6, 4));
+  auto alone = cut_at({{0, w0}});
+  alone.by_owner.resize(1);
+  const auto pieces =
+      handover(test::one_parameter_net(10), {alone, cut, w0, w0, {w1, w2}}, {kept(alone, w0, 1)});
+  REQUIRE(pieces.size() == 2);
+  CHECK(!pieces[0].here);
+  CHECK(pieces[0].away == std::vector{w1});
+  CHECK(test::values_of(pieces[0].values) == state(0, 0, 6));
+  CHECK(pieces[1].here);
+  CHECK(pieces[1].away == std::vector{w1, w2});
+  CHECK(test::values_of(pieces[1].values) == state(0, 6, 4));
 }
 
 TEST_CASE("handover: the state of a node that is lost comes from its keeper's copies") {

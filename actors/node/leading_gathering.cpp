@@ -1,0 +1,111 @@
+// How the leader gathers the nodes of the first view, and begins again where one of them goes before it has been told.
+#include "actors/node/leading.hpp"
+#include "actors/node/node.hpp"
+#include "actors/run/throughput_probe.hpp"
+#include "models/words.hpp"
+
+#include <unistd.h>
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+/// Where other machines reach a node that listens at `address`.
+std::string address_for_others(const std::string& address) {
+  auto at = parse_host_port(address);
+  if (!is_any_address(at)) return address;
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return "THIS-MACHINE:" + std::to_string(at.port);
+  at.host = name;
+  return to_string(at);
+}
+
+}  // namespace
+
+void leading::gather() {
+  const auto& setup = core_.setup;
+  core_.phase = run_phase::gathering;
+  gathers_ = !is_alone();
+  const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
+  const frames::member self{core_.view().seat, address};
+  in_ = {self};
+  spawn_coordinator({setup.run->workers, in_, false, {}, core_.setup.choices.by_schedule});
+  if (is_alone()) {
+    core_.members.enter(formed(core_.view(), {self}, clock_id{setup.run->first_clock}, false));
+    newcomers_.tell_all();
+  }
+  setup.display->note("listening on " + address + "; " +
+                      (is_alone() ? "others may join at any time"
+                                  : "waiting for " + plural(setup.run->workers - 1, "node")));
+  const auto reach = address_for_others(address);
+  const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
+  setup.display->note(setup.around
+                          ? "others join with POSEIDON_JOIN=" + reach +
+                                (secret ? " and POSEIDON_TOKEN_FILE" : "") +
+                                (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
+                          : "others join with: poseidon-node --join " + reach +
+                                (secret ? " --token-file FILE" : "") +
+                                (tls ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : ""));
+}
+
+/// With equal shares a gradient is the mean over all replicas only if every node has the same number.
+std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
+  if (core_.has_ended() || core_.done) return "the run ends";
+  if (!gathers_) return newcomers_.objection();
+  const auto own = replicas_of(core_.setup.node, batch_);
+  if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
+      joiner.replicas == own)
+    return std::nullopt;
+  return "it would split its batch over " + plural(joiner.replicas, "replica") +
+         ", the first node splits its own over " + std::to_string(own) +
+         ". Start it with as many in --devices, or the first node with --batch-share auto, with "
+         "which a gradient counts by its samples";
+}
+
+void leading::joined(const frames::member& joiner) {
+  const auto& setup = core_.setup;
+  if (!gathers_) return newcomers_.add(joiner);
+  setup.display->detail("membership: " + std::to_string(core_.members.links().size() + 1) + " of " +
+                        plural(setup.run->workers, "node") + " are in; worker " +
+                        std::to_string(value(joiner.seat)) + " listens on " + joiner.address);
+  in_.push_back(joiner);
+  if (in_.size() == setup.run->workers) gathers_ = false;
+  core_.as_node.tell<member_joined>(members_, {joiner});
+}
+
+bool leading::on(const view_agreed& m) {
+  if (m.members != in_) return false;  // one of them is gone meanwhile
+  const auto& run = *core_.setup.run;
+  core_.members.enter(formed(core_.view(), m.members, clock_id{run.first_clock}, run.survive > 0));
+  const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
+  if (equal) return !awaits_routes_ && tell_view_if_known();
+  ask_speeds();
+  return false;
+}
+
+/// No other node has been told more than to time the net. What was asked of all is asked again when there are enough.
+void leading::gather_again() {
+  auto& run = *core_.setup.run;
+  gathers_ = true;
+  split_ = {};
+  run.shares.clear();
+  core_.as_node.tell<shut_down>(members_, {});
+  auto none = view_of_leader();
+  none.run = core_.view().run;
+  core_.members.enter(none);
+  spawn_coordinator({run.workers, in_, false, {}, core_.setup.choices.by_schedule});
+  if (std::exchange(measures_, false)) choose_anew();
+  for (const auto& m : newcomers_.take_all()) joined(m);  // who came too late may be in time now
+}
+
+/// What the selector has asked over links may never be answered.
+void leading::choose_anew() {
+  core_.as_node.tell<shut_down>(selector_, {});
+  spawn_selector();
+  awaits_routes_ = core_.setup.choices.shares.what == share_option::kind::equal;
+  const auto self = core_.as_node.self();
+  if (awaits_routes_) core_.as_node.tell<choose_routes>(selector_, {self, self, {}});
+}
+
+}  // namespace poseidon
