@@ -153,7 +153,7 @@ frame_desk::next frame_desk::on(const frames::suspect& f, const sender& from) {
   const auto why = core_.view().name_of(from.seat) + " has no link to it: " + f.why;
   const auto& links = core_.members.links();
   if (const auto link = links.find(f.seat); link != links.end())
-    core_.as_node.tell<close_link>(link->second, {why});
+    core_.as_node.tell<close_link>(link->second, {why, frames::goodbye::cause::left_out});
   core_.members.lost(f.seat, why);
   leader_.missing(f.seat, why);
   return next::nothing;

@@ -40,8 +40,9 @@ class ComingBack(unittest.TestCase):
         again.wait_for(f"^joined: worker 3 of 3, .* listens on {self.at[0]}$")
         one.wait_for(r"^view \d+: worker 3 .* joined; 3 nodes train")
         # From now on it is a node like the others: another one that dies comes back at it.
+        seat = two.wait_for(r"^joined: worker (\d) of 3")[1]  # the two may have come in any order
         two.kill()
-        one.wait_for(r"^view \d+: worker 2 .* lost; 2 nodes train")
+        one.wait_for(rf"^view \d+: worker {seat} .* lost; 2 nodes train")
         self.other(2).wait_for(f"^joined: worker 4 of 3, .* listens on {self.at[2]}$")
 
     def test_where_all_have_died_it_begins_again_from_the_newest_snapshot(self):

@@ -57,8 +57,8 @@ class LossRun(unittest.TestCase):
         self.address = node.wait_for(r"listening on (127.0.0.1:\d+)")[1]
         return node
 
-    def join(self, address):
-        return self.cluster.node("--join", address, "--devices", "cpu:1", "--json", *self.OPTIONS)
+    def join(self, address, rejoins=False):
+        return self.cluster.node("--join", address, "--devices", "cpu:1", "--json", *(() if rejoins else self.OPTIONS))
 
     def address_of(self, node):
         """Where a node listens that has joined."""
