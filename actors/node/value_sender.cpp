@@ -116,7 +116,7 @@ void value_sender::hand_over() {
   for (const auto w : step.lost)
     if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
   if (value(view.first_clock) > 0)  // before iteration 0 there is no solver state
-    give(handover(core_.run.train(), step, core_.change.histories(), copies), version_id{});
+    give(handover(core_.run.train(), step, core_.change.histories(), copies));
   give_values(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
@@ -151,12 +151,12 @@ void value_sender::landed(chunk_id chunk) {
       {chunk, version_id{core_.setup.run->first_clock}});
 }
 
-void value_sender::give(const std::vector<history_piece>& pieces, version_id version) {
+void value_sender::give(const std::vector<history_piece>& pieces) {
   for (const auto& p : pieces) {
     if (p.here)
       core_.as_node.tell<history_arrived>(
           core_.run.graph().parameters().history_owner(p.chunk),
-          {core_.view().self(), p.chunk, p.slot, version, p.values, p.first});
+          {core_.view().self(), p.chunk, p.slot, version_id{}, p.values, p.first});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});
   }

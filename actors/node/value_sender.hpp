@@ -26,7 +26,7 @@ class value_sender {
   void end() { shown_.reset(); }
 
  private:
-  void give(const std::vector<history_piece>& pieces, version_id version);
+  void give(const std::vector<history_piece>& pieces);
   [[nodiscard]] view_step step_to(const partition& cut) const;
   void give_values(const view_step& step) const;
   void start_others() const;

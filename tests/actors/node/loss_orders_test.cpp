@@ -15,25 +15,8 @@ using test::node_rig;
 
 namespace {
 
-/// Who has been killed, and who was told to leave.
-struct fates {
-  std::set<std::size_t> killed, leavers;
-};
-
-/// Runs in random order, with the passing of time, until the nodes that live have ended.
-void go_on_anyhow(node_rig& t, const fates& f, std::mt19937& random) {
-  const auto all_ended = [&] {
-    for (std::size_t n = 0; n < t.nodes.size(); ++n)
-      if (!f.killed.contains(n) && !t.nodes[n]->result) return false;
-    return true;
-  };
-  for (int ticks = 0; ticks < 3000 && !all_ended(); ++ticks) {
-    t.wiring->close_unaccepted();
-    for (int i = 0; i < 2000 && t.sim.step_any(random); ++i) {
-    }
-    t.sim.pass(std::chrono::milliseconds{20});
-  }
-}
+/// Nodes that were told to leave.
+using leaver_set = std::set<std::size_t>;
 
 constexpr const char* snapshots = "snapshot: 1 ";
 
@@ -78,22 +61,19 @@ void check_all_snapshots(const node_rig& t, const test::chain& right) {
 
 /// All that were not killed have ended in order, with what a chain of undisturbed runs trains. `anybody`: newcomers are killed, too,
 /// and any number of members: then only newcomers may be left, or nobody.
-void check_the_end(const node_rig& t, std::size_t members, const fates& f, bool anybody) {
-  std::string ends;
-  for (std::size_t n = 0; n < t.nodes.size(); ++n)
-    ends += "\nnode " + std::to_string(n) + " (" + t.nodes[n]->at +
-            "): " + (f.killed.contains(n) ? "killed" : t.nodes[n]->error()) + ", exit code " +
-            std::to_string(t.nodes[n]->exit_code()) + t.nodes[n]->display->last_lines();
+void check_the_end(const node_rig& t, std::size_t members, const leaver_set& leavers,
+                   bool anybody) {
+  const auto ends = t.ends();
   CAPTURE(ends);
   bool all_older_are_killed = true;
   for (std::size_t n = 0; n < members; ++n)
-    all_older_are_killed = all_older_are_killed && f.killed.contains(n);
+    all_older_are_killed = all_older_are_killed && t.killed.contains(n);
   bool has_weights = false, has_survivor = false, ended_early = false;
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     CAPTURE(n);
     // A lone node that is told to leave ends the run.
     ended_early = ended_early || t.nodes[n]->display->said("ending after iteration ");
-    if (f.killed.contains(n)) continue;
+    if (t.killed.contains(n)) continue;
     const auto& it = *t.nodes[n];
     // Newcomers alone, of which one does not know whether another one lives: somebody has to tell it.
     if (anybody && all_older_are_killed && it.display->said("paused: ")) return;
@@ -102,11 +82,11 @@ void check_the_end(const node_rig& t, std::size_t members, const fates& f, bool 
     if (it.error().find("solver state is gone") != std::string::npos) return;
     if (anybody && nobody_can_go_on(it.error())) return;
     // One leaves, all others with values are lost, and who has just joined has none: the one that leaves keeps what there is.
-    const bool is_the_last = f.leavers.contains(n) && it.error().ends_with(". It was told to end");
+    const bool is_the_last = leavers.contains(n) && it.error().ends_with(". It was told to end");
     if (anybody && is_the_last) return;
     if (n >= members && !t.has_joined(n)) continue;  // the run has ended before it was a member
     CHECK(it.error() == "");
-    const bool has_left = f.leavers.contains(n) && it.exit_code() == 143;
+    const bool has_left = leavers.contains(n) && it.exit_code() == 143;
     if (!has_left) CHECK(it.exit_code() == 0);
     has_weights = has_weights || !has_left;
     has_survivor = has_survivor || (!has_left && n < members);
@@ -133,7 +113,7 @@ void lose_in_any_order(std::uint32_t seed, bool others_move) {
   CAPTURE(members);
   t.cluster(members);
   REQUIRE(t.until_clock(2));
-  fates f;
+  leaver_set leavers;
   const int joins_at = others_move ? static_cast<int>(random() % 3) : 2;
   const int leaves_at = others_move ? static_cast<int>(random() % 3) : 2;
   CAPTURE(joins_at);
@@ -143,21 +123,20 @@ void lose_in_any_order(std::uint32_t seed, bool others_move) {
     if (kills == joins_at) t.joiner("x", {"a", "b", "c"});
     if (kills == leaves_at) {
       const auto leaver = random() % members;
-      f.leavers.insert(leaver);
-      if (!f.killed.contains(leaver) && !t.nodes[leaver]->result)
+      leavers.insert(leaver);
+      if (!t.killed.contains(leaver) && !t.nodes[leaver]->result)
         t.sim.tell(t.nodes[leaver]->it, interrupted{15, false, true});
       if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{200});
     }
     if (others_move) t.some_turns(random, 150);
     const auto victim = random() % members;
-    if (f.killed.contains(victim) || t.nodes[victim]->result) continue;
-    if (2 * (f.killed.size() + 1) >= members) continue;
-    f.killed.insert(victim);
+    if (t.killed.contains(victim) || t.nodes[victim]->result) continue;
+    if (2 * (t.killed.size() + 1) >= members) continue;
     t.kill(victim);
     if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{20});
   }
-  go_on_anyhow(t, f, random);
-  check_the_end(t, members, f, false);
+  t.go_on_anyhow(random);
+  check_the_end(t, members, leavers, false);
 }
 
 /// Whoever it is may be killed, newcomers too, at any moment, and may leave.
@@ -171,14 +150,14 @@ void lose_anybody(std::uint32_t seed, bool writes_snapshots) {
   CAPTURE(members);
   t.cluster(members);
   REQUIRE(t.until_clock(2));
-  fates f;
+  leaver_set leavers;
   std::string events;
   std::vector<std::string> hosts;
   for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
   for (auto left = 3 + random() % 4; left > 0; --left) {
     t.some_turns(random, random() % 2 == 0 ? 600 : 60);
     const auto who = random() % t.nodes.size();
-    const bool lives = !f.killed.contains(who) && !t.nodes[who]->result;
+    const bool lives = !t.killed.contains(who) && !t.nodes[who]->result;
     switch (random() % 4) {
       case 0:
         if (t.nodes.size() >= members + 3) break;
@@ -186,22 +165,21 @@ void lose_anybody(std::uint32_t seed, bool writes_snapshots) {
         t.joiner(std::string(1, static_cast<char>('x' + t.nodes.size() - members)), hosts);
         break;
       case 1:
-        if (!lives || f.leavers.contains(who)) break;
+        if (!lives || leavers.contains(who)) break;
         events += " leave " + std::to_string(who);
-        f.leavers.insert(who);
+        leavers.insert(who);
         t.sim.tell(t.nodes[who]->it, interrupted{15, false, true});
         break;
       default:
         if (!lives) break;
         events += " kill " + std::to_string(who);
-        f.killed.insert(who);
         t.kill(who);
     }
     if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
   }
   CAPTURE(events);
-  go_on_anyhow(t, f, random);
-  check_the_end(t, members, f, true);
+  t.go_on_anyhow(random);
+  check_the_end(t, members, leavers, true);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,7 +118,8 @@ class node_rig {
   scratch_folder folder;
   std::shared_ptr<fake_wiring> wiring = std::make_shared<fake_wiring>();
   std::vector<std::unique_ptr<one_node>> nodes;
-  std::string more_solver;  // added to the solver's text
+  std::set<std::size_t> killed;  // of them
+  std::string more_solver;       // added to the solver's text
   std::string net = node_test_net;
   std::uint64_t clocks = 4;
   std::uint32_t survive = 0;
@@ -186,6 +188,7 @@ class node_rig {
   }
   /// The node's process is killed: its connections end without a word.
   void kill(std::size_t n) {
+    killed.insert(n);
     wiring->cut_off(nodes[n]->at);
     caf::anon_send_exit(nodes[n]->it.untyped(), caf::exit_reason::kill);
   }
@@ -209,6 +212,30 @@ class node_rig {
   void some_turns(std::mt19937& random, std::size_t most) {
     for (auto n = random() % most; n > 0 && sim.step_any(random); --n) {
     }
+  }
+  /// All that were not killed.
+  [[nodiscard]] bool all_ended() const {
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      if (!killed.contains(n) && !nodes[n]->result) return false;
+    return true;
+  }
+  /// Runs in random order, with the passing of time, until the nodes that live have ended, or a minute has passed.
+  void go_on_anyhow(std::mt19937& random) {
+    for (int ticks = 0; ticks < 3000 && !all_ended(); ++ticks) {
+      wiring->close_unaccepted();
+      for (int i = 0; i < 2000 && sim.step_any(random); ++i) {
+      }
+      sim.pass(std::chrono::milliseconds{20});
+    }
+  }
+  /// How each node has ended, and what it said last, for who reads why a test has failed.
+  [[nodiscard]] std::string ends() const {
+    std::string out;
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      out += "\nnode " + std::to_string(n) + " (" + nodes[n]->at +
+             "): " + (killed.contains(n) ? "killed" : nodes[n]->error()) + ", exit code " +
+             std::to_string(nodes[n]->exit_code()) + nodes[n]->display->last_lines();
+    return out;
   }
   /// Runs until `reached` holds or no actor has a message.
   bool until(const std::function<bool()>& reached) {
