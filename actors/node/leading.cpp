@@ -85,7 +85,7 @@ bool leading::on(const routes_chosen& m) {
   if (!m.needs_rate && !again) {
     for (const auto& note : m.notes) setup.display->note(note);
     decisions_ = m.decisions;
-    later_routes_ = m.later;
+    planned_.plan_routes(m.later, setup.choices.routes.file);
     setup.run->reasons = m.reasons;
     setup.run->routes = m.routes;
     setup.run->wire = m.wire;
@@ -124,6 +124,7 @@ void leading::take_over(const frames::next_view& next) {
     newcomers_.take_over();
   }
   newcomers_.come_with(view, next);
+  planned_.overtaken_by(next);
   spawn_coordinator({next.members.size(), next.members, true, std::move(leave),
                      core_.setup.choices.by_schedule && !took_over_, next.epoch, std::move(come)});
 }
@@ -273,24 +274,12 @@ void leading::rate(worker_id from, link_watch::rate r) {
 // -- what changes ----------------------------------------------------------------------------------------
 
 std::optional<clock_id> leading::announce_next_change() {
-  auto& views = core_.setup.choices.views;
-  std::set<std::uint64_t> first;
-  if (!later_routes_.empty()) first.insert(later_routes_.begin()->first);
-  if (!views.empty()) first.insert(views.begin()->first);
-  if (first.empty()) return std::nullopt;
-  const auto at = *first.begin();
-  change_wanted next{numbers_of(core_.setup.run->routes), clock_id{at}, {}};
-  if (const auto routes = later_routes_.extract(at)) {
-    next.routes = numbers_of(routes.mapped());
-    next.why = "as --routes " + core_.setup.choices.routes.file + " asks";
-  }
-  if (const auto view = views.extract(at)) {
-    next.members = view.mapped();
-    next.why += (next.why.empty() ? "" : ", ") + std::string("as --views asks");
-  }
-  core_.as_node.tell<change_wanted>(members_, std::move(next));
-  core_.members.broadcast(frames::drain{clock_id{at}});
-  return clock_id{at};
+  auto next = planned_.take_next(core_.setup.run->routes);
+  if (!next) return std::nullopt;
+  const auto at = *next->clock;
+  core_.as_node.tell<change_wanted>(members_, std::move(*next));
+  core_.members.broadcast(frames::drain{at});
+  return at;
 }
 
 void leading::ends() {

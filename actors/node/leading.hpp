@@ -10,6 +10,7 @@
 #pragma once
 #include "actors/cluster/batch_split.hpp"
 #include "actors/cluster/coordinator.hpp"
+#include "actors/node/change_schedule.hpp"
 #include "actors/node/newcomers.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/routes/link_watch.hpp"
@@ -17,7 +18,6 @@
 #include "messages/membership.hpp"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,7 +27,7 @@ namespace poseidon {
 
 class leading {
  public:
-  explicit leading(node_core& core) : core_(core) {}
+  explicit leading(node_core& core) : core_(core) { planned_.plan_views(core.setup.choices.views); }
 
   /// Chooses routes, as far as they can be chosen, before a node can join: what the net cannot do is said while no
   /// other node waits. Errors as require_shares.
@@ -108,9 +108,9 @@ class leading {
   bool took_over_ = false;          // another node has led before
   std::uint64_t batch_ = 0;         // of the net, on one node
   std::vector<route_decision> decisions_;
-  std::map<std::uint64_t, parameter_routes> later_routes_;  // by first clock, as --routes says
-  std::vector<std::uint32_t> factor_rows_;                  // that programs have offered
-  std::set<seat_id> leaving_;                               // who has said so
+  change_schedule planned_;
+  std::vector<std::uint32_t> factor_rows_;  // that programs have offered
+  std::set<seat_id> leaving_;               // who has said so
   batch_split split_;
   newcomers newcomers_{core_};
 };

@@ -201,8 +201,8 @@ bool run_end::lost(const link_lost& m) {
   if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
     setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
-  // It has handed over what it had.
-  if (core_.phase == run_phase::parting && core_.done && m.on_purpose)
+  // It has handed over what it had. Another one that has left may go before it, and says goodbye to it, too.
+  if (core_.phase == run_phase::parting && core_.done && m.on_purpose && view.has(m.peer))
     return !m.reason || m.peer == view.leader();
   // It never was a member, or has left: then it says goodbye when it has given its solver state away. To another node that
   // leaves, too, it gives none.

@@ -1,5 +1,6 @@
 #include "actors/node/state_left.hpp"
 
+#include "actors/parameters/handover.hpp"
 #include "models/plan/keepers.hpp"
 
 #include <algorithm>

@@ -110,10 +110,10 @@ class Node:
                         return found
                 at = len(self.lines)
                 if self._ended == len(self._readers):
-                    raise AssertionError(f"{self} ended without a line like /{pattern}/:\n{self._tail()}")
+                    raise AssertionError(f"no line like /{pattern}/ before the end of {self}")
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise AssertionError(f"{self} wrote no line like /{pattern}/ in {seconds} s:\n{self._tail()}")
+                    raise AssertionError(f"no line like /{pattern}/ in {seconds} s from {self}")
                 self._changed.wait(min(left, 0.5))
 
     def wait(self, seconds=PATIENCE_S):
@@ -121,7 +121,7 @@ class Node:
         try:
             code = self.process.wait(seconds * SLACK)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self} still runs after {seconds} s:\n{self._tail()}") from None
+            raise AssertionError(f"no end in {seconds} s of {self}") from None
         for reader in self._readers:
             reader.join(DEADLINE_S)
         return code
@@ -130,7 +130,7 @@ class Node:
         """Ctrl-C, and the orderly end after it."""
         self.signal(signal.SIGINT)
         code = self.wait()
-        assert code == 130, f"{self} ended with {code} after SIGINT:\n{self._tail()}"
+        assert code == 130, f"exit code {code} after SIGINT of {self}"
 
     def signal(self, number):
         with contextlib.suppress(ProcessLookupError):
@@ -149,13 +149,11 @@ class Node:
         self.process.stdout.close()
         self.process.stderr.close()
 
-    def _tail(self):
-        """The last lines; of those of iterations, which drown the others, the last five."""
-        rare = [line for line in self.lines if not line.startswith("iteration ")][-30:]
-        return "\n".join("  | " + line for line in rare + self.lines[-5:])
-
     def __str__(self):
-        return f"{self.name} (pid {self.pid}, {' '.join(self.command)})"
+        """With its last lines; of those of iterations, which drown the others, the last five."""
+        rare = [line for line in self.lines if not line.startswith("iteration ")][-30:]
+        said = "\n".join("  | " + line for line in rare + self.lines[-5:])
+        return f"{self.name} (pid {self.pid}, {' '.join(self.command)}), which said:\n{said}"
 
 
 class Cluster:
