@@ -63,6 +63,7 @@ struct link_binding {
   bool goes_back = false;
   /// No frame of a view (frame_check.hpp) is sent or taken: what is to be sent, or comes, is thrown away.
   bool between_views = false;
+  bool may_be_lost = false;  ///< the peer: the others go on without it
   bool fifo = false;  ///< frames with a payload go in their order of arrival, not by priority
 };
 

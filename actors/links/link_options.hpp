@@ -25,7 +25,11 @@ struct link_options {
   /// the silence limit holds.
   std::chrono::milliseconds first_word_limit{120000};
   std::chrono::milliseconds silence_limit{2000};
-  std::chrono::milliseconds heartbeat{250};
+  /// Less than that: the limit follows the link between these two (silence_watch.hpp).
+  std::chrono::milliseconds least_silence_limit{2000};
+  std::chrono::milliseconds heartbeat{100};
+  /// Of link_flow.
+  std::chrono::milliseconds flow_interval{125};
   /// The link gives up a peer that takes nothing for this long while data waits for it, even if the
   /// peer can be heard: its reading half is stuck, or the network carries one direction only.
   std::chrono::milliseconds stall_limit{10000};

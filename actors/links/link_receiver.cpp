@@ -43,7 +43,7 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
     std::array<iovec, 2> parts{{{into.data(), into.size()}, {ahead_.data(), ahead_.size()}}};
     std::optional<std::size_t> got;
     try {
-      got = socket_.read_some(parts, limit_, into.size() + beyond);
+      got = socket_.read_some(parts, silence_.limit(), into.size() + beyond);
     } catch (const socket_error&) {
       note_gap();
       throw;
@@ -51,8 +51,7 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
     note_gap();
     if (!got) throw silent{};
     if (*got == 0) throw ended{};
-    heard_ = std::chrono::steady_clock::now();
-    limit_ = silence_;
+    silence_.heard(clock::now());
     counters_.bytes_in.fetch_add(*got, std::memory_order_relaxed);
     const auto used = std::min(*got, into.size());
     into = into.subspan(used);
@@ -64,7 +63,7 @@ void stream_reader::read(std::span<std::byte> into, std::size_t beyond) {
 /// Also before the end of the connection: who wakes finds that the peer has closed it.
 void stream_reader::note_gap() {
   const auto now = clock::now();
-  if (now - heard_ > silence_ / 2)
+  if (silence_.is_late(now))
     counters_.gap_ended_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
@@ -75,7 +74,8 @@ link_receiver::link_receiver(actor_context context, std::shared_ptr<link_shared>
       link_(link),
       older_ended_(link),
       stream_(*shared_->options.socket, *shared_->options.counters,
-              shared_->options.first_word_limit, shared_->options.silence_limit),
+              {shared_->options.first_word_limit, shared_->options.least_silence_limit,
+               shared_->options.silence_limit, clock::now()}),
       pool_(shared_->options.pool_bytes),
       budget_(shared_->options.now()) {
   if (const auto& keys = shared_->options.keys) seal_.emplace(keys->in);
@@ -102,8 +102,8 @@ receiver_ended link_receiver::receive_all() {
             {}};
   } catch (const stream_reader::silent&) {
     return {"no word from " + shared_->peer() + " for " +
-                seconds_text(clock::now() - stream_.heard()) + " (limit " +
-                seconds_text(stream_.limit()) +
+                seconds_text(clock::now() - stream_.silence().last()) + " (limit " +
+                seconds_text(stream_.silence().limit()) +
                 "): it is frozen or overloaded, or the network between is down",
             {},
             true};
@@ -173,6 +173,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
     throw bad_frame("frame", "number of frames begun", std::to_string(open_.size() + 1),
                     "at most " + std::to_string(max_open_frames));
   f.binding = shared_->begin_frame();
+  stream_.silence().follow(f.binding->may_be_lost);
   f.late = is_late(f);
   if (!f.late) check_frame(f.head, f.binding->peer, f.binding->limits);
   budget_.admit(f.head.header, header_bytes + f.head.payload_bytes, shared_->options.now());
@@ -299,7 +300,7 @@ void link_receiver::count_and_trace(const open_frame& f) const {
   auto& o = shared_->options;
   o.counters->frames_in.fetch_add(1, std::memory_order_relaxed);
   if (!f.place.empty())
-    o.counters->values_in_at.store(stream_.heard().time_since_epoch().count(),
+    o.counters->values_in_at.store(stream_.silence().last().time_since_epoch().count(),
                                    std::memory_order_relaxed);
   if (!o.trace) return;
   auto e = describe(f.head.header);

@@ -15,6 +15,7 @@
 #pragma once
 #include "actors/links/control_budget.hpp"
 #include "actors/links/network_link.hpp"
+#include "actors/links/silence_watch.hpp"
 #include "messages/wire/buffer_pool.hpp"
 #include "messages/wire/codec.hpp"
 
@@ -64,28 +65,24 @@ struct link_shared {
 /// it in one call to the kernel.
 class stream_reader {
  public:
-  /// `first_word` is the limit before the first byte, `silence` after it.
-  stream_reader(tcp_socket& s, link_counters& counters, std::chrono::milliseconds first_word,
-                std::chrono::milliseconds silence)
-      : socket_(s), counters_(counters), limit_(first_word), silence_(silence) {}
+  stream_reader(tcp_socket& s, link_counters& counters, silence_watch silence)
+      : socket_(s), counters_(counters), silence_(silence) {}
 
   struct silent {};  ///< thrown: nothing came for the silence limit
   struct ended {};   ///< thrown: the peer has closed
   /// `beyond`: how many bytes of the same frame follow after `into`.
   void read(std::span<std::byte> into, std::size_t beyond = 0);
-  /// When the last byte came.
-  [[nodiscard]] std::chrono::steady_clock::time_point heard() const { return heard_; }
-  [[nodiscard]] std::chrono::milliseconds limit() const { return limit_; }
+  [[nodiscard]] silence_watch& silence() { return silence_; }
+  [[nodiscard]] const silence_watch& silence() const { return silence_; }
 
  private:
   void note_gap();
 
   tcp_socket& socket_;
   link_counters& counters_;
-  std::chrono::milliseconds limit_, silence_;
+  silence_watch silence_;
   std::array<std::byte, 256> ahead_;  // more would be copied from here to where it belongs
   std::size_t begin_ = 0, end_ = 0;
-  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
 };
 
 class link_receiver : public actor<link_receiver> {

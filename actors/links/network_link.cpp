@@ -96,10 +96,12 @@ void network_link::on(const link_tick&) {
   if (phase_ == phase::open || phase_ == phase::closing) {
     const auto binding = shared_->binding();
     if (!goodbye_put_) act(writer_.write_heartbeat(*binding));
-    if (binding->routes.flow)
+    if (binding->routes.flow && now - flow_at_ >= o.flow_interval) {
+      flow_at_ = now;
       if (const auto flow = flow_of(o.socket->descriptor()))
         tell(binding->routes.flow, link_flow{binding->peer, flow->acked_bytes, flow->busy_us,
                                              flow->hindered_us, core_wait_us()});
+    }
   } else if (phase_ == phase::said_goodbye && now - goodbye_at_ > o.silence_limit) {
     o.socket->shutdown();  // the peer has had its time to end, and sends on
   }

@@ -100,6 +100,7 @@ class network_link : public actor<network_link> {
   std::string own_fault_;  // why this node broke the link off: goes before the receiver's reason
   std::optional<receiver_ended> peer_done_;  // the peer has said goodbye, this node still writes
   std::chrono::steady_clock::time_point goodbye_at_;
+  std::chrono::steady_clock::time_point flow_at_{};
 };
 
 /// Spawns both halves; `name` is the graph's, say "network_link 2". The link ends by close_link, or when the

@@ -99,6 +99,7 @@ std::shared_ptr<const link_binding> binding_to(seat_id peer, const binding_conte
   b->routes = routes_of(c);
   b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors());
   b->gate = std::make_shared<peer_window>(window_of(peer, c));
+  b->may_be_lost = c.run.survive > 0;
   b->goes_back = !c.view.lost.empty();
   b->fifo = c.run.solver.spec.poseidon().replay().fifo();
   return b;

@@ -37,6 +37,7 @@ member_setup node_core::membership() {
     o.rate_mbit_s = setup.cluster.link_mbit_s;
     o.budget_mbit_s = setup.cluster.budget_mbit_s;
     o.silence_limit = setup.cluster.silence_limit;
+    o.least_silence_limit = setup.cluster.least_silence_limit;
     o.stall_limit = std::max(o.stall_limit, o.silence_limit);
     setup.records.view->own().opened(value(seat), o.counters);
     // A joiner opens its first link before it knows whether the run is watched.

@@ -39,8 +39,9 @@ struct cluster_setup {
   std::vector<host_port> join;
   std::string token;
   std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
-  /// A peer that is silent for this long is lost.
-  std::chrono::milliseconds silence_limit{2000};
+  /// A peer that is silent for this long is lost. Where the others go on without it, and `least` is less, the limit of each link
+  /// follows what it has shown (silence_watch.hpp).
+  std::chrono::milliseconds silence_limit{2000}, least_silence_limit{2000};
   /// A run in which nothing is computed for this long, and no values come, ends. 0: no limit.
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   double link_mbit_s = 0;    ///< limit of each link; 0: unlimited

@@ -42,6 +42,13 @@ Examples
 Exit codes: 0 done; 2 wrong use or a bad file; 3 a peer was lost; 4 training diverged;
 130 and 143 stopped by SIGINT and SIGTERM, after a snapshot; 1 anything else.)";
 
+std::string silence_limit_objection(const std::string& given) {
+  double seconds = 0;
+  const bool is_number = CLI::detail::lexical_cast(given, seconds);
+  if (given == "auto" || (is_number && seconds >= 0.5 && seconds <= 3600)) return {};
+  return given + " is neither auto nor a number of seconds from 0.5 to 3600";
+}
+
 /// What `caffe` has for another verb is accepted, as gflags does.
 const std::vector<std::string> of_other_verbs{"--iterations", "--phase", "--model"};
 
@@ -100,10 +107,13 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
       ->delimiter(',');
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   add_tls_options(app, words.tls);
-  app.add_option("--silence-limit", o.silence_limit_s,
-                 "seconds after which another node that cannot be heard is lost; on a busy or "
-                 "distant machine more")
-      ->check(CLI::Range(0.5, 3600.0))
+  app.add_option(
+         "--silence-limit", o.silence_limit,
+         "seconds after which another node that cannot be heard is lost (0.5 to 3600); auto: "
+         "2, and where the others go on without it six times the longest silence of its "
+         "link in the last minute, between 0.7 and 2")
+      ->check(CLI::Validator(silence_limit_objection, ""))
+      ->type_name("auto|S")
       ->capture_default_str();
   app.add_flag_callback(
       "--no-rejoin", [&o] { o.rejoin = false; },

@@ -22,8 +22,9 @@ struct node_options {
   std::uint32_t replicas = 0;  ///< 0: chosen for the net and the cores
   std::uint32_t readers = 0;   ///< threads that fill each replica's batches; 0: chosen
   std::optional<gpu_request> gpus;
-  std::string weights;  ///< one path or several, separated by commas
-  double silence_limit_s = 2, progress_limit_s = 600;
+  std::string weights;                 ///< one path or several, separated by commas
+  std::string silence_limit = "auto";  // or seconds
+  double progress_limit_s = 600;
   std::filesystem::path snapshot, data_root, token_file, trace, graph, csv, tensorboard;
   std::string token, web_token;
   std::shared_ptr<const tls_context> tls;  ///< of links and page; empty: nothing is encrypted

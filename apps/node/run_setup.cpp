@@ -53,6 +53,13 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
 }
 
+void set_silence_limit(cluster_setup& s, const std::string& asked) {
+  constexpr std::chrono::milliseconds least{700}, most{2000};
+  const auto given = asked == "auto" ? std::nullopt : std::optional(std::stod(asked));
+  s.silence_limit = given ? milliseconds_of(*given) : most;
+  s.least_silence_limit = given ? s.silence_limit : least;
+}
+
 }  // namespace
 
 run_definition read_run(const node_options& o) {
@@ -116,7 +123,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.cluster.join = o.join;
   s.cluster.token = o.token;
   s.cluster.tls = o.tls;
-  s.cluster.silence_limit = milliseconds_of(o.silence_limit_s);
+  set_silence_limit(s.cluster, o.silence_limit);
   s.cluster.progress_limit = milliseconds_of(o.progress_limit_s);
   s.cluster.link_mbit_s = o.link_mbit_s;
   s.cluster.budget_mbit_s = o.budget_mbit_s;

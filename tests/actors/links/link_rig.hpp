@@ -179,6 +179,8 @@ struct end_options {
   std::optional<worker_id> worker;  ///< the peer, in the view; empty: its seat is its place
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
+  std::chrono::milliseconds least_silence_limit{patience};
+  bool may_be_lost = false;
   std::chrono::milliseconds heartbeat{250};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   double rate_mbit_s = 0, budget_mbit_s = 0;
@@ -226,6 +228,8 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;
   l.first_word_limit = l.silence_limit = o.silence_limit;
+  l.least_silence_limit = o.least_silence_limit;
+  l.binding.may_be_lost = o.may_be_lost;
   l.heartbeat = o.heartbeat;
   l.now = o.now;
   l.rate_mbit_s = o.rate_mbit_s;

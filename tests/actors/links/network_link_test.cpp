@@ -294,6 +294,23 @@ TEST_CASE("network_link: a peer that falls silent is lost by name, with how long
   CHECK(l.why.find("(limit 0.3 s)") != std::string::npos);
 }
 
+TEST_CASE("network_link: a peer that may be lost is given up by what its link has shown") {
+  using clock = std::chrono::steady_clock;
+  end_options o;  // the limit that is not to hold is the test's patience
+  o.least_silence_limit = 300ms;
+  o.may_be_lost = true;
+  link_and_puppet t(o);
+  const auto known = clock::now() + 6s;
+  for (std::size_t n = 1; clock::now() < known; ++n) {
+    t.puppet->write(piece_with_header(frames::heartbeat{}, {}, 0));
+    (void)t.end.events->wait_for(2 * n);  // its own heartbeats pace the test
+  }
+  const auto l = t.lost();
+  CHECK(l.why.starts_with("no word from worker 1"));
+  CAPTURE(l.why);
+  CHECK(l.why.find("(limit 60") == std::string::npos);
+}
+
 TEST_CASE(
     "network_link: a writer stuck on a peer that does not read is freed by the peer's silence") {
   end_options o;
