@@ -88,6 +88,9 @@ struct view {
   std::vector<share> shares;  ///< by worker; empty: the net's batch for each
   /// How many nodes may be lost at the same time without loss of solver state.
   std::uint32_t survive = 0;
+  /// Solver state that no member has any more begins with zeros; else the run ends.
+  bool zeroes_lost_state = false;
+  std::uint64_t state_zeroed_at = 0;  ///< the last iteration at which that happened; 0: it has not
   /// Those of the first node, where shares are empty: a node without an option of its own takes the same number. 0: not
   /// known.
   std::uint32_t replicas = 0;

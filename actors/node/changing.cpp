@@ -157,6 +157,13 @@ bool changing::leave(const frames::next_view& next) {
   return false;
 }
 
+void changing::begin_with_zeros(const std::vector<std::string>& layers, clock_id clock) {
+  zeroed_ = "solver state of " + comma_list(layers) + " begins with zeros";
+  core_.setup.run->state_zeroed_at = value(clock);
+  core_.setup.display->warning(zeroed_ + " in iteration " + std::to_string(value(clock)) +
+                               ": it is gone with the nodes that were lost (--lost-state zero)");
+}
+
 /// No actor is left that could still tell of a later version.
 void changing::go_back() {
   if (!std::exchange(goes_back_, false)) return;
@@ -207,6 +214,7 @@ void changing::rebuild() {
     changed_ = routes_changed_ ? "routes changed"
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
+  if (!zeroed_.empty()) changed_ += ", " + zeroed_;
   if (!again) core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
@@ -232,7 +240,8 @@ void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
   stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
-  if (routes_changed_) core_.run.promise();
+  if (routes_changed_ || !zeroed_.empty()) core_.run.promise();
+  zeroed_.clear();
   show(changed_, why);
   core_.phase = run_phase::training;
   take_early();

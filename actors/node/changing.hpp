@@ -16,6 +16,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace poseidon {
 
@@ -38,6 +39,8 @@ class changing {
   /// Every node has drained or frozen, and this is the next view: this node's actors give their solver state away. Or this view replaces one
   /// that was to be the next: the graph for that one ends. True: there is none, so this node rebuilds at once.
   [[nodiscard]] bool leave(const frames::next_view& next);
+  /// The view that comes next begins without the solver state of these layers, or a part of it. Tells the user.
+  void begin_with_zeros(const std::vector<std::string>& layers, clock_id clock);
   void on(const history_released& m);
   /// An actor has ended. True: it was the last one that had to end.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
@@ -69,6 +72,7 @@ class changing {
   value_sender& values_;
   agreed_view from_;     // the view that was drained
   std::string changed_;  // by the last change, for people
+  std::string zeroed_;   // what begins with zeros in the next view, for people
   bool routes_changed_ = false;
   bool members_changed_ = false;
   bool goes_back_ = false;  // to an earlier version than the trainer has begun with

@@ -84,6 +84,7 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
   out.before = c.before;
   out.former_peer = c.view.former_worker_of(peer);
   out.lost = c.view.former_lost();
+  out.zeroes_lost_state = c.run.zeroes_lost_state;
   out.joins = c.before != nullptr && !c.view.had(c.view.seat);
   return out;
 }

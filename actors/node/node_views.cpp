@@ -102,10 +102,13 @@ void node::follow(const frames::next_view& next) {
                 3);
   if (is_of_newcomers_alone(core_, next))
     return fail(without_the_first_values(value(next.first_clock)) + ": " + next.why, 3);
-  if (!has_all_state(core_, next))
-    return fail("solver state is gone with the nodes that were lost, of which --survive " +
-                    std::to_string(core_.setup.run->survive) +
-                    " keeps no further copy: " + next.why,
+  const auto gone = layers_without_state(core_, next);
+  if (!gone.empty() && !core_.setup.run->zeroes_lost_state)
+    return fail("solver state is gone with the nodes that were lost, that of " + comma_list(gone) +
+                    ": --survive " + std::to_string(core_.setup.run->survive) +
+                    " keeps no further copy, and with --lost-state zero the run would go on "
+                    "without. " +
+                    next.why,
                 3);
   // Its coordinator has planned another one, or none.
   const bool unplanned = change.at() == view_change::step::frozen || next.lost != view().lost ||
@@ -120,6 +123,7 @@ void node::follow(const frames::next_view& next) {
   if (!leads || unplanned) drained_.reset();
   leader_changed_ = leader_changed_ || unplanned;
   leave_to_themselves(next);
+  if (!gone.empty()) changing_.begin_with_zeros(gone, next.first_clock);
   if (changing_.leave(next)) rebuild();
   for (const auto& early : desk_.take_early()) on(early);
   propose();

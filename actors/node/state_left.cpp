@@ -14,20 +14,28 @@ bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next)
 }
 
 bool has_all_state(const node_core& core, const frames::next_view& next) {
-  if (value(next.first_clock) == 0) return true;  // nothing has been updated yet
-  if (is_of_newcomers_alone(core, next)) return false;
+  return !is_of_newcomers_alone(core, next) && layers_without_state(core, next).empty();
+}
+
+std::vector<std::string> layers_without_state(const node_core& core,
+                                              const frames::next_view& next) {
+  std::vector<std::string> out;
   const auto& change = core.change;
   const auto view = following(core.view(), next);
   const auto lost = view.former_lost();
-  if (lost.empty() || history_count(*core.setup.run) == 0) return true;
+  if (lost.empty() || state_arrays_at(*core.setup.run, value(next.first_clock)) == 0) return out;
   const auto kept = change.kept_cut(begins_again(core.view(), next));
   const auto& cut = kept ? *kept : core.run.store()->cut();
-  const auto& chunks = cut.chunks;
-  return std::all_of(chunks.ids().begin(), chunks.ids().end(), [&](chunk_id id) {
-    return chunks[id].owner == every_worker ||
-           !is_updated(core.run.train(), value(chunks[id].parameter)) ||
-           giver_of(cut, id, lost) != no_worker;
-  });
+  const auto& net = core.run.train();
+  for (const auto id : cut.chunks.ids()) {
+    const auto& c = cut.chunks[id];
+    if (c.owner == every_worker || !is_updated(net, value(c.parameter)) ||
+        giver_of(cut, id, lost) != no_worker)
+      continue;
+    const auto& layer = net.layers[net.parameters[value(c.parameter)].layer].name;
+    if (std::find(out.begin(), out.end(), layer) == out.end()) out.push_back(layer);
+  }
+  return out;
 }
 
 }  // namespace poseidon

@@ -61,12 +61,12 @@ snapshot_files files_of(const net& train, snapshot_format format) {
 by_id<chunk_id, std::size_t> awaited_state(const graph_context& context, const run_definition& spec,
                                            const node_spec& node, const compiled_run& run) {
   by_id<chunk_id, std::size_t> out;
-  if (context.before == nullptr || spec.first_clock == 0)
-    return out;  // nothing has been updated yet
+  const auto arrays = state_arrays_at(spec, spec.first_clock);
+  if (context.before == nullptr || arrays == 0) return out;
   const auto& cut = run.store->cut();
   for (const auto id : cut.chunks.ids())
-    out.push_back(state_values(run.train.graph, *context.before, cut, id, history_count(spec),
-                               node.compute->computes()));
+    out.push_back(
+        state_values(run.train.graph, *context.before, cut, id, arrays, node.compute->computes()));
   return out;
 }
 

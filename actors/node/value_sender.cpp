@@ -25,7 +25,7 @@ void value_sender::show() {
   if (core_.view().others().empty()) return;
   const auto& view = core_.view();
   const bool gives = view.leads();  // of the first view: newcomers never lead
-  const auto slots = setup.run->first_clock == 0 ? 0 : history_count(*setup.run);
+  const auto slots = state_arrays_at(*setup.run, setup.run->first_clock);
   long_task task;
   task.what = gives ? "sending the parameters" : "receiving the parameters";
   task.in = long_task::unit::bytes;
@@ -101,7 +101,8 @@ view_step value_sender::step_to(const partition& cut) const {
           is_first ? view.self() : view.former_worker_of(view.seat),
           view.self(),
           newcomers_of(view),
-          view.former_lost()};
+          view.former_lost(),
+          core_.setup.run->zeroes_lost_state};
 }
 
 void value_sender::hand_over() {
@@ -112,11 +113,13 @@ void value_sender::hand_over() {
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
   const auto step = step_to(cut);
+  const auto arrays = state_arrays_at(*core_.setup.run, value(view.first_clock));
   std::vector<std::shared_ptr<const chunk_histories>> copies;
   for (const auto w : step.lost)
     if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
-  if (value(view.first_clock) > 0)  // before iteration 0 there is no solver state
-    give(handover(core_.run.train(), step, core_.change.histories(), copies));
+  if (step.zeroes_lost_state && !step.lost.empty())
+    copies.push_back(zeros_for_lost(core_.run.train(), step, arrays));
+  if (arrays > 0) give(handover(core_.run.train(), step, core_.change.histories(), copies));
   give_values(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);

@@ -85,6 +85,27 @@ worker_id giver_of(const partition& before, chunk_id id, const std::vector<worke
   return no_worker;
 }
 
+worker_id giver_of(const partition& before, chunk_id id, const std::vector<worker_id>& lost,
+                   bool zeroes_lost_state) {
+  const auto giver = giver_of(before, id, lost);
+  return giver == no_worker && zeroes_lost_state ? donor_of(id, before.by_owner.size(), lost)
+                                                 : giver;
+}
+
+std::shared_ptr<const chunk_histories> zeros_for_lost(const net& train, const view_step& step,
+                                                      std::size_t slots) {
+  auto out = std::make_shared<chunk_histories>();
+  for (const auto id : step.before.chunks.ids()) {
+    const auto& c = step.before.chunks[id];
+    if (c.owner == every_worker || !is_updated(train, value(c.parameter)) ||
+        giver_of(step.before, id, step.lost) != no_worker ||
+        giver_of(step.before, id, step.lost, true) != step.former_self)
+      continue;
+    (*out)[id].assign(slots, std::vector<float>(c.count));
+  }
+  return out;
+}
+
 std::vector<history_piece> handover(
     const net& train, const view_step& step,
     const std::vector<std::shared_ptr<const chunk_histories>>& kept,
@@ -98,7 +119,8 @@ std::vector<history_piece> handover(
       if (learns(id)) give_chunk(step, history, id, out);
   for (const auto& copy : copies)
     for (const auto& [id, slots] : *copy)
-      if (learns(id) && giver_of(step.before, id, step.lost) == step.former_self)
+      if (learns(id) &&
+          giver_of(step.before, id, step.lost, step.zeroes_lost_state) == step.former_self)
         give_chunk(step, copy, id, out);
   return out;
 }

@@ -33,6 +33,7 @@ struct view_step {
   worker_id self{};                  ///< no_worker: it leaves
   std::vector<worker_id> newcomers;  ///< of the new view; they have nothing yet
   std::vector<worker_id> lost = {};  ///< of the view before: gone without having given anything
+  bool zeroes_lost_state = false;    ///< state that is gone begins with zeros
 };
 
 /// Which member of the view before, of `members`, gives newcomers a chunk of the new view: each the same part, those that are lost
@@ -44,6 +45,14 @@ struct view_step {
 /// first of its keepers that is not. no_worker: all are, and the state is gone.
 [[nodiscard]] worker_id giver_of(const partition& before, chunk_id id,
                                  const std::vector<worker_id>& lost);
+
+/// The same; or where the state is gone and is to begin with zeros, a member that gives these.
+[[nodiscard]] worker_id giver_of(const partition& before, chunk_id id,
+                                 const std::vector<worker_id>& lost, bool zeroes_lost_state);
+/// The zeros that this node gives, `slots` arrays for each of the chunks whose state is gone.
+[[nodiscard]] std::shared_ptr<const chunk_histories> zeros_for_lost(const net& train,
+                                                                    const view_step& step,
+                                                                    std::size_t slots);
 
 /// What this node had in the view before goes to those that have it in the new one. What a factor_broadcast had, every member had: a
 /// donor gives it to the newcomers that need it. `copies`: of chunks that others owned.

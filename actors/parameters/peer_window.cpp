@@ -139,7 +139,8 @@ bool peer_window::may_give(const frames::install_history& f) const {
     const auto& c = setup_.before->chunks[id];
     if (place < c.offset || place >= c.offset + c.count) continue;
     if (c.owner != every_worker)
-      return giver_of(*setup_.before, id, setup_.lost) == setup_.former_peer;
+      return giver_of(*setup_.before, id, setup_.lost, setup_.zeroes_lost_state) ==
+             setup_.former_peer;
     return setup_.joins &&
            setup_.former_peer == donor_of(f.chunk, setup_.before->by_owner.size(), setup_.lost);
   }

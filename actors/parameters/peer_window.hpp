@@ -32,6 +32,7 @@ struct peer_window_setup {
   worker_id former_peer = no_worker;  ///< the peer in that view; no_worker: it was no member
   bool joins = false;  ///< this node was no member of it: its members give it all values
   std::vector<worker_id> lost = {};  ///< of that view: others give what they would have given
+  bool zeroes_lost_state = false;    ///< or zeros in place of what nobody has any more
 };
 
 class peer_window : public frame_gate {

@@ -20,6 +20,8 @@ frames::view view_of(const run_definition& run) {
   v.reasons = run.reasons;
   v.routes_follow_links = run.routes_follow_links;
   v.survive = run.survive;
+  v.zeroes_lost_state = run.zeroes_lost_state;
+  v.state_zeroed_at = run.state_zeroed_at;
   for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
 }
@@ -58,6 +60,8 @@ run_definition run_of(const frames::view& v) {
   run.reasons = v.reasons;
   run.routes_follow_links = v.routes_follow_links;
   run.survive = v.survive;
+  run.zeroes_lost_state = v.zeroes_lost_state;
+  run.state_zeroed_at = v.state_zeroed_at;
   run.shares = shares_told(v.shares, run.solver);
   return run;
 }

@@ -39,6 +39,9 @@ struct run_definition {
   node_shares shares;  ///< decided by worker 0; empty: equal shares
   /// How many nodes may be lost at the same time without loss of solver state: the number of copies of each chunk's on other nodes.
   std::uint32_t survive = 0;
+  /// Where more are lost, the solver state that nobody has any more begins with zeros; else the run ends.
+  bool zeroes_lost_state = false;
+  std::uint64_t state_zeroed_at = 0;  ///< the last clock at which that happened; 0: it has not
   /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };
@@ -52,6 +55,11 @@ struct run_definition {
 [[nodiscard]] inline std::size_t history_count(const run_definition& run) {
   const auto rule = rule_of(run);
   return rule ? history_count(rule->kind) : history_count(run.optimizer);
+}
+
+/// Those that a view hands over which begins with this clock: none before the first update.
+[[nodiscard]] inline std::size_t state_arrays_at(const run_definition& run, std::uint64_t clock) {
+  return clock == 0 ? 0 : history_count(run);
 }
 
 /// How many clocks old the parameters may be that a pass computes with; 0 in a single-worker run.

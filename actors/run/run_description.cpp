@@ -66,6 +66,10 @@ std::string format_note(const partition& cut, parameter_id parameter) {
 }  // namespace
 
 std::string describe_promise(const compiled_run& run, const run_definition& spec) {
+  if (spec.state_zeroed_at > 0)
+    return "results: not those of one node with the same samples: at iteration " +
+           std::to_string(spec.state_zeroed_at) +
+           " solver state that was lost began with zeros (--lost-state zero)";
   if (spec.workers < 2 || !spec.declared.empty()) return {};
   const auto kept = global_batch_of(spec);
   const auto iter_size = run.shares.empty() ? spec.workers * std::size_t{passes_of(spec.solver)}

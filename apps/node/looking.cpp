@@ -47,6 +47,7 @@ node_options as_joiner(node_options o, std::vector<host_port> others) {
   o.routes = "auto";
   o.wire = "float32";
   o.batch_share = "equal";
+  o.lost_state = "end";
   o.warnings.clear();
   return o;
 }

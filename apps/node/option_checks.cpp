@@ -63,13 +63,15 @@ void check(const node_options& o) {
         "--join and --solver together need --listen: a node that has both joins the run at --join, "
         "or begins it where there is none, and then the others join here. Without --solver "
         "everything comes from the node that it joins.");
-  if (only_joins && (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
-                     o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 ||
-                     o.staleness || o.batch_share != "equal" || o.survive || !o.views.empty() ||
-                     !o.keep_best.empty() || !o.stop_at.empty()))
+  if (only_joins &&
+      (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
+       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
+       o.batch_share != "equal" || o.survive || o.lost_state != "end" || !o.views.empty() ||
+       !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --nodes, --weights, --snapshot, --synthetic, --routes, --wire, "
-        "--link-rate, --staleness, --batch-share, --survive, --views, --keep-best, --stop-at: "
+        "--link-rate, --staleness, --batch-share, --survive, --lost-state, --views, --keep-best, "
+        "--stop-at: "
         "those belong to the first node. (With --solver they are for the run that this node "
         "begins where there is none.)");
   if (o.join.empty() && o.solver.empty())
@@ -148,9 +150,9 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
                                           "others have joined. Give --nodes N with N >= 2."};
   std::vector<std::string> idle;
   for (const std::string option :
-       {"--wire", "--routes", "--staleness", "--batch-share", "--survive", "--own-data",
-        "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file", "--silence-limit",
-        "--progress-limit"})
+       {"--wire", "--routes", "--staleness", "--batch-share", "--survive", "--lost-state",
+        "--own-data", "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file",
+        "--silence-limit", "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
   for (const std::string option : {"--tls-cert", "--tls-key", "--tls-ca"})
     if (!o.web && app.count(option) > 0) idle.push_back(option);

@@ -240,6 +240,11 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
                  "where a node is killed while all train. 1 where a run of several nodes, or one "
                  "that listens, can have copies")
       ->check(CLI::Range(0u, max_survive));
+  app.add_option("--lost-state", o.lost_state,
+                 "where more nodes are lost than --survive says, and solver state with them: end "
+                 "(the default; the weights are saved), or zero (the others go on, and what is "
+                 "lost begins with zeros, which the run says)")
+      ->check(CLI::IsMember({"end", "zero"}));
   app.add_option("--explain-routes", words.explain,
                  "print what each route of each InnerProduct would cost --nodes N, and which is "
                  "chosen; =json for programs. Trains nothing")

@@ -42,6 +42,7 @@ struct node_options {
   std::string wire = "float32";
   std::string batch_share = "equal";
   std::string global_batch;              ///< "scale", "keep"; empty: not given
+  std::string lost_state = "end";        // or zero
   std::optional<std::uint32_t> survive;  ///< nodes; empty: as many as take_survive says
   std::string views;  ///< view_schedule.hpp; empty: members change as nodes join and leave
   double link_rate_mbit_s = 0;  ///< 0: not known

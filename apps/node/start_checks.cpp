@@ -105,12 +105,18 @@ std::string why_none_survives(const run_definition& run, const node_options& o) 
 std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
   const std::uint32_t by_default = o.nodes > 1 || o.listen ? 1 : 0;
   const auto wanted = o.survive.value_or(by_default);
-  if (wanted == 0) return {};
+  run.zeroes_lost_state = o.lost_state == "zero";
+  const std::string no_effect = " has no effect: a lost node ends the run";
+  if (wanted == 0)
+    return run.zeroes_lost_state && o.survive
+               ? std::vector{"--lost-state zero with --survive 0" + no_effect + "."}
+               : std::vector<std::string>{};
   const auto why = why_none_survives(run, o);
   if (why.empty()) {
     run.survive = wanted;
     return {};
   }
+  if (!o.survive && run.zeroes_lost_state) return {"--lost-state zero" + no_effect + ": " + why};
   if (!o.survive) return {};
   return {"--survive " + std::to_string(wanted) +
           " has no effect, no node keeps a copy of another one's solver state: " + why};

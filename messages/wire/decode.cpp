@@ -185,6 +185,8 @@ frame_header read(wire::View::Reader r) {
   at_most("view", "replicas", v.replicas, max_replicas);
   v.survive = r.getSurvive();
   at_most("view", "nodes to survive", v.survive, max_survive);
+  v.zeroes_lost_state = r.getZeroesLostState();
+  v.state_zeroed_at = r.getStateZeroedAt();
   v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
   if (r.getOptimizer() >= optimizer_rules)

@@ -116,6 +116,8 @@ void write(wire::View::Builder w, const frames::view& v) {
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
   w.setReplicas(v.replicas);
   w.setSurvive(v.survive);
+  w.setZeroesLostState(v.zeroes_lost_state);
+  w.setStateZeroedAt(v.state_zeroed_at);
   w.setOptimizer(static_cast<std::uint8_t>(v.optimizer));
   auto parameters = w.initParameters(static_cast<unsigned>(v.parameters.size()));
   for (unsigned i = 0; i < parameters.size(); ++i) {

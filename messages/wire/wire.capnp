@@ -114,6 +114,8 @@ struct View {
   prospect @22 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
   run @24 :UInt64;            # which run this is, a number that its first leader has drawn: an address may belong to another one now
   survive @23 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
+  zeroesLostState @25 :Bool;  # solver state that no member has any more begins with zeros; else the run ends
+  stateZeroedAt @26 :UInt64;  # the last iteration at which that happened; 0: it has not
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 

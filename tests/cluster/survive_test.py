@@ -54,9 +54,15 @@ class Survive(small_run.Trained):
         self.last[0].wait_for("^--survive 1 has no effect, no node keeps a copy of another one's solver state: with --wire bfloat16 ")
         self.run_to_end(1, [], options=["--survive", 1], iterations=2)
         self.last[0].wait_for("^--survive has no effect: this node trains alone")
+        self.run_to_end(2, ["--lost-state", "zero", "--wire", "bfloat16"], iterations=2)
+        self.last[0].wait_for("^--lost-state zero has no effect: a lost node ends the run: with --wire bfloat16 ")
+        self.run_to_end(2, ["--lost-state", "zero", "--survive", 0], iterations=2)
+        self.last[0].wait_for("^--lost-state zero with --survive 0 has no effect: a lost node ends the run")
 
     def test_what_cannot_be_is_refused(self):
         for words, said in ((["--solver", "s", "--survive", "3"], "--survive"),
+                            (["--solver", "s", "--lost-state", "nothing"], "--lost-state"),
+                            (["--join", "127.0.0.1:1", "--lost-state", "zero"], "first node"),
                             (["--join", "127.0.0.1:1", "--survive", "1"], "first node")):
             done = cluster.run("poseidon-node", *words)
             self.assertEqual(done.returncode, 2)

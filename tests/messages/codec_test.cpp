@@ -47,6 +47,8 @@ std::vector<frame_header> one_of_each() {
   v.routes_follow_links = true;
   v.replicas = 3;
   v.survive = 2;
+  v.zeroes_lost_state = true;
+  v.state_zeroed_at = 17;
   v.parameters = {{"conv1.weight", {64, 3, 7, 7}}, {"scale", {}}};
   for (int i = 0; i < 1000; ++i) v.parameters.push_back({"layer" + std::to_string(i), {i + 1, 2}});
   v.reasons = {"", "as --routes sfb says"};
@@ -151,6 +153,8 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.routes_follow_links);
   CHECK(v.replicas == 3);
   CHECK(v.survive == 2);
+  CHECK(v.zeroes_lost_state);
+  CHECK(v.state_zeroed_at == 17);
   CHECK(v.reasons == sent.reasons);
   CHECK(v.parameters == sent.parameters);
   REQUIRE(v.shares.size() == 3);

@@ -123,6 +123,7 @@ class node_rig {
   std::string net = node_test_net;
   std::uint64_t clocks = 4;
   std::uint32_t survive = 0;
+  bool zeroes_lost_state = false;
   bool listens = true;  // the first node
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
@@ -151,6 +152,7 @@ class node_rig {
     s.run->solver = resolve_solver(solver, {"test", 0});
     s.run->workers = workers;
     s.run->survive = survive;
+    s.run->zeroes_lost_state = zeroes_lost_state;
     if (!resume.empty()) {
       const auto head = read_resume_point(resume);
       s.run->first_clock = head.iteration;
