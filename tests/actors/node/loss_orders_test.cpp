@@ -68,18 +68,22 @@ void check_the_end(const node_rig& t, std::size_t members, const leaver_set& lea
   bool all_older_are_killed = true;
   for (std::size_t n = 0; n < members; ++n)
     all_older_are_killed = all_older_are_killed && t.killed.contains(n);
-  bool has_weights = false, has_survivor = false, ended_early = false;
+  bool has_weights = false, has_survivor = false, ended_early = false, has_zeros = false;
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     CAPTURE(n);
     // A lone node that is told to leave ends the run.
     ended_early = ended_early || t.nodes[n]->display->said("ending after iteration ");
+    has_zeros = has_zeros || t.nodes[n]->display->said(" begins with zeros in iteration ");
     if (t.killed.contains(n)) continue;
     const auto& it = *t.nodes[n];
     // Newcomers alone, of which one does not know whether another one lives: somebody has to tell it.
     if (anybody && all_older_are_killed && it.display->said("paused: ")) return;
     REQUIRE(it.result);
     // Two neighbours at the same time are more than it survives; so is one that leaves and one that is lost.
-    if (it.error().find("solver state is gone") != std::string::npos) return;
+    if (it.error().find("solver state is gone") != std::string::npos) {
+      CHECK(!t.zeroes_lost_state);
+      return;
+    }
     if (anybody && nobody_can_go_on(it.error())) return;
     // One leaves, all others with values are lost, and who has just joined has none: the one that leaves keeps what there is.
     const bool is_the_last = leavers.contains(n) && it.error().ends_with(". It was told to end");
@@ -96,7 +100,7 @@ void check_the_end(const node_rig& t, std::size_t members, const leaver_set& lea
     CHECK(!ended_early);
   }
   const bool writes = t.more_solver == snapshots;
-  if (!has_weights || ended_early || !(writes || t.more_solver.empty())) return;
+  if (!has_weights || ended_early || has_zeros || !(writes || t.more_solver.empty())) return;
   const test::chain right(t, views_of_all(t));
   CHECK(t.weights(t.clocks) == right.weights(t.clocks));
   if (writes) check_all_snapshots(t, right);
@@ -140,11 +144,12 @@ void lose_in_any_order(std::uint32_t seed, bool others_move) {
 }
 
 /// Whoever it is may be killed, newcomers too, at any moment, and may leave.
-void lose_anybody(std::uint32_t seed, bool writes_snapshots) {
+void lose_anybody(std::uint32_t seed, bool writes_snapshots, bool zeroes_lost_state = false) {
   CAPTURE(seed);
   std::mt19937 random(seed);
   node_rig t;
   t.survive = 1 + random() % 2;
+  t.zeroes_lost_state = zeroes_lost_state;
   train_anyhow(t, random, writes_snapshots);
   const std::size_t members = 2 + random() % 3;
   CAPTURE(members);
@@ -201,6 +206,13 @@ TEST_CASE("node: newcomers, too, are killed and leave at any moment, and no bit 
   const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
   for (auto seed = first; seed < first + seeds; ++seed)
     lose_anybody(static_cast<std::uint32_t>(seed), seed % 2 == 0);
+}
+
+TEST_CASE("node: with --lost-state zero nobody ends because state is gone, in whatever order") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 100);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    lose_anybody(static_cast<std::uint32_t>(seed), false, true);
 }
 
 TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found something once") {
