@@ -173,6 +173,15 @@ bool is_of_a_view(const frame_header& h) {
       h);
 }
 
+bool is_of_its_senders_view(const frame_header& h) {
+  return std::visit(
+      []<class F>(const F&) {
+        return one_of<F, frames::start_training, frames::hold_training, frames::drain,
+                      frames::worker_paused, frames::worker_done, frames::stop_after>;
+      },
+      h);
+}
+
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits) {
   // A joiner has no seat before its view says so.
   if (h.from.seat != no_seat && peer != no_seat && h.from.seat != peer)

@@ -39,6 +39,9 @@ struct link_limits {
 /// Whether a frame belongs to one view, as values and what is computed from them do: in another view it means nothing.
 [[nodiscard]] bool is_of_a_view(const frame_header& h);
 
+/// Whether it says how far its sender is in its own view, or asks for something there: in a later one it counts for nothing.
+[[nodiscard]] bool is_of_its_senders_view(const frame_header& h);
+
 /// Holds the header of a frame from node `peer` to the run. While that seat is not known, no_seat, the frame may name any.
 /// Errors   bad_frame.
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits);

@@ -18,7 +18,7 @@ link_writer::link_writer(const link_options& options)
       last_write_(options.now()) {}
 
 void link_writer::drop_what_waits() {
-  queue_.drop([](const frame_header& h) { return is_of_a_view(h); });
+  queue_.drop([](const frame_header& h) { return is_of_a_view(h) || is_of_its_senders_view(h); });
 }
 
 link_writer::step link_writer::write(const link_binding& b, bool closing) {

@@ -1,5 +1,6 @@
 #include "actors/node/frame_desk.hpp"
 
+#include "actors/links/frame_check.hpp"
 #include "actors/node/node.hpp"
 #include "messages/overloaded.hpp"
 
@@ -72,16 +73,6 @@ std::uint64_t epoch_of_ballot(const frame_header& h) {
       h);
 }
 
-/// It says how far its sender is in its own view, or asks for something there: in a later one it counts for nothing.
-bool is_of_its_senders_view(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F&) {
-        return one_of<F, frames::start_training, frames::hold_training, frames::drain,
-                      frames::worker_paused, frames::worker_done, frames::stop_after>;
-      },
-      h);
-}
-
 }  // namespace
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
@@ -107,11 +98,13 @@ bool frame_desk::is_too_early(const control_arrived& m) {
   return true;
 }
 
-/// It is of a view that another one has replaced, or that this node has heard of already.
+/// It is of a view that another one has replaced, or that this node has heard of already. What members may say once in a view is
+/// counted anew as soon as this node follows the others to the next one, so from then on what is of the view before is late.
 bool frame_desk::is_too_late(const control_arrived& m) {
+  const auto newest = std::max(core_.view().epoch, core_.change.next().epoch);
   if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
-    return ready->epoch < std::max(core_.view().epoch, core_.change.next().epoch);
-  if (m.epoch > 0 && m.epoch < core_.view().epoch && is_of_its_senders_view(m.header)) return true;
+    return ready->epoch < newest;
+  if (m.epoch > 0 && m.epoch < newest && is_of_its_senders_view(m.header)) return true;
   const auto* const next = std::get_if<frames::next_view>(&m.header);
   return next != nullptr && core_.phase != run_phase::gathering &&
          next->epoch <= agreement_.epoch();

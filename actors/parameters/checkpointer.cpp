@@ -43,14 +43,21 @@ void checkpointer::detail(const std::string& step) const {
 
 void checkpointer::on(const write_snapshot& m) {
   if (m.epoch && *m.epoch != neighbours_->epoch) return drop(m, "its view is over.");
-  given_up_ = *work_ != nullptr;
-  work_ = std::make_unique<work>();
-  auto& w = **work_;
-  w.order = m;
+  auto fresh = std::make_unique<work>();
+  fresh->order = m;
   if (!m.for_program) {
-    w.values = neighbours_->store->copy(value(m.version));
+    try {
+      fresh->values = neighbours_->store->copy(value(m.version));
+    } catch (const no_such_version&) {
+      // The node goes back to before it, and has not said so here yet; or it cannot be.
+      if (!m.epoch) throw;
+      return drop(m, "a member was lost before it was copied.");
+    }
     detail("copied the parameters of version " + std::to_string(value(m.version)));
   }
+  given_up_ = *work_ != nullptr;
+  work_ = std::move(fresh);
+  auto& w = **work_;
   if (m.with_state) gather(w);
   if (w.missing.empty()) copied();
 }

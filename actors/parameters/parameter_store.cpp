@@ -117,9 +117,9 @@ parameter_arrays parameter_store::copy(std::uint64_t wanted) const {
   for (const auto p : parameters()) {
     const auto have = version(p);
     if (updated_[p] && (wanted > have || have - wanted >= copies_->size()))
-      throw std::runtime_error("parameter " + names_[p] + " stands at version " +
-                               std::to_string(have) + ", version " + std::to_string(wanted) +
-                               " is wanted");
+      throw no_such_version("parameter " + names_[p] + " stands at version " +
+                            std::to_string(have) + ", version " + std::to_string(wanted) +
+                            " is wanted");
     const auto of = updated_[p] ? values(p, wanted) : current(p);
     const memory_for use("a copy of parameter", names_[p]);
     auto& to = out.emplace_back(of.size());

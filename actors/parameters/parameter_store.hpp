@@ -29,10 +29,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace poseidon {
+
+/// Thrown by parameter_store::copy.
+struct no_such_version : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 class parameter_store {
  public:
@@ -96,7 +102,7 @@ class parameter_store {
 
   /// Copies of all parameters at `version`: the current one or, with several workers, up to s + 1 before it.
   /// Frozen parameters have only one version.
-  /// Errors   std::runtime_error naming the parameter whose version is none of these.
+  /// Errors   no_such_version naming the parameter whose version is none of these.
   [[nodiscard]] parameter_arrays copy(std::uint64_t version) const;
 
  private:

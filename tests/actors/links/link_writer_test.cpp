@@ -82,6 +82,23 @@ TEST_CASE(
   CHECK_FALSE(s.again);
 }
 
+TEST_CASE(
+    "link_writer: what waits and was said in a view that is over does not go with the next one's "
+    "number") {
+  writing_end t;
+  link_writer writer(t.options);
+  writer.push({frames::start_training{}, {}, 0});
+  writer.push({frames::hold_training{}, {}, 0});
+  writer.push({frames::drain{clock_id{7}}, {}, 0});
+  writer.push({frames::worker_paused{clock_id{7}, true}, {}, 0});
+  writer.push(parameters_of(100, 1));
+  writer.push(stop_because("enough"));  // it holds in any view
+  writer.drop_what_waits();
+  while (writer.write(t.binding, false).again) {
+  }
+  CHECK(t.written == std::vector<std::string>{"stop_requested"});
+}
+
 TEST_CASE("link_writer: a heartbeat goes when nothing was written for half of its interval") {
   writing_end t;
   t.options.heartbeat = 200ms;

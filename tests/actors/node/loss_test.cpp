@@ -163,8 +163,8 @@ TEST_CASE(
       REQUIRE(newcomer.result);
       CHECK(newcomer.exit_code() == 3);
       // It may have trained an iteration, and three are more than are survived.
-      const bool says_why =
-          newcomer.error().find("all ") == 0 || newcomer.error().find("solver state is gone") == 0;
+      const bool says_why = newcomer.error().find("all ") == 0 ||
+                            newcomer.error().find("solver state is gone with") == 0;
       CHECK(says_why);
     }
   CHECK(ended > 0);

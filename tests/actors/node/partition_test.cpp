@@ -235,7 +235,7 @@ TEST_CASE(
       CAPTURE(n);
       const auto& end = *t.nodes[n]->result;
       if (end.others.empty() && !end.error.starts_with("paused: ") &&
-          end.error.find("solver state is gone") == std::string::npos) {
+          end.error.find("solver state is gone with") == std::string::npos) {
         CHECK(end.error == "");
         CHECK(end.exit_code == 0);
         last = n;

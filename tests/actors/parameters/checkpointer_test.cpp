@@ -239,6 +239,20 @@ TEST_CASE("checkpointer: what can be written at the end of the run is") {
   CHECK(t.models() == "run_iter_1");
 }
 
+TEST_CASE(
+    "checkpointer: the node may have gone back before it is told, and then a later version is "
+    "given up") {
+  file_rig t;
+  write_snapshot order{version_id{5}, 10, 0, true, t.copied.in, t.written.in};
+  order.epoch = 0;
+  t.store->publish(test::only_parameter, 1);
+  t.tell(order);
+  REQUIRE(t.written.got->size() == 1);
+  CHECK(t.written.got->back().error == "a member was lost before it was copied.");
+  CHECK(t.shard.got->empty());
+  CHECK(t.copied.got->empty());
+}
+
 TEST_CASE("checkpointer: an order of a view that is over is answered, and nothing is gathered") {
   file_rig t;
   write_snapshot order{version_id{1}, 10, 0, true, t.copied.in, t.written.in};
