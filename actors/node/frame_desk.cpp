@@ -90,7 +90,11 @@ bool frame_desk::is_early(const control_arrived& m) {
 bool frame_desk::is_too_early(const control_arrived& m) {
   const bool awaits_next =
       core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
-  if (!awaits_next || !is_early(m)) return false;
+  // While this node builds the next view, the others may have agreed already on one that replaces it, which this node leads.
+  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
+  const bool is_of_replacement =
+      ready != nullptr && core_.change.knows_next() && ready->epoch > agreement_.epoch();
+  if (!is_of_replacement && (!awaits_next || !is_early(m))) return false;
   std::erase_if(early_, [&](const auto& e) {
     return e.seat == m.seat && e.header.index() == m.header.index();
   });

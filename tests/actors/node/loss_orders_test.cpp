@@ -219,6 +219,7 @@ TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found
   for (const std::uint32_t seed :
        {56, 106, 111, 160, 745, 1203, 1304, 1380, 3748, 5298, 5845, 6202, 9109})
     lose_anybody(seed, false);
+  lose_in_any_order(6541, true);
   lose_anybody(6722, true);
   lose_anybody(6090, false, true);
 }
