@@ -75,11 +75,15 @@ std::uint64_t epoch_of_ballot(const frame_header& h) {
 
 }  // namespace
 
+/// Where a member is lost, another node than the leader may know the next view first, and be ready for it.
+bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {
+  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
+  return ready != nullptr && ready->epoch > agreement_.epoch();
+}
+
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_early(const control_arrived& m) {
-  // Where a member is lost, another node than the leader may know the next view first, and be ready for it while the leader still freezes.
-  if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
-    if (ready->epoch > agreement_.epoch()) return true;
+  if (is_ready_for_unknown_view(m)) return true;
   if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
@@ -91,9 +95,7 @@ bool frame_desk::is_too_early(const control_arrived& m) {
   const bool awaits_next =
       core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
   // While this node builds the next view, the others may have agreed already on one that replaces it, which this node leads.
-  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
-  const bool is_of_replacement =
-      ready != nullptr && core_.change.knows_next() && ready->epoch > agreement_.epoch();
+  const bool is_of_replacement = core_.change.knows_next() && is_ready_for_unknown_view(m);
   if (!is_of_replacement && (!awaits_next || !is_early(m))) return false;
   std::erase_if(early_, [&](const auto& e) {
     return e.seat == m.seat && e.header.index() == m.header.index();

@@ -113,16 +113,21 @@ void value_sender::hand_over() {
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
   const auto step = step_to(cut);
-  const auto arrays = state_arrays_at(*core_.setup.run, value(view.first_clock));
+  give_state(step);
+  give_values(step);
+  if (leaves) return;
+  for (const auto chunk : cut.chunks.ids()) landed(chunk);
+}
+
+void value_sender::give_state(const view_step& step) {
+  const auto arrays = state_arrays_at(*core_.setup.run, value(core_.view().first_clock));
+  if (arrays == 0) return;
   std::vector<std::shared_ptr<const chunk_histories>> copies;
   for (const auto w : step.lost)
     if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
   if (step.zeroes_lost_state && !step.lost.empty())
     copies.push_back(zeros_for_lost(core_.run.train(), step, arrays));
-  if (arrays > 0) give(handover(core_.run.train(), step, core_.change.histories(), copies));
-  give_values(step);
-  if (leaves) return;
-  for (const auto chunk : cut.chunks.ids()) landed(chunk);
+  give(handover(core_.run.train(), step, core_.change.histories(), copies));
 }
 
 /// Those that leave give their solver state away now, and end.

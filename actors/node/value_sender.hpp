@@ -28,6 +28,7 @@ class value_sender {
  private:
   void give(const std::vector<history_piece>& pieces);
   [[nodiscard]] view_step step_to(const partition& cut) const;
+  void give_state(const view_step& step);
   void give_values(const view_step& step) const;
   void start_others() const;
   void landed(chunk_id chunk);

@@ -49,7 +49,7 @@ void checkpointer::on(const write_snapshot& m) {
     try {
       fresh->values = neighbours_->store->copy(value(m.version));
     } catch (const no_such_version&) {
-      // The node goes back to before it, and has not said so here yet; or it cannot be.
+      // The node goes back to before that version, and has not told this actor yet. An order without an epoch is of no view.
       if (!m.epoch) throw;
       return drop(m, "a member was lost before it was copied.");
     }
