@@ -15,6 +15,8 @@ struct send_frame {
   frame_header header;
   payload data;
   std::uint64_t priority = 0;
+  /// Of the view that it is of: where the link is bound to another one by then, it is dropped. 0: of whichever view the link is bound to.
+  std::uint64_t epoch = 0;
 };
 
 /// From a network_link: a validated frame that is neither gradient nor parameters. A node passes some on to its actors.

@@ -219,6 +219,8 @@ struct resume_training {};
 
 /// node -> solver: a member is lost. What is under way will not be complete: begin nothing more, and say nothing of it.
 struct give_up_clocks {};
+/// solver -> node: it has. Everything that it has said of the clocks that were under way came before this.
+struct clocks_given_up {};
 /// node -> solver, checkpointer: the actors that trained have ended. Training goes on from this version, as after a pause.
 struct go_back {
   version_id version{};
@@ -292,6 +294,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pause_at)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::training_paused)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::resume_training)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::give_up_clocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clocks_given_up)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::go_back)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_released)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::release_history)

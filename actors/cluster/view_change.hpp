@@ -70,7 +70,7 @@ class view_change {
 
   /// The solver has paused before the clock. False: it was not asked to.
   [[nodiscard]] bool paused(std::uint64_t test_phases, time_point now);
-  /// A member is lost: `actors`, which compute, are to end, and these links to fall silent. False: this node trains no clock, or
+  /// A member is lost: `actors`, which compute, are to end, or to give their work up, and these links to fall silent. False: this node trains no clock, or
   /// does so already.
   [[nodiscard]] bool freeze(std::vector<caf::actor_addr> actors, std::set<seat_id> links,
                             time_point now);
@@ -84,7 +84,7 @@ class view_change {
   void leave(std::vector<caf::actor_addr> actors);
   /// The next view begins with the version that this one began with: the state from before it goes there. False: it is not kept here.
   [[nodiscard]] bool release_former(const frames::next_view& next);
-  /// An actor has ended. True: it was the last one that had to, so this node has frozen, or the next graph is to be built.
+  /// An actor has ended, or has given its work up. True: it was the last one that had to, so this node has frozen, or the next graph is to be built.
   [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// A newcomer has entered this view, which may still be replaced.
   void enter(clock_id clock, std::uint64_t test_phases, frames::next_view next);

@@ -177,7 +177,8 @@ bool is_of_its_senders_view(const frame_header& h) {
   return std::visit(
       []<class F>(const F&) {
         return one_of<F, frames::start_training, frames::hold_training, frames::drain,
-                      frames::worker_paused, frames::worker_done, frames::stop_after>;
+                      frames::worker_paused, frames::worker_done, frames::stop_after,
+                      frames::gather_history>;
       },
       h);
 }

@@ -28,9 +28,12 @@ void network_link::ended() {
 
 void network_link::on(const send_frame& m) {
   if (phase_ != phase::open) return;  // the node learns from link_lost that it was not sent
-  if (is_of_a_view(m.header) && shared_->binding()->between_views) return;
+  const auto binding = shared_->binding();
+  if (is_of_a_view(m.header) && binding->between_views) return;
+  // Its sender has not heard yet that its view is over.
+  if (m.epoch != 0 && m.epoch != binding->self.epoch) return;
   auto frame = m;
-  if (frame.priority > 0 && shared_->binding()->fifo) frame.priority = 1;
+  if (frame.priority > 0 && binding->fifo) frame.priority = 1;
   writer_.push(std::move(frame));
   want_pump();
 }

@@ -76,6 +76,7 @@ void assembly::spawn_graph() {
                         self,
                         self,
                         self,
+                        self,
                         {},
                         core_.run.before(core_.change),
                         [view = setup.records.view] { return view->own().carried(); },

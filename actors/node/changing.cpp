@@ -126,10 +126,19 @@ void changing::freeze() {
   const auto ending = passing(false);
   const auto at = core_.change.at();
   if (at != view_change::step::none && at != view_change::step::draining) return;
-  (void)core_.change.freeze(addresses_of(ending), assembly_.silence(),
+  auto waits_for = addresses_of(ending);
+  const auto& trainer = core_.run.the_trainer().give_up;
+  if (trainer) waits_for.push_back(caf::actor_cast<caf::actor_addr>(trainer.target()));
+  (void)core_.change.freeze(std::move(waits_for), assembly_.silence(),
                             std::chrono::steady_clock::now());
-  core_.as_node.tell<give_up_clocks>(core_.run.the_trainer().give_up, {});
+  core_.as_node.tell<give_up_clocks>(trainer, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
+}
+
+/// It lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
+bool changing::gave_up() {
+  const auto& trainer = core_.run.the_trainer().give_up;
+  return left(caf::actor_cast<caf::actor_addr>(trainer.target()));
 }
 
 bool changing::leave(const frames::next_view& next) {

@@ -34,6 +34,8 @@ class changing {
   [[nodiscard]] std::optional<member_paused> on(const training_paused& m);
   /// A member is lost: the solver and all that computes end what they do; solver state stays where it is.
   void freeze();
+  /// The solver has given up its clocks. True: this node has frozen.
+  [[nodiscard]] bool gave_up();
   /// Whether this node can go to that view: it has the parameters of its first version. Others may say anything.
   [[nodiscard]] bool can_follow(const frames::next_view& next) const;
   /// Every node has drained or frozen, and this is the next view: this node's actors give their solver state away. Or this view replaces one

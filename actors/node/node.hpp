@@ -25,6 +25,7 @@
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          clocks_held, training_paused   from solver, caller, where routes change
+//          clocks_given_up    from solver, where a member is lost
 //          history_released   from server_shard, factor_broadcast, where routes change
 //          snapshot_written   from checkpointer, after a peer was lost
 //          sought             from seeker, while a lost member is looked for
@@ -96,7 +97,8 @@ class node : public actor<node> {
                drain_agreed, others_wait, everyone_drained, everyone_leaves, control_arrived,
                link_bound, link_flow, link_lost, stop_decided, training_done, training_failed,
                clocks_held, look_at_progress, look_at_agreement, look_at_leavers, sought,
-               dial_again, training_paused, history_released, snapshot_written, interrupted>;
+               dial_again, training_paused, clocks_given_up, history_released, snapshot_written,
+               interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_coordinator, connect_telemetry, member_joined,
@@ -128,6 +130,7 @@ class node : public actor<node> {
   void on(const clocks_held& m);
   void on(const drain_agreed& m);
   void on(const training_paused& m);
+  void on(const clocks_given_up&);
   void on(const others_wait& m);
   void on(const everyone_drained& m);
   void on(const everyone_leaves& m);

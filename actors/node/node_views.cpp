@@ -48,6 +48,10 @@ void node::on(const training_paused& m) {
   if (const auto paused = changing_.on(m)) leader_.paused(*paused);
 }
 
+void node::on(const clocks_given_up&) {
+  if (changing_.gave_up()) has_frozen();
+}
+
 /// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.
 void node::on(const others_wait& m) {
   if (m.epoch != view().epoch || core_.phase != run_phase::training || core_.change.has_frozen())
@@ -95,13 +99,13 @@ void node::follow(const frames::next_view& next) {
     changing_.freeze();
     return;
   }
+  if (is_of_newcomers_alone(core_, next))
+    return fail(without_the_first_values(value(next.first_clock)) + ": " + next.why, 3);
   if (!changing_.can_follow(next))
     return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
                     ", which begins with iteration " + std::to_string(value(next.first_clock)) +
                     ": it has not what that view begins with",
                 3);
-  if (is_of_newcomers_alone(core_, next))
-    return fail(without_the_first_values(value(next.first_clock)) + ": " + next.why, 3);
   const auto gone = layers_without_state(core_, next);
   if (!gone.empty() && !core_.setup.run->zeroes_lost_state)
     return fail("solver state is gone with the nodes that were lost, that of " + comma_list(gone) +

@@ -47,6 +47,7 @@ struct graph_context {
   port<training_failed> node_failed;
   port<clocks_held> node_held = {};
   port<training_paused> node_paused = {};
+  port<clocks_given_up> node_gave_up = {};
   port<factors_offered> node_offered = {};
   lasting_actors lasting = {};  ///< of the graph before this one; empty at the start
   /// How parameters were cut in the view before; null in the first one.

@@ -68,6 +68,7 @@ void replica_graph::connect(const std::vector<port<send_frame>>& links) {
   s.node_failed = context_.node_failed;
   s.node_held = context_.node_held;
   s.node_paused = context_.node_paused;
+  s.node_gave_up = context_.node_gave_up;
   tell_from_outside(solver_, s);
 }
 

@@ -82,7 +82,7 @@ void checkpointer::gather(work& w) {
   tell(neighbours_->own_shard, copy_history{version});
   for (const auto& broadcast : neighbours_->own_broadcasts) tell(broadcast, copy_history{version});
   for (const auto& link : neighbours_->links)
-    tell(link, send_frame{frames::gather_history{version}, {}, 0});
+    tell(link, send_frame{frames::gather_history{version}, {}, 0, neighbours_->epoch});
 }
 
 void checkpointer::on(const history_arrived& m) {

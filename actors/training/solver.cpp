@@ -115,7 +115,7 @@ void solver::snapshot_or_next() {
 
 void solver::on(const layer_fresh& m) {
   const auto version = value(m.version);
-  if (!fresh_.reached(version)) return;
+  if (!fresh_.reached(version) || phase_ == phase::given_up) return;
   for (const auto& branch : nets_->side_branches) tell(branch, parameters_whole{m.version});
   if (const auto lag = setup_.part.floor_lag; lag && snapshots_.pending() && version >= *lag)
     tell(nets_->floor, floor_reached{version_id{version - *lag}});
@@ -371,6 +371,7 @@ void solver::on(const resume_training&) {
 void solver::on(const give_up_clocks&) {
   if (phase_ == phase::testing) tests_.give_up();
   phase_ = phase::given_up;
+  tell(nets_->node_gave_up, clocks_given_up{});
 }
 
 /// Who trained has ended, so nothing of the clocks that are trained again comes any more.

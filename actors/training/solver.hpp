@@ -15,7 +15,7 @@
 // Where the view changes, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
 // Where a member is lost, at any moment:
-//   -give_up_clocks-> given up -go_back R-> paused -resume_training-> clock R
+//   -give_up_clocks-> given up, and says so -go_back R-> paused -resume_training-> clock R
 //
 // Accepts  begin_training    from node
 //          pass_issued       from layer           data layers, once per replica, pass (test nets too)
@@ -32,7 +32,7 @@
 //          send_frame        to network_link      worker_report, to the leader
 //          write_snapshot, floor_reached   to checkpointer   leader
 //          parameters_whole  to gradient_push, factor_broadcast   of side branches
-//          stop_decided, training_done, training_failed, clocks_held, training_paused   to node
+//          stop_decided, training_done, training_failed, clocks_held, training_paused, clocks_given_up   to node
 // State    clock and micro-batch in work; outputs gathered so far; versions of the layers.
 // Fails    a loss that is not finite: training_failed naming the layer that made the first such value.
 //          A snapshot that cannot be written does not end training; if the last one cannot, training_done
@@ -68,6 +68,7 @@ struct connect_solver {
   port<training_failed> node_failed;
   port<clocks_held> node_held;
   port<training_paused> node_paused;
+  port<clocks_given_up> node_gave_up;
 };
 
 class solver : public actor<solver> {
@@ -77,9 +78,9 @@ class solver : public actor<solver> {
                            nonfinite_found, control_arrived, stop_soon, snapshot_soon, finish_after,
                            snapshot_copied, snapshot_written, hold_clocks, pause_at,
                            resume_training, give_up_clocks, go_back, shut_down>;
-  using sends =
-      messages<start_pass, send_frame, write_snapshot, floor_reached, parameters_whole,
-               stop_decided, training_done, training_failed, clocks_held, training_paused>;
+  using sends = messages<start_pass, send_frame, write_snapshot, floor_reached, parameters_whole,
+                         stop_decided, training_done, training_failed, clocks_held, training_paused,
+                         clocks_given_up>;
 
   solver(actor_context context, solver_setup setup);
   void on(const connect_solver& m);

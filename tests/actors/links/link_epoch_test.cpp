@@ -80,6 +80,26 @@ TEST_CASE("link_receiver: what nodes agree on is heard whatever the view of eith
   t.puppet->shutdown();
 }
 
+TEST_CASE("network_link: what its sender says of a view that is over does not leave") {
+  test::system_rig rig;
+  const auto [sa, sb] = test::socket_pair();
+  auto here = in_view_5(), there = in_view_5();
+  there.self = seat_id{1};
+  there.peer = seat_id{0};
+  auto a = test::make_end(rig, sa, here), b = test::make_end(rig, sb, there);
+  const auto say = [&](std::uint64_t version, std::uint64_t epoch) {
+    tell_from_outside(a.link,
+                      send_frame{frames::gather_history{version_id{version}}, {}, 0, epoch});
+  };
+  say(3, 4);
+  say(7, 5);
+  say(8, 0);
+  const auto got = b.control->wait_for(2);
+  REQUIRE(got.size() == 2);
+  CHECK(std::get<frames::gather_history>(got[0].header).version == version_id{7});
+  CHECK(std::get<frames::gather_history>(got[1].header).version == version_id{8});
+}
+
 TEST_CASE("network_link: a frame says in which view its link is bound") {
   test::system_rig rig;
   const auto [sa, sb] = test::socket_pair();

@@ -91,6 +91,7 @@ TEST_CASE(
   writer.push({frames::hold_training{}, {}, 0});
   writer.push({frames::drain{clock_id{7}}, {}, 0});
   writer.push({frames::worker_paused{clock_id{7}, true}, {}, 0});
+  writer.push({frames::gather_history{version_id{7}}, {}, 0});
   writer.push(parameters_of(100, 1));
   writer.push(stop_because("enough"));  // it holds in any view
   writer.drop_what_waits();

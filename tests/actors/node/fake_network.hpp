@@ -97,6 +97,7 @@ class fake_link : public actor<fake_link> {
 
   void on(const send_frame& m) {
     if (binding_->between_views && is_of_a_view(m.header)) return;
+    if (m.epoch != 0 && m.epoch != binding_->self.epoch) return;
     auto bytes = std::make_shared<std::vector<std::byte>>(m.data.bytes.begin(), m.data.bytes.end());
     on_->carry(1 - side_, {binding_->self, m.header, {bytes, *bytes}});
   }
@@ -238,9 +239,10 @@ class fake_wiring {
   std::vector<std::shared_ptr<line>> lines;
   std::function<void(const std::shared_ptr<line>&)> on_line = [](const std::shared_ptr<line>&) {};
 
-  /// The host at this address dies.
+  /// The host at this address dies: what is left of it reaches nobody any more.
   void cut_off(const std::string& at) {
     hosts.erase(at);
+    dead_.insert(at);
     for (const auto& l : lines)
       if (l->hosts[0] == at || l->hosts[1] == at) l->cut();
   }
@@ -258,8 +260,9 @@ class fake_wiring {
   /// Hosts reach each other again, on new connections.
   void heal() { splits_.clear(); }
   [[nodiscard]] bool reaches(const std::string& a, const std::string& b) const {
-    return std::all_of(splits_.begin(), splits_.end(),
-                       [&](const auto& s) { return s.contains(a) == s.contains(b); });
+    return !dead_.contains(a) && std::all_of(splits_.begin(), splits_.end(), [&](const auto& s) {
+      return s.contains(a) == s.contains(b);
+    });
   }
   /// A connection to `to`, as a node or the test dials it. Its socket is side 0.
   /// Errors   socket_error: no node listens there.
@@ -285,6 +288,7 @@ class fake_wiring {
 
  private:
   std::vector<std::set<std::string>> splits_;
+  std::set<std::string> dead_;
   static std::shared_ptr<tcp_socket> unconnected(std::string peer) {
     return std::make_shared<tcp_socket>(::socket(AF_INET, SOCK_STREAM, 0), std::move(peer));
   }

@@ -38,10 +38,11 @@ std::vector<progress::view> views_of_all(const node_rig& t) {
   return out;
 }
 
-/// Only newcomers without values are left, or one that leaves.
+/// Only newcomers without values are left, or one that leaves; or, in iteration 0, one that had not got the first values yet.
 bool nobody_can_go_on(const std::string& error) {
   for (const char* why : {"all other nodes are lost, and this one, which has just joined",
                           "all nodes that had trained before iteration ",
+                          "the first node is lost before all others had the values",
                           "all other nodes are lost, and this one was leaving"})
     if (error.find(why) != std::string::npos) return true;
   return false;
@@ -73,6 +74,7 @@ void check_the_end(const node_rig& t, std::size_t members, const leaver_set& lea
     CAPTURE(n);
     // A lone node that is told to leave ends the run.
     ended_early = ended_early || t.nodes[n]->display->said("ending after iteration ");
+    CHECK(!t.nodes[n]->display->said("sent a bad frame"));
     has_zeros = has_zeros || t.nodes[n]->display->said(" begins with zeros in iteration ");
     if (t.killed.contains(n)) continue;
     const auto& it = *t.nodes[n];
@@ -221,5 +223,7 @@ TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found
     lose_anybody(seed, false);
   lose_in_any_order(6541, true);
   lose_anybody(6722, true);
+  lose_anybody(20916, true);
   lose_anybody(6090, false, true);
+  lose_anybody(20560, false, true);
 }

@@ -60,6 +60,7 @@ struct solver_rig {
   probe<training_failed> failed = sim.listen<training_failed>();
   probe<clocks_held> held = sim.listen<clocks_held>();
   probe<training_paused> paused = sim.listen<training_paused>();
+  probe<clocks_given_up> gave_up = sim.listen<clocks_given_up>();
   std::vector<std::size_t> answered;
   connect_solver nets;  // of the first view
   handle<solver> it;
@@ -118,6 +119,7 @@ struct solver_rig {
     m.node_failed = failed.in;
     m.node_held = held.in;
     m.node_paused = paused.in;
+    m.node_gave_up = gave_up.in;
     it = sim.spawn<solver>("solver", std::move(s));
     sim.tell(it, m);
     sim.tell(it, begin_training{clock_id{o.first_clock}});

@@ -191,6 +191,17 @@ TEST_CASE("solver: a snapshot waits until all members have its version, which th
   CHECK(t.floor.got->size() == 1);  // nothing waits
 }
 
+TEST_CASE("solver: who has given its clocks up says so, and nothing more of them") {
+  auto t = of_two("snapshot: 2");
+  t.clock();
+  t.clock();
+  t.copied();
+  t.tell(give_up_clocks{});
+  REQUIRE(t.gave_up.got->size() == 1);
+  t.fresh(3);  // that version is made anew by other members
+  CHECK(t.floor.got->empty());
+}
+
 TEST_CASE("solver: who goes back to a version whose snapshot is copied does not write it again") {
   auto t = of_two("snapshot: 2");
   t.clock();
