@@ -20,6 +20,9 @@ struct node_report {
   struct actor {
     std::uint32_t name = 0, type = 0;  ///< places in the names
   };
+  struct renaming {
+    std::uint32_t actor = 0, name = 0;
+  };
   struct edge {
     std::uint32_t from = 0, to = 0, message = 0;  ///< places in the actors, and in the names
   };
@@ -51,6 +54,8 @@ struct node_report {
   std::vector<edge> edges;
   std::vector<std::uint32_t> lanes;  ///< places in the names
   std::vector<std::uint32_t> ended;  ///< places of actors that have terminated
+  /// Links of other names have taken these places of links that had ended. What is counted as sent to such an actor, and handled by it, begins anew.
+  std::vector<renaming> renamed;
   /// An actor that stands here and not in `ended` lives. Where it had ended, another one of its name has taken its place.
   std::vector<handled> handled_by;
   std::vector<count> counts;

@@ -1,34 +1,47 @@
 #include "actors/core/edges.hpp"
 
+#include "actors/core/actor_names.hpp"
+
+#include <algorithm>
+
 namespace poseidon {
 
 edge_table::~edge_table() {
-  for (auto* e = first_.load(); e != nullptr;) {
-    auto* next = e->next.load();
-    delete e;
-    e = next;
-  }
+  for (auto* e = first_; e != nullptr;) delete std::exchange(e, e->next);
 }
 
 void edge_table::count(std::uint64_t to, std::string_view message, std::size_t bytes) {
   auto same = [&](const edge* e) { return e->to == to && e->message.data() == message.data(); };
   auto* found = last_used_;
   if (found == nullptr || !same(found)) {
-    for (found = first_.load(std::memory_order_relaxed); found != nullptr && !same(found);)
-      found = found->next.load(std::memory_order_relaxed);
+    for (found = first_; found != nullptr && !same(found);) found = found->next;
   }
-  if (found == nullptr) {
-    found = new edge;
-    found->to = to;
-    found->message = message;
-    found->next.store(first_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    first_.store(found, std::memory_order_release);
-  }
+  if (found == nullptr) found = add(to, message);
   last_used_ = found;
   // Single writer: a load and a store are enough and cheaper than a locked add.
   found->count.store(found->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   found->bytes.store(found->bytes.load(std::memory_order_relaxed) + bytes,
                      std::memory_order_relaxed);
+}
+
+edge_table::edge* edge_table::add(std::uint64_t to, std::string_view message) {
+  constexpr std::size_t few = 32;
+  auto* fresh = new edge;
+  const std::lock_guard lock(structure_);
+  if (retired_ >= few) {
+    for (auto** place = &first_; *place != nullptr;) {
+      if ((*place)->retired)
+        delete std::exchange(*place, (*place)->next);
+      else
+        place = &(*place)->next;
+    }
+    retired_ = 0;
+  }
+  fresh->number = ++newest_;
+  fresh->to = to;
+  fresh->message = message;
+  fresh->next = std::exchange(first_, fresh);
+  return fresh;
 }
 
 std::shared_ptr<edge_table> edge_book::open(std::string name, std::string type) {
@@ -43,7 +56,7 @@ namespace {
 
 template <class F>
 void for_each_edge(const edge_table& t, F f) {
-  for (const auto* e = t.first(); e != nullptr; e = e->next.load(std::memory_order_acquire)) f(*e);
+  (void)t.for_each_since(0, std::move(f));
 }
 
 }  // namespace
@@ -98,6 +111,16 @@ std::vector<std::pair<std::string, std::uint64_t>> edge_book::backlog() const {
   return out;
 }
 
+void edge_book::add(const edge_table& from, const edge_table::edge& e, const actor& to) {
+  std::string message(e.message);
+  auto& r = folded_[{from.name(), to.name, message}];
+  r.from = from.name(), r.from_type = from.type();
+  r.to = to.name, r.to_type = to.type;
+  r.message = std::move(message);
+  r.count += e.count.load(std::memory_order_relaxed);
+  r.bytes += e.bytes.load(std::memory_order_relaxed);
+}
+
 void edge_book::fold(const std::vector<std::shared_ptr<const edge_table>>& ended) {
   if (ended.empty()) return;
   const std::lock_guard lock(mutex_);
@@ -107,29 +130,67 @@ void edge_book::fold(const std::vector<std::shared_ptr<const edge_table>>& ended
     gone.insert(t.get());
     for_each_edge(*t, [&](const edge_table::edge& e) {
       const auto to = by_id.find(e.to);
-      if (to == by_id.end()) return;
-      std::string message(e.message);
-      auto& r = folded_[{t->name(), to->second.name, message}];
-      r.from = t->name(), r.from_type = t->type();
-      r.to = to->second.name, r.to_type = to->second.type;
-      r.message = std::move(message);
-      r.count += e.count.load(std::memory_order_relaxed);
-      r.bytes += e.bytes.load(std::memory_order_relaxed);
+      if (to != by_id.end()) add(*t, e, to->second);
     });
     ended_[t->id()] = {t->name(), t->type()};
   }
   std::erase_if(tables_, [&](const auto& t) { return gone.count(t.second.get()) != 0; });
-  constexpr std::size_t few = 256;
-  if (ended_.size() > 2 * ended_sent_ + few) forget_unsent();
 }
 
-/// Forgets the ended actors to which no actor of the tables has sent anything.
-void edge_book::forget_unsent() {
-  std::set<std::uint64_t> sent_to;
+void edge_book::forget(const std::set<std::uint64_t>& ended) {
+  if (ended.empty()) return;
+  const std::lock_guard lock(mutex_);
   for (const auto& [number, t] : tables_)
-    for_each_edge(*t, [&](const edge_table::edge& e) { sent_to.insert(e.to); });
-  std::erase_if(ended_, [&](const auto& e) { return sent_to.count(e.first) == 0; });
-  ended_sent_ = ended_.size();
+    t->retire_if([&, &t = t](const edge_table::edge& e) {
+      const auto to = ended_.find(e.to);
+      if (to == ended_.end() || ended.count(e.to) == 0) return false;
+      add(*t, e, to->second);
+      return true;
+    });
+  for (const auto id : ended) {
+    const auto a = ended_.find(id);
+    if (a == ended_.end()) continue;
+    if (parse_actor_name(a->second.name).worker) note_ended_link(a->second.name);
+    ended_.erase(a);
+  }
+}
+
+void edge_book::note_ended_link(const std::string& name) {
+  constexpr std::size_t listed = 64;
+  std::erase(ended_links_, name);
+  ended_links_.push_back(name);
+  if (ended_links_.size() <= listed) return;
+  const auto oldest = std::move(ended_links_.front());
+  ended_links_.pop_front();
+  const bool lives = std::any_of(tables_.begin(), tables_.end(),
+                                 [&](const auto& t) { return t.second->name() == oldest; });
+  if (!lives) merge_link(oldest);  // else it is noted again when it ends
+}
+
+/// What the link of this name has sent and got is from now on that of all former ones.
+void edge_book::merge_link(const std::string& name) {
+  auto former = parse_actor_name(name);
+  former.worker.reset();
+  former.kind = "former " + former.kind;
+  const auto general = to_string(former);
+  std::map<names, row> rest;
+  for (auto& [key, r] : std::exchange(folded_, {})) {
+    if (r.from == name) r.from = general;
+    if (r.to == name) r.to = general;
+    auto [at, fresh] = rest.try_emplace({r.from, r.to, r.message}, r);
+    if (fresh) continue;
+    at->second.count += r.count;
+    at->second.bytes += r.bytes;
+  }
+  folded_ = std::move(rest);
+  const auto listed =
+      std::find_if(actors_.begin(), actors_.end(), [&](const auto& a) { return a.first == name; });
+  if (listed == actors_.end()) return;
+  known_names_.erase(name);
+  if (known_names_.insert(general).second)
+    listed->first = general;
+  else
+    actors_.erase(listed);
 }
 
 std::vector<std::pair<std::string, std::string>> edge_book::actors() const {

@@ -2,10 +2,12 @@
 //
 // The measured actor graph: which actor has sent which message to which other one, how often, how many payload bytes.
 // Each actor counts into its own edge_table (single writer, relaxed atomics, no lock on the sending path once an edge
-// exists); telemetry reads them all at any time through the edge_book.
+// exists); telemetry reads them all at any time through the edge_book. A run whose views change for weeks holds no more than a new one:
+// what was sent to actors that have ended is added up by their names, and the edges go.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,11 +36,13 @@ constexpr std::string_view message_name() {
 class edge_table {
  public:
   struct edge {
-    std::uint64_t to = 0;  ///< CAF's id of the receiver
+    std::uint64_t number = 0;  ///< counted from 1, in the order of their first messages
+    std::uint64_t to = 0;      ///< CAF's id of the receiver
     std::string_view message;
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::uint64_t> bytes{0};
-    std::atomic<edge*> next{nullptr};
+    edge* next = nullptr;
+    bool retired = false;  // by a reader: nobody asks for it any more
   };
 
   edge_table(std::string name, std::string type) : name_(std::move(name)), type_(std::move(type)) {}
@@ -60,16 +64,38 @@ class edge_table {
   void end() { ended_.store(true, std::memory_order_release); }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
 
-  [[nodiscard]] const edge* first() const { return first_.load(std::memory_order_acquire); }
+  /// f(edge) for each edge that has come after the one of this number and is not retired, the newest first; 0: for all. An edge stays
+  /// where it is until it is retired. Returns  the number of the newest edge.
+  template <class F>
+  std::uint64_t for_each_since(std::uint64_t number, F f) const {
+    const std::lock_guard lock(structure_);
+    for (const auto* e = first_; e != nullptr && e->number > number; e = e->next)
+      if (!e->retired) f(*e);
+    return newest_;
+  }
+  /// f(edge) for each edge that is not retired. Those for which it returns true are: the owner removes them when it adds others. No reader
+  /// may hold them.
+  template <class F>
+  void retire_if(F f) const {
+    const std::lock_guard lock(structure_);
+    for (auto* e = first_; e != nullptr; e = e->next)
+      if (!e->retired && f(*e)) e->retired = true, ++retired_;
+  }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& type() const { return type_; }
   [[nodiscard]] std::uint64_t id() const { return id_.load(std::memory_order_acquire); }
   void bind(std::uint64_t id) { id_.store(id, std::memory_order_release); }
 
  private:
+  edge* add(std::uint64_t to, std::string_view message);
+
   std::string name_, type_;
   std::atomic<std::uint64_t> id_{0};
-  std::atomic<edge*> first_{nullptr};
+  /// Held by readers while they walk, and by the owner while it changes the list; the owner walks without.
+  mutable std::mutex structure_;
+  edge* first_ = nullptr;  // the newest
+  std::uint64_t newest_ = 0;
+  mutable std::size_t retired_ = 0;  // edges of the list
   std::atomic<std::uint64_t> handled_{0};
   std::atomic<bool> ended_{false};
   edge* last_used_ = nullptr;  // of the owner: the same edge is often used again
@@ -98,7 +124,11 @@ class edge_book {
   /// Adds the counts of actors that have ended to those of their names and forgets their tables. Called by the one reader
   /// of tables(), when it has read their last counts.
   void fold(const std::vector<std::shared_ptr<const edge_table>>& ended);
-  /// (name, type) of every actor ever spawned, each once, in the order of their first ones.
+  /// Adds what was sent to these folded actors, by CAF's ids, to the counts of their names, and retires the edges. Called by that reader when it
+  /// holds none of them any more.
+  void forget(const std::set<std::uint64_t>& ended);
+  /// (name, type) of every actor ever spawned, each once, in the order of their first ones. Each newcomer's links bear another name: of those
+  /// that have ended the last ones are listed, and the others are one "former network_link".
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> actors() const;
 
  private:
@@ -108,7 +138,9 @@ class edge_book {
   using names = std::tuple<std::string, std::string, std::string>;  // from, to, message
   /// By CAF's id, with the folded ones.
   [[nodiscard]] std::unordered_map<std::uint64_t, actor> all_actors() const;
-  void forget_unsent();
+  void add(const edge_table& from, const edge_table::edge& e, const actor& to);
+  void note_ended_link(const std::string& name);
+  void merge_link(const std::string& name);
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<edge_table>> tables_;  // by number, counted from 0
@@ -117,7 +149,7 @@ class edge_book {
   std::set<std::string> known_names_;
   std::map<names, row> folded_;
   std::unordered_map<std::uint64_t, actor> ended_;  // folded actors that others may have sent to
-  std::size_t ended_sent_ = 0;                      // size of ended_ after forget_unsent()
+  std::deque<std::string> ended_links_;             // names, each once
 };
 
 }  // namespace poseidon

@@ -20,6 +20,19 @@ bool is_over(const node_core& core) {
           phase == run_phase::rebuilding || phase == run_phase::building);
 }
 
+/// Of the view that a ballot is about; 0: it is no ballot.
+std::uint64_t epoch_of_ballot(const frame_header& h) {
+  return std::visit(
+      []<class F>(const F& f) -> std::uint64_t {
+        if constexpr (one_of<F, frames::view_prepare, frames::view_promise, frames::view_accept,
+                             frames::view_accepted>)
+          return f.epoch;
+        else
+          return 0;
+      },
+      h);
+}
+
 }  // namespace
 
 frame_desk::next frame_desk::hear(const control_arrived& m) {
@@ -41,6 +54,10 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   // says again what matters to the next one.
   const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
   if (why && hands_over) return next::nothing;
+  if (why && !is_member && epoch_of_ballot(m.header) != 0) {
+    leave_out(m.seat);
+    return next::nothing;
+  }
   if (!why) why = turns_.refusal_of(m.header, m.seat);
   if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.
@@ -60,22 +77,15 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       m.header);
 }
 
-namespace {
-
-/// Of the view that a ballot is about; 0: it is no ballot.
-std::uint64_t epoch_of_ballot(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F& f) -> std::uint64_t {
-        if constexpr (one_of<F, frames::view_prepare, frames::view_promise, frames::view_accept,
-                             frames::view_accepted>)
-          return f.epoch;
-        else
-          return 0;
-      },
-      h);
+/// It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
+void frame_desk::leave_out(seat_id seat) {
+  const auto& links = core_.members.links();
+  const auto link = links.find(seat);
+  if (link == links.end()) return;
+  core_.as_node.tell<close_link>(
+      link->second, {"the other nodes have agreed on a view without " + core_.view().name_of(seat),
+                     frames::goodbye::cause::left_out});
 }
-
-}  // namespace
 
 /// Where a member is lost, another node than the leader may know the next view first, and be ready for it.
 bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {

@@ -51,6 +51,7 @@ class frame_desk {
     seat_id seat{};
     worker_id worker{};  ///< in this node's view
   };
+  void leave_out(seat_id seat);
   [[nodiscard]] bool is_ready_for_unknown_view(const control_arrived& m);
   [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);

@@ -1,7 +1,9 @@
 #include "actors/telemetry/activity.hpp"
 
+#include "actors/core/actor_names.hpp"
+
 #include <algorithm>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 namespace poseidon {
@@ -9,18 +11,31 @@ namespace poseidon {
 activity::activity(std::shared_ptr<edge_book> edges, std::shared_ptr<trace_log> trace)
     : book_(std::move(edges)), trace_(std::move(trace)) {}
 
+namespace {
+
+void add(const link_counters& c, traffic& to) {
+  to.bytes_out += c.bytes_out.load(std::memory_order_relaxed);
+  to.bytes_in += c.bytes_in.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
 void activity::opened(std::uint32_t peer, std::shared_ptr<const link_counters> counters) {
+  constexpr std::size_t listed = 64;
   const std::lock_guard lock(links_mutex_);
+  if (links_.size() >= listed)
+    std::erase_if(links_, [&](const auto& l) {
+      if (l.second.use_count() > 1) return false;  // its link counts on
+      add(*l.second, former_);
+      return true;
+    });
   links_.emplace_back(peer, std::move(counters));
 }
 
 traffic activity::carried() const {
   const std::lock_guard lock(links_mutex_);
-  traffic sum;
-  for (const auto& [peer, c] : links_) {
-    sum.bytes_out += c->bytes_out.load(std::memory_order_relaxed);
-    sum.bytes_in += c->bytes_in.load(std::memory_order_relaxed);
-  }
+  auto sum = former_;
+  for (const auto& [peer, c] : links_) add(*c, sum);
   return sum;
 }
 
@@ -88,25 +103,49 @@ void activity::take_actors(node_report& r) {
   book_->fold(std::exchange(over_, {}));
 }
 
-/// Gives the actor the place of one of its name that is over, or a new one.
+namespace {
+
+/// Links bear the number of a node, and each newcomer has another one.
+std::string name_of_place(const edge_table& table) {
+  auto name = parse_actor_name(table.name());
+  name.worker.reset();
+  return to_string(name);
+}
+
+}  // namespace
+
+/// Gives the actor the place of one of its name that is over, or of another link, or a new one.
 void activity::find_place(std::shared_ptr<const edge_table> table, node_report& r) {
-  auto& free = free_places_[table->name()];
+  auto& free = free_places_[name_of_place(*table)];
   std::uint32_t place = 0;
   if (free.empty()) {
     place = static_cast<std::uint32_t>(actors_.size());
     actors_.emplace_back();
     r.actors.push_back({name(table->name(), r), name(table->type(), r)});
   } else {
-    place = free.back();
-    free.pop_back();
+    auto same = std::find_if(free.begin(), free.end(),
+                             [&](auto p) { return actors_[p].name == table->name(); });
+    if (same == free.end()) --same;
+    place = *same;
+    free.erase(same);
     std::erase(r.ended, place);
+    if (actors_[place].name != table->name()) rename(place, table->name(), r);
   }
   instances_[table->id()] = {place};
   auto& a = actors_[place];
+  a.name = table->name();
   a.table = std::move(table);
   a.is_new = true;
   a.ended = false;
-  a.newest = nullptr;
+  a.newest = 0;
+}
+
+void activity::rename(std::uint32_t place, const std::string& to, node_report& r) {
+  r.renamed.push_back({place, name(to, r)});
+  // What it sends is added to what those before it have sent: else its receivers would seem to have handled more than they got.
+  for (const auto& [key, edge] : edge_places_)
+    if (std::get<1>(key) == place) edge_sums_[edge] = {};
+  actors_[place].handled = actors_[place].reported = 0;
 }
 
 void activity::take_actor(std::uint32_t place, node_report& r) {
@@ -123,7 +162,7 @@ void activity::take_actor(std::uint32_t place, node_report& r) {
   if (!i.over) return;
   // A run whose routes change again and again does not take more and more time and memory.
   a.edges = {};
-  free_places_[a.table->name()].push_back(place);
+  free_places_[name_of_place(*a.table)].push_back(place);
   over_.push_back(std::move(a.table));
 }
 
@@ -136,11 +175,7 @@ void activity::count_handled(instance& i) {
 
 void activity::take_edges(std::uint32_t place, node_report& r) {
   auto& a = actors_[place];
-  // New edges are put in front: what lies before the newest one known is new.
-  const auto* front = a.table->first();
-  for (const auto* e = front; e != a.newest; e = e->next.load(std::memory_order_acquire))
-    a.strangers.push_back({e});
-  a.newest = front;
+  a.newest = a.table->for_each_since(a.newest, [&](const auto& e) { a.strangers.push_back({&e}); });
   std::erase_if(a.strangers, [&](stranger& s) {
     const auto to = instances_.find(s.edge->to);
     // Every table is opened before its actor lives: the receiver was forgotten, or belongs to no table.
@@ -177,11 +212,12 @@ std::uint32_t activity::edge_place(const edge_key& key, node_report& r) {
 
 /// Forgets the actors that were over before this call, in which all edges to them have been read once more.
 void activity::forget_retired() {
-  const std::unordered_set<std::uint64_t> gone(retired_.begin(), retired_.end());
+  const std::set<std::uint64_t> gone(retired_.begin(), retired_.end());
   for (auto& a : actors_)
     if (a.table && !gone.empty())
       std::erase_if(a.edges, [&](const auto& e) { return gone.count(e.edge->to) != 0; });
   for (const auto id : gone) instances_.erase(id);
+  book_->forget(gone);
   retired_.clear();
   for (const auto& table : over_) retired_.push_back(table->id());
 }

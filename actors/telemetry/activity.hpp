@@ -3,8 +3,8 @@
 // Measures what this node does: gathers from the edge_book, the trace_log and the links' counters what is new since the
 // last time, as a node_report. Reads only what the actors write without waiting (relaxed counters, lanes of one
 // writer each), sends no message and needs no turn of an actor, so it works while the actor system is stuck.
-// An actor that has ended leaves its place to the next one of its name: graphs that are built again and again do not make
-// the lists longer.
+// An actor that has ended leaves its place to the next one of its name, and a link to any other link: graphs that are built again and
+// again, and nodes that come and go, do not make the lists longer.
 #pragma once
 #include "actors/core/edges.hpp"
 #include "actors/core/progress.hpp"
@@ -58,13 +58,14 @@ class activity {
     const edge_table::edge* edge = nullptr;
     bool was_there = false;  // at the last call, too
   };
-  /// All actors that bear one name, one after the other.
+  /// All actors that bear one name, one after the other; a place of a link that is over may pass to another link.
   struct actor_place {
-    std::shared_ptr<const edge_table> table;   // of the one that lives; null when it is over
-    std::uint64_t handled = 0, reported = 0;   // handled by all of them; as last reported
-    bool is_new = true;                        // an actor has taken the place since the last call
-    bool ended = false;                        // as last reported
-    const edge_table::edge* newest = nullptr;  // the front of its list when we last looked
+    std::string name;
+    std::shared_ptr<const edge_table> table;  // of the one that lives; null when it is over
+    std::uint64_t handled = 0, reported = 0;  // handled by all of them; as last reported
+    bool is_new = true;                       // an actor has taken the place since the last call
+    bool ended = false;                       // as last reported
+    std::uint64_t newest = 0;                 // number of its newest edge when we last looked
     std::vector<watched_edge> edges;
     std::vector<stranger> strangers;
   };
@@ -79,6 +80,7 @@ class activity {
   std::uint32_t lasting_name(std::string_view text, node_report& r);
   void take_actors(node_report& r);
   void find_place(std::shared_ptr<const edge_table> table, node_report& r);
+  void rename(std::uint32_t place, const std::string& to, node_report& r);
   void take_actor(std::uint32_t place, node_report& r);
   void take_edges(std::uint32_t place, node_report& r);
   [[nodiscard]] std::uint32_t edge_place(const edge_key& key, node_report& r);
@@ -91,11 +93,13 @@ class activity {
   std::shared_ptr<trace_log> trace_;
   mutable std::mutex links_mutex_;  // apart: carried() does not wait for a take_new()
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const link_counters>>> links_;
+  traffic former_;  // of links that have ended and are not listed any more
   std::size_t tables_seen_ = 0;
   bool all_bound_ = true;  // no actor was being spawned when the tables were read
   std::vector<actor_place> actors_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>> free_places_;  // by name
-  std::unordered_map<std::uint64_t, instance> instances_;                    // by CAF's id
+  std::unordered_map<std::string, std::vector<std::uint32_t>>
+      free_places_;                                        // by name, links' without a number
+  std::unordered_map<std::uint64_t, instance> instances_;  // by CAF's id
   std::map<edge_key, std::uint32_t> edge_places_;
   std::vector<edge_sum> edge_sums_;  // by place
   std::unordered_map<std::string, std::uint32_t> names_;

@@ -43,9 +43,9 @@ void cluster_view::sample() {
   state_.workers[self].contact.uncertain_ns = 0;
   note_who_lives(state_.workers[self].links, r.links, r.sent_ns);
   state_.workers[self].take(r, ++state_.revision, state_.ended, r.sent_ns);
-  std::uint64_t out = 0, in = 0;
-  for (const auto& l : r.links) out += l.bytes_out, in += l.bytes_in;
-  if (state_.facts && state_.facts->members.size() > 1) history_->carried(out, in);
+  const auto all = own_.carried();
+  if (state_.facts && state_.facts->members.size() > 1)
+    history_->carried(all.bytes_out, all.bytes_in);
 }
 
 /// Reports go after everything that trains, so over a slow link they come late: a worker whose bytes still come is not
@@ -82,6 +82,9 @@ node_report cluster_view::report_since(report_place& from) const {
         {w.graph.edges[i].from, w.graph.edges[i].to, places.at(w.graph.edges[i].message)});
   for (auto i = from.lanes; i < w.spans.lanes.size(); ++i)
     r.lanes.push_back(places.at(w.spans.lanes[i]));
+  for (std::uint32_t i = 0; i < from.actors; ++i)
+    if (w.graph.actors[i].renamed > from.revision)
+      r.renamed.push_back({i, places.at(w.graph.actors[i].name)});
   for (std::uint32_t i = 0; i < w.graph.actors.size(); ++i)
     if (w.graph.actors[i].changed > from.revision) {
       r.handled_by.push_back({i, w.graph.actors[i].handled});

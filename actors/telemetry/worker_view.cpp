@@ -46,6 +46,8 @@ void worker_view::check(const node_report& r) const {
   for (const auto l : r.lanes) require_below("lane's name", l, all_names);
   for (const auto& h : r.handled_by) require_below("actor", h.actor, all_actors);
   for (const auto a : r.ended) require_below("ended actor", a, all_actors);
+  for (const auto& n : r.renamed)
+    require_below("renamed actor", n.actor, all_actors), require_below("name", n.name, all_names);
   for (const auto& c : r.counts) require_below("edge", c.edge, all_edges);
   for (const auto& s : r.spans)
     require_below("lane", s.lane, all_lanes), require_below("layer", s.name, all_names),
@@ -107,7 +109,16 @@ void worker_graph::take(const node_report& r, const std::vector<std::string>& na
     actors[a].ended = true;
     actors[a].changed = now_revision;
   }
-  if (!r.actors.empty() || !r.edges.empty() || !ended.empty()) revision = now_revision;
+  for (const auto& n : r.renamed) {
+    auto& a = actors[n.actor];
+    a.name = names[n.name];
+    a.handled = a.sent = 0;
+    a.renamed = a.changed = now_revision;
+    for (auto& e : edges)
+      if (e.to == n.actor) e.messages = e.bytes = 0;
+  }
+  if (!r.actors.empty() || !r.edges.empty() || !ended.empty() || !r.renamed.empty())
+    revision = now_revision;
   const std::unordered_set<std::uint32_t> gone(r.ended.begin(), r.ended.end());
   for (const auto& h : r.handled_by) {
     auto& a = actors[h.actor];

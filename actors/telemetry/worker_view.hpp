@@ -17,7 +17,7 @@
 namespace poseidon {
 
 /// Which actors does the worker have, and what do they send to each other? Actors that bear one name, one after the other,
-/// are one entry.
+/// are one entry. A link's entry passes to another link when it has ended.
 struct worker_graph {
   struct actor {
     std::string name, type;
@@ -27,6 +27,7 @@ struct worker_graph {
     [[nodiscard]] std::uint64_t waiting() const { return sent > handled ? sent - handled : 0; }
     /// Before the run ended: it is not shown until another one of its name lives.
     bool ended = false;
+    std::uint64_t renamed = 0;  ///< the revision in which another link has taken its place
   };
   struct edge {
     std::uint32_t from = 0, to = 0;

@@ -55,6 +55,10 @@ void write(wire::Report::Builder w, const node_report& r) {
   });
   auto ended = w.initEnded(size_of(r.ended.size()));
   for (unsigned i = 0; i < ended.size(); ++i) ended.set(i, r.ended[i]);
+  write_list(w.initRenamed(size_of(r.renamed.size())), r.renamed, [](auto to, const auto& n) {
+    to.setActor(n.actor);
+    to.setName(n.name);
+  });
   write_list(w.initCounts(size_of(r.counts.size())), r.counts, [](auto to, const auto& c) {
     to.setEdge(c.edge);
     to.setMessages(c.messages);
@@ -101,6 +105,7 @@ node_report read(wire::Report::Reader w) {
   for (const auto l : w.getLanes()) r.lanes.push_back(l);
   for (const auto h : w.getHandled()) r.handled_by.push_back({h.getActor(), h.getMessages()});
   for (const auto a : w.getEnded()) r.ended.push_back(a);
+  for (const auto n : w.getRenamed()) r.renamed.push_back({n.getActor(), n.getName()});
   for (const auto c : w.getCounts())
     r.counts.push_back({c.getEdge(), c.getMessages(), c.getBytes()});
   if (w.getSpans().size() > max_report_spans)

@@ -385,6 +385,7 @@ struct Report {
   spansLeftOut @15 :UInt64;   # since the last report
   links @16 :List(Link);      # all of them
   ended @17 :List(UInt32);    # actors that have terminated since then; their edges' counts stand
+  renamed @18 :List(Renamed); # places that links with other names have taken; what was sent to these is counted anew
 
   struct Actor {
     name @0 :UInt32;          # place among the names
@@ -394,6 +395,10 @@ struct Report {
     from @0 :UInt32;          # place among the actors
     to @1 :UInt32;
     message @2 :UInt32;
+  }
+  struct Renamed {
+    actor @0 :UInt32;         # place among the actors
+    name @1 :UInt32;
   }
   struct Handled {
     actor @0 :UInt32;

@@ -25,6 +25,7 @@ node_report a_report() {
   r.edges = {{2, 3, 7}};
   r.lanes = {5};
   r.ended = {1, 3};
+  r.renamed = {{2, 5}};
   r.handled_by = {{3, 1ull << 40}};
   r.counts = {{1, 12, 1ull << 45}};
   r.spans = {{3, 5, 6, -1, 100, 250, 9, 0}, {3, 5, 6, 12, -5, 1, 10, 4096}};
@@ -45,6 +46,8 @@ TEST_CASE("node_report: comes back as it was sent") {
   CHECK(got.names == sent.names);
   CHECK(got.edges[0].message == 7);
   CHECK(got.ended == sent.ended);
+  CHECK(got.renamed[0].actor == 2);
+  CHECK(got.renamed[0].name == 5);
   CHECK(got.counts[0].bytes == 1ull << 45);
   CHECK(got.spans[1].begin_ns == -5);
   CHECK(got.spans[1].chunk == 12);

@@ -177,7 +177,7 @@ export class Store extends EventTarget {
     const share = dt > 0 ? Math.min(1, dt / RATE_OVER_S) : 0;
     const changed = new Set();
     const smooth = (o, key, now, rate) => {
-      if (dt > 0 && o[key] !== undefined) o[rate] = (o[rate] ?? 0) * (1 - share) + share * (now - o[key]) / dt;
+      if (dt > 0 && o[key] !== undefined) o[rate] = (o[rate] ?? 0) * (1 - share) + share * Math.max(0, now - o[key]) / dt; // a link that has ended leaves its place to another one
       o[key] = now;
     };
     for (const [id, queue, handled] of t.n) {

@@ -141,6 +141,10 @@ TEST_CASE("cluster_view: a report that does not fit counts for nothing") {
   CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, bad),
                        "report: ended actor is 7, expected less than 1", bad_frame);
   bad.ended.clear();
+  bad.renamed = {{0, 2}};
+  CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, bad), "report: name is 2, expected less than 2",
+                       bad_frame);
+  bad.renamed.clear();
   bad.counts = {{3, 1, 1}};
   CHECK_THROWS_WITH_AS(here.view.take(seat_id{1}, bad), "report: edge is 3, expected less than 0",
                        bad_frame);
@@ -284,6 +288,50 @@ TEST_CASE("cluster_view: a graph that is rebuilt 100 times has as many actors an
   };
   there.view.read(check);
   here.view.read(check);
+}
+
+TEST_CASE("cluster_view: links of a thousand newcomers take the places of a few, and count anew") {
+  view_rig here, there;
+  here.view.begin(two_workers(0));
+  there.view.begin(two_workers(1));
+  const auto node = there.actor("node", 1);
+  report_place told;
+  const auto pass_on = [&] {
+    there.view.sample();
+    here.view.take(seat_id{1}, decode_report(*encode_report(there.view.report_since(told))));
+  };
+  std::shared_ptr<edge_table> link, before;
+  for (std::uint64_t seat = 2; seat < 1002; ++seat) {
+    before = std::exchange(link, there.actor("network_link " + std::to_string(seat), seat));
+    node->count(seat, sent_message, 5);
+    link->count(1, "link_bound", 0);
+    node->handle_one();
+    if (seat % 2 == 0) link->handle_one();
+    pass_on();
+    if (before) before->end();
+    if (seat % 3 == 0) pass_on();
+  }
+  pass_on();
+  for (const auto* view : {&there.view, &here.view})
+    view->read([](const auto& s) {
+      const auto& g = view_of(s, 1).graph;
+      CHECK(g.actors.size() <= 4);
+      CHECK(g.edges.size() <= 6);
+      std::size_t living = 0;
+      for (std::size_t i = 1; i < g.actors.size(); ++i) {
+        if (g.actors[i].ended) continue;
+        ++living;
+        CHECK(g.actors[i].name == "network_link 1001");
+        CHECK(g.actors[i].handled == 0);
+        CHECK(g.actors[i].waiting() == 1);
+        for (const auto& e : g.edges)
+          if (e.to == i) CHECK(e.messages == 1);
+      }
+      CHECK(living == 1);
+      CHECK(g.actors[0].handled == 1000);
+      CHECK(g.actors[0].sent == 1000);
+      return 0;
+    });
 }
 
 TEST_CASE("cluster_view: an actor that has ended is not shown until another one has its name") {
