@@ -97,8 +97,8 @@ class activity {
   std::size_t tables_seen_ = 0;
   bool all_bound_ = true;  // no actor was being spawned when the tables were read
   std::vector<actor_place> actors_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>>
-      free_places_;                                        // by name, links' without a number
+  // By name, links' without a number.
+  std::unordered_map<std::string, std::vector<std::uint32_t>> free_places_;
   std::unordered_map<std::uint64_t, instance> instances_;  // by CAF's id
   std::map<edge_key, std::uint32_t> edge_places_;
   std::vector<edge_sum> edge_sums_;  // by place

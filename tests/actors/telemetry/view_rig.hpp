@@ -28,4 +28,8 @@ inline run_facts two_workers(std::uint32_t self) {
   return f;
 }
 
+inline const worker_view& view_of(const cluster_view::state& s, std::uint32_t worker) {
+  return s.workers.at(worker);
+}
+
 }  // namespace poseidon::test
