@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace poseidon::witness_runs {
@@ -230,6 +231,47 @@ TEST_CASE(
     for (const std::size_t n : {0, 1}) ends_well(t, n);
   }
   equals_the_chain(t, 0);
+}
+
+TEST_CASE("witness: it hears of a view from each member, because who decides it may be killed") {
+  node_rig t;
+  t.clocks = 300;
+  t.survive = 1;
+  t.cluster(2);
+  REQUIRE(t.until_clock(5));
+  t.wiring->on_line = [](const std::shared_ptr<test::line>& l) {
+    if (l->hosts[0] != "w:7600" || l->hosts[1] != "a:7600") return;
+    l->mischief = [](int to, test::frame_in f) {
+      const bool is_lost = to == 0 && std::holds_alternative<frames::next_view>(f.header);
+      return is_lost ? std::vector<test::frame_in>{} : std::vector{std::move(f)};
+    };
+  };
+  t.witness_at("w");
+  REQUIRE(until_view(t, 1, {0, 1}, {2}));
+  t.kill(0);
+  REQUIRE(until_view(t, 1, {1}, {2}));
+  for (const std::size_t n : {1, 2}) ends_well(t, n);
+}
+
+TEST_CASE("witness: nobody hears anybody, and one that hears it again goes on") {
+  for (const std::size_t who : {0, 1}) {
+    CAPTURE(who);
+    const std::size_t other = 1 - who;
+    node_rig t;
+    train_with_a_witness(t, 300);
+    t.wiring->split(hosts("a"));
+    t.wiring->split(hosts("b"));
+    for (const std::size_t n : {0, 1}) REQUIRE(until_said(t, n, "paused: this node hears 1 of 3"));
+    for (const auto& n : t.nodes) CHECK(!n->display->said("view 3: "));
+    t.wiring->heal();
+    t.wiring->split(hosts(other == 0 ? "a" : "b"));
+    REQUIRE(until_said(t, who, "witness 2 (w:7600) is heard again"));
+    for (const std::size_t n : {who, std::size_t{2}}) ends_well(t, n);
+    CHECK(t.nodes[who]->display->views.back().seats ==
+          seat_numbers{static_cast<std::uint32_t>(who)});
+    equals_the_chain(t, who);
+    CHECK(!t.nodes[other]->result);
+  }
 }
 
 TEST_CASE("witness: members leave and others lead, and it stays") {
