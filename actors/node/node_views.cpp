@@ -88,7 +88,12 @@ void node::take_decision() {
 /// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
 void node::follow(const frames::next_view& next) {
   const auto seat = view().seat;
-  if (has_seat(next.lost, seat))
+  // It has come with a view that is replaced, and has nothing to hand over; or it has missed a view, which said that it is lost.
+  const bool gives_nothing = begins_again(view(), next) && !view().had(seat);
+  const bool missed_one =
+      next.epoch > agreement_.epoch() + 1 && core_.change.at() != view_change::step::paused;
+  const bool goes = !is_among(next.members, seat) && !end_.is_leaving();
+  if (has_seat(next.lost, seat) || (goes && (gives_nothing || missed_one)))
     return left_out("the other nodes go on without this one from iteration " +
                     std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
                     next.why + "). It writes nothing");

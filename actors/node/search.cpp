@@ -26,7 +26,8 @@ void search::begin_anew(std::uint64_t epoch) {
 void search::lost(seat_id seat, bool fresh, std::uint64_t epoch) {
   begin_anew(epoch);
   if (absent_.contains(seat)) return;  // as a newcomer, and now the view has begun
-  auto& a = absent_[seat] = {fresh, core_.setup.cluster.network->now()};
+  // A link that the peer has turned away ends long after the one that was lost: the peer may have gone on alone, and ended.
+  auto& a = absent_[seat] = {fresh && !found_.contains(seat), core_.setup.cluster.network->now()};
   // The peer has turned the new link away: it has to notice first that the old one is lost.
   if (found_.contains(seat))
     a.due = a.pause = after_a_refusal;
