@@ -8,6 +8,7 @@
 #include "actors/links/link_receiver.hpp"
 #include "actors/links/network_link.hpp"
 #include "actors/node/node.hpp"
+#include "actors/node/witness.hpp"
 #include "actors/parameters/checkpointer.hpp"
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
@@ -24,9 +25,9 @@
 
 namespace poseidon {
 
-using every_actor =
-    actor_list<caller, checkpointer, coordinator, copy_out, data_source, factor_broadcast,
-               gradient_push, layer, link_acceptor, link_receiver, network_link, node,
-               protocol_selector, seeker, server_shard, solver, state_keeper, stream, telemetry>;
+using every_actor = actor_list<caller, checkpointer, coordinator, copy_out, data_source,
+                               factor_broadcast, gradient_push, layer, link_acceptor, link_receiver,
+                               network_link, node, protocol_selector, seeker, server_shard, solver,
+                               state_keeper, stream, telemetry, witness>;
 
 }  // namespace poseidon

@@ -63,6 +63,8 @@ struct view {
   std::uint64_t run = 0;        ///< as in link_identity
   seat_id you{};                ///< the receiver's own seat
   std::vector<member> members;  ///< by worker
+  /// By rising seat: they vote on the next view, and train nothing.
+  std::vector<member> witnesses;
   former_view before;
   /// The receiver joins a run that trains, and is no member yet: it gets ready for a view with it, and says join_ready.
   bool prospect = false;
@@ -304,6 +306,7 @@ struct next_view {
   std::vector<seat_id> lost = {};
   /// It begins with iteration 0 like the view before it, and all members have got all values already.
   bool all_have_values = false;
+  std::vector<member> witnesses = {};  ///< as in view
 };
 
 /// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.
@@ -325,7 +328,7 @@ struct view_promise {
   ballot number, promised;
   ballot accepted = {};  ///< the highest that the writer has accepted; round 0: none
   next_view value = {};  ///< of that ballot
-  /// The writer has all parameters of `version`, and will have no newer ones in this view.
+  /// The writer has all parameters of `version`, and will have no newer ones in this view. A witness has none, and always waits.
   bool whole = false;
   version_id version{};
   bool drained = false;  ///< it waits for the next view before the clock that all have agreed on

@@ -54,12 +54,13 @@ class ballot_box {
     stranger  ///< nothing has changed: the sender is no member of this view
   };
 
-  /// `view` is that of `epoch`, which members of older views are told.
+  /// `view` is that of `epoch`, which members of older views are told. `witnesses`: members that accept, and never propose.
   ballot_box(std::uint64_t epoch, seat_id self, seat_list members, Value view,
-             quorum_rule* decides = &quorum)
+             quorum_rule* decides = &quorum, seat_list witnesses = {})
       : epoch_(epoch),
         self_(self),
         members_(std::move(members)),
+        witnesses_(std::move(witnesses)),
         view_(std::move(view)),
         decides_(decides) {}
 
@@ -82,6 +83,7 @@ class ballot_box {
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] const Value& view() const { return view_; }
   [[nodiscard]] const seat_list& members() const { return members_; }
+  [[nodiscard]] const seat_list& witnesses() const { return witnesses_; }
   [[nodiscard]] const ballot& promised() const { return promised_; }
   [[nodiscard]] const std::optional<vote>& accepted_vote() const { return accepted_; }
   /// All that a call can change, to compare two boxes of one member and view.
@@ -128,7 +130,7 @@ class ballot_box {
 
   std::uint64_t epoch_;
   seat_id self_;
-  seat_list members_;
+  seat_list members_, witnesses_;
   Value view_;
   quorum_rule* decides_;
 
@@ -147,7 +149,7 @@ class ballot_box {
 template <class Value>
 auto ballot_box<Value>::propose(const knowledge& now) -> letters {
   letters out;
-  if (decided_ || !has_seat(members_, self_)) return out;
+  if (decided_ || !has_seat(members_, self_) || has_seat(witnesses_, self_)) return out;
   stop();
   mine_ = promised_ = {std::max(promised_, seen_).round + 1, self_};
   promises_ = {{self_, {epoch_, mine_, mine_, accepted_, now.says}}};
@@ -253,7 +255,7 @@ void ballot_box<Value>::close_promises(const knowledge& now, letters& out) {
     if (p.accepted && (!highest || p.accepted->number > highest->number)) highest = &*p.accepted;
   }
   at_ = step::asking;
-  if (!decides_(answered, members_, dead_)) return;
+  if (!decides_(answered, members_, dead_, witnesses_)) return;
   const bool complete = std::all_of(members_.begin(), members_.end(), [&](seat_id m) {
     return has_seat(answered, m) || !has_seat(now.says.hears, m) || has_seat(dead_, m);
   });
@@ -272,7 +274,7 @@ void ballot_box<Value>::close_promises(const knowledge& now, letters& out) {
 template <class Value>
 void ballot_box<Value>::count_votes(const knowledge& now, letters& out) {
   note_dead(now.says);
-  if (!decides_(in_favour_, members_, dead_)) return;
+  if (!decides_(in_favour_, members_, dead_, witnesses_)) return;
   decided_ = value_;
   stop();
   to_others(chosen{epoch_ + 1, *decided_}, out);

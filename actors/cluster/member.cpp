@@ -68,11 +68,15 @@ member::member(member_setup setup)
 
 void member::enter(agreed_view next) {
   for (const auto& m : without(view_.members, next.members)) gone_.insert(m.seat);
+  for (const auto& w : without(view_.witnesses, next.witnesses)) gone_.insert(w.seat);
   while (gone_.size() > max_members) gone_.erase(gone_.begin());
   view_ = std::move(next);
-  for (const auto& m : view_.members) gone_.erase(m.seat);
   next_leader_.reset();
-  for (const auto& m : view_.members) next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
+  for (const auto* const nodes : {&view_.members, &view_.witnesses})
+    for (const auto& m : *nodes) {
+      gone_.erase(m.seat);
+      next_seat_ = std::max(next_seat_, seat_id{value(m.seat) + 1});
+    }
   identify();
 }
 
@@ -87,6 +91,7 @@ link_identity member::own_identity() const {
   self.seat = view_.seat;
   self.run = view_.run;
   self.epoch = view_.epoch;
+  self.wants = setup_.as;
   return self;
 }
 
@@ -168,6 +173,7 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   setup_.display->note("joining " + to_string(to.front()));
   link_identity self;
   self.replicas = replicas;
+  self.wants = setup_.as;
   auto options = shaking(std::move(self));
   // It listens before it shakes hands, because its address is part of what it says about itself.
   options.introduce = [this, &listen](const host_port& here, link_identity& me) {
@@ -189,11 +195,16 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   setup_.display->note("reached the first node; waiting until all are there");
 }
 
-/// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials.
+/// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials. A witness
+/// that votes dials nobody.
 void member::dial_members(const member_context& c, std::vector<link_lost>* unreached) {
   dial(c, unreached, [&, gets_ready = !view_.has(view_.seat)](seat_id m) {
-    return gets_ready || view_.had(m) || m < view_.seat;
+    return gets_ready || view_.had(m) || m < view_.seat || view_.has_witness(m);
   });
+}
+
+void member::dial_witnesses(const member_context& c, std::vector<link_lost>& unreached) {
+  dial(c, &unreached, [&](seat_id m) { return view_.has_witness(m); });
 }
 
 /// Those that got ready before it was a member.
@@ -204,26 +215,30 @@ void member::dial_newcomers(const member_context& c) {
 void member::dial(const member_context& c, std::vector<link_lost>* unreached,
                   const std::function<bool(seat_id)>& is_dialed) {
   const bool gets_ready = !view_.has(view_.seat);
-  for (const auto& m : view_.members) {
+  auto nodes = view_.members;
+  nodes.insert(nodes.end(), view_.witnesses.begin(), view_.witnesses.end());
+  for (const auto& m : nodes) {
     if (links_.contains(m.seat) || !is_dialed(m.seat)) continue;
     auto options = shaking(own_identity());
     const bool comes = view_.brought(m.seat);
+    const bool may_miss = comes || (!gets_ready && view_.has_witness(m.seat));
+    const auto miss = [&](const std::string& why, bool refused) {
+      if (comes) return lost(m.seat, why);
+      unreached->push_back({.peer = m.seat, .why = why, .fresh = refused});
+    };
     if (gets_ready) options.patience = one_of_several;
-    if (comes)
+    if (may_miss)
       options.patience = options.limit = view_.is_first() ? one_of_several : for_a_newcomer;
     try {
       open(m.seat, setup_.network->dial(parse_host_port(m.address), options), c);
     } catch (const socket_error& e) {
-      const bool goes_on = comes || (unreached != nullptr && e.error == ECONNREFUSED);
+      const bool goes_on = may_miss || (unreached != nullptr && e.error == ECONNREFUSED);
       if (!goes_on || e.error == ECANCELED) throw;
-      if (comes)
-        lost(m.seat, e.what());
-      else
-        unreached->push_back({.peer = m.seat, .why = e.what(), .fresh = true});
+      miss(e.what(), e.error == ECONNREFUSED);
     } catch (const handshake_error& e) {
       // It is frozen, or has just ended.
-      if (!comes || (e.why != refusal::silent && e.why != refusal::closed)) throw;
-      lost(m.seat, e.what());
+      if (!may_miss || (e.why != refusal::silent && e.why != refusal::closed)) throw;
+      miss(e.what(), false);
     }
   }
 }
@@ -246,6 +261,8 @@ void member::open(seat_id seat, const link_connection& c, const member_context& 
   link_options o;
   o.socket = c.socket;
   o.address = c.peer.listen_address;
+  if (c.peer.wants == link_identity::purpose::witness || view_.has_witness(seat))
+    o.kind = peer_kind::witness;
   o.keys = c.peer.keys;
   o.binding.self.seat = view_.seat;
   o.binding.peer = seat;
@@ -266,7 +283,9 @@ member::admission member::admit(const link_connection& c, bool room,
   if (view_.leads() && seat == no_seat && room) {
     newest_ = {next_seat_, c.peer.listen_address};
     next_seat_ = seat_id{value(next_seat_) + 1};
-    setup_.display->note(view_.name_of(newest_.seat) + " joined from " + c.socket->peer());
+    const bool votes = c.peer.wants == link_identity::purpose::witness;
+    setup_.display->note((votes ? "witness " : "worker ") + std::to_string(value(newest_.seat)) +
+                         " joined from " + c.socket->peer());
     open(newest_.seat, c, context);
     return admission::joined;
   }
@@ -308,9 +327,10 @@ void member::link_again(seat_id seat, const link_connection& c, const member_con
   open(seat, c, context);
 }
 
-void member::turn_away(const link_connection& c, const std::string& why) {
+void member::turn_away(const link_connection& c, const std::string& why,
+                       frames::goodbye::cause of) {
   setup_.display->note("refused " + c.socket->peer() + ": " + why);
-  setup_.network->say_farewell(c, view_.seat, {why});
+  setup_.network->say_farewell(c, view_.seat, {why, of});
   keep_for_reading(c.socket);
 }
 
@@ -330,6 +350,8 @@ bool member::is_complete() const {
   const auto is_linked_or_lost = [&](seat_id s) { return is_linked(s) || has_seat(view_.lost, s); };
   const auto others = view_.others();
   return std::all_of(others.begin(), others.end(), is_linked) &&
+         std::all_of(view_.witnesses.begin(), view_.witnesses.end(),
+                     [&](const auto& w) { return is_linked(w.seat); }) &&
          std::all_of(view_.before.begin(), view_.before.end(), is_linked_or_lost);
 }
 

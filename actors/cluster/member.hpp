@@ -28,6 +28,8 @@ namespace poseidon {
 
 struct member_setup {
   std::shared_ptr<node_network> network;
+  /// As what this node joins: to train, or as a witness.
+  link_identity::purpose as = link_identity::purpose::train;
   std::string token;
   std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
   std::shared_ptr<const wake_up> stop;     ///< ends the waits of dialing; may be empty
@@ -72,8 +74,10 @@ class member {
   /// Forgets the view of a node that waits to join, before it joins again. It listens where it did.
   void start_over() { view_ = {}; }
   /// Links the nodes of its view that this node dials. Blocks. A newcomer of the view that does not answer is missing().
-  /// Writes   `unreached`, unless it is null: members whose machine refuses.  Errors   as join.
+  /// Writes   `unreached`, unless it is null: members whose machine refuses, and a witness that does not answer.  Errors   as join.
   void dial_members(const member_context& c, std::vector<link_lost>* unreached = nullptr);
+  /// Links the witnesses of the view to which this member has no link. Blocks.  Writes   `unreached`: those that do not answer.
+  void dial_witnesses(const member_context& c, std::vector<link_lost>& unreached);
   /// Links the newcomers of the view, for a node that leaves with it.
   void dial_newcomers(const member_context& c);
 
@@ -88,18 +92,21 @@ class member {
   [[nodiscard]] admission admit(const link_connection& c, bool room, const member_context& context);
   /// This node has dialed a member to which it had lost its link.
   void link_again(seat_id seat, const link_connection& c, const member_context& context);
+  /// It was a member or a witness of an earlier view, and is none of this one.
+  [[nodiscard]] bool is_gone(seat_id seat) const { return gone_.contains(seat); }
   /// Where this node listens.
   [[nodiscard]] const std::string& address() const { return address_; }
   /// The node that joined last.
   [[nodiscard]] const frames::member& newest() const { return newest_; }
   /// Refuses a node that knows the token, and tells both users why. Nobody else notices.
-  void turn_away(const link_connection& c, const std::string& why);
+  void turn_away(const link_connection& c, const std::string& why,
+                 frames::goodbye::cause of = frames::goodbye::cause::run);
   /// Ends a connection that has served its purpose: its peer sees the end after what it has been told.
   void dismiss(const link_connection& c);
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }
 
   [[nodiscard]] const std::map<seat_id, handle<network_link>>& links() const { return links_; }
-  /// Whether there is a link to each other member of the view, and to those that have just left.
+  /// Whether there is a link to each other member of the view, to its witnesses, and to those that have just left.
   [[nodiscard]] bool is_complete() const;
   /// By worker of the view; empty at this node, and where there is no link.
   [[nodiscard]] std::vector<port<send_frame>> ports() const;

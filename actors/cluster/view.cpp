@@ -34,8 +34,14 @@ worker_id agreed_view::former_worker_of(seat_id s) const {
   return place_in(before, std::find(before.begin(), before.end(), s));
 }
 
+bool agreed_view::has_witness(seat_id s) const {
+  return is_among(witnesses, s);
+}
+
 std::string agreed_view::name_of(seat_id s) const {
   const auto at = find(members, s);
+  if (const auto w = find(witnesses, s); w != witnesses.end())
+    return peer_name(s, w->address, peer_kind::witness);
   return at != members.end() ? peer_name(s, at->address) : "worker " + std::to_string(value(s));
 }
 
@@ -48,9 +54,10 @@ std::vector<seat_id> agreed_view::others() const {
 
 std::vector<std::string> agreed_view::lines() const {
   std::vector<std::string> out;
-  for (const auto& m : members)
-    out.push_back("view " + std::to_string(epoch) + ": " + name_of(m.seat) +
-                  (m.seat == seat ? ", this node" : ""));
+  for (const auto* const nodes : {&members, &witnesses})
+    for (const auto& m : *nodes)
+      out.push_back("view " + std::to_string(epoch) + ": " + name_of(m.seat) +
+                    (m.seat == seat ? ", this node" : ""));
   return out;
 }
 
@@ -83,6 +90,7 @@ agreed_view view_told(const frames::view& v) {
   out.epoch = v.epoch;
   out.seat = v.you;
   out.members = v.members;
+  out.witnesses = v.witnesses;
   out.first_clock = v.first_clock;
   out.before = v.before.seats;
   return out;
@@ -100,6 +108,7 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   out.epoch = next.epoch;
   out.seat = now.seat;
   out.members = next.members;
+  out.witnesses = next.witnesses;
   out.first_clock = next.first_clock;
   out.lost = next.lost;
   if (begins_again(now, next))
@@ -109,11 +118,15 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   return out;
 }
 
+bool is_among(const std::vector<frames::member>& nodes, seat_id seat) {
+  return find(nodes, seat) != nodes.end();
+}
+
 std::vector<frames::member> without(const std::vector<frames::member>& of,
                                     const std::vector<frames::member>& others) {
   std::vector<frames::member> out;
   for (const auto& m : of)
-    if (find(others, m.seat) == others.end()) out.push_back(m);
+    if (!is_among(others, m.seat)) out.push_back(m);
   return out;
 }
 

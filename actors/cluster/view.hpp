@@ -5,6 +5,7 @@
 //
 // A member keeps its seat for as long as it takes part; its worker id is its place among the members of one view, which
 // gradients are added by. The member with the lowest seat, which has taken part longest, leads: it is worker 0 of every view.
+// A witness has a seat and no worker: it votes on the next view, and is no member.
 #pragma once
 #include "messages/frames.hpp"
 #include "messages/wire/codec.hpp"
@@ -16,11 +17,12 @@
 namespace poseidon {
 
 struct agreed_view {
-  std::uint64_t epoch = 0;              ///< rises with every view; 0: this node has none yet
-  std::uint64_t run = 0;                ///< as in link_identity
-  seat_id seat = no_seat;               ///< this node's
-  std::vector<frames::member> members;  ///< by worker; empty: this node has no view yet
-  clock_id first_clock{};               ///< the view holds from this clock on
+  std::uint64_t epoch = 0;                ///< rises with every view; 0: this node has none yet
+  std::uint64_t run = 0;                  ///< as in link_identity
+  seat_id seat = no_seat;                 ///< this node's
+  std::vector<frames::member> members;    ///< by worker; empty: this node has no view yet
+  std::vector<frames::member> witnesses;  ///< by rising seat
+  clock_id first_clock{};                 ///< the view holds from this clock on
   /// Members of the view before, by worker. Of the first view of several nodes: the first node, which has what training begins
   /// with; empty where members may not be lost, and where there are no others.
   std::vector<seat_id> before;
@@ -37,6 +39,7 @@ struct agreed_view {
   /// no_worker: it is no member.
   [[nodiscard]] worker_id worker_of(seat_id s) const;
   [[nodiscard]] bool has(seat_id s) const { return worker_of(s) != no_worker; }
+  [[nodiscard]] bool has_witness(seat_id s) const;
   /// Its place in the view before; no_worker: it was no member of that.
   [[nodiscard]] worker_id former_worker_of(seat_id s) const;
   [[nodiscard]] bool had(seat_id s) const { return former_worker_of(s) != no_worker; }
@@ -47,11 +50,11 @@ struct agreed_view {
   /// The run's first view, and no other one has taken its place.
   [[nodiscard]] bool is_first() const { return epoch <= 1; }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }
-  /// "worker 2 (10.0.0.7:7600)", by seat; without the address where it is no member.
+  /// "worker 2 (10.0.0.7:7600)", by seat; "witness 3 (10.0.0.9:7600)"; without the address where it is neither.
   [[nodiscard]] std::string name_of(seat_id s) const;
   /// Seats of all other members.
   [[nodiscard]] std::vector<seat_id> others() const;
-  /// "view 1: worker 0 (a:7600), this node": a line for each member.
+  /// "view 1: worker 0 (a:7600), this node": a line for each member, and for each witness.
   [[nodiscard]] std::vector<std::string> lines() const;
 };
 
@@ -68,6 +71,8 @@ struct agreed_view {
 /// The view that follows. Where `now` begins again, it comes after the same view as that.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
+/// Whether one of these has the seat.
+[[nodiscard]] bool is_among(const std::vector<frames::member>& nodes, seat_id seat);
 /// Those of `of` that are not among `others`.
 [[nodiscard]] std::vector<frames::member> without(const std::vector<frames::member>& of,
                                                   const std::vector<frames::member>& others);

@@ -2,6 +2,7 @@
 
 #include "messages/overloaded.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -72,6 +73,17 @@ seat_list seats_of(const std::vector<frames::member>& members) {
   seat_list out;
   for (const auto& m : members) out.push_back(m.seat);
   return out;
+}
+
+seat_list voters_of(const frames::next_view& view) {
+  auto out = seats_of(view.members);
+  for (const auto& w : view.witnesses) out.push_back(w.seat);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+view_box box_of(const frames::next_view& view, seat_id self) {
+  return {view.epoch, self, voters_of(view), view, &quorum, seats_of(view.witnesses)};
 }
 
 }  // namespace poseidon

@@ -17,5 +17,9 @@ using view_box = ballot_box<frames::next_view>;
 
 /// By rising seat, as members of a view are.
 [[nodiscard]] seat_list seats_of(const std::vector<frames::member>& members);
+/// Those that decide what follows this view: its members and its witnesses.
+[[nodiscard]] seat_list voters_of(const frames::next_view& view);
+/// The ballot box of one of them.
+[[nodiscard]] view_box box_of(const frames::next_view& view, seat_id self);
 
 }  // namespace poseidon

@@ -20,6 +20,11 @@ bool view_change::brings(seat_id seat) const {
                      [&](const auto& m) { return m.seat == seat; });
 }
 
+bool view_change::brings_witness(seat_id seat) const {
+  return std::any_of(next_.witnesses.begin(), next_.witnesses.end(),
+                     [&](const auto& w) { return w.seat == seat; });
+}
+
 std::optional<clock_id> view_change::take_early() {
   return std::exchange(early_, std::nullopt);
 }

@@ -57,6 +57,7 @@ class view_change {
   }
   /// Whether this node is a member of the next view, where that is known.
   [[nodiscard]] bool brings(seat_id seat) const;
+  [[nodiscard]] bool brings_witness(seat_id seat) const;
   /// Who leads from now on, where that is known before the next view has begun here.
   [[nodiscard]] std::optional<seat_id> leader() const {
     return next_.members.empty() ? std::nullopt : std::optional(next_.members.front().seat);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace poseidon {
 
@@ -13,11 +14,12 @@ seat_list without(const seat_list& list, const seat_list& gone) {
   return out;
 }
 
-/// All members drained at one version, and none is lost.
-bool is_planned(const testimonies& promises, const seat_list& stay, const seat_list& members) {
+/// All members that train have drained at one version, and none is lost.
+bool is_planned(const testimonies& promises, const seat_list& stay, const seat_list& members,
+                const seat_list& trainers) {
   if (stay != members) return false;
-  const auto& first = promises.at(stay.front()).stand;
-  return std::all_of(stay.begin(), stay.end(), [&](seat_id s) {
+  const auto& first = promises.at(trainers.front()).stand;
+  return std::all_of(trainers.begin(), trainers.end(), [&](seat_id s) {
     const auto& stand = promises.at(s).stand;
     return stand.drained && stand.whole && stand.whole == first.whole;
   });
@@ -29,8 +31,15 @@ bool has_seat(const seat_list& list, seat_id seat) {
   return std::binary_search(list.begin(), list.end(), seat);
 }
 
-bool quorum(const seat_list& answers, const seat_list& members, const seat_list& dead) {
-  if (members.empty()) return false;
+seat_list without_witnesses(const seat_list& members, const seat_list& witnesses) {
+  return without(members, witnesses);
+}
+
+bool quorum(const seat_list& answers, const seat_list& members, const seat_list& dead,
+            const seat_list& witnesses) {
+  const auto oldest = std::find_if(members.begin(), members.end(),
+                                   [&](seat_id m) { return !has_seat(witnesses, m); });
+  if (oldest == members.end()) return false;
   std::size_t in_favour = 0, living = 0, living_silent = 0;
   for (const auto m : members) {
     const bool answered = has_seat(answers, m);
@@ -40,7 +49,7 @@ bool quorum(const seat_list& answers, const seat_list& members, const seat_list&
     living_silent += answered ? 0 : 1;
   }
   if (2 * in_favour > members.size()) return true;
-  if (2 * in_favour == members.size() && has_seat(answers, members.front())) return true;
+  if (2 * in_favour == members.size() && has_seat(answers, *oldest)) return true;
   return living > 0 && living_silent == 0;
 }
 
@@ -50,7 +59,7 @@ seat_list proved_dead(const testimonies& from) {
   return {all.begin(), all.end()};
 }
 
-seat_list largest_hearing_set(const testimonies& promises) {
+seat_list largest_hearing_set(const testimonies& promises, const seat_list& witnesses) {
   const auto dead = proved_dead(promises);
   seat_list candidates;
   for (const auto& [seat, says] : promises)
@@ -66,36 +75,41 @@ seat_list largest_hearing_set(const testimonies& promises) {
                                        [&](seat_id t) { return hear_each_other(t, next); }))
         taken.push_back(next);
     std::sort(taken.begin(), taken.end());
-    if (taken.size() > best.size() || (taken.size() == best.size() && taken < best)) best = taken;
+    const auto size = std::pair(taken.size(), without(taken, witnesses).size());
+    const auto size_of_best = std::pair(best.size(), without(best, witnesses).size());
+    if (size > size_of_best || (size == size_of_best && taken < best)) best = taken;
   }
   return best;
 }
 
 next_membership next_members(const testimonies& promises, const seat_list& members,
-                             const wishes& wanted, quorum_rule* decides) {
+                             const wishes& wanted, quorum_rule* decides,
+                             const seat_list& witnesses) {
   using outcome = next_membership::outcome;
-  const auto stay = largest_hearing_set(promises);
-  if (stay.empty() || !decides(stay, members, proved_dead(promises))) return {};
+  const auto stay = largest_hearing_set(promises, witnesses);
+  const auto trainers = without(stay, witnesses);
+  if (trainers.empty() || !decides(stay, members, proved_dead(promises), witnesses)) return {};
   std::optional<version_id> first;
-  for (const auto s : stay) {
+  for (const auto s : trainers) {
     const auto& whole = promises.at(s).stand.whole;
     if (whole && (!first || *whole < *first)) first = whole;
   }
   if (!first) return {outcome::no_version, {}, {}, false};
-  if (!is_planned(promises, stay, members)) return {outcome::decided, stay, *first, false};
+  if (!is_planned(promises, stay, members, trainers))
+    return {outcome::decided, stay, *first, false};
   auto next = without(stay, wanted.leavers);
   next.insert(next.end(), wanted.joiners.begin(), wanted.joiners.end());
   std::sort(next.begin(), next.end());
   next.erase(std::unique(next.begin(), next.end()), next.end());
-  if (next.empty()) return {outcome::all_leave, {}, {}, true};
+  if (without(next, witnesses).empty()) return {outcome::all_leave, {}, {}, true};
   return {outcome::decided, next, *first, true};
 }
 
 std::optional<std::size_t> proposer_rank(seat_id self, const seat_list& members,
-                                         const seat_list& suspects) {
-  if (!has_seat(members, self)) return std::nullopt;
+                                         const seat_list& suspects, const seat_list& witnesses) {
+  if (!has_seat(members, self) || has_seat(witnesses, self)) return std::nullopt;
   return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](seat_id m) {
-    return m < self && !has_seat(suspects, m);
+    return m < self && !has_seat(suspects, m) && !has_seat(witnesses, m);
   }));
 }
 

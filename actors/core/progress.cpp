@@ -12,6 +12,9 @@ std::string progress::describe(const view& v) {
          (v.samples == 0
               ? ""
               : ", " + plural(static_cast<std::size_t>(v.samples), "sample") + " an iteration") +
+         (v.witnesses.empty() ? ""
+                              : ", with " + std::to_string(v.witnesses.size()) +
+                                    (v.witnesses.size() == 1 ? " witness" : " witnesses")) +
          (v.changed.empty() ? "" : ", after a pause of " + std::to_string(v.paused_ms) + " ms");
 }
 

@@ -56,11 +56,13 @@ class progress {
     std::vector<std::uint32_t> seats;  ///< of the members, by worker
     /// "worker 2 (10.0.0.7:7600) joined", "routes changed"; empty: it is the first view that this node takes part in.
     std::string changed;
-    std::string why;              ///< of other routes; may be empty
-    std::uint64_t paused_ms = 0;  ///< this node's training, for the change
+    std::string why;                            ///< of other routes; may be empty
+    std::uint64_t paused_ms = 0;                ///< this node's training, for the change
+    std::vector<std::uint32_t> witnesses = {};  ///< seats
   };
   virtual void viewed(const view& v) { note(describe(v)); }
-  /// "view 3: worker 2 (10.0.0.7:7600) joined; 3 nodes train from iteration 120 on, 64 samples an iteration, after a pause of 41 ms"
+  /// "view 3: worker 2 (10.0.0.7:7600) joined; 3 nodes train from iteration 120 on, 64 samples an iteration, with 1 witness, after a
+  /// pause of 41 ms"
   [[nodiscard]] static std::string describe(const view& v);
   virtual void note(const std::string& line) = 0;
   /// A fault with which the run continues. Shown at every log level.

@@ -9,6 +9,7 @@
 #include "models/words.hpp"  // for seconds_text, which all that say a limit use
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,9 +17,13 @@
 
 namespace poseidon {
 
+/// As messages name the peer. A witness votes on views, and trains nothing.
+enum class peer_kind : std::uint8_t { worker, witness };
+
 struct link_options {
   std::shared_ptr<tcp_socket> socket;  ///< after the handshake
   std::string address;                 ///< the peer's, as users know it: "10.0.0.7:7600"
+  peer_kind kind = peer_kind::worker;  ///< the peer's
   std::optional<link_keys> keys;       ///< of the handshake; none: frames are not sealed
   link_binding binding;
   /// The peer opens its half when it has the run's view and has built its nets; from its first word on
@@ -42,7 +47,8 @@ struct link_options {
   std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
 };
 
-/// "worker 2 (10.0.0.7:7600)"
-[[nodiscard]] std::string peer_name(seat_id peer, const std::string& address);
+/// "worker 2 (10.0.0.7:7600)", "witness 3 (10.0.0.9:7600)"
+[[nodiscard]] std::string peer_name(seat_id peer, const std::string& address,
+                                    peer_kind kind = peer_kind::worker);
 
 }  // namespace poseidon

@@ -53,7 +53,9 @@ struct link_shared {
     --begun;
     return of != current && --older == 0;
   }
-  [[nodiscard]] std::string peer() const { return peer_name(binding()->peer, options.address); }
+  [[nodiscard]] std::string peer() const {
+    return peer_name(binding()->peer, options.address, options.kind);
+  }
 
   mutable std::mutex mutex;
   std::shared_ptr<const link_binding> current;

@@ -28,6 +28,7 @@ frames::next_view as_told(const agreed_view& view, const node_setup& setup) {
   out.epoch = view.epoch;
   out.first_clock = view.first_clock;
   out.members = view.members;
+  out.witnesses = view.witnesses;
   out.lost = view.lost;
   if (!setup.run) return out;  // a joiner is told
   out.routes = numbers_of(setup.run->routes);
@@ -45,9 +46,9 @@ view_box& agreement::box() {
   const auto newest = knows_next ? change.next().epoch : view.epoch;
   if (box_ && box_->epoch() == newest) return *box_;
   auto next = knows_next ? change.next() : as_told(view, core_.setup);
-  auto members = seats_of(next.members);
+  next.epoch = newest;
   for (const auto seat : next.lost) lost_.erase(seat);
-  box_.emplace(newest, view.seat, std::move(members), std::move(next));
+  box_.emplace(box_of(next, view.seat));
   wanted_.reset();
   decision_taken_ = false;
   ticks_ = turn_ = straggling_ = 0;
@@ -117,8 +118,8 @@ view_box::knowledge agreement::knowledge() const {
 namespace {
 
 /// Who builds a view that has not begun may still need what it says to have.
-bool have_values(const seat_list& members, const testimonies& said) {
-  return std::all_of(members.begin(), members.end(), [&](seat_id m) {
+bool have_values(const seat_list& trainers, const testimonies& said) {
+  return std::all_of(trainers.begin(), trainers.end(), [&](seat_id m) {
     const auto& stand = said.at(m).stand;
     return stand.whole && !stand.drained;
   });
@@ -130,16 +131,17 @@ bool have_values(const seat_list& members, const testimonies& said) {
 std::optional<frames::next_view> agreement::next_value(testimonies said) const {
   said[core_.view().seat].hears = heard();  // it may have promised some time ago
   said[core_.view().seat].dead = dead_;
-  auto next = next_members(said, box_->members(), {});
+  const auto& witnesses = box_->witnesses();
+  auto next = next_members(said, box_->members(), {}, &quorum, witnesses);
   const auto dead = proved_dead(said);
   const bool some_lost = next.members != box_->members();
   const bool planned =
       std::all_of(said.begin(), said.end(), [](const auto& s) { return s.second.stand.drained; });
   if (wanted_) {
-    const bool all_there =
-        std::all_of(wanted_->members.begin(), wanted_->members.end(), [&](const frames::member& m) {
-          return !has_seat(box_->members(), m.seat) || has_seat(next.members, m.seat);
-        });
+    const auto wanted = voters_of(*wanted_);
+    const bool all_there = std::all_of(wanted.begin(), wanted.end(), [&](seat_id m) {
+      return !has_seat(box_->members(), m) || has_seat(next.members, m);
+    });
     if (planned && (all_there || core_.setup.run->survive == 0)) return wanted_;
   }
   const bool waits_for_leader = planned && !some_lost && !disturbed_;
@@ -152,11 +154,14 @@ std::optional<frames::next_view> agreement::next_value(testimonies said) const {
     return std::nullopt;
   }
   for (const auto& [seat, says] : said)  // it would need all values again
-    if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat))
+    if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat) &&
+        !has_seat(witnesses, seat))
       return std::nullopt;
   leave_out_those_without_values(next, said);
   auto out = without_the_lost(next);
-  out.all_have_values = value(next.first) == 0 && have_values(next.members, said);
+  if (out.members.empty()) return std::nullopt;
+  out.all_have_values =
+      value(next.first) == 0 && have_values(without_witnesses(next.members, witnesses), said);
   // Others that live may have it, and be heard again. Who left, or was left out of an older view, is not looked for.
   const bool all_dead = std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) {
     return has_seat(dead, s) || !has_seat(box_->members(), s);
@@ -168,10 +173,12 @@ std::optional<frames::next_view> agreement::next_value(testimonies said) const {
 void agreement::leave_out_those_without_values(next_membership& next,
                                                const testimonies& said) const {
   const auto& view = core_.view();
-  const bool have_a_giver = std::any_of(next.members.begin(), next.members.end(),
-                                        [&](seat_id m) { return !view.brought(m); });
+  const auto trainers = without_witnesses(next.members, box_->witnesses());
+  const bool have_a_giver =
+      std::any_of(trainers.begin(), trainers.end(), [&](seat_id m) { return !view.brought(m); });
   if (have_a_giver || value(next.first) > 0) return;
   std::erase_if(next.members, [&](seat_id m) {
+    if (has_seat(box_->witnesses(), m)) return false;
     const auto says = said.find(m);
     return says == said.end() || !says->second.stand.whole;
   });
@@ -193,6 +200,11 @@ frames::next_view agreement::without_the_lost(const next_membership& next) const
     weights.push_back(static_cast<double>(out.shares[w].samples));
     replicas.push_back(out.shares[w].replicas);
   }
+  std::erase_if(out.witnesses, [&](const auto& w) {
+    const bool goes = !has_seat(next.members, w.seat);
+    if (goes) out.lost.push_back(w.seat);
+    return goes;
+  });
   out.why.clear();
   for (const auto& [seat, why] : lost_) {
     if (!has_seat(next.members, seat)) out.lost.push_back(seat);  // or one that leaves
@@ -268,7 +280,7 @@ void agreement::tick() {
 void agreement::propose_in_turn(view_box& b) {
   seat_list suspects;
   for (const auto& [seat, why] : lost_) suspects.push_back(seat);
-  const auto rank = proposer_rank(core_.view().seat, b.members(), suspects);
+  const auto rank = proposer_rank(core_.view().seat, b.members(), suspects, b.witnesses());
   if (!rank) return;
   const auto wait = turn_of_each * static_cast<int>(*rank);
   const bool awaits_answers = b.waits_for_stragglers() && straggling_ < for_stragglers;
@@ -290,8 +302,8 @@ std::optional<std::string> agreement::pause_news() {
 bool agreement::is_hopeless() {
   if (!is_under_way() || !is_still() || stand().whole) return false;
   if (nobody_has_all_values_) return true;
-  const auto& members = box_->members();
-  return std::all_of(members.begin(), members.end(),
+  const auto others = without_witnesses(box_->members(), box_->witnesses());
+  return std::all_of(others.begin(), others.end(),
                      [&](seat_id m) { return m == core_.view().seat || has_seat(dead_, m); });
 }
 
@@ -300,6 +312,7 @@ std::string agreement::why_paused() {
   std::string out = "paused: this node hears " + std::to_string(heard().size()) + " of " +
                     plural(box_->members().size(), "member") + " of view " +
                     std::to_string(box_->epoch()) +
+                    (box_->witnesses().empty() ? "" : " (one of them a witness)") +
                     ", itself included, and the others may go on without it";
   for (const auto& [seat, why] : lost_) out += "; " + why;
   return out;

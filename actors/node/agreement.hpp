@@ -51,6 +51,8 @@ class agreement {
   void found(seat_id seat);
   /// Somebody who knows says that all that are not heard have ended. False: nobody is missed.
   [[nodiscard]] bool go_on_without_them();
+  /// The newest view, for who has not heard of it.
+  [[nodiscard]] frames::next_view newest_view() { return box().view(); }
   /// The newest view says so.
   [[nodiscard]] bool knows_as_lost(seat_id seat) { return has_seat(box().view().lost, seat); }
   /// This node trains, and has to freeze before it can answer or propose.
@@ -74,7 +76,8 @@ class agreement {
   /// The next view is what this node has proposed as its leader.
   [[nodiscard]] bool is_as_wanted(const frames::next_view& next) const {
     return wanted_ && wanted_->epoch == next.epoch && wanted_->members == next.members &&
-           wanted_->first_clock == next.first_clock && wanted_->lost == next.lost;
+           wanted_->witnesses == next.witnesses && wanted_->first_clock == next.first_clock &&
+           wanted_->lost == next.lost;
   }
   /// This node has a part in another view that is being decided: the newest one must not begin here.
   [[nodiscard]] bool has_promised() { return box().frozen(); }

@@ -89,6 +89,7 @@ bool assembly::bind_if_complete() {
   const bool ends = core_.change.at() == view_change::step::leaving;
   if (!builds || ends || !core_.run.built() || !core_.members.is_complete()) return false;
   binding_ = peers();
+  bind_witnesses();
   if (binding_.empty()) {
     connect();
     return true;
@@ -97,6 +98,24 @@ bool assembly::bind_if_complete() {
   for (const auto seat : binding_)
     core_.as_node.tell<bind_link>(core_.members.links().at(seat), {binding_to(seat, c)});
   return false;
+}
+
+/// Nothing but control frames goes to a witness, and nobody waits until its link is bound.
+void assembly::bind_witnesses() {
+  for (const auto& w : core_.view().witnesses)
+    core_.as_node.tell<bind_link>(core_.members.links().at(w.seat), {control_binding(w.seat)});
+}
+
+std::shared_ptr<const link_binding> assembly::control_binding(seat_id peer) const {
+  const auto& view = core_.view();
+  auto b = std::make_shared<link_binding>();
+  b->self = {view.seat, view.epoch};
+  b->peer = peer;
+  b->worker = view.worker_of(peer);
+  b->routes.control = core_.as_node.self();
+  b->routes.lost = core_.as_node.self();
+  b->may_be_lost = view.has_witness(peer);
+  return b;
 }
 
 /// The members, and those that have just left: their solver state is still to come. One that is lost may have dialed again, before
@@ -136,16 +155,8 @@ bool assembly::bound(seat_id peer, std::uint64_t epoch) {
 
 /// What this node still says belongs to the view that has begun without it.
 void assembly::part() {
-  const auto& view = core_.view();
-  for (const auto& [seat, link] : core_.members.links()) {
-    auto b = std::make_shared<link_binding>();
-    b->self = {view.seat, view.epoch};
-    b->peer = seat;
-    b->worker = view.worker_of(seat);
-    b->routes.control = core_.as_node.self();
-    b->routes.lost = core_.as_node.self();
-    core_.as_node.tell<bind_link>(link, {std::move(b)});
-  }
+  for (const auto& [seat, link] : core_.members.links())
+    core_.as_node.tell<bind_link>(link, {control_binding(seat)});
 }
 
 /// The parameters may be cut again, or go back, only when no link reads into them any more.

@@ -32,24 +32,25 @@ std::string list_of(const std::vector<frames::member>& members, const agreed_vie
   return out;
 }
 
-/// "worker 3 (10.0.0.9:7600) joined, worker 1 (10.0.0.7:7600) left"; empty: the members stay.
-std::string describe_members(const agreed_view& before, const agreed_view& now) {
+/// "worker 3 (10.0.0.9:7600) joined, worker 1 (10.0.0.7:7600) left"; empty: the members, or the witnesses, stay.
+std::string describe_nodes(std::vector<frames::member> agreed_view::*nodes,
+                           const agreed_view& before, const agreed_view& now) {
   std::string out;
   const auto add = [&](const std::string& who, const char* what) {
     if (!who.empty()) out += (out.empty() ? "" : ", ") + who + what;
   };
-  add(list_of(without(now.members, before.members), now), " joined");
+  add(list_of(without(now.*nodes, before.*nodes), now), " joined");
   std::vector<frames::member> left, lost;
-  for (const auto& m : without(before.members, now.members))
+  for (const auto& m : without(before.*nodes, now.*nodes))
     (has_seat(now.lost, m.seat) ? lost : left).push_back(m);
   add(list_of(left, before), " left");
   add(list_of(lost, before), lost.size() == 1 ? " is lost" : " are lost");
   return out;
 }
 
-std::vector<std::uint32_t> seats_of(const agreed_view& view) {
+std::vector<std::uint32_t> seat_numbers(const std::vector<frames::member>& nodes) {
   std::vector<std::uint32_t> out;
-  for (const auto& m : view.members) out.push_back(value(m.seat));
+  for (const auto& m : nodes) out.push_back(value(m.seat));
   return out;
 }
 
@@ -217,9 +218,11 @@ void changing::rebuild() {
     core_.setup.display->note("routes: from iteration " + std::to_string(value(next.first_clock)) +
                               " on: " + routes);
   routes_changed_ = !routes.empty() || (again && routes_changed_);
-  changed_ = describe_members(from_, next);
+  changed_ = describe_nodes(&agreed_view::members, from_, next);
   members_changed_ = !changed_.empty();
-  if (!members_changed_)
+  const auto of_witnesses = describe_nodes(&agreed_view::witnesses, from_, next);
+  changed_ += (changed_.empty() || of_witnesses.empty() ? "" : ", ") + of_witnesses;
+  if (changed_.empty())
     changed_ = routes_changed_ ? "routes changed"
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
@@ -261,8 +264,9 @@ void changing::show(const std::string& changed, const std::string& why) const {
   const auto& view = core_.view();
   const auto& run = *core_.setup.run;
   core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, global_batch_of(run),
-                               seats_of(view), changed, why,
-                               static_cast<std::uint64_t>(stopped_.count())});
+                               seat_numbers(view.members), changed, why,
+                               static_cast<std::uint64_t>(stopped_.count()),
+                               seat_numbers(view.witnesses)});
 }
 
 /// Where nodes may be lost, the others say when this one may go: leavers.hpp.

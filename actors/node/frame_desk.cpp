@@ -39,8 +39,8 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();
   const sender from{m.seat, view.worker_of(m.seat)};
   // A newcomer may be ready before this node has entered the view with it; who leaves says when it can give its state away.
-  const bool is_member =
-      view.members.empty() || view.has(m.seat) || view.had(m.seat) || core_.change.brings(m.seat);
+  const bool is_member = view.members.empty() || view.has(m.seat) || view.had(m.seat) ||
+                         core_.change.brings(m.seat) || core_.is_witness(m.seat);
   // A member that has failed tells all, whoever leads.
   if (const auto* const failed = std::get_if<frames::suspect>(&m.header);
       failed != nullptr && failed->seat == m.seat)
@@ -120,6 +120,9 @@ bool frame_desk::is_too_early(const control_arrived& m) {
 /// counted anew as soon as this node follows the others to the next one, so from then on what is of the view before is late.
 bool frame_desk::is_too_late(const control_arrived& m) {
   const auto newest = std::max(core_.view().epoch, core_.change.next().epoch);
+  // From a witness that has left meanwhile, too, which is no member any more.
+  const auto of_ballot = epoch_of_ballot(m.header);
+  if (of_ballot > 0 && of_ballot < newest && core_.members.is_gone(m.seat)) return true;
   if (const auto* const ready = std::get_if<frames::member_ready>(&m.header))
     return ready->epoch < newest;
   if (m.epoch > 0 && m.epoch < newest && is_of_its_senders_view(m.header)) return true;

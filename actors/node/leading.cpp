@@ -122,6 +122,7 @@ void leading::take_over(const frames::next_view& next) {
     core_.setup.display->note("this node leads from now on");
     took_over_ = true;
     newcomers_.take_over();
+    witnesses_.tell_all();
   }
   newcomers_.come_with(view, next);
   planned_.overtaken_by(next);
@@ -132,11 +133,20 @@ void leading::take_over(const frames::next_view& next) {
 // -- nodes that join and leave while training ------------------------------------------------------------
 
 void leading::on(const frames::join_ready& f, seat_id from) {
+  if (witnesses_.ready(from)) return change_witnesses();
   if (auto newcomer = newcomers_.ready(f, from))
     core_.as_node.tell<newcomer_ready>(members_, {std::move(*newcomer)});
 }
 
+/// A view that begins, or one that is being agreed on already, is asked for nothing: began() asks again.
+void leading::change_witnesses() {
+  if (witnesses_.want_a_view())
+    core_.as_node.tell<change_wanted>(members_,
+                                      {numbers_of(core_.setup.run->routes), std::nullopt, ""});
+}
+
 bool leading::gone(seat_id seat, const std::string& why) {
+  if (witnesses_.gone(seat, why)) return false;
   if (newcomers_.gone(seat, why)) core_.as_node.tell<newcomer_gone>(members_, {seat});
   // Programs have been given their numbers.
   const bool may_be_replaced =
@@ -155,6 +165,10 @@ void leading::leaves(seat_id seat, const std::string& why) {
   if (leaving_.insert(seat).second)
     core_.setup.display->note(core_.view().name_of(seat) + " leaves" +
                               (why.empty() ? "" : ": " + why));
+  if (core_.view().has_witness(seat)) {
+    witnesses_.leaves(seat);
+    return change_witnesses();
+  }
   core_.as_node.tell<member_leaves>(members_, {seat});
 }
 
@@ -163,6 +177,8 @@ void leading::began() {
   core_.as_node.tell<everyone_began>(members_, {});
   for (auto& ready : newcomers_.that_are_ready())
     core_.as_node.tell<newcomer_ready>(members_, {std::move(ready)});
+  witnesses_.began();
+  change_witnesses();
 }
 
 frames::next_view leading::next_view(const everyone_drained& m) const {
@@ -174,6 +190,7 @@ frames::next_view leading::next_view(const everyone_drained& m) const {
     next.routes = m.routes ? *m.routes : numbers_of(run.routes);
     next.factor_rows = m.routes ? factor_rows_ : run.factor_rows;
     next.why = m.why;
+    next.witnesses = witnesses_.of_next_view();
   }
   next.epoch = m.epoch;
   next.first_clock = core_.change.clock();
@@ -223,7 +240,8 @@ void leading::tell_view() {
     told.you = seat;
     core_.members.send(seat, {told, {}, 0});
   }
-  newcomers_.tell_all();
+  newcomers_.tell_all(view.before);
+  witnesses_.tell_all();
   if (!view.before.empty()) newcomers_.come_to_first_node();
 }
 

@@ -13,6 +13,7 @@
 #include "actors/node/change_schedule.hpp"
 #include "actors/node/newcomers.hpp"
 #include "actors/node/node_core.hpp"
+#include "actors/node/witnesses.hpp"
 #include "actors/routes/link_watch.hpp"
 #include "actors/routes/protocol_selector.hpp"
 #include "messages/membership.hpp"
@@ -43,8 +44,9 @@ class leading {
   void take_over(const frames::next_view& next);
   /// Why this node may not join; empty: it may.
   [[nodiscard]] std::optional<std::string> objection_to(const link_identity& joiner) const;
-  /// A node has got a seat: while nodes gather it is one of them, later it gets ready for the next view.
+  /// A node has got a seat: while nodes gather it is one of them, later it gets ready for the next view. A witness waits in both cases.
   void joined(const frames::member& joiner);
+  void witness_joined(const frames::member& joiner) { witnesses_.add(joiner); }
   /// A node that is no member is gone, or one that comes with a view that has not begun. True: nodes gather still, and another one may
   /// come in its place.
   bool gone(seat_id seat, const std::string& why);
@@ -84,6 +86,7 @@ class leading {
 
  private:
   void measure_links_of_all();
+  void change_witnesses();
   void gather_again();
   void choose_anew();
   void ask_speeds();
@@ -113,6 +116,7 @@ class leading {
   std::set<seat_id> leaving_;               // who has said so
   batch_split split_;
   newcomers newcomers_{core_};
+  witnesses witnesses_{core_, newcomers_};
 };
 
 }  // namespace poseidon

@@ -34,6 +34,7 @@ void leading::gather() {
   if (is_alone()) {
     core_.members.enter(formed(core_.view(), {self}, clock_id{setup.run->first_clock}, false));
     newcomers_.tell_all();
+    witnesses_.tell_all();
   }
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
@@ -52,6 +53,7 @@ void leading::gather() {
 /// With equal shares a gradient is the mean over all replicas only if every node has the same number.
 std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
   if (core_.has_ended() || core_.done) return "the run ends";
+  if (joiner.wants == link_identity::purpose::witness) return witnesses_.objection();
   if (!gathers_) return newcomers_.objection();
   const auto own = replicas_of(core_.setup.node, batch_);
   if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||

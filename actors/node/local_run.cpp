@@ -135,6 +135,7 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   auto facts = facts_of(*compiled_, *setup_.run, decisions);
   facts.self = value(view.seat);
   for (const auto& m : view.members) facts.members[value(m.seat)] = m.address;
+  for (const auto& w : view.witnesses) facts.witnesses[value(w.seat)] = w.address;
   facts.leader = value(view.leader());
   facts.epoch = view.epoch;
   facts.first_clock = began_at_;

@@ -24,7 +24,9 @@ std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
 }
 
 frames::next_view next_view_of(const frames::view& told) {
-  return {told.epoch, told.first_clock, told.members, told.routes, {}, told.shares};
+  frames::next_view out{told.epoch, told.first_clock, told.members, told.routes, {}, told.shares};
+  out.witnesses = told.witnesses;
+  return out;
 }
 
 std::optional<std::string> newcomers::objection() const {
@@ -47,14 +49,21 @@ void newcomers::add(const frames::member& newcomer) {
   if (knows_run_) tell(newcomer.seat);
 }
 
-void newcomers::tell_all() {
+void newcomers::tell_all(const std::vector<seat_id>& before) {
   knows_run_ = true;
+  former_ = {before, {}};
   for (const auto& [seat, who] : all_) tell(seat);
 }
 
 /// The view itself follows when all have drained.
-void newcomers::tell(seat_id seat) const {
+void newcomers::tell(seat_id seat, bool witness) const {
   auto told = run_for_joiners();
+  if (witness) {
+    told.solver.clear();
+    told.routes.clear();
+    told.wire.clear();
+    told.reasons.clear();
+  }
   told.you = seat;
   told.prospect = true;
   // Of a view that forms some may never come, and some leave: it links those that stay.
@@ -74,6 +83,7 @@ frames::view newcomers::run_for_joiners() const {
   told.run = core_.view().run;
   told.epoch = core_.view().epoch;
   told.members = core_.view().members;
+  told.witnesses = core_.view().witnesses;
   told.watched = core_.setup.records.shows;
   if (told.shares.empty() && core_.run.built()) told.replicas = core_.run.compiled().replicas;
   return told;
@@ -166,6 +176,7 @@ void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
   told.test_phases = core_.run.test_phases_before(next.first_clock);
   told.before = former_;
   told.members = next.members;
+  told.witnesses = next.witnesses;
   told.routes = next.routes;
   told.shares = next.shares;
   told.reasons.clear();

@@ -24,8 +24,11 @@ class newcomers {
   [[nodiscard]] std::optional<std::string> objection() const;
   /// It has got a seat.
   void add(const frames::member& newcomer);
-  /// The members have been told the view: those that came before that hear what to get ready, and later ones at once.
-  void tell_all();
+  /// The members have been told the view: those that came before that hear what to get ready, and later ones at once. `before`: as in
+  /// agreed_view.
+  void tell_all(const std::vector<seat_id>& before = {});
+  /// Tells a node the run, as a prospect: it has got a seat, and is in no view yet. A `witness` hears nothing of what is trained.
+  void tell(seat_id seat, bool witness = false) const;
   /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
   [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
   /// They are none any more, but members of the run's first view.
@@ -60,7 +63,6 @@ class newcomers {
     std::uint32_t replicas = 1;  ///< once it is ready
     bool is_ready = false;
   };
-  void tell(seat_id seat) const;
   void remember_the_view();
   [[nodiscard]] bool has_drained(seat_id seat) const;
   void tell_view(seat_id seat, const frames::next_view& next) const;

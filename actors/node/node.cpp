@@ -69,8 +69,12 @@ void node::on(const link_accepted& m) {
       return core_.members.turn_away(m.connection, *why);
   switch (core_.members.admit(m.connection, joins, core_.here())) {
     case member::admission::joined:
-      return leads->joined(core_.members.newest());
+      return peer.wants == purpose::witness ? leads->witness_joined(core_.members.newest())
+                                            : leads->joined(core_.members.newest());
     case member::admission::linked:
+      // It has missed that the others go on without it, and this node has not entered that view yet.
+      if (core_.change.knows_next() && has_seat(core_.change.next().lost, peer.seat))
+        return leave_to_themselves(core_.change.next());
       member_found(peer.seat);
       return guarded([this] {
         if (assembly_.bind_if_complete()) stands();
@@ -288,6 +292,7 @@ void node::lose(const link_lost& m) {
   if (m.of == frames::goodbye::cause::left_out && takes_part() && core_.setup.run->survive > 0)
     return left_out(m.why);
   if (goes_on_without(m)) return member_lost(m);
+  if (is_voting_witness(m.peer)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     if (leads->gone(m.peer, m.reason.value_or(m.why))) return core_.members.lost(m.peer, m.why);
   const bool is_none_yet = !view().members.empty() && !view().has(m.peer) && !view().had(m.peer);

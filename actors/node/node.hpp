@@ -174,6 +174,7 @@ class node : public actor<node> {
   void leave_to_themselves(const frames::next_view& next);
   [[nodiscard]] bool goes_on_without(const link_lost& m);
   [[nodiscard]] bool takes_part() const;
+  [[nodiscard]] bool is_voting_witness(seat_id seat) const;
   void member_lost(const link_lost& m);
   void member_found(seat_id seat);
   void lose(const link_lost& m);
@@ -186,6 +187,7 @@ class node : public actor<node> {
   void agree();
   void rebuild();
   void report_missing();
+  void find_witnesses();
   void newcomer_lost(const link_lost& m);
   void begin_as_told(void (node::*begins)());
   void resume();

@@ -20,6 +20,13 @@ bool node_core::comes(seat_id seat) const {
   return view().has(seat) ? comes_once_more && view().brought(seat) : change.brings(seat);
 }
 
+std::string node_core::newest_address(seat_id seat) const {
+  for (const auto* const nodes : {&newest_members(), &newest_witnesses()})
+    for (const auto& n : *nodes)
+      if (n.seat == seat) return n.address;
+  return "";
+}
+
 member_setup node_core::membership() {
   member_setup m;
   m.network = setup.cluster.network;

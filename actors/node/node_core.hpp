@@ -34,6 +34,15 @@ struct node_core {
   [[nodiscard]] const std::vector<frames::member>& newest_members() const {
     return change.knows_next() ? change.next().members : view().members;
   }
+  [[nodiscard]] const std::vector<frames::member>& newest_witnesses() const {
+    return change.knows_next() ? change.next().witnesses : view().witnesses;
+  }
+  /// Of the view that holds, or of the newest one.
+  [[nodiscard]] bool is_witness(seat_id seat) const {
+    return view().has_witness(seat) || is_among(newest_witnesses(), seat);
+  }
+  /// Where a member or a witness of the newest view listens; empty: it is neither.
+  [[nodiscard]] std::string newest_address(seat_id seat) const;
   /// Its solver or caller is still to begin, or begins anew: this node comes with the view.
   [[nodiscard]] bool begins() const { return !begun || !view().had(view().seat); }
   [[nodiscard]] bool trains() const { return is_running(phase); }

@@ -57,14 +57,18 @@ void node_host::start(node_setup setup) {
     if (also) also(r);
     promise_.set_value(std::move(r));
   };
+  if (setup.cluster.as_witness) {
+    witness_ = spawn<witness>(system_, *edges_, thread_kind::own, "witness", std::move(setup));
+    return tell_from_outside(witness_, start_node{});
+  }
   node_ = spawn<node>(system_, *edges_, thread_kind::own, "node", std::move(setup));
   tell_from_outside(node_, start_node{});
 }
 
 void node_host::tell(interrupted what) {
   const std::lock_guard lock(mutex_);
-  if (!node_) return;
-  tell_from_outside(node_, what);
+  if (!node_ && !witness_) return;
+  node_ ? tell_from_outside(node_, what) : tell_from_outside(witness_, what);
   // It may be waiting for an answer instead of looking at its mailbox.
   if (!what.snapshot) stop_->set();
 }
@@ -93,6 +97,7 @@ node_result node_host::ended() {
 void node_host::forget_node() {
   const std::lock_guard lock(mutex_);
   node_ = {};
+  witness_ = {};
 }
 
 }  // namespace poseidon

@@ -1,9 +1,10 @@
 // actors/node/node_host.hpp
 //
-// A node in an actor system of its own, for whoever is not an actor: a program of ours (run_node.hpp), or a library inside
+// A node, or a witness, in an actor system of its own, for whoever is not an actor: a program of ours (run_node.hpp), or a library inside
 // somebody else's program. It installs no signal handler, prints nothing and ends no process.
 #pragma once
 #include "actors/node/node.hpp"
+#include "actors/node/witness.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -57,7 +58,8 @@ class node_host {
   config config_;
   caf::actor_system system_{config_};
   std::mutex mutex_;
-  handle<node> node_;
+  handle<node> node_;  // one of the two
+  handle<witness> witness_;
 };
 
 }  // namespace poseidon

@@ -37,6 +37,7 @@ struct cluster_setup {
   std::optional<host_port> listen;  ///< of a node that begins a run which others can join
   /// Addresses of nodes, of which any can be the leader. Not empty: this node joins.
   std::vector<host_port> join;
+  bool as_witness = false;  ///< it joins to vote on views, and trains nothing (witness.hpp)
   std::string token;
   std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
   /// A peer that is silent for this long is lost. Where the others go on without it, and `least` is less, the limit of each link

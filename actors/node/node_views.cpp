@@ -88,7 +88,12 @@ void node::take_decision() {
 /// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
 void node::follow(const frames::next_view& next) {
   const auto seat = view().seat;
-  if (has_seat(next.lost, seat))
+  // It has come with a view that is replaced, and has nothing to hand over; or it has missed a view, which said that it is lost.
+  const bool gives_nothing = begins_again(view(), next) && !view().had(seat);
+  const bool missed_one =
+      next.epoch > agreement_.epoch() + 1 && core_.change.at() != view_change::step::paused;
+  const bool goes = !is_among(next.members, seat) && !end_.is_leaving();
+  if (has_seat(next.lost, seat) || (goes && (gives_nothing || missed_one)))
     return left_out("the other nodes go on without this one from iteration " +
                     std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
                     next.why + "). It writes nothing");
@@ -127,6 +132,8 @@ void node::follow(const frames::next_view& next) {
   if (!leads || unplanned) drained_.reset();
   leader_changed_ = leader_changed_ || unplanned;
   leave_to_themselves(next);
+  // A witness asks nobody, and who has decided the view may have ended before it could tell all.
+  for (const auto& w : next.witnesses) core_.members.send(w.seat, send_frame{next, {}, 0});
   if (!gone.empty()) changing_.begin_with_zeros(gone, next.first_clock);
   if (changing_.leave(next)) rebuild();
   for (const auto& early : desk_.take_early()) on(early);
@@ -163,11 +170,17 @@ bool node::goes_on_without(const link_lost& m) {
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
 }
 
+/// However it goes: what a witness says as it goes is no reason for the others, and who leaves by a view is in the newest one no more.
+bool node::is_voting_witness(seat_id seat) const {
+  return takes_part() && core_.setup.run->survive > 0 && !core_.has_ended() &&
+         is_among(core_.newest_witnesses(), seat);
+}
+
 void node::member_lost(const link_lost& m) {
   core_.setup.display->note(m.why);
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
-  const bool has_failed = failed_.contains(m.peer);
+  const bool has_failed = failed_.contains(m.peer) || (m.said_goodbye && is_voting_witness(m.peer));
   agreement_.lost(m.peer, m.why, has_failed);
   if (!has_failed) search_.lost(m.peer, m.fresh, agreement_.epoch());
   agree();
@@ -183,6 +196,8 @@ void node::give_up_waiting(const std::string& paused, const char* why) {
 void node::member_found(seat_id seat) {
   if (core_.has_ended() || !search_.misses(seat)) return;
   core_.setup.display->note(view().name_of(seat) + " is heard again");
+  if (is_voting_witness(seat))
+    core_.members.send(seat, send_frame{agreement_.newest_view(), {}, 0});
   search_.found(seat);
   agreement_.found(seat);
   agree();
@@ -297,8 +312,17 @@ void node::rebuild() {
     report_missing();
     if (core_.phase == run_phase::parting && core_.members.links().empty())
       return fail("all other nodes are lost, and this one was leaving", 3);
+    find_witnesses();
     if (assembly_.bind_if_complete()) stands();
   });
+}
+
+/// A witness that has come while this node did may know nothing of it, or may have lost its link since it was ready.
+void node::find_witnesses() {
+  if (core_.phase == run_phase::parting) return;
+  std::vector<link_lost> unreached;
+  core_.members.dial_witnesses(core_.here(), unreached);
+  for (const auto& lost : unreached) member_lost(lost);
 }
 
 /// The leader takes newcomers that died before this view could begin out of the next one.

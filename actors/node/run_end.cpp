@@ -231,8 +231,8 @@ void run_end::begin() {
   // Who waits to join hears that there is nothing to join; from one that leaves, only that it goes.
   const bool leaves = view.epoch > 0 && view.self() == no_worker;
   for (const auto& [seat, link] : core_.members.links()) {
-    const bool waits =
-        !view.members.empty() && !view.has(seat) && !leaves && goodbye_.reason.empty();
+    const bool waits = !view.members.empty() && !view.has(seat) && !view.has_witness(seat) &&
+                       !leaves && goodbye_.reason.empty();
     as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_.reason, goodbye_.of});
   }
   // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.

@@ -20,17 +20,14 @@ void search::begin_anew(std::uint64_t epoch) {
   if (epoch_ == epoch) return;
   epoch_ = epoch;
   found_.clear();
-  const auto& members = core_.newest_members();
-  std::erase_if(absent_, [&](const auto& a) {
-    return std::none_of(members.begin(), members.end(),
-                        [&](const auto& m) { return m.seat == a.first; });
-  });
+  std::erase_if(absent_, [&](const auto& a) { return core_.newest_address(a.first).empty(); });
 }
 
 void search::lost(seat_id seat, bool fresh, std::uint64_t epoch) {
   begin_anew(epoch);
   if (absent_.contains(seat)) return;  // as a newcomer, and now the view has begun
-  auto& a = absent_[seat] = {fresh, core_.setup.cluster.network->now()};
+  // A link that the peer has turned away ends long after the one that was lost: the peer may have gone on alone, and ended.
+  auto& a = absent_[seat] = {fresh && !found_.contains(seat), core_.setup.cluster.network->now()};
   // The peer has turned the new link away: it has to notice first that the old one is lost.
   if (found_.contains(seat))
     a.due = a.pause = after_a_refusal;
@@ -43,8 +40,12 @@ void search::found(seat_id seat) {
   found_.insert(seat);
 }
 
+bool search::is_witness(seat_id seat) const {
+  return is_among(core_.newest_witnesses(), seat);
+}
+
 bool search::only_looks(seat_id seat) const {
-  return core_.view().seat < seat || core_.comes(seat);
+  return !is_witness(seat) && (core_.view().seat < seat || core_.comes(seat));
 }
 
 void search::tick(std::uint64_t epoch) {
@@ -54,17 +55,15 @@ void search::tick(std::uint64_t epoch) {
 }
 
 void search::ask(seat_id seat, absent& a) {
-  const auto& members = core_.newest_members();
-  const auto found =
-      std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.seat == seat; });
-  if (found == members.end()) return;
+  const auto address = core_.newest_address(seat);
+  if (address.empty()) return;
   if (!seeker_)
     seeker_ =
         spawn<seeker>(core_.as_node.system(), *core_.setup.edges, thread_kind::own, "seeker",
                       core_.setup.cluster.network, core_.members.dialing(), core_.as_node.self());
   auto self = core_.members.own_identity();
   if (only_looks(seat)) self.wants = link_identity::purpose::look;
-  core_.as_node.tell<seek>(seeker_, {seat, found->address, std::move(self)});
+  core_.as_node.tell<seek>(seeker_, {seat, address, std::move(self)});
   a.asked = true;
 }
 
@@ -82,8 +81,9 @@ search::finding search::on(const sought& m, std::uint64_t epoch) {
     return proves ? finding::dead : finding::nothing;
   }
   const auto there = m.connection->peer.epoch;
-  if (there > epoch) return finding::this_node_is_out;
-  if (only_looks(m.seat) || there < core_.view().epoch) return finding::nothing;
+  if (there > epoch && !is_witness(m.seat)) return finding::this_node_is_out;
+  if (only_looks(m.seat) || (there < core_.view().epoch && !is_witness(m.seat)))
+    return finding::nothing;
   core_.members.link_again(m.seat, *m.connection, core_.here());
   return finding::linked;
 }

@@ -6,7 +6,8 @@
 // A process that has ended is proved by a connection that its machine refuses at once. Later, or after a silence, that proves
 // nothing: it may have gone on without this node, and have ended then. One that is there may be in a later view: then the
 // others go on without this node. Or it stands in the same view, as this node does: then they have to be linked again before they
-// can agree on anything. Of two members the one with the higher seat dials, as when they met first.
+// can agree on anything. Of two members the one with the higher seat dials, as when they met first. A witness is always linked again:
+// whichever of the two knows an older view then hears the newer one, or that it is out (actors/node/witness.hpp).
 #pragma once
 #include "actors/cluster/seeker.hpp"
 #include "actors/node/node_core.hpp"
@@ -48,6 +49,7 @@ class search {
   };
   void begin_anew(std::uint64_t epoch);
   void ask(seat_id seat, absent& a);
+  [[nodiscard]] bool is_witness(seat_id seat) const;
   /// It is not this node that links it again: a newcomer that was lost is left out.
   [[nodiscard]] bool only_looks(seat_id seat) const;
 

@@ -32,9 +32,11 @@ struct run_facts {
   std::string model;
   std::uint32_t self = 0;                        ///< seat of this node
   std::map<std::uint32_t, std::string> members;  ///< addresses by seat; none in a run of one node
-  std::uint32_t leader = 0;                      ///< its seat
-  std::uint64_t epoch = 0;                       ///< of the view
-  std::uint32_t replicas = 1;                    ///< on this node
+  /// Likewise; they vote, and neither train nor report.
+  std::map<std::uint32_t, std::string> witnesses;
+  std::uint32_t leader = 0;    ///< its seat
+  std::uint64_t epoch = 0;     ///< of the view
+  std::uint32_t replicas = 1;  ///< on this node
   std::uint64_t first_clock = 0, last_clock = 0, staleness = 0;
   std::uint64_t images_per_clock = 0;  ///< summed over all workers
   std::vector<std::uint64_t> shares;   ///< images per clock by worker; empty: equal shares

@@ -53,10 +53,12 @@ int ask(const question& q, int argc, char** argv) {
   out.until_end(
       [&] {
         const auto node = dial(parse_host_port(at), options, patience);
-        const auto who = "worker " + std::to_string(value(node.peer.seat)) + " at " + at;
+        const auto* const kind =
+            node.peer.wants == link_identity::purpose::witness ? "witness" : "worker";
+        const auto who = kind + (" " + std::to_string(value(node.peer.seat))) + " at " + at;
         out.result(who + " " + q.answer);
         if (words.json)
-          out.event(json_event(q.event).count("worker", value(node.peer.seat)).text("at", at));
+          out.event(json_event(q.event).count(kind, value(node.peer.seat)).text("at", at));
         // The node closes the connection when it has read who asks.
         std::byte last[1];
         iovec into{last, sizeof last};

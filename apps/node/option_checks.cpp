@@ -129,6 +129,36 @@ void check(const node_options& o) {
         "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
 }
 
+namespace {
+
+/// What a witness can be told; all others are of nodes that train.
+const std::vector<std::string> of_witnesses{
+    "--witness",       "--join",           "--listen",    "--token-file", "--tls-cert",
+    "--tls-key",       "--tls-ca",         "--no-rejoin", "--log-level",  "--quiet",
+    "--silence-limit", "--progress-limit", "--json",      "--log-format", "--log-dir"};
+
+}  // namespace
+
+void check_witness(const node_options& o, const CLI::App& app) {
+  if (o.join.empty())
+    throw spec_error(
+        "--witness needs --join HOST:PORT: a witness joins a run, and begins none. Give it the "
+        "address of any node of the run.");
+  std::vector<std::string> others;
+  for (const auto* const option : app.get_options()) {
+    const auto name = option->get_name();
+    if (option->count() > 0 &&
+        std::find(of_witnesses.begin(), of_witnesses.end(), name) == of_witnesses.end())
+      others.push_back(name);
+  }
+  if (others.empty()) return;
+  throw spec_error("--witness does not go with " + comma_list(others) +
+                   ": a witness trains nothing, so it has no net, no data, no devices and nothing "
+                   "to show. Leave out " +
+                   (others.size() == 1 ? "that option" : "these options") +
+                   ", or --witness where the node is to train.");
+}
+
 /// The whole cluster has one scale: the first node's, which it sends to the others.
 void check_scales(const node_options& o, bool given) {
   if (!given) return;

@@ -14,6 +14,9 @@ namespace poseidon::app {
 /// Errors   spec_error: options that contradict each other, or need another one.
 void check(const node_options& o);
 
+/// Errors   spec_error: a witness without --join, or with an option of nodes that train.
+void check_witness(const node_options& o, const CLI::App& app);
+
 /// The whole cluster has one scale: the first node's, which it sends to the others.
 /// Errors   spec_error: scales are `given` without --devices replay, or to a joiner.
 void check_scales(const node_options& o, bool given);

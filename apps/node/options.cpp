@@ -36,6 +36,8 @@ Examples
     others$ poseidon-node --join head:7600 --token-file token
   the run in a browser on this machine
     poseidon-node --solver solver.prototxt --web 127.0.0.1:7680
+  a third vote on a small machine, so that either of two nodes can be lost or cut off
+    small$ poseidon-node --witness --join head:7600 --token-file token
   two replicas on this machine's cores, and a trace for ui.perfetto.dev
     poseidon-node --solver solver.prototxt --devices cpu:2 --trace trace.json
 
@@ -105,6 +107,11 @@ void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
          "HOST:PORT of any node of the run, or several of them, separated by commas; everything "
          "else comes from there. With --solver: begin the run where none of them is in one")
       ->delimiter(',');
+  app.add_flag(
+      "--witness", o.witness,
+      "with --join: a node that trains nothing and has a vote on which nodes go on after a "
+      "loss, so that one of two goes on when they do not hear each other. It has no net, "
+      "no data and no devices; any small machine that reaches all nodes will do");
   app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
   add_tls_options(app, words.tls);
   app.add_option(
@@ -303,6 +310,7 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   if (!o.token_file.empty()) o.token = web::read_token("--token-file", o.token_file);
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
+  if (o.witness) check_witness(o, app);
   check(o);
   o.tls = tls_of_links(words.tls);
   o.command = command_again(app, argc, argv);

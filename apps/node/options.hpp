@@ -35,6 +35,7 @@ struct node_options {
   std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
   double time_scale = 1, byte_scale = 1;
   bool fifo = false, own_data = false;
+  bool witness = false;                  ///< it joins to vote on views, and trains nothing
   bool rejoin = true;                    ///< where the other nodes have gone on without this one
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;

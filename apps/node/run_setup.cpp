@@ -121,6 +121,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.node = node_of(o);
   s.cluster.listen = o.listen;
   s.cluster.join = o.join;
+  s.cluster.as_witness = o.witness;
   s.cluster.token = o.token;
   s.cluster.tls = o.tls;
   set_silence_limit(s.cluster, o.silence_limit);

@@ -64,7 +64,13 @@ void json_console::viewed(const view& v) {
   if (v.samples > 0) e.count("samples", v.samples);
   json_array members;
   for (const auto seat : v.seats) members.put(seat);
-  e.json("members", {members.text()}).text("changed", v.changed).text("why", v.why);
+  e.json("members", {members.text()});
+  if (!v.witnesses.empty()) {
+    json_array witnesses;
+    for (const auto seat : v.witnesses) witnesses.put(seat);
+    e.json("witnesses", {witnesses.text()});
+  }
+  e.text("changed", v.changed).text("why", v.why);
   e.count("paused_ms", v.paused_ms).text("text", describe(v));
   lines().out(e.line());
 }

@@ -20,6 +20,17 @@ const worker_view* find(const state& s, std::uint32_t worker) {
   return at == s.workers.end() ? nullptr : &at->second;
 }
 
+}  // namespace
+
+json_array witnesses_json(const run_facts& facts) {
+  json_array out;
+  for (const auto& [id, address] : facts.witnesses)
+    out.put(json_object().put("witness", id).put("address", address));
+  return out;
+}
+
+namespace {
+
 json_object run_json(const state& s, std::uint32_t worker) {
   const auto facts = s.facts.value_or(run_facts{});
   json_object out;
@@ -132,6 +143,7 @@ json_object tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
   out.put("worker", worker).put("rev", w.graph.revision).put("seq", s.revision);
   out.put("t", (w.contact.heard_ns != 0 ? w.contact.heard_ns : now) / 1000).put("phase", s.phase);
   out.put("n", actors).put("e", edges).put("members", members);
+  if (s.facts && !s.facts->witnesses.empty()) out.put("witnesses", witnesses_json(*s.facts));
   return out.put("doctor", diagnosis_json(diagnose(s, now), now));
 }
 

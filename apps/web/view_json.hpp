@@ -8,7 +8,7 @@
 //            for one worker. A node's id is its place among the worker's actors; an edge's id is its place among the
 //            edges that have carried a message, or -1 for a planned edge. Actors that have ended are left out, with their
 //            edges, but sums include what they sent. With a new "rev" the graph has to be fetched again.
-//   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..],"doctor":{..}}
+//   tick     {"worker":..,"rev":..,"t":us,"n":[[id,queue,handled]],"e":[[id,messages,bytes]],"members":[..],"witnesses":[..],"doctor":{..}}
 //            what changed, and which worker is stalled (apps/web/diagnosis.hpp)
 //   spans    {"worker":..,"names":[[place,text]],"lanes":[[place,text]],"rows":[[lane,name,phase,begin us,us,clock,bytes]]}
 #pragma once
@@ -18,6 +18,8 @@
 #include <string>
 
 namespace poseidon {
+
+class json_array;
 
 [[nodiscard]] std::string graph_json(const cluster_view& view, std::uint32_t worker);
 
@@ -53,6 +55,8 @@ struct span_place {
 /// Who takes part: the view, its leader, and a line for each member.
 [[nodiscard]] std::string members_text(const cluster_view& view);
 [[nodiscard]] std::string members_json(const cluster_view& view);
+/// [{"witness":2,"address":"10.0.0.9:7600"}]: those that vote and train nothing.
+[[nodiscard]] json_array witnesses_json(const run_facts& facts);
 
 /// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
 [[nodiscard]] std::string health_json(const cluster_view& view);

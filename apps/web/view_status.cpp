@@ -88,12 +88,18 @@ std::string members_text(const cluster_view& view) {
     std::string out =
         "view " + std::to_string(epoch) + ": " +
         plural(std::max<std::size_t>(1, s.facts ? s.facts->members.size() : 0), "node");
+    if (s.facts && !s.facts->witnesses.empty())
+      out += " and " + std::to_string(s.facts->witnesses.size()) +
+             (s.facts->witnesses.size() == 1 ? " witness" : " witnesses");
     if (s.facts) out += ", worker " + std::to_string(s.facts->leader) + " leads";
     for (const auto& [id, w] : s.workers) {
       const auto address = s.facts ? s.facts->address_of(id) : "";
       out += printed("\nworker %-3u %-24s %s", id, address.empty() ? "this node" : address.c_str(),
                      condition_of(w, now, s.silent_after_ns()));
     }
+    if (s.facts)
+      for (const auto& [id, address] : s.facts->witnesses)
+        out += printed("\nwitness %-2u %-24s votes", id, address.c_str());
     return out + "\n";
   });
 }
@@ -107,11 +113,11 @@ std::string members_json(const cluster_view& view) {
                       .put("worker", id)
                       .put("address", s.facts ? s.facts->address_of(id) : "")
                       .put("condition", condition_of(w, now, s.silent_after_ns())));
-    return json_object()
-        .put("view", s.facts ? s.facts->epoch : 0)
-        .put("leader", s.facts ? s.facts->leader : 0)
-        .put("members", members)
-        .text();
+    json_object out;
+    out.put("view", s.facts ? s.facts->epoch : 0).put("leader", s.facts ? s.facts->leader : 0);
+    out.put("members", members);
+    if (s.facts && !s.facts->witnesses.empty()) out.put("witnesses", witnesses_json(*s.facts));
+    return out.text();
   });
 }
 

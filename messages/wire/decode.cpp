@@ -52,10 +52,9 @@ void check_order(std::string_view kind, seat_id before, seat_id seat) {
                     "more than that of the member before, " + std::to_string(value(before)));
 }
 
-std::vector<frames::member> read_members(std::string_view kind,
-                                         capnp::List<wire::Member>::Reader members) {
-  at_most(kind, "number of members", members.size(), max_members);
-  if (members.size() == 0) throw bad_frame(kind, "number of members", "0", "1 or more");
+std::vector<frames::member> read_nodes(std::string_view kind, const std::string& count,
+                                       capnp::List<wire::Member>::Reader members) {
+  at_most(kind, count, members.size(), max_members);
   std::vector<frames::member> out;
   for (const auto m : members) {
     const seat_id seat{m.getSeat()};
@@ -63,6 +62,28 @@ std::vector<frames::member> read_members(std::string_view kind,
     if (!out.empty()) check_order(kind, out.back().seat, seat);
     out.push_back({seat, text(kind, "address of a member", m.getAddress())});
   }
+  return out;
+}
+
+std::vector<frames::member> read_members(std::string_view kind,
+                                         capnp::List<wire::Member>::Reader members) {
+  if (members.size() == 0) throw bad_frame(kind, "number of members", "0", "1 or more");
+  return read_nodes(kind, "number of members", members);
+}
+
+bool has(const std::vector<frames::member>& nodes, seat_id seat) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.seat == seat; });
+}
+
+/// None of them is a member, too.
+std::vector<frames::member> read_witnesses(std::string_view kind,
+                                           capnp::List<wire::Member>::Reader witnesses,
+                                           const std::vector<frames::member>& members) {
+  auto out = read_nodes(kind, "number of witnesses", witnesses);
+  for (const auto& w : out)
+    if (has(members, w.seat))
+      throw bad_frame(kind, "seat of a witness", std::to_string(value(w.seat)),
+                      "one that no member has");
   return out;
 }
 
@@ -158,8 +179,8 @@ frame_header read(wire::View::Reader r) {
   v.members = read_members("view", r.getNodes());
   v.before = read(r.getBefore());
   v.prospect = r.getProspect();
-  const bool is_member = std::any_of(v.members.begin(), v.members.end(),
-                                     [&](const auto& m) { return m.seat == v.you; });
+  v.witnesses = read_witnesses("view", r.getWitnesses(), v.members);
+  const bool is_member = has(v.members, v.you) || has(v.witnesses, v.you);
   if (is_member == v.prospect || v.you == no_seat)
     throw bad_frame("view", "you", std::to_string(r.getYou()),
                     v.prospect ? "a seat that no member has" : "the seat of a member");
@@ -211,6 +232,7 @@ frames::next_view read(wire::NextView::Reader r) {
   v.first_clock = clock_id{r.getFirstClock()};
   v.lost = read_seats("next_view", "number of lost members", r.getLost());
   v.all_have_values = r.getAllHaveValues();
+  v.witnesses = read_witnesses("next_view", r.getWitnesses(), v.members);
   return v;
 }
 

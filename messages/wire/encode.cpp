@@ -73,6 +73,7 @@ void write(wire::NextView::Builder w, const frames::next_view& v) {
   w.setFirstClock(value(v.first_clock));
   write(w.initLost(static_cast<unsigned>(v.lost.size())), v.lost);
   w.setAllHaveValues(v.all_have_values);
+  write(w.initWitnesses(static_cast<unsigned>(v.witnesses.size())), v.witnesses);
 }
 
 wire::ViewBallot::Builder write(wire::ViewBallot::Builder w, std::uint64_t epoch,
@@ -98,6 +99,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setEpoch(v.epoch);
   w.setYou(value(v.you));
   write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
+  write(w.initWitnesses(static_cast<unsigned>(v.witnesses.size())), v.witnesses);
   w.setProspect(v.prospect);
   write(w.initBefore().initSeats(static_cast<unsigned>(v.before.seats.size())), v.before.seats);
   write(w.getBefore().initRoutes(static_cast<unsigned>(v.before.routes.size())), v.before.routes);

@@ -50,7 +50,7 @@ link_identity decode_identity(const identity_block& bytes, const std::string& pe
   who.run = get<std::uint64_t>(std::span(bytes).subspan(at_run));
   who.replicas = get<std::uint32_t>(std::span(bytes).subspan(at_replicas));
   const auto purpose = std::to_integer<std::uint8_t>(bytes[at_purpose]);
-  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::look))
+  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::witness))
     throw std::invalid_argument("wants something that this release does not know, number " +
                                 std::to_string(purpose));
   who.wants = link_identity::purpose{purpose};
@@ -72,8 +72,10 @@ std::string name_of(const link_identity& who) {
     return "a program that asks this node to leave";
   if (who.wants == link_identity::purpose::ask_to_go_on)
     return "a program that asks this node to go on without others";
-  return (who.seat == no_seat ? std::string("a joining node")
-                              : "worker " + std::to_string(value(who.seat))) +
+  const bool votes = who.wants == link_identity::purpose::witness;
+  return (who.seat == no_seat
+              ? std::string(votes ? "a joining witness" : "a joining node")
+              : (votes ? "witness " : "worker ") + std::to_string(value(who.seat))) +
          ", which listens on " + who.listen_address;
 }
 

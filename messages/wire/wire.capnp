@@ -91,7 +91,7 @@ struct FormerView {
 # The leader to each node that joins. A joiner needs no files but its data.
 struct View {
   epoch @0 :UInt64;
-  you @1 :UInt32;             # the receiver's own seat; one of the members', unless `prospect`
+  you @1 :UInt32;             # the receiver's own seat; one of the members' or the witnesses', unless `prospect`
   obsoleteMembers @2 :List(Text);
   solver @3 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
   obsoleteTrainNet @4 :Data;  # the nets travel in the solver
@@ -116,6 +116,8 @@ struct View {
   survive @23 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
   zeroesLostState @25 :Bool;  # solver state that no member has any more begins with zeros; else the run ends
   stateZeroedAt @26 :UInt64;  # the last iteration at which that happened; 0: it has not
+  witnesses @27 :List(Member); # rising seats, none of them a member's: they vote on the next view, and train nothing. A witness that
+                              # joins hears the view as a prospect, without solver, and later ones as NextView
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
@@ -200,6 +202,7 @@ struct NextView {
   firstClock @6 :UInt64;      # the view holds from this clock on
   lost @7 :List(UInt32);      # seats, rising: members of views before that are gone without having left
   allHaveValues @8 :Bool;     # it begins with iteration 0 like the view before it, and all members have got all values already
+  witnesses @9 :List(Member); # as in View
 }
 
 # The members of the view of `epoch` decide by ballots which view is next (actors/cluster/ballot_box.hpp).
@@ -216,14 +219,14 @@ struct ViewBallot {           # a proposal, and the vote for it
 struct ViewPromise {
   ballot @0 :ViewBallot;      # promised above number: refused, and nothing follows
   accepted @1 :ViewBallot;    # the highest that the writer has accepted; not there: none
-  whole @2 :Bool;             # the writer has all parameters of `version`
+  whole @2 :Bool;             # the writer has all parameters of `version`; a witness has none
   version @3 :UInt64;
   drained @4 :Bool;
   hears @5 :List(UInt32);     # seats, rising
   dead @6 :List(UInt32);      # seats, rising: their processes are proved to have ended
 }
 
-# A node that joins a run that trains, to the leader: its nets and data are there, and links to all members.
+# A node that joins a run that trains, to the leader: its nets and data are there, and links to all members. A witness: the links.
 struct JoinReady {
   replicas @0 :UInt32;        # as in MemberReady
 }

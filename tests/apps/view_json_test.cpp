@@ -145,3 +145,21 @@ TEST_CASE("status_text: what was sent does not count the probes of links") {
                                     "\"probe_bytes_out\":16000000,\"probe_bytes_in\":0") !=
         std::string::npos);
 }
+
+TEST_CASE("members_text, members_json, tick_json: a witness is named beside the members") {
+  view_rig r;
+  auto facts = two_workers(0);
+  r.view.begin(facts);
+  std::uint64_t since = 0;
+  CHECK(members_text(r.view).starts_with("view 0: 2 nodes, worker 0 leads\n"));
+  CHECK(members_json(r.view).find("witness") == std::string::npos);
+  CHECK(tick_json(r.view, 0, since).find("witness") == std::string::npos);
+  facts.epoch = 2;
+  facts.witnesses = {{2, "c:3"}};
+  r.view.begin(facts);
+  CHECK(members_text(r.view).starts_with("view 2: 2 nodes and 1 witness, worker 0 leads\n"));
+  CHECK(members_text(r.view).ends_with("\nwitness 2  c:3                      votes\n"));
+  const std::string named = "\"witnesses\":[{\"witness\":2,\"address\":\"c:3\"}]";
+  CHECK(members_json(r.view).find(named) != std::string::npos);
+  CHECK(tick_json(r.view, 0, since).find(named) != std::string::npos);
+}

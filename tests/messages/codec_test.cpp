@@ -86,7 +86,8 @@ std::vector<frame_header> one_of_each() {
                         {{3, 1}, {8, 2}},
                         "as a file asks",
                         {seat_id{2}, seat_id{7}},
-                        true},
+                        true,
+                        {{seat_id{5}, "d:7600"}}},
       frames::join_ready{4},
       frames::leave_wanted{"SIGTERM"},
       frames::send_rate{934.5},
@@ -205,6 +206,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(next.lost == sent_next.lost);
   CHECK(next.all_have_values);
   CHECK(next.members == sent_next.members);
+  CHECK(next.witnesses == sent_next.witnesses);
   CHECK(next.routes == std::vector<std::uint8_t>{0, 1, 0});
   CHECK(next.factor_rows == std::vector<std::uint32_t>{0, 4'000'000'000});
   REQUIRE(next.shares.size() == 2);

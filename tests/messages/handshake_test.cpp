@@ -131,6 +131,15 @@ TEST_CASE("handshake: who dials says what for") {
   CHECK(acceptor.peer->wants == link_identity::purpose::ask_to_leave);
 }
 
+TEST_CASE("handshake: a witness says that it is one") {
+  auto d = options("secret", ":7601");
+  d.self.wants = link_identity::purpose::witness;
+  const auto [dialer, acceptor] = both(d, options("secret"));
+  REQUIRE(acceptor.peer);
+  CHECK(acceptor.peer->wants == link_identity::purpose::witness);
+  CHECK(name_of(*acceptor.peer).starts_with("a joining witness, which listens on "));
+}
+
 TEST_CASE(
     "handshake: a leader's address that is none, and a purpose that is not known, are refused") {
   auto d = options("secret", ":7601"), a = options("secret");

@@ -69,6 +69,23 @@ TEST_CASE("view frames: a prospect is no member, and whoever is no prospect is o
   CHECK(refusal_of_encoded(v) == "view: you is 4, expected a seat that no member has");
 }
 
+TEST_CASE("view frames: a witness is no member, and hears views that it is in") {
+  auto v = view_for_seat(5, {0, 4});
+  v.witnesses = {{seat_id{5}, "host:1"}};
+  CHECK(refusal_of_encoded(v) == "");
+  v.prospect = true;
+  CHECK(refusal_of_encoded(v) == "view: you is 5, expected a seat that no member has");
+  v = view_for_seat(4, {0, 4});
+  v.witnesses = {{seat_id{4}, "host:1"}};
+  CHECK(refusal_of_encoded(v) == "view: seat of a witness is 4, expected one that no member has");
+  auto next = next_view_of({1, 2});
+  next.witnesses = {{seat_id{0}, "host:1"}, {seat_id{3}, "host:1"}};
+  CHECK(refusal_of_encoded(next) == "");
+  next.witnesses = {{seat_id{3}, "host:1"}, {seat_id{0}, "host:1"}};
+  CHECK(refusal_of_encoded(next) ==
+        "next_view: seat is 0, expected more than that of the member before, 3");
+}
+
 TEST_CASE("view frames: former members stand by rising seats, and there may be none") {
   auto v = view_for_seat(0, {0, 4});
   v.before.seats = {seat_id{0}, seat_id{3}};

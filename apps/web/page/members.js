@@ -1,4 +1,4 @@
-// members.js - the table of the workers. A click on a row, or Enter on the row with the focus, shows that worker's actors.
+// members.js - the table of the workers, and of those that only vote. A click on a row, or Enter on the row with the focus, shows that worker's actors.
 // The arrow keys move the focus. A row stays the same element for the whole run, so it keeps the focus and loses no click.
 import { bytes, count, figure, h } from './text.js';
 
@@ -18,7 +18,8 @@ export class Members {
     const same = members.length === this.lines.size && members.every(m => this.lines.has(m.id));
     if (!members.length || (same && moving && dt < 1)) return;
     const shares = members.some(m => m.share), before = this.before ?? new Map();
-    if (!same || shares !== this.shares) this.#build(members, shares);
+    const voters = this.store.witnesses.map(w => w.witness).join();
+    if (!same || shares !== this.shares || voters !== this.voters) this.#build(members, shares, voters);
     const rate = (m, key) => moving && before.has(m.id) ? bytes(Math.max(0, m[key] - before.get(m.id)[key]) / dt) + '/s' : '–';
     for (const m of members) {
       const { line, name, tag, cells } = this.lines.get(m.id), shown = m.id === graph?.run.worker;
@@ -45,8 +46,8 @@ export class Members {
     choice.parentElement.hidden = members.length < 2;
   }
 
-  #build(members, shares) {
-    this.shares = shares;
+  #build(members, shares, voters) {
+    Object.assign(this, { shares, voters });
     this.lines.clear();
     const heads = ['worker', 'state', 'iteration', 'lag', 'out', 'in', ...(shares ? ['share'] : [])];
     this.table.replaceChildren(h('tr', {}, ...heads.map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : '' }, t))), ...members.map((m, i) => {
@@ -55,7 +56,8 @@ export class Members {
       line.addEventListener('click', () => this.choose(m.id));
       this.lines.set(m.id, { line, name, tag, cells });
       return line;
-    }));
+    }), ...this.store.witnesses.map(w => h('tr', { 'data-witness': w.witness, title: w.address }, h('td', {}, `${w.witness}`),
+      h('td', { colspan: heads.length - 1 }, 'witness: it votes, and trains nothing'))));
   }
 
   #tip(m) {

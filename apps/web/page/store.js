@@ -60,6 +60,7 @@ export class Store extends EventTarget {
   actors = [];           // by id: {queue, handled, rate, depth}
   edges = [];            // by id: {messages, bytes, rate, byteRate}
   members = [];
+  witnesses = [];
   doctor = null;         // says which worker waits for which and which worker is slow: {text, stall, stragglers}
   spans = new Spans();
   points = []; tests = []; lines = []; traffic = []; views = []; outputs = []; lastClock = 0; leftS = null;
@@ -198,6 +199,7 @@ export class Store extends EventTarget {
       if (o.depth) { o.depth.push(o.queue); if (o.depth.length > 150) o.depth.shift(); }
     }
     this.members = t.members;
+    this.witnesses = t.witnesses ?? [];
     this.doctor = t.doctor;
     ++this.ticks;
     if (t.phase !== this.phase) { this.phase = t.phase; this.#say('state'); }

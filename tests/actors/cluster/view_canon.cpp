@@ -44,7 +44,9 @@ bool node::can_use(const post& p) const {
       std::holds_alternative<box::prepare>(p.what) || std::holds_alternative<box::accept>(p.what);
   const auto its_epoch = std::visit([](const auto& m) { return m.epoch; }, p.what);
   if (its_epoch > epoch_) return true;
-  if (asks && broken_ == mutation::forgets_promise) return true;
+  if (asks && (broken_ == mutation::forgets_promise ||
+               (broken_ == mutation::witness_forgets_promise && is_witness())))
+    return true;
   if (its_epoch < epoch_ && broken_ != mutation::hears_older_ballots) return asks;
   const auto& [promised, accepted, at, mine, seen, promises, dead, limit_over, in_favour, value,
                decided] = box_->state();

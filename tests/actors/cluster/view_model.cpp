@@ -7,14 +7,17 @@ namespace poseidon::view_model {
 
 namespace {
 
-bool minority_quorum(const seat_list& answers, const seat_list& members, const seat_list&) {
+bool minority_quorum(const seat_list& answers, const seat_list& members, const seat_list&,
+                     const seat_list&) {
   return 2 * answers.size() + 1 >= members.size();
 }
 
 /// As quorum(), of the members that are not proved dead.
-bool shrunk_quorum(const seat_list& answers, const seat_list& members, const seat_list& dead) {
+bool shrunk_quorum(const seat_list& answers, const seat_list& members, const seat_list& dead,
+                   const seat_list& witnesses) {
   const auto living = static_cast<seat_mask>(mask_of(members) & ~mask_of(dead));
-  return quorum(seats_of(static_cast<seat_mask>(mask_of(answers) & living)), seats_of(living), {});
+  return quorum(seats_of(static_cast<seat_mask>(mask_of(answers) & living)), seats_of(living), {},
+                witnesses);
 }
 
 quorum_rule* rule_of(mutation m) {
@@ -43,7 +46,7 @@ const view& view_in(nodes_view nodes, std::uint64_t epoch) {
 }
 
 std::optional<version_id> floor_in(nodes_view nodes, const view& v, mutation broken) {
-  auto members = seats_of(v.members);
+  auto members = nodes.front()->trainers_of(v);
   if (broken == mutation::floor_ignores_youngest && members.size() > 1) members.pop_back();
   version_floor floor(members.front(), members);
   for (const auto m : members)
@@ -58,7 +61,7 @@ std::string in_epoch(const char* invariant, std::uint64_t epoch) {
 
 /// What has to hold of a view's members and clocks.
 std::string violated_in(nodes_view nodes, const view& v, std::uint8_t made) {
-  for (const auto m : seats_of(v.members)) {
+  for (const auto m : nodes.front()->trainers_of(v)) {
     const auto& c = nodes[value(m)]->past()[v.epoch];
     if (made > v.first && c.of.members == 0) return in_epoch("Once", v.epoch);
     if (made > v.first && (c.whole == no_version || made > c.whole + 1))
@@ -79,7 +82,8 @@ std::string violated_between(nodes_view nodes, const view& before, const view& v
     somebody_has_it |= c.whole >= v.first;
     if ((v.members & bit(value(m))) != 0 && c.whole < v.first) return in_epoch("Back", v.epoch);
   }
-  if (!quorum(acceptors, seats_of(before.members), seats_of(dead)))
+  if (!quorum(acceptors, seats_of(before.members), seats_of(dead),
+              nodes.front()->witnesses_of(before)))
     return in_epoch("Chain", v.epoch);
   if (!somebody_has_it || made_before > v.first + 1) return in_epoch("Back", v.epoch);
   if (v.first < before.first) return in_epoch("Monotone", v.epoch);
@@ -108,27 +112,35 @@ std::uint64_t chosen_epoch(const post& p) {
   return c != nullptr ? c->epoch : 0;
 }
 
-node::node(seat_id self, const view& first, mutation broken)
-    : self_(self), broken_(broken), epoch_(first.epoch), past_{} {
+node::node(seat_id self, const view& first, mutation broken, seat_mask witnesses)
+    : self_(self), broken_(broken), witnesses_(witnesses), epoch_(first.epoch), past_{} {
   if (first.members == 0) return;
   page().of = first;
-  page().whole = first.first;
   box_ = make_box();
-  floor_.emplace(self_, seats_of(first.members));
+  floor_.emplace(self_, trainers_of(first));
+  if (is_witness()) return;
+  page().whole = first.first;
   (void)floor_->reached(version_id{first.first});
 }
 
 box node::make_box() const {
   const auto& v = now().of;
-  return {v.epoch, self_, seats_of(v.members), v, rule_of(broken_)};
+  return {v.epoch, self_, seats_of(v.members), v, rule_of(broken_), witnesses_of(v)};
+}
+
+node_stand node::stand() const {
+  if (is_witness() && broken_ == mutation::witness_has_first_version) return {version_id{0}, true};
+  return {version(now().whole), drained()};
 }
 
 box::knowledge node::knows(const senses& s) const {
   box::knowledge k;
-  k.says = {{version(now().whole), drained()}, seats_of(s.hears), seats_of(s.dead)};
+  k.says = {stand(), seats_of(s.hears), seats_of(s.dead)};
   k.next_value = [this, s](const testimonies& all) -> std::optional<view> {
     const wishes wanted{seats_of(s.joiners), seats_of(s.leavers)};
-    const auto next = next_members(all, seats_of(now().of.members), wanted, rule_of(broken_));
+    const bool forgets = broken_ == mutation::witness_has_first_version;
+    const auto next = next_members(all, seats_of(now().of.members), wanted, rule_of(broken_),
+                                   forgets ? seat_list{} : witnesses_of(now().of));
     if (next.is != next_membership::outcome::decided) return std::nullopt;
     auto first = value(next.first);
     if (broken_ == mutation::returns_to_newest)
@@ -151,7 +163,7 @@ void node::enter(const view& v) {
   floor_.reset();
   if (out_) return;
   box_ = make_box();
-  floor_.emplace(self_, seats_of(v.members));
+  floor_.emplace(self_, trainers_of(v));
   if (!has_values) return;  // it is given them: reach()
   page().whole = v.first;
   (void)floor_->reached(version_id{v.first});
@@ -182,7 +194,9 @@ void node::hear(const post& p, const senses& s, std::vector<post>& out) {
     m->accepted.reset();
   const bool asks =
       std::holds_alternative<box::prepare>(what) || std::holds_alternative<box::accept>(what);
-  if (asks && broken_ == mutation::forgets_promise && !box_->proposes()) box_ = make_box();
+  const bool forgets = broken_ == mutation::forgets_promise ||
+                       (broken_ == mutation::witness_forgets_promise && is_witness());
+  if (asks && forgets && !box_->proposes()) box_ = make_box();
   if (broken_ == mutation::hears_older_ballots && chosen_epoch(p) == 0)
     std::visit([&](auto& m) { m.epoch = std::max(m.epoch, epoch_); }, what);
   box::letters letters;
@@ -214,7 +228,7 @@ void node::reach() {
 bool can_apply(nodes_view nodes, std::uint64_t epoch, std::uint8_t made, mutation broken) {
   const auto& v = view_in(nodes, epoch);
   if (v.members == 0) return false;
-  for (const auto m : seats_of(v.members)) {
+  for (const auto m : nodes.front()->trainers_of(v)) {
     const auto& c = heard_of(*nodes[value(m)], epoch, broken);
     if (c.whole == no_version || c.whole + 1 < made || made >= c.drains_at) return false;
   }
@@ -239,9 +253,10 @@ std::string violated(nodes_view nodes, const made_versions& made, seat_mask dead
       if (auto text = violated_between(nodes, before, v, made_in(nodes, e - 1, made), dead, broken);
           !text.empty())
         return text;
-    bool whole_view_trains = (v.members & dead) == 0;
-    for (const auto m : seats_of(v.members)) {
+    bool whole_view_trains = true;
+    for (const auto m : nodes.front()->trainers_of(v)) {
       const auto& n = *nodes[value(m)];
+      whole_view_trains &= (dead & bit(value(m))) == 0;
       whole_view_trains &= n.trains() && n.epoch() == e && !n.now().frozen;
     }
     able += whole_view_trains ? 1 : 0;

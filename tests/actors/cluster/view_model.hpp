@@ -7,6 +7,8 @@
 // A node contributes to clock c when it has version c - 1, as a side branch of a net may. What a member has told, others may
 // hear at any time; to hear later is to act later, so no messages are needed for it.
 //
+// Some of the seats can be witnesses: they hear, promise and accept, and are in no clock.
+//
 // A model that finds nothing may be blind. So it can be broken on purpose (mutation), and tests require that it finds that.
 #pragma once
 #include "actors/cluster/ballot_box.hpp"
@@ -34,7 +36,10 @@ enum class mutation : std::uint8_t {
   returns_to_newest,       ///< the first clock is the greatest whole version instead of the least
   floor_ignores_youngest,  ///< the floor is that of the other members
   proofs_shrink_majority,  ///< a majority of those that are not proved dead is a quorum
-  proves_without_farewell  ///< a death counts as proved before the last words of the dead are read
+  proves_without_farewell,  ///< a death counts as proved before the last words of the dead are read
+  // Where there is a witness.
+  witness_forgets_promise,   ///< it begins anew with each question
+  witness_has_first_version  ///< that it has no version is taken for version 0
 };
 inline constexpr std::array all_mutations{
     mutation::minority_decides,       mutation::ignores_accepted,
@@ -91,7 +96,7 @@ struct senses {
 class node {
  public:
   /// A member of the first view, or a newcomer, whose view has no members.
-  node(seat_id self, const view& first, mutation broken);
+  node(seat_id self, const view& first, mutation broken, seat_mask witnesses = 0);
 
   // Events. What is to be sent is added to `out`.
   void hear(const post& p, const senses& s, std::vector<post>& out);
@@ -118,17 +123,26 @@ class node {
   [[nodiscard]] bool out() const { return out_; }
   [[nodiscard]] bool trains() const { return box_ && !out_; }
   [[nodiscard]] bool waits() const { return !box_ && !out_; }  ///< to be let in
+  [[nodiscard]] bool is_witness() const { return (witnesses_ & bit(value(self_))) != 0; }
+  /// Of a view's members those that train.
+  [[nodiscard]] seat_list trainers_of(const view& v) const {
+    return seats_of(static_cast<seat_mask>(v.members & ~witnesses_));
+  }
+  [[nodiscard]] seat_list witnesses_of(const view& v) const {
+    return seats_of(static_cast<seat_mask>(v.members & witnesses_));
+  }
   [[nodiscard]] const history& past() const { return past_; }
   [[nodiscard]] const chapter& now() const { return past_[epoch_]; }
   [[nodiscard]] const box& ballots() const { return *box_; }
   [[nodiscard]] bool drained() const {
-    return now().whole == now().drains_at && now().whole != no_version;
+    return is_witness() || (now().whole == now().drains_at && now().whole != no_version);
   }
 
   friend bool operator<(const node& a, const node& b);
 
  private:
   chapter& page() { return past_[epoch_]; }
+  [[nodiscard]] node_stand stand() const;
   box::knowledge knows(const senses& s) const;
   void enter(const view& v);
   void settle(box::letters letters, std::vector<post>& out);
@@ -136,6 +150,7 @@ class node {
 
   seat_id self_;
   mutation broken_;
+  seat_mask witnesses_;  // seats
   std::uint64_t epoch_;
   bool out_ = false, doomed_ = false;
   std::optional<box> box_;

@@ -74,6 +74,34 @@ TEST_CASE("view_model: all states of three nodes with one ballot in each epoch a
   CHECK(check_search(short_limits()).complete);
 }
 
+TEST_CASE("view_model: all states of two nodes and a witness are sound, whichever seat it has") {
+  auto limits = short_limits();
+  for (std::uint32_t seat = 0; seat < 3; ++seat) {
+    limits.witnesses = bit(seat);
+    CHECK(check_search(limits).complete);
+  }
+}
+
+TEST_CASE("view_model: the states of two nodes and a witness with two ballots are sound") {
+  search_limits full;
+  full.witnesses = bit(2);
+  full.most_states = number_asked("POSEIDON_VIEW_STATES", 50'000);
+  const auto r = check_search(full);
+  CHECK((r.complete || r.states > full.most_states));
+}
+
+TEST_CASE("view_model: the search finds a witness that forgets, and one that counts as version 0") {
+  auto two = two_proposers(0);
+  two.witnesses = bit(2);
+  CHECK(search_finds(mutation::witness_forgets_promise, two, "Agree") == "Agree in epoch 2");
+  auto one = short_limits();
+  one.witnesses = bit(2);
+  CHECK(search_finds(mutation::witness_has_first_version, one) == "NoTwo in epoch 2");
+  // A witness does not hide what is broken elsewhere.
+  CHECK(search_finds(mutation::minority_decides, two, "Agree") == "Agree in epoch 2");
+  CHECK(search_finds(mutation::ignores_accepted, two, "Agree") == "Agree in epoch 2");
+}
+
 TEST_CASE("view_model: all states of a view of two nodes are sound") {
   search_limits two;
   two.members = 3;
@@ -142,12 +170,15 @@ TEST_CASE("view_model: the search finds that a proof of death needs the last wor
   }
 }
 
-TEST_CASE("view_model: random schedules of five nodes and two newcomers break no invariant") {
+namespace {
+
+/// `with_a_witness`: one of the five is, another one in each schedule.
+void check_walks(bool with_a_witness) {
   const auto one = number_asked("POSEIDON_VIEW_SEED", 0);
   const auto last = one != 0 ? one : number_asked("POSEIDON_VIEW_WALKS", some_walks);
   std::size_t joined = 0, left = 0, had_to_end = 0, further = 0, steps = 0;
   for (auto seed = one != 0 ? one : 1; seed <= last; ++seed) {
-    const auto r = walk(seed, mutation::none);
+    const auto r = walk(seed, mutation::none, with_a_witness ? bit(seed % 5) : seat_mask{0});
     if (!r.violated.empty()) FAIL("seed " << seed << ": " << r.violated);
     joined += r.joined ? 1 : 0;
     left += r.left ? 1 : 0;
@@ -166,6 +197,16 @@ TEST_CASE("view_model: random schedules of five nodes and two newcomers break no
   CHECK(had_to_end > last / 2);
 }
 
+}  // namespace
+
+TEST_CASE("view_model: random schedules of five nodes and two newcomers break no invariant") {
+  check_walks(false);
+}
+
+TEST_CASE("view_model: nor do those of four nodes, a witness and two newcomers") {
+  check_walks(true);
+}
+
 TEST_CASE("view_model: a cluster trains again where only its youngest member is frozen") {
   CHECK(walk(408807, mutation::none).violated == "");  // each rank has to have its turn
 }
@@ -179,4 +220,6 @@ TEST_CASE("view_model: random schedules find what is broken on purpose") {
     CAPTURE(to_string(all_mutations[m]));
     if (seeds[m] != 0) CHECK(walks_find(all_mutations[m], seeds[m]));
   }
+  // A witness that forgets takes two ballots that meet in it alone, which only the search finds.
+  CHECK(!walk(45, mutation::witness_has_first_version, bit(0)).violated.empty());
 }

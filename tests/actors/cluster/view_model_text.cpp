@@ -16,7 +16,9 @@ std::string to_string(mutation m) {
                              "returns_to_newest",
                              "floor_ignores_youngest",
                              "proofs_shrink_majority",
-                             "proves_without_farewell"};
+                             "proves_without_farewell",
+                             "witness_forgets_promise",
+                             "witness_has_first_version"};
   return names[static_cast<std::size_t>(m)];
 }
 

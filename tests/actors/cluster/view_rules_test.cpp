@@ -183,3 +183,53 @@ TEST_CASE("view_rules: the oldest that is not suspected proposes at once, the ot
   CHECK(proposer_rank(seat_id{1}, members, seats({1})) == 0);  // whoever suspects it
   CHECK(!proposer_rank(seat_id{5}, members, {}));
 }
+
+TEST_CASE("view_rules: a witness counts in quorums, and is never the oldest") {
+  const auto w = seats({1});
+  CHECK(quorum(seats({1, 4}), seats({0, 1, 4}), {}, w));
+  CHECK(!quorum(seats({1}), seats({0, 1, 4}), {}, w));
+  // Of two the one that trains decides, whatever the seats are; of four the half with the oldest that trains.
+  CHECK(quorum(seats({4}), seats({1, 4}), {}, w));
+  CHECK(!quorum(seats({1}), seats({1, 4}), {}, w));
+  CHECK(quorum(seats({4, 6}), seats({1, 4, 5, 6}), {}, w));
+  CHECK(!quorum(seats({1, 6}), seats({1, 4, 5, 6}), {}, w));
+  CHECK(!quorum(seats({1}), seats({1}), {}, w));
+}
+
+TEST_CASE("view_rules: of two sets those that train go on together, and the witness goes") {
+  auto t = all_at(3, 5);
+  t[seat_id{0}].stand = {std::nullopt, true};
+  cut(t, 0, 2);  // the witness is 0, and hears 1 alone
+  const auto next = next_members(t, seats({0, 1, 2}), {}, &quorum, seats({0}));
+  CHECK(next.is == outcome::decided);
+  CHECK(next.members == seats({1, 2}));
+}
+
+TEST_CASE("view_rules: a witness has no version, and waits always") {
+  auto t = all_at(3, 5, true);
+  t[seat_id{2}].stand = {std::nullopt, true};
+  const auto w = seats({2}), members = seats({0, 1, 2});
+  auto next = next_members(t, members, {seats({7}), seats({1})}, &quorum, w);
+  CHECK(next.planned);
+  CHECK(next.first == version_id{5});
+  CHECK(next.members == seats({0, 2, 7}));
+  CHECK(next_members(t, members, {{}, seats({0, 1})}, &quorum, w).is == outcome::all_leave);
+  cut(t, 0, 1);
+  cut(t, 0, 2);
+  next = next_members(t, members, {}, &quorum, w);
+  CHECK(next.members == seats({1, 2}));
+  CHECK(next.first == version_id{5});
+  CHECK(!next.planned);
+}
+
+TEST_CASE("view_rules: witnesses alone make no view") {
+  testimonies t;
+  t[seat_id{0}] = {{std::nullopt, true}, seats({0}), seats({1})};
+  CHECK(next_members(t, seats({0, 1}), {}, &quorum, seats({0})).is == outcome::no_quorum);
+}
+
+TEST_CASE("view_rules: a witness never proposes, and nobody waits for its ballot") {
+  CHECK(!proposer_rank(seat_id{0}, seats({0, 1, 2}), {}, seats({0})));
+  CHECK(proposer_rank(seat_id{1}, seats({0, 1, 2}), {}, seats({0})) == 0u);
+  CHECK(proposer_rank(seat_id{2}, seats({0, 1, 2}), {}, seats({0})) == 1u);
+}

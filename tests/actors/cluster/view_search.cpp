@@ -19,8 +19,8 @@ class searcher {
     state first;
     const view one{1, limits_.members, 0};
     for (std::uint32_t s = 0; s < three; ++s)
-      first.nodes[s] =
-          deeds_.number(node(seat_id{s}, has(limits_.members, s) ? one : view{}, broken_));
+      first.nodes[s] = deeds_.number(
+          node(seat_id{s}, has(limits_.members, s) ? one : view{}, broken_, limits_.witnesses));
     first.posts = sets_.number({});
     remember(first, 0, search_step());
     for (std::size_t at = 0; at < states_.size() && found_.empty(); ++at) {
@@ -69,11 +69,12 @@ class searcher {
     for (const auto p : now_.posts)
       if (deeds_.facts(p).to == n)
         take_knowing(step_of(deed::hear, n, p), deeds_.facts(p).prepares);
-    if (now_.around.ballots[epoch] < limits_.ballots[epoch])
+    if (!it.is_witness() && now_.around.ballots[epoch] < limits_.ballots[epoch])
       take_knowing(step_of(deed::propose, n), true);
     if (it.ballots().proposes()) take_knowing(step_of(deed::look_again, n), false);
     if (it.ballots().waits_for_stragglers()) take_knowing(step_of(deed::limit_over, n), false);
-    if (it.now().whole == no_version || it.now().whole < made_of(now_, epoch))
+    const auto whole = it.now().whole;
+    if (!it.is_witness() && (whole == no_version || whole < made_of(now_, epoch)))
       take(step_of(deed::reach, n), {});
   }
 
@@ -249,9 +250,12 @@ search_result search(const search_limits& limits, mutation broken) {
 }
 
 std::string to_string(const search_limits& l) {
-  return std::to_string(std::popcount(l.members)) + " nodes, 2 epochs, versions up to " +
-         std::to_string(l.newest) + ", " + std::to_string(l.ballots[1]) + " and " +
-         std::to_string(l.ballots[2]) + " ballots, " + std::to_string(l.crashes) + " crashes, " +
+  const auto witness =
+      l.witnesses == 0 ? "" : " (" + std::to_string(std::countr_zero(l.witnesses)) + " a witness)";
+  return std::to_string(std::popcount(l.members)) + " nodes" + witness +
+         ", 2 epochs, versions up to " + std::to_string(l.newest) + ", " +
+         std::to_string(l.ballots[1]) + " and " + std::to_string(l.ballots[2]) + " ballots, " +
+         std::to_string(l.crashes) + " crashes, " +
          (l.doubts == any_number ? "any number of" : std::to_string(l.doubts)) + " doubts";
 }
 

@@ -29,7 +29,8 @@ struct search_limits {
   std::size_t crashes = 1;
   /// How many pairs of nodes are said not to hear each other, over all testimonies.
   std::size_t doubts = any_number;
-  seat_mask members = 7;  ///< of view 1
+  seat_mask members = 7;    ///< of view 1
+  seat_mask witnesses = 0;  ///< of these
   /// False: refusals, posts that cannot matter any more and chapters that are over stay in the states. So a test can see that
   /// nothing is lost by taking them away.
   bool takes_away = true;

@@ -12,10 +12,11 @@ constexpr std::uint64_t last_of_chaos = last_epoch - 3;  // the fair part may ne
 
 class walker {
  public:
-  walker(std::uint64_t seed, mutation broken) : random_(seed), broken_(broken) {
+  walker(std::uint64_t seed, mutation broken, seat_mask witnesses)
+      : random_(seed), broken_(broken), witnesses_(witnesses) {
     const view one{1, static_cast<seat_mask>(bit(founders) - 1), 0};
     for (std::uint32_t s = 0; s < everybody; ++s) {
-      nodes_.emplace_back(seat_id{s}, s < founders ? one : view{}, broken);
+      nodes_.emplace_back(seat_id{s}, s < founders ? one : view{}, broken, witnesses);
       newcomers_ = static_cast<seat_mask>(newcomers_ | (s < founders ? 0 : bit(s)));
     }
     for (const auto& n : nodes_) pointers_.push_back(&n);
@@ -54,9 +55,7 @@ class walker {
     s.leavers = wanted_out_;
     return s;
   }
-  static std::size_t leader_of(const node& n) {
-    return value(seats_of(n.now().of.members).front());
-  }
+  static std::size_t leader_of(const node& n) { return value(n.trainers_of(n.now().of).front()); }
 
   /// Invariants hold after each step; what has been sent is on its way.
   void after(std::vector<post> sent) {
@@ -89,7 +88,7 @@ class walker {
     after(std::move(sent));
   }
   bool reach(std::size_t n) {
-    if (!nodes_[n].trains()) return false;
+    if (!nodes_[n].trains() || nodes_[n].is_witness()) return false;
     const auto whole = nodes_[n].now().whole;
     if (whole != no_version && whole >= made_in(pointers_, nodes_[n].epoch(), made_)) return false;
     nodes_[n].reach();
@@ -137,7 +136,8 @@ class walker {
       clock = static_cast<std::uint8_t>(it.now().whole + 2);
       wanted_in_ = static_cast<seat_mask>(newcomers_ & next());
       wanted_out_ = static_cast<seat_mask>(it.now().of.members & next() & next());
-      if (wanted_out_ == it.now().of.members) wanted_out_ = 0;  // that would end the run
+      const auto stays = static_cast<seat_mask>(it.now().of.members & ~wanted_out_);
+      if ((stays & ~witnesses_) == 0) wanted_out_ = 0;  // that would end the run
     }
     if (clock != 0) it.drain_at(clock);
     after({});
@@ -223,7 +223,8 @@ class walker {
       const auto& it = nodes_[n];
       if (!acts(n) || !it.trains()) continue;
       const auto suspects = static_cast<seat_mask>(it.now().of.members & ~sense(n).hears);
-      const auto rank = proposer_rank(it.self(), seats_of(it.now().of.members), seats_of(suspects));
+      const auto rank = proposer_rank(it.self(), seats_of(it.now().of.members), seats_of(suspects),
+                                      it.witnesses_of(it.now().of));
       const bool has_reason = suspects != 0 || it.now().frozen || it.drained();
       if (has_reason && rank && *rank == round % everybody) propose(n);
     }
@@ -247,7 +248,8 @@ class walker {
         proved = static_cast<seat_mask>(proved | sense(value(m)).dead);
         has_values |= nodes_[value(m)].now().whole != no_version;
       }
-    return has_values && quorum(seats_of(up), seats_of(n->now().of.members), seats_of(proved));
+    return has_values && quorum(seats_of(up), seats_of(n->now().of.members), seats_of(proved),
+                                n->witnesses_of(n->now().of));
   }
   bool trains_again() const {
     const auto* n = newest();
@@ -263,6 +265,7 @@ class walker {
 
   std::uint64_t random_;
   mutation broken_;
+  seat_mask witnesses_;
   std::vector<node> nodes_;
   std::vector<const node*> pointers_;
   std::vector<post> posts_;
@@ -275,8 +278,8 @@ class walker {
 
 }  // namespace
 
-walk_result walk(std::uint64_t seed, mutation broken) {
-  return walker(seed, broken).run();
+walk_result walk(std::uint64_t seed, mutation broken, seat_mask witnesses) {
+  return walker(seed, broken, witnesses).run();
 }
 
 }  // namespace poseidon::view_model

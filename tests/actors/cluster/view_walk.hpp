@@ -2,7 +2,8 @@
 //
 // One random schedule of the model cluster: five members and two newcomers; posts that are lost, doubled and late; crashes,
 // sleep, cuts of one or both directions that heal; joins and leaves that are planned, and losses in the midst of them. After
-// that the run is fair: the network is whole, members propose by rank, and if a quorum lives, it has to train again.
+// that the run is fair: the network is whole, members propose by rank, and if a quorum lives, it has to train again. One of the
+// five may be a witness.
 #pragma once
 #include "tests/actors/cluster/view_model.hpp"
 
@@ -20,7 +21,7 @@ struct walk_result {
   bool had_to_end = false;            ///< a quorum lived, so Ends has been asked of this run
 };
 
-/// Each seed is another schedule, and always the same one.
-[[nodiscard]] walk_result walk(std::uint64_t seed, mutation broken);
+/// Each seed is another schedule, and always the same one. `witnesses`: of the five.
+[[nodiscard]] walk_result walk(std::uint64_t seed, mutation broken, seat_mask witnesses = 0);
 
 }  // namespace poseidon::view_model

@@ -51,7 +51,7 @@ struct line {
   /// What comes out of the line on side `to` for a frame that goes in on the other one. Empty: the same frame.
   std::function<std::vector<frame_in>(int to, frame_in)> mischief;
   bool is_cut = false;
-  std::weak_ptr<const tcp_socket> accepted;  ///< of side 1, until it has a link
+  std::weak_ptr<const tcp_socket> dialed, accepted;  ///< of sides 0 and 1, until they have links
 
   void carry(int to, frame_in f) {
     if (is_cut) return;
@@ -92,6 +92,7 @@ class fake_link : public actor<fake_link> {
         on_(std::move(on)),
         side_(side),
         address_(options.address),
+        kind_(options.kind),
         counters_(options.counters),
         binding_(std::make_shared<const link_binding>(std::move(options.binding))) {}
 
@@ -143,7 +144,7 @@ class fake_link : public actor<fake_link> {
                       std::to_string(here));
     return true;
   }
-  [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_); }
+  [[nodiscard]] std::string peer() const { return peer_name(binding_->peer, address_, kind_); }
   void lose(const std::string& why, bool on_purpose, const std::string& reason = "",
             frames::goodbye::cause of = frames::goodbye::cause::run, bool said_goodbye = false) {
     link_lost lost{binding_->peer, why + (reason.empty() ? "" : ": " + reason), on_purpose};
@@ -204,6 +205,7 @@ class fake_link : public actor<fake_link> {
   std::shared_ptr<line> on_;
   int side_;
   std::string address_;
+  peer_kind kind_;
   std::shared_ptr<link_counters> counters_;
   bool fresh_ = true;
   std::uint64_t epoch_ = 0;  // of the frame that arrives
@@ -246,10 +248,12 @@ class fake_wiring {
     for (const auto& l : lines)
       if (l->hosts[0] == at || l->hosts[1] == at) l->cut();
   }
-  /// Connections that a node had not taken yet when it ended.
+  /// Connections that a node had not taken yet when it ended, or that the node which dialed did not want.
   void close_unaccepted() {
     for (const auto& l : lines)
-      if (!l->is_cut && !l->sides[1].opened && l->accepted.expired()) l->cut();
+      if (!l->is_cut && ((!l->sides[1].opened && l->accepted.expired()) ||
+                         (!l->sides[0].opened && l->dialed.expired())))
+        l->cut();
   }
   /// The network between the hosts of `here` and all others is cut: connections break, and dials get no answer.
   void split(std::set<std::string> here) {
@@ -280,6 +284,7 @@ class fake_wiring {
     const auto far = unconnected(self.listen_address);
     sides[socket.get()] = {made, 0};
     sides[far.get()] = {made, 1};
+    made->dialed = socket;
     made->accepted = far;
     caf::anon_send(caf::actor_cast<caf::actor>(there->second.accepted.target()),
                    link_accepted{{far, {self, {}}}});

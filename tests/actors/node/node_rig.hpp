@@ -104,7 +104,9 @@ struct one_node {
   std::string at;                      // where it listens
   std::shared_ptr<cluster_view> view;  // what its page shows
   std::optional<node_result> result;
-  handle<node> it;
+  handle<node> it;  // one of the two
+  handle<witness> voter;
+  [[nodiscard]] caf::actor untyped() const { return it ? it.untyped() : voter.untyped(); }
   [[nodiscard]] int exit_code() const { return result ? result->exit_code : -1; }
   [[nodiscard]] std::string error() const { return result ? result->error : "(has not ended)"; }
   [[nodiscard]] std::string shown_phase() const {
@@ -134,7 +136,7 @@ class node_rig {
   node_rig() = default;
   ~node_rig() {
     for (auto& n : nodes)
-      if (!n->result) caf::anon_send_exit(n->it.untyped(), caf::exit_reason::user_shutdown);
+      if (!n->result) caf::anon_send_exit(n->untyped(), caf::exit_reason::user_shutdown);
     sim.settle();
     wiring->hosts.clear();  // they refer to nodes, which refer to the wiring
   }
@@ -177,6 +179,13 @@ class node_rig {
     for (const auto& h : at) s.cluster.join.push_back({h, 7600});
     return begin(std::move(s), {host, 7600});
   }
+  /// A node that votes and trains nothing.
+  one_node& witness_at(const std::string& host, const std::vector<std::string>& at = {"a"}) {
+    node_setup s;
+    s.cluster.as_witness = true;
+    for (const auto& h : at) s.cluster.join.push_back({h, 7600});
+    return begin(std::move(s), {host, 7600});
+  }
   /// Worker 0 and so many joiners, which have found each other when the first message of training is under way.
   void cluster(std::size_t workers) {
     first(workers);
@@ -192,13 +201,16 @@ class node_rig {
   void kill(std::size_t n) {
     killed.insert(n);
     wiring->cut_off(nodes[n]->at);
-    caf::anon_send_exit(nodes[n]->it.untyped(), caf::exit_reason::kill);
+    caf::anon_send_exit(nodes[n]->untyped(), caf::exit_reason::kill);
+  }
+  void interrupt(std::size_t n, interrupted what) {
+    nodes[n]->it ? sim.tell(nodes[n]->it, what) : sim.tell(nodes[n]->voter, what);
   }
   /// As its program does where the others have gone on without a node: it joins them, from a host of this name.
   one_node& come_back(std::size_t n, const std::string& host) {
     std::vector<std::string> at;
     for (const auto& other : nodes[n]->result->others) at.push_back(other.host);
-    return joiner(host, at);
+    return nodes[n]->it ? joiner(host, at) : witness_at(host, at);
   }
   /// Whether a view with the node has begun, as far as any node has told its user. Its number alone does not tell: a leader that is
   /// lost may have given the same one to another newcomer.
@@ -287,8 +299,13 @@ class node_rig {
     s.ended = [&n](node_result r) { n.result = std::move(r); };
     prepare(s);
     n.view = s.records.view;
-    n.it = sim.add<node>("node", std::move(s));
-    sim.tell(n.it, start_node{});
+    if (s.cluster.as_witness) {
+      n.voter = sim.add<witness>("witness", std::move(s));
+      sim.tell(n.voter, start_node{});
+    } else {
+      n.it = sim.add<node>("node", std::move(s));
+      sim.tell(n.it, start_node{});
+    }
     return n;
   }
 };
