@@ -266,8 +266,7 @@ void member::open(seat_id seat, const link_connection& c, const member_context& 
   o.keys = c.peer.keys;
   o.binding.self.seat = view_.seat;
   o.binding.peer = seat;
-  constexpr std::size_t listed = 64;  // nodes come and go for as long as the run lasts
-  if (counters_.size() >= listed)
+  if (counters_.size() >= most_newcomers)  // nodes come and go for as long as the run lasts
     std::erase_if(counters_, [&](const auto& c) { return !links_.contains(c.first); });
   counters_[seat] = o.counters;
   setup_.equip(seat, o);

@@ -1,6 +1,6 @@
 // The network between nodes is cut while all train. One side goes on at most; the others wait, and come back.
 // POSEIDON_PARTITIONS: in how many orders.
-#include "tests/actors/node/resumed_run.hpp"
+#include "tests/actors/node/time_passes.hpp"
 #include "tests/number_asked.hpp"
 
 #include <map>
@@ -8,31 +8,9 @@
 #include <set>
 
 using namespace poseidon;
-using test::node_rig;
+using test::hosts, test::node_rig, test::until, test::until_ended, test::until_said;
 
 namespace {
-
-std::set<std::string> hosts(const std::string& letters) {
-  std::set<std::string> out;
-  for (const char c : letters) out.insert(std::string(1, c) + ":7600");
-  return out;
-}
-
-/// Lets time pass until `reached` holds; false: it does not within ten minutes.
-bool until(node_rig& t, const std::function<bool()>& reached, int ticks = 30000) {
-  for (; ticks > 0 && !reached(); --ticks) {
-    for (int i = 0; i < 200 && !reached() && t.sim.step(); ++i) {
-    }
-    if (!reached()) t.sim.pass(std::chrono::milliseconds{20});
-  }
-  return reached();
-}
-bool until_said(node_rig& t, std::size_t by, const std::string& part) {
-  return until(t, [&] { return t.nodes[by]->display->said(part); });
-}
-bool until_ended(node_rig& t, std::size_t n) {
-  return until(t, [&] { return t.nodes[n]->result.has_value(); });
-}
 
 void train_in_a_cluster(node_rig& t, std::size_t nodes, std::uint64_t clocks,
                         std::uint32_t survive = 1) {

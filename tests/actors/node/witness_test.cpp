@@ -1,5 +1,5 @@
 // Two nodes that train, and a witness: which of them is lost, or cut off, one side goes on, and no bit is lost.
-#include "tests/actors/node/resumed_run.hpp"
+#include "tests/actors/node/time_passes.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -10,31 +10,9 @@
 
 namespace poseidon::witness_runs {
 
-using test::node_rig;
+using test::hosts, test::node_rig, test::until, test::until_ended, test::until_said;
 
 namespace {
-
-std::set<std::string> hosts(const std::string& letters) {
-  std::set<std::string> out;
-  for (const char c : letters) out.insert(std::string(1, c) + ":7600");
-  return out;
-}
-
-/// Lets time pass until `reached` holds; false: it does not within ten minutes.
-bool until(node_rig& t, const std::function<bool()>& reached, int ticks = 30000) {
-  for (; ticks > 0 && !reached(); --ticks) {
-    for (int i = 0; i < 200 && !reached() && t.sim.step(); ++i) {
-    }
-    if (!reached()) t.sim.pass(std::chrono::milliseconds{20});
-  }
-  return reached();
-}
-bool until_said(node_rig& t, std::size_t by, const std::string& part) {
-  return until(t, [&] { return t.nodes[by]->display->said(part); });
-}
-bool until_ended(node_rig& t, std::size_t n) {
-  return until(t, [&] { return t.nodes[n]->result.has_value(); });
-}
 
 using seat_numbers = std::vector<std::uint32_t>;
 
