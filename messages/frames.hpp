@@ -230,8 +230,9 @@ struct goodbye {
   std::string reason;  ///< empty: done as planned
   /// Whom the reason concerns.
   enum class cause : std::uint8_t {
-    run = 0,      ///< all: the run cannot go on
-    left_out = 1  ///< the reader: the others go on without it, and it may join again
+    run = 0,       ///< all: the run cannot go on
+    left_out = 1,  ///< the reader: the others go on without it, and it may join again
+    writer = 2     ///< the writer alone: it was left out. The reader has lost it, and may go on
   };
   cause of = cause::run;
 };

@@ -164,8 +164,8 @@ bool node::takes_part() const {
 
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
 bool node::goes_on_without(const link_lost& m) {
-  const bool alone =
-      !m.on_purpose || leavers_.needs(m.peer) || search_.was_found(m.peer, agreement_.epoch());
+  const bool alone = !m.on_purpose || m.of == frames::goodbye::cause::writer ||
+                     leavers_.needs(m.peer) || search_.was_found(m.peer, agreement_.epoch());
   if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
 }

@@ -74,7 +74,7 @@ bool run_end::left_out(std::string why) {
   result_.error = in_words(std::move(why));
   for (const auto& m : core_.newest_members())
     if (m.seat != core_.view().seat) result_.others.push_back(parse_host_port(m.address));
-  goodbye_ = {result_.error};
+  goodbye_ = {result_.error, frames::goodbye::cause::writer};
   return true;
 }
 

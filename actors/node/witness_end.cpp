@@ -25,7 +25,7 @@ void witness::on(const link_lost& m) {
   if (!box_) return guarded([&] { lost_before_it_votes(m); });
   if (m.of == frames::goodbye::cause::left_out) return left_out(m.why);
   if (!view().has(m.peer)) return;  // it has left, or has not come
-  if (m.said_goodbye)
+  if (m.said_goodbye && m.of != frames::goodbye::cause::writer)
     goodbyes_[m.peer] = m.reason ? m.why : "";
   else
     miss(m.peer, m.why);

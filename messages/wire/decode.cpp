@@ -395,7 +395,7 @@ frame_header read(wire::Frame::Reader frame) {
       return read(frame.getNetTimed());
     case wire::Frame::GOODBYE: {
       const auto r = frame.getGoodbye();
-      at_most("goodbye", "cause", r.getCause(), 1);
+      at_most("goodbye", "cause", r.getCause(), 2);
       return frames::goodbye{text("goodbye", "reason", r.getReason()),
                              frames::goodbye::cause{r.getCause()}};
     }

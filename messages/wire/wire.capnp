@@ -355,7 +355,7 @@ struct StopAfter {
 # To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
-  cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader
+  cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader, 2 without the writer
 }
 
 # The first node to each other one, every second while it shows the run (--web): send a report each interval. A node
