@@ -204,14 +204,14 @@ TEST_CASE("node: members are killed while another one joins and one leaves, and 
 }
 
 TEST_CASE("node: newcomers, too, are killed and leave at any moment, and no bit is lost") {
-  const auto seeds = test::number_asked("POSEIDON_LOSSES", 300);
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 120);
   const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
   for (auto seed = first; seed < first + seeds; ++seed)
     lose_anybody(static_cast<std::uint32_t>(seed), seed % 2 == 0);
 }
 
 TEST_CASE("node: with --lost-state zero nobody ends because state is gone, in whatever order") {
-  const auto seeds = test::number_asked("POSEIDON_LOSSES", 100);
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 60);
   const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
   for (auto seed = first; seed < first + seeds; ++seed)
     lose_anybody(static_cast<std::uint32_t>(seed), false, true);
