@@ -11,7 +11,7 @@ namespace poseidon::gpu {
 [[nodiscard]] std::shared_ptr<device> make_device(const plugin_choice& choice,
                                                   std::shared_ptr<device> cpu);
 
-/// "GPU 0: NVIDIA H200, 139.8 GiB, compute capability 9.0"
+/// "GPU 0: NVIDIA H100 80GB HBM3, 79.2 GiB, compute capability 9.0"
 [[nodiscard]] std::vector<std::string> list_devices();
 
 }  // namespace poseidon::gpu

@@ -70,6 +70,10 @@ class convolution_plan {
   std::vector<cudnnBackendNumericalNote_t> notes_;
 };
 
+/// Why an engine with these notes will not do; empty if it will.
+[[nodiscard]] std::string objection(const std::vector<cudnnBackendNumericalNote_t>& notes,
+                                    const library_options& options);
+
 /// "data gradient of a convolution of 32x96x27x27 with 256x48x5x5, 2 groups"
 [[nodiscard]] std::string to_string(const convolution_shape& shape,
                                     convolution_direction direction);

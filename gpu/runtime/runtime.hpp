@@ -17,7 +17,7 @@
 namespace poseidon::gpu {
 
 struct device_properties {
-  std::string name;          ///< "NVIDIA H200"
+  std::string name;          ///< "NVIDIA H100 80GB HBM3"
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
   std::size_t total_bytes = 0, free_bytes = 0;  ///< memory, now

@@ -116,7 +116,7 @@ class Gpu(unittest.TestCase):
                 with_waits = re.search(r"each layer with a wait for the device behind it: ([\d.]+) ms an iteration", node.output)
                 without = re.search(r"(?m)^iteration ([\d.]+) ms", node.output)
                 self.assertTrue(with_waits and without, node.output)
-        self.assertRegex(profile.read_text(), r"simulated.*, 2 replicas, time of the first over 2 iterations, with a wait")
+        self.assertRegex(profile.read_text(), r"(?m)^measured: .*, 2 replicas, time of the first over 2 iterations, with a wait")
 
     def test_a_layer_without_kernel_runs_on_the_cpu_and_the_user_hears_of_it_once(self):
         out = self.cluster.folder / "scores.h5"

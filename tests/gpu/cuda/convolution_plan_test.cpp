@@ -1,4 +1,4 @@
-// Plans of cuDNN for a GPU that this machine need not have: h200.json describes it.
+// Plans of cuDNN for a GPU that this machine need not have: h100.json describes it, as cuDNN itself wrote it on one.
 #include "gpu/cuda/convolution_plan.hpp"
 
 #include "gpu/layers/convolution_shape.hpp"
@@ -23,8 +23,8 @@ using cuda::cudnn_device;
 
 namespace {
 
-cudnn_device an_h200() {
-  std::ifstream file("tests/gpu/cuda/h200.json");
+cudnn_device an_h100() {
+  std::ifstream file("tests/gpu/cuda/h100.json");
   REQUIRE(file.good());
   std::stringstream text;
   text << file.rdbuf();
@@ -79,7 +79,7 @@ bool notes_have(const convolution_plan& p, cudnnBackendNumericalNote_t note) {
 TEST_CASE(
     "plans: cuDNN can compute every convolution of the zoo, in TF32 and strictly in NCHW and "
     "NHWC, and in bfloat16, always alike") {
-  const cudnn_device device = an_h200();
+  const cudnn_device device = an_h100();
   std::set<std::tuple<convolution_shape, convolution_direction, math>> seen;
   std::map<layout, std::size_t> workspace;  // of all plans but strict ones
   for (const std::string folder :
@@ -121,7 +121,7 @@ TEST_CASE(
 }
 
 TEST_CASE("plans: --autotune has several ways to try, the first of which is the one without it") {
-  const cudnn_device device = an_h200();
+  const cudnn_device device = an_h100();
   std::size_t products = 0, with_choice = 0;
   for (const std::string folder : {"lenet", "alexnet", "googlenet", "resnet50"}) {
     const net n = training_net(folder);
@@ -151,8 +151,27 @@ TEST_CASE("plans: --autotune has several ways to try, the first of which is the 
   CHECK(with_choice == products);
 }
 
+TEST_CASE("plans: strict products take no engine that rounds more than a sum of floats does") {
+  library_options strict, rounded;
+  strict.precision = math::fp32;
+  rounded.precision = math::tf32;
+  for (const auto note :
+       {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13}) {
+    CAPTURE(static_cast<int>(note));
+    CHECK_FALSE(cuda::objection({note}, strict).empty());
+    CHECK(cuda::objection({note}, rounded).empty());
+  }
+  for (const auto note : {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+                          CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION})
+    CHECK_FALSE(cuda::objection({note}, rounded).empty());
+  CHECK(cuda::objection({}, strict).empty());
+  CHECK(cuda::objection({CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, strict).empty());
+}
+
 TEST_CASE("plans: convolutions of one and of three spatial axes have plans too") {
-  const cudnn_device device = an_h200();
+  const cudnn_device device = an_h100();
   convolution_shape line = square(8, 16, 9, 32, 3), space = line;
   line.axes = 1;
   line.image[1] = line.result[1] = line.kernel[1] = line.stride[1] = line.dilation[1] = 0;
@@ -167,7 +186,7 @@ TEST_CASE("plans: convolutions of one and of three spatial axes have plans too")
 
 TEST_CASE(
     "plans: a limit on the workspace is kept, and what cannot be is said with the convolution") {
-  const cudnn_device device = an_h200();
+  const cudnn_device device = an_h100();
   const convolution_shape s = square(32, 256, 13, 384, 3);
   library_options none;
   none.workspace_bytes = 0;
