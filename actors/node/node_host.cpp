@@ -57,11 +57,18 @@ void node_host::start(node_setup setup) {
     if (also) also(r);
     promise_.set_value(std::move(r));
   };
+  // A thread in which a system is made, or an actor spawned, refers to the system's logger until it ends, and the system's end waits for
+  // that. The caller's thread may outlive the run, which any thread may end.
+  std::async(std::launch::async, [&] { spawn_in_system(std::move(setup)); }).get();
+}
+
+void node_host::spawn_in_system(node_setup setup) {
+  system_ = std::make_unique<caf::actor_system>(config_);
   if (setup.cluster.as_witness) {
-    witness_ = spawn<witness>(system_, *edges_, thread_kind::own, "witness", std::move(setup));
+    witness_ = spawn<witness>(*system_, *edges_, thread_kind::own, "witness", std::move(setup));
     return tell_from_outside(witness_, start_node{});
   }
-  node_ = spawn<node>(system_, *edges_, thread_kind::own, "node", std::move(setup));
+  node_ = spawn<node>(*system_, *edges_, thread_kind::own, "node", std::move(setup));
   tell_from_outside(node_, start_node{});
 }
 

@@ -47,6 +47,7 @@ class node_host {
    public:
     config();
   };
+  void spawn_in_system(node_setup setup);
   void forget_node();
 
   // In this order: what the actors compute on, count and record into outlives the last of them.
@@ -56,7 +57,7 @@ class node_host {
   std::promise<node_result> promise_;
   std::shared_future<node_result> result_ = promise_.get_future().share();
   config config_;
-  caf::actor_system system_{config_};
+  std::unique_ptr<caf::actor_system> system_;
   std::mutex mutex_;
   handle<node> node_;  // one of the two
   handle<witness> witness_;

@@ -40,5 +40,24 @@ class Library(unittest.TestCase):
         self.assertEqual(done.stdout, without.stdout)
 
 
+    def test_any_thread_ends_what_another_one_has_begun(self):
+        script = ("import array, sys, threading\n"
+                  "from poseidon.library import Run\n"
+                  "def in_thread(work):\n"
+                  "    (thread := threading.Thread(target=work, daemon=True)).start()\n"
+                  "    thread.join()\n"
+                  "values = array.array('f', [1, 2])\n"
+                  "for begins, leaves in ((lambda w: w(), in_thread), (in_thread, lambda w: w())):\n"
+                  "    run = Run({})\n"
+                  "    run.declare([('w', (2,), values.buffer_info()[0])])\n"
+                  "    begins(run.begin)\n"
+                  "    leaves(run.leave)\n"
+                  "print('left')\n")
+        with programs.Programs() as c:
+            (worker,) = c.workers(script, 1)
+            self.assertEqual(worker.wait(), 0, worker)
+            self.assertIn("left", worker.output, worker)
+
+
 if __name__ == "__main__":
     cluster.main()
