@@ -46,7 +46,7 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       failed != nullptr && failed->seat == m.seat)
     return is_member ? next::lose : next::nothing;
   // Who has left does not hear of every view that comes after it.
-  if (!is_member && leavers_.has_left(m.seat)) return next::nothing;
+  if (!is_member && core_.members.is_gone(m.seat)) return next::nothing;
   if (is_too_early(m) || is_too_late(m)) return next::nothing;
   const auto leader = core_.change.leader().value_or(view.leader());
   auto why = refusal_of(m.header, {m.seat, is_member}, {view.seat, leader, core_.phase});

@@ -9,7 +9,6 @@
 #include "actors/node/changing.hpp"
 #include "actors/node/joining.hpp"
 #include "actors/node/leader_line.hpp"
-#include "actors/node/leavers.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/rates.hpp"
 #include "actors/node/run_end.hpp"
@@ -23,14 +22,13 @@ namespace poseidon {
 class frame_desk {
  public:
   frame_desk(node_core& core, joining& joiner, leader_line& leader, assembly& graph,
-             changing& change, agreement& decided, const leavers& gone, rates& speeds, run_end& end)
+             changing& change, agreement& decided, rates& speeds, run_end& end)
       : core_(core),
         joining_(joiner),
         leader_(leader),
         assembly_(graph),
         changing_(change),
         agreement_(decided),
-        leavers_(gone),
         rates_(speeds),
         end_(end) {}
 
@@ -97,7 +95,6 @@ class frame_desk {
   assembly& assembly_;
   changing& changing_;
   agreement& agreement_;
-  const leavers& leavers_;
   rates& rates_;
   run_end& end_;
   frame_turns turns_;

@@ -12,8 +12,7 @@ void leavers::view_begins() {
   const auto& view = core_.view();
   if (std::exchange(since_, view.first_clock) != view.first_clock) of_older_views_.merge(of_view_);
   of_view_.clear();
-  for (auto* const gone : {&of_older_views_, &dismissed_})
-    std::erase_if(*gone, [&](seat_id s) { return !core_.members.links().contains(s); });
+  std::erase_if(of_older_views_, [&](seat_id s) { return !core_.members.links().contains(s); });
   for (const auto seat : view.before)
     if (!view.has(seat) && core_.members.links().contains(seat)) of_view_.insert(seat);
   look();
@@ -26,12 +25,7 @@ void leavers::look() {
     const auto& links = core_.members.links();
     if (const auto link = links.find(seat); link != links.end())
       core_.as_node.tell<close_link>(link->second, {});
-    dismissed_.insert(seat);
   }
-}
-
-bool leavers::has_left(seat_id seat) const {
-  return of_view_.contains(seat) || of_older_views_.contains(seat) || dismissed_.contains(seat);
 }
 
 /// A clock's gradients are of versions that are at most `staleness` clocks old. So when all of the clock after those are here, each

@@ -23,8 +23,6 @@ class leavers {
   [[nodiscard]] bool wait() const { return !of_view_.empty(); }
   /// This member has left with the view, and the next one may still need what it has: its goodbye comes too early.
   [[nodiscard]] bool needs(seat_id seat) const;
-  /// It has left, and is still linked: it may say what counted in its last view.
-  [[nodiscard]] bool has_left(seat_id seat) const;
 
  private:
   [[nodiscard]] bool all_have_trained() const;
@@ -32,7 +30,7 @@ class leavers {
   const node_core& core_;
   clock_id since_{};           // the first clock of the view that they left with
   std::set<seat_id> of_view_;  // that begins with that clock
-  std::set<seat_id> of_older_views_, dismissed_;
+  std::set<seat_id> of_older_views_;
 };
 
 }  // namespace poseidon

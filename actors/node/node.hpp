@@ -222,8 +222,7 @@ class node : public actor<node> {
   bool leader_changed_ = false;    // with the view that is being built
   bool waits_to_go_ = false;       // its user has sent a signal while it was about to join
   bool looks_ = false;             // a look_at_progress is under way
-  frame_desk desk_{core_,      joining_, leader_, assembly_, changing_,
-                   agreement_, leavers_, rates_,  end_};
+  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, agreement_, rates_, end_};
 };
 
 }  // namespace poseidon
