@@ -28,6 +28,16 @@ class cudnn_device {
   cudnn_descriptor properties_;
 };
 
+/// What cuDNN says of an engine, whose number counts for one direction only.
+struct engine_facts {
+  convolution_direction direction;
+  std::int64_t number;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+};
+
+/// Why such an engine will not do; empty if it will.
+[[nodiscard]] std::string objection(const engine_facts& engine, const library_options& options);
+
 class convolution_plan {
  public:
   /// Errors   gpu::error naming the convolution, the options, and the reason against the last engine.
@@ -50,8 +60,7 @@ class convolution_plan {
            void* workspace) const;
 
   /// The choice of the heuristics, for logs and tests.
-  [[nodiscard]] std::int64_t engine() const { return engine_; }
-  [[nodiscard]] const std::vector<cudnnBackendNumericalNote_t>& notes() const { return notes_; }
+  [[nodiscard]] const engine_facts& engine() const { return engine_; }
 
  private:
   /// One operation, with what its descriptor refers to.
@@ -61,18 +70,14 @@ class convolution_plan {
   };
   /// Errors   refusal: this engine configuration will not do.
   convolution_plan(const cudnn_device& device, std::shared_ptr<const operation_graph> graph,
-                   cudnn_descriptor way, const library_options& options);
+                   convolution_direction direction, cudnn_descriptor way,
+                   const library_options& options);
 
   std::shared_ptr<const operation_graph> graph_;
   cudnn_descriptor way_, plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
   std::size_t workspace_bytes_ = 0;
-  std::int64_t engine_ = -1;
-  std::vector<cudnnBackendNumericalNote_t> notes_;
+  engine_facts engine_;
 };
-
-/// Why an engine with these notes will not do; empty if it will.
-[[nodiscard]] std::string objection(const std::vector<cudnnBackendNumericalNote_t>& notes,
-                                    const library_options& options);
 
 /// "data gradient of a convolution of 32x96x27x27 with 256x48x5x5, 2 groups"
 [[nodiscard]] std::string to_string(const convolution_shape& shape,

@@ -71,7 +71,8 @@ std::vector<std::tuple<convolution_direction, math, layout>> every_way() {
 }
 
 bool notes_have(const convolution_plan& p, cudnnBackendNumericalNote_t note) {
-  return std::find(p.notes().begin(), p.notes().end(), note) != p.notes().end();
+  return std::find(p.engine().notes.begin(), p.engine().notes.end(), note) !=
+         p.engine().notes.end();
 }
 
 }  // namespace
@@ -139,7 +140,7 @@ TEST_CASE("plans: --autotune has several ways to try, the first of which is the 
         const convolution_plan alone(device, shape, direction, options);
         REQUIRE_FALSE(ways.empty());
         CHECK(ways.size() <= most_ways);
-        CHECK(ways[0].engine() == alone.engine());
+        CHECK(ways[0].engine().number == alone.engine().number);
         CHECK(ways[0].workspace_bytes() == alone.workspace_bytes());
         for (const auto& way : ways) CHECK(way.workspace_bytes() <= options.workspace_bytes);
         ++products;
@@ -155,19 +156,26 @@ TEST_CASE("plans: strict products take no engine that rounds more than a sum of 
   library_options strict, rounded;
   strict.precision = math::fp32;
   rounded.precision = math::tf32;
+  const auto with = [](cudnnBackendNumericalNote_t note) {
+    return cuda::engine_facts{convolution_direction::forward, 1, {note}};
+  };
   for (const auto note :
        {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
         CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
         CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13}) {
     CAPTURE(static_cast<int>(note));
-    CHECK_FALSE(cuda::objection({note}, strict).empty());
-    CHECK(cuda::objection({note}, rounded).empty());
+    CHECK_FALSE(cuda::objection(with(note), strict).empty());
+    CHECK(cuda::objection(with(note), rounded).empty());
   }
-  for (const auto note : {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
-                          CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION})
-    CHECK_FALSE(cuda::objection({note}, rounded).empty());
-  CHECK(cuda::objection({}, strict).empty());
-  CHECK(cuda::objection({CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, strict).empty());
+  for (const auto note :
+       {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION})
+    CHECK_FALSE(cuda::objection(with(note), rounded).empty());
+  CHECK(cuda::objection(with(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP), strict).empty());
+  // One that says nothing of it; its number means another engine in the other directions.
+  CHECK_FALSE(cuda::objection({convolution_direction::weight_gradient, 17, {}}, strict).empty());
+  CHECK(cuda::objection({convolution_direction::weight_gradient, 17, {}}, rounded).empty());
+  CHECK(cuda::objection({convolution_direction::weight_gradient, 1, {}}, strict).empty());
+  CHECK(cuda::objection({convolution_direction::forward, 17, {}}, strict).empty());
 }
 
 TEST_CASE("plans: convolutions of one and of three spatial axes have plans too") {
