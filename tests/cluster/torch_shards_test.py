@@ -97,6 +97,14 @@ refused(optimizer.step)
 
 # Each prints "fine".
 FINE = {
+    "an AdamW that says what it is": """
+net, _ = made()
+optimizer = torch.optim.AdamW(net.parameters(), .1)
+optimizer.param_groups[0]["decoupled_weight_decay"] = True  # as in PyTorch 2.11
+poseidon.join(net, optimizer, mode="shards")
+step(net, optimizer)
+print("fine", flush=True)
+""",
     "a graph of an older clock": """
 net, optimizer = made()
 poseidon.join(net, optimizer, mode="shards")

@@ -306,6 +306,11 @@ class Run:
                 return
             yield line.decode()
 
+    def give_up(self, reason: str) -> None:
+        """Ends the run with this reason, for who waits in other threads, too. leave() is still to be called."""
+        if self._run is not None:
+            self._library.leave(self._run, reason.replace("\n", " ").encode(), 0.0)
+
     def leave(self, reason: Optional[str] = None, limit_s: float = float("inf")) -> None:
         """Ends this worker's part: without a reason after the same clock on all workers, for which it waits."""
         if self._run is None:

@@ -1,7 +1,6 @@
 """What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
 
 import contextlib
-import os
 import weakref
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -10,6 +9,7 @@ from torch import nn
 
 from ..library import PoseidonError, Run, reason_of
 from .factors import Factors
+from .gpu import Gpus
 
 _UNKNOWN = 1 << 62  # passes
 
@@ -24,10 +24,8 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
         raise PoseidonError(f'"{name}" has no shape yet: run one forward pass before join()')
     if p.is_sparse or p.is_meta:
         raise PoseidonError(f'"{name}" is {"sparse" if p.is_sparse else "on the meta device"}: Poseidon exchanges dense values')
-    if p.is_cuda and os.environ.get("POSEIDON_CUDA") != "1":
-        raise PoseidonError(f'"{name}" is on {p.device}. This client has never run with a GPU: POSEIDON_CUDA=1 tries it')
     if not p.is_cuda and p.device.type != "cpu":
-        raise PoseidonError(f'"{name}" is on {p.device}, expected the CPU')
+        raise PoseidonError(f'"{name}" is on {p.device}, expected the CPU or a CUDA device')
     if p.dtype != torch.float32:
         raise PoseidonError(f'"{name}" is {p.dtype}, expected torch.float32: keep the parameters in it, also with autocast')
     if not _without_gaps(p):
@@ -71,6 +69,7 @@ class Client:
         self.run = Run(options)
         self._rings: List[Optional[torch.Tensor]] = [None] * (2 * len(self.parameters))
         self.factors: Optional[Factors] = None
+        self.gpus: Optional[Gpus] = None
         self._wants_factors = options.get("routes") != "ps"
         self.clock = 0
         self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
@@ -97,6 +96,11 @@ class Client:
                 self.run.leave(reason_of(error), 5)
             raise
         self.rank, self.size = self.run.worker, self.run.workers
+        if any(p.is_cuda for p in self.parameters):
+            me = weakref.ref(self)
+            self.gpus = Gpus(self.run, self.parameters, lambda error: me() and me()._give_up(error))
+            self.gpus.pin((self.run.values(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
+                          for version in (0, 1))
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
@@ -109,14 +113,19 @@ class Client:
         """Says what else there is to say before the run begins."""
 
     def ring(self, i: int, version: int) -> torch.Tensor:
-        """A version of a parameter, as a tensor over the library's memory; on a GPU a copy of it."""
+        """A version of a parameter, as a tensor over the library's memory."""
         place = 2 * i + version % 2  # the library has two for each
         if self._rings[place] is None:
             p = self.parameters[i]
             memory = self.run.memory(self.run.values(i, version), p.numel())
             self._rings[place] = torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
-        values = self._rings[place]
-        return values if self.parameters[i].device == values.device else values.to(self.parameters[i].device)
+        return self._rings[place]
+
+    def here(self, i: int, version: int) -> torch.Tensor:
+        """The same for who computes with it: on a GPU a copy, made on the current stream. Its kernels make what this worker pushes for the
+        next clock, and the library writes to that memory only after that push."""
+        values = self.ring(i, version)
+        return values.to(self.parameters[i].device, non_blocking=True) if self.parameters[i].is_cuda else values
 
     def _hook(self) -> None:
         me = weakref.ref(self)
@@ -180,12 +189,21 @@ class Client:
                 raise self.failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
-            lent = g
-            if g.is_cuda or g.stride() != self._strides[i]:  # values travel in the order of the parameter's memory
-                lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
-            self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
-            self.lent[i] = lent
+            self._send(i, g)
         self.pushed[i] = g
+
+    def _send(self, i: int, g: torch.Tensor) -> None:
+        if g.is_cuda:
+            try:
+                return self.gpus.send(i, self.clock, g)
+            except RuntimeError as error:  # no memory, a kernel that has failed
+                raise self.failed(f'the gradient of "{self.names[i]}" cannot be copied from {g.device}: {error}') from error
+        lent = g
+        if g.stride() != self._strides[i]:  # values travel in the order of the parameter's memory
+            p = self.parameters[i]
+            lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
+        self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
+        self.lent[i] = lent
 
     def _push_factors(self, i: int) -> None:
         unit = self.factors.units[i]
@@ -212,6 +230,7 @@ class Client:
         for i in range(len(self.parameters)):
             if i not in self.pushed:
                 self._push(i)
+        self._wait_for_pushes()
         for i, p in enumerate(self.parameters):
             there = self.run.wait(i, self.clock + 1)
             self.lent.pop(i, None)
@@ -219,14 +238,21 @@ class Client:
                 continue
             mean = self.ring(i, self.clock + 1)
             if p.grad is None:
-                p.grad = mean.clone(memory_format=torch.preserve_format)
+                p.grad = torch.empty_like(p).copy_(mean, non_blocking=True)
             elif self.factors is not None and self.factors.on_factors(i):
                 p.grad.add_(mean)  # what was there before has not gone with the factors
             else:
-                p.grad.copy_(mean)
+                p.grad.copy_(mean, non_blocking=True)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
+
+    def _wait_for_pushes(self) -> None:
+        """Until the copies of all gradients have come from a GPU: the mean of one that has not been pushed cannot be waited for. Nothing is lost
+        by it, since the parameters that come next need these means."""
+        if self.gpus is not None:
+            self.gpus.wait_for_pushes()
+            self._require_alive()
 
     def _tell_order(self, order: List[int]) -> None:
         """In which gradients leave where several wait, from now on."""
@@ -281,6 +307,11 @@ class Client:
         self.failure = self.failure or text
         return PoseidonError(text)
 
+    def _give_up(self, error: BaseException) -> None:
+        """In another thread: whoever waits for a mean learns that it will not come."""
+        self.failed(str(error) if isinstance(error, PoseidonError) else reason_of(error))
+        self.run.give_up(self.failure)
+
     def _require_alive(self) -> None:
         if self.failure is not None:
             raise PoseidonError(f"the run is over: {self.failure}")
@@ -298,6 +329,8 @@ class Client:
             raise
         finally:
             Client.current = None
+            if self.gpus is not None:
+                self.gpus.end()
             try:
                 self._undo()
             finally:

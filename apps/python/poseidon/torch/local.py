@@ -165,6 +165,7 @@ class LocalClient(Client):
             if i not in self.pushed:
                 freshen(p)  # one that nothing has read since the step before: that step is still to be made
                 self._push(i)
+        self._wait_for_pushes()
         self._before_step()
         if self.clock == 0:
             self.used += sorted(set(range(len(self.parameters))) - set(self.used))
@@ -267,7 +268,7 @@ class LocalClient(Client):
         parameters = [self.parameters[j] for j in of]
         kept = [p.grad for p in parameters]
         for j, p in zip(of, parameters):
-            p.grad = self.ring(j, self.clock)
+            p.grad = self.here(j, self.clock)
         groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": parameters}]
         try:
             self._own_step()

@@ -29,7 +29,7 @@ def _lerps(optimizer: optim.Optimizer) -> bool:
 def _why_not_group(optimizer: optim.Optimizer, group: dict) -> Optional[str]:
     name = type(optimizer).__name__
     for key in _WITHOUT:
-        if group.get(key):
+        if group.get(key) and not (key == "decoupled_weight_decay" and isinstance(optimizer, optim.AdamW)):  # newer AdamW say what they are
             return f"the shards know no {name} with {key}={group[key]}"
     for key in _RULES[type(optimizer)][2]:
         for value in group[key] if isinstance(group[key], (tuple, list)) else (group[key],):
@@ -207,7 +207,7 @@ class ShardsClient(LocalClient):
         p = self.parameters[i]
         values = self.ring(i, version)
         if p.is_cuda:
-            p.data.copy_(values)  # its memory stays where it is
+            p.data.copy_(values, non_blocking=True)  # its memory stays where it is
         else:
             p.data = values
             self._places[i] = values.data_ptr()
