@@ -95,15 +95,14 @@ std::string why_none_survives(const run_definition& run, const node_options& o) 
   if (o.wire != "float32")
     return "with --wire " + o.wire +
            " only the owner of a parameter has the exact values that its state goes with.";
-  if (o.gpus)
-    return "this node trains on GPUs, whose solver state has no copies of earlier versions.";
   return {};
 }
 
 }  // namespace
 
 std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
-  const std::uint32_t by_default = o.nodes > 1 || o.listen ? 1 : 0;
+  // On GPUs it is asked for: the layers that send factors are then updated on the host, where earlier versions of their state are.
+  const std::uint32_t by_default = (o.nodes > 1 || o.listen) && !o.gpus ? 1 : 0;
   const auto wanted = o.survive.value_or(by_default);
   run.zeroes_lost_state = o.lost_state == "zero";
   const std::string no_effect = " has no effect: a lost node ends the run";

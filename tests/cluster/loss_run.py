@@ -34,6 +34,7 @@ def files_of(folder):
 class LossRun(unittest.TestCase):
     ROUTES = "ps"
     OPTIONS = ("--no-rejoin",)  # of all nodes
+    DEVICES = ("cpu:1",)  # of all nodes: the value of --devices, and what else belongs to it
 
     def setUp(self):
         self.cluster = cluster.Cluster()
@@ -52,13 +53,13 @@ class LossRun(unittest.TestCase):
     def first(self, nodes, *options, survive=1, **of_solver):
         """The first of so many nodes, which waits for the others."""
         self.solver = small_run.solver(self.cluster.folder, "s", **{"iterations": cluster.ENDLESS, "lr": 0.002, **of_solver})
-        node = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", "cpu:1", "--json",
-                                 "--routes", self.ROUTES, "--survive", survive, *self.OPTIONS, *options)
+        node = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", *self.DEVICES, "--json",
+                                 "--routes", self.ROUTES, *([] if survive is None else ["--survive", survive]), *self.OPTIONS, *options)
         self.address = node.wait_for(r"listening on (127.0.0.1:\d+)")[1]
         return node
 
     def join(self, address, rejoins=False):
-        return self.cluster.node("--join", address, "--devices", "cpu:1", "--json", *(() if rejoins else self.OPTIONS))
+        return self.cluster.node("--join", address, "--devices", *self.DEVICES, "--json", *(() if rejoins else self.OPTIONS))
 
     def address_of(self, node):
         """Where a node listens that has joined."""
@@ -89,7 +90,7 @@ class LossRun(unittest.TestCase):
         views = view_oracle.views_of(node)
         if since is not None:
             views = [v for v in view_oracle.views_of(since) if v not in views] + views
-        view_oracle.check(self.cluster, self.solver, views, self.newest(), as_nodes=as_nodes)
+        view_oracle.check(self.cluster, self.solver, views, self.newest(), self.DEVICES, as_nodes)
 
     def wakes_and_ends(self, node):
         """A node that was frozen goes on when the run is over."""

@@ -1,6 +1,11 @@
 # tests/cluster/losses_test.py - nodes are killed while all train, and the others train on, bit for bit.
+import unittest
+
 import cluster
 import loss_run
+import small_run
+import view_oracle
+from loss_phases_test import SMOOTH
 
 
 class Losses(loss_run.LossRun):
@@ -37,6 +42,47 @@ class Losses(loss_run.LossRun):
         self.view(newcomer, [1, 3])
         self.stop_and_check(nodes[1])
         self.assertEqual(newcomer.wait(), 0, newcomer)
+
+
+PLUGIN = cluster.BIN / "libposeidon_gpu_simulated.so"
+
+
+@unittest.skipUnless(PLUGIN.exists(), "the plug-in for simulated GPUs has not been built")
+class LossesOnGpus(loss_run.LossRun):
+    DEVICES = ("0", "--math", "fp32", "--gpu-plugin", PLUGIN)
+
+    def test_any_of_three_is_killed_and_another_one_joins(self):
+        for killed in 0, 2:
+            with self.subTest(killed=killed):
+                nodes = self.begin(3, norm=True, more="snapshot: 20")
+                nodes[killed].kill()
+                others = [n for n in range(3) if n != killed]
+                self.view(nodes[others[0]], others)
+                newcomer = self.join(self.address_of(nodes[1]))
+                self.view(nodes[others[0]], [*others, 3])
+                self.trained(nodes[others[0]], self.view(newcomer, [*others, 3])["first_clock"] + 2)
+                self.stop_and_check(nodes[others[0]])
+                self.assertEqual([newcomer.wait(), nodes[others[1]].wait()], [0, 0], newcomer)
+                for file in self.cluster.folder.glob("s_iter_*"):
+                    file.unlink()
+
+    def test_layers_that_send_factors_go_on_too(self):
+        self.ROUTES = "sfb"
+        nodes = self.begin(3, text=SMOOTH)
+        nodes[1].kill()
+        self.view(nodes[0], [0, 2])
+        self.trained(nodes[0], self.view(nodes[2], [0, 2])["first_clock"] + 2)
+        nodes[0].stop()
+        self.assertEqual(nodes[2].wait(), 0, nodes[2])
+        views = view_oracle.views_of(nodes[0])
+        end = int(self.newest().stem.rsplit("_", 1)[1])
+        chain = view_oracle.chain(self.cluster, self.solver, views, end, self.DEVICES)
+        self.assertLess(max(small_run.deviations(chain, self.newest(), 1e-2).values()), 1e-4)
+
+    def test_without_the_option_a_lost_node_ends_the_run(self):
+        nodes = self.begin(2, survive=None)
+        nodes[1].kill()
+        self.assertEqual(nodes[0].wait(), 3, nodes[0])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ def with_field(text, name, value):
 
 
 def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False):
-    """Trains the views one after the other, each in one process, or on so many nodes. Returns the last snapshot."""
+    """Trains the views one after the other, each in one process, or on so many nodes. Returns the last snapshot. `devices`: the value of
+    --devices, or it and more words."""
+    devices = ["--devices", *([devices] if isinstance(devices, str) else devices)]
     text = pathlib.Path(solver).read_text()
     found = re.search(r"(?<!\w)iter_size: *(\d+)", text)
     micro_batches = int(found[1]) if found else 1
@@ -49,10 +51,10 @@ def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False):
         resume = ["--snapshot", state] if state else []
         several = as_nodes and members > 1
         words = ["--listen", "127.0.0.1:0", "--nodes", members, "--routes", "ps"] if several else []
-        part_of = [nodes.node("--solver", path, "--devices", devices, *resume, *words)]
+        part_of = [nodes.node("--solver", path, *devices, *resume, *words)]
         if several:
             address = part_of[0].wait_for(cluster.LISTENING)[1]
-            part_of += [nodes.node("--join", address, "--devices", devices) for _ in range(members - 1)]
+            part_of += [nodes.node("--join", address, *devices) for _ in range(members - 1)]
         for node in part_of:
             assert node.wait() == 0, node
         state = pathlib.Path(f"{stem}_iter_{last}.solverstate")
