@@ -98,6 +98,15 @@ far = max(float((a - b).abs().max()) for a, b in zip(net.parameters(), alone.par
 print("near" if far < 1e-5 else f"far: {far}", flush=True)
 """
 
+# Inputs that the script leaves on the CPU, as PyTorch's own takes them.
+WRAPPED = """
+net = poseidon.DistributedDataParallel(nn.Linear(4, 3).cuda(), device_ids=[0])
+net(torch.ones(2, 4)).sum().backward()
+assert net.module.weight.grad.is_cuda and torch.equal(net.module.weight.grad.cpu(), 2 * torch.ones(3, 4))
+poseidon.leave()
+print("fine", flush=True)
+"""
+
 CAPTURED = """
 net = nn.Linear(4, 3).cuda()
 poseidon.join(net, torch.optim.SGD(net.parameters(), .1), mode="ddp")
@@ -156,6 +165,10 @@ class Gpu(unittest.TestCase):
     def test_several_workers_give_the_bits_of_one_process(self):
         for workers, case, mode, rule in CASES:
             torch_exactness_test.check(self, workers, case, mode, rule, "cuda")
+
+    @with_gpu
+    def test_a_ddp_script_need_not_move_its_inputs(self):
+        programs.each_is_fine(self, HEAD, {"wrapped": WRAPPED})
 
     @with_gpu
     def test_what_a_graph_would_not_exchange_is_refused(self):

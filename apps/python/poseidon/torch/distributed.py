@@ -5,8 +5,10 @@ import os
 import socket
 from typing import Dict, Optional
 
+import torch
 import torch.distributed as dist
 from torch import nn, optim
+from torch.utils import _pytree
 
 from ..library import PoseidonError, options_from
 from .client import Client
@@ -63,12 +65,19 @@ class DistributedDataParallel(nn.Module):
         if Client.current is not None:
             raise PoseidonError("this process has a DistributedDataParallel already: wrap one module that holds both models")
         self.module = module
+        first = next(module.parameters(), None)
+        self._device = first.device if device_ids and first is not None and first.is_cuda else None
         world = _world()
         client = Client(module, world) if optimizer is None else LocalClient(module, optimizer, world)
         self.__dict__["client"] = client.begin()  # not a part of the module's state
 
     def forward(self, *inputs, **keywords):
+        if self._device is not None:  # PyTorch's moves its inputs, too
+            inputs, keywords = _pytree.tree_map(self._moved, (inputs, keywords))
         return self.module(*inputs, **keywords)
+
+    def _moved(self, value):
+        return value.to(self._device, non_blocking=True) if isinstance(value, torch.Tensor) else value
 
     @contextlib.contextmanager
     def no_sync(self):
