@@ -329,15 +329,12 @@ class Client:
             raise
         finally:
             Client.current = None
-            if self.gpus is not None:
-                self.gpus.end()
-            try:
-                self._undo()
-            finally:
-                try:
-                    self.run.leave(reason)
-                finally:
-                    self._show(self.run.last_lines)
+            with contextlib.ExitStack() as last_first:  # each of them, whatever another one raises
+                last_first.callback(lambda: self._show(self.run.last_lines))
+                last_first.callback(self.run.leave, reason)
+                last_first.callback(self._undo)
+                if self.gpus is not None:
+                    last_first.callback(self.gpus.end)
 
     def _before_leave(self) -> None:
         self.synchronize()

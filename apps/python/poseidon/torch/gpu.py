@@ -6,6 +6,7 @@ memory, which is pinned, on the stream that will use them."""
 
 import contextlib
 import mmap
+import os
 import queue
 import threading
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
@@ -75,6 +76,7 @@ class Gpus:
         self._beside: Dict[torch.device, torch.cuda.Stream] = {}
         self._staged: Dict[int, torch.Tensor] = {}
         self._pinned: List[int] = []
+        self._process = os.getpid()
         self._pusher = Pusher(run, failed)
 
     def pin(self, places: Iterable[Tuple[int, int]]) -> None:
@@ -111,6 +113,8 @@ class Gpus:
 
     def end(self) -> None:
         """Nothing is on its way any more, and the library's memory is no longer pinned."""
+        if os.getpid() != self._process:
+            return  # the child of a fork, which has neither the thread nor the GPU
         self._pusher.end()
         with contextlib.suppress(RuntimeError):  # of a kernel that has failed: the script has seen it
             for device in self._beside:
