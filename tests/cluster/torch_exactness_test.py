@@ -16,10 +16,6 @@ import poseidon.torch as poseidon
 case, mode, rule = sys.argv[1:4]
 torch.set_num_threads(1)
 device = os.environ.get("TEST_DEVICE", "cpu")
-if device == "pretended":
-    import pretended_cuda
-    pretended_cuda.install()
-    device = "cpu"
 torch.backends.cudnn.deterministic = True
 CLOCKS = 12
 
@@ -151,13 +147,14 @@ print("equal" if not different else f"different: {different}", type(net.out.weig
 """
 
 
-HERE = cluster.ROOT / "tests/cluster"
+PRETENDED = (cluster.ROOT / "tests/cluster/pretended_cuda.py").read_text() + "install()\n"
 
 
 def check(test, workers, case, mode, rule, device="cpu"):
     """`device`: of the workers and of the one process, "cpu", "cuda" or "pretended"."""
+    script = PRETENDED + SCRIPT if device == "pretended" else SCRIPT
     with test.subTest(workers=workers, case=case, mode=mode, rule=rule, device=device), programs.Programs() as c:
-        for worker in c.workers(SCRIPT, workers, case, mode, rule, env=(("TEST_DEVICE", device), ("PYTHONPATH", f"{programs.PACKAGE}:{HERE}"))):
+        for worker in c.workers(script, workers, case, mode, rule, env=(("TEST_DEVICE", "cuda" if device == "cuda" else "cpu"),)):
             test.assertEqual(worker.wait(), 0, worker)
             test.assertIn("equal Parameter", worker.output, worker)
 
