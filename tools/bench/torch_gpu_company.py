@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,12 +23,8 @@ import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WARM_UP = 5
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+sys.path.append(str(ROOT / "tests/cluster"))
+from ports import reserved_address  # noqa: E402
 
 
 def rank_of(options):
@@ -74,15 +69,21 @@ def rank_of(options):
 
 def run(options, program):
     """Rank 0's median iteration with this program; None where it failed."""
-    port, workers = free_port(), []
+    with reserved_address() as address:
+        return run_at(address, options, program)
+
+
+def run_at(address, options, program):
+    """The same, whose processes meet at this address."""
+    workers = []
     for rank in range(options.processes):
         variables = {**os.environ, "OMP_NUM_THREADS": "4"}
         if program == "ddp":
-            variables.update(RANK=str(rank), WORLD_SIZE=str(options.processes), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            variables.update(RANK=str(rank), WORLD_SIZE=str(options.processes), MASTER_ADDR="127.0.0.1", MASTER_PORT=address.rpartition(":")[2])
         elif rank == 0:
-            variables.update(POSEIDON_LISTEN=f"127.0.0.1:{port}", POSEIDON_NODES=str(options.processes))
+            variables.update(POSEIDON_LISTEN=address, POSEIDON_NODES=str(options.processes))
         else:
-            variables.update(POSEIDON_JOIN=f"127.0.0.1:{port}")
+            variables.update(POSEIDON_JOIN=address)
         command = [sys.executable, __file__, "--net", options.net, "--batch", str(options.batch), "--iterations", str(options.iterations),
                    "--device", options.device, "--program", program, "--rank", str(rank)]
         workers.append(subprocess.Popen(command, env=variables, stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL, text=True))

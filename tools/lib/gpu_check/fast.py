@@ -2,23 +2,20 @@
 import json
 import re
 import shlex
-import socket
 import statistics
+import sys
 import time
 
 from gpu_check.steps import ROOT, Left, Wrong, tail
+
+sys.path.append(str(ROOT / "tests/cluster"))
+from ports import reserved_address  # noqa: E402
 
 # Net and batch. The first are the ones that matter if time runs out.
 NETS = {"resnet50": 128, "alexnet": 256, "googlenet": 128, "vgg19": 64, "inception_v3": 64, "resnet152": 64}
 WORDS = {"nchw": ["--layout", "nchw"], "autotune": ["--autotune"]}  # a setting's second word -> options
 SIMULATED_NETS = {"lenet": 4, "cifar10_quick": 2}
 SAMPLES = {"lenet": "1x28x28", "cifar10_quick": "3x32x32"}  # where no crop_size says so
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Fast:
@@ -46,11 +43,12 @@ class Fast:
     def overlap(self, limit):
         """Two nodes share the GPU and exchange all gradients through the host: what the run calls hidden lay beneath what they computed."""
         net, batch, iterations = ("lenet", 4, 40) if self.options.simulated else ("googlenet", 64, 60)
-        solver, address = self.solver(net, batch, iterations, iterations // 4), f"127.0.0.1:{free_port()}"
-        first = self.train(net, solver, "tf32", "--listen", address, "--nodes", "2", "--routes", "ps")
-        other = [self.options.bin / "poseidon-node", "--join", address, "--devices", "0", "--math", "tf32", "--gpu-plugin", self.plugin]
-        code, output = self.run(["sh", "-c", 'join=$1; shift; "$@" & sh -c "$join"; wait $!', "two",
-                                 " ".join(shlex.quote(str(word)) for word in other), *first], limit)
+        solver = self.solver(net, batch, iterations, iterations // 4)
+        with reserved_address() as address:
+            first = self.train(net, solver, "tf32", "--listen", address, "--nodes", "2", "--routes", "ps")
+            other = [self.options.bin / "poseidon-node", "--join", address, "--devices", "0", "--math", "tf32", "--gpu-plugin", self.plugin]
+            code, output = self.run(["sh", "-c", 'join=$1; shift; "$@" & sh -c "$join"; wait $!', "two",
+                                     " ".join(shlex.quote(str(word)) for word in other), *first], limit)
         self.demand(code, output, limit)
         hidden = [int(h) for h in re.findall(r"(?m)^iteration .* hidden (\d+)%", output)]
         if not hidden:
