@@ -117,6 +117,7 @@ void view_change::begin_with(std::shared_ptr<const partition> cut,
 
 bool view_change::replace(frames::next_view next) {
   if (!knows_next()) return false;
+  early_.reset();  // agreed on in the view that never begins
   next_ = std::move(next);
   return true;
 }

@@ -126,6 +126,17 @@ TEST_CASE("view_change: another next view takes the place of one that has not be
   }
 }
 
+TEST_CASE("view_change: a change that was agreed on in a view that is replaced never comes") {
+  view_change c;
+  REQUIRE(c.agree(at_20, true));
+  REQUIRE(c.paused(0, noon));
+  REQUIRE(c.release(without_the_first, 0));
+  CHECK(!c.agree(at_30, false));
+  REQUIRE(c.replace(without_the_first));
+  (void)c.resume(noon);
+  CHECK(!c.take_early());
+}
+
 TEST_CASE("view_change: a newcomer has no old graph, and its first view may be replaced, too") {
   view_change c;
   c.enter(at_20, 5, without_the_first);

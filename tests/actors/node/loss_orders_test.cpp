@@ -189,6 +189,32 @@ void lose_anybody(std::uint32_t seed, bool writes_snapshots, bool zeroes_lost_st
   check_the_end(t, members, leavers, true);
 }
 
+/// The first node knows the routes of each iteration, and tells them one view ahead. Who leads after it goes on with those that hold.
+void lose_the_first_as_routes_change(std::uint32_t seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.survive = 1;
+  t.clocks = 30;
+  t.routes = {route_option::kind::listed, "test", {}};
+  for (std::uint64_t clock = 1; clock < t.clocks; ++clock)
+    t.routes.entries.push_back(
+        {"ip1", clock % 2 == 0 ? route::parameter_server : route::factor_broadcast, clock, 0});
+  t.cluster(3);
+  REQUIRE(t.until_clock(2));
+  t.some_turns(random, 2000);
+  t.kill(0);
+  t.go_on_anyhow(random);
+  const auto ends = t.ends();
+  CAPTURE(ends);
+  for (const std::size_t n : {1, 2}) {
+    CAPTURE(n);
+    REQUIRE(t.nodes[n]->result);
+    CHECK(t.nodes[n]->error() == "");
+    CHECK(t.nodes[n]->exit_code() == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("node: in whatever order nodes get their turns, members are killed, and no bit is lost") {
@@ -215,6 +241,13 @@ TEST_CASE("node: with --lost-state zero nobody ends because state is gone, in wh
   const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
   for (auto seed = first; seed < first + seeds; ++seed)
     lose_anybody(static_cast<std::uint32_t>(seed), false, true);
+}
+
+TEST_CASE("node: the first node is killed while routes change at each iteration, in any order") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 60);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    lose_the_first_as_routes_change(static_cast<std::uint32_t>(seed));
 }
 
 TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found something once") {
