@@ -31,7 +31,7 @@ void control_budget::admit(const frame_header& h, std::size_t bytes, time_point 
   frames_ = std::min(most_frames, frames_ + passed * frames_s);
   bytes_ = std::min(most_bytes, bytes_ + passed * bytes_s);
   frames_ -= 1;
-  bytes_ -= static_cast<double>(bytes);
+  if (!std::holds_alternative<frames::probe>(h)) bytes_ -= static_cast<double>(bytes);
   const auto limit = [](double most, double refill, const std::string& unit) {
     return std::to_string(static_cast<std::size_t>(most)) + unit + " at once and " +
            std::to_string(static_cast<std::size_t>(refill)) + unit + " a second after that";

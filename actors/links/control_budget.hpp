@@ -2,7 +2,8 @@
 //
 // How many control frames a peer may send: the honest ones come a few times a second, so a peer that goes beyond this budget
 // is broken or hostile, and its link ends before what it sends fills mailboxes. Frames that carry a run's values, and reports
-// of clocks, are bounded by their order instead (peer_window); heartbeats and probes reach no mailbox.
+// of clocks, are bounded by their order instead (peer_window); heartbeats and probes reach no mailbox. The end of a round of probes
+// does, but not its bytes, of which a fast line takes many.
 #pragma once
 #include "messages/frames.hpp"
 

@@ -6,7 +6,9 @@ namespace poseidon {
 
 namespace {
 
-constexpr auto timing_interval = std::chrono::milliseconds{1200};
+constexpr auto timing_interval = std::chrono::milliseconds{1200}, soon = timing_interval / 8;
+// The replanner believes a rate that comes four times in succession.
+constexpr int enough_to_believe = 4;
 constexpr double full_line = 0.5;
 constexpr double same_rate = 1.25;
 
@@ -39,7 +41,9 @@ link_watch::advice link_watch::answered(worker_id peer, std::uint32_t round, tim
   if (found <= 0) return {};
   meter_.forget();  // that was not training
   const bool same = std::max(before, found) <= same_rate * std::min(before, found);
-  next_at_ = now + (same ? timing_interval : timing_interval / 8);
+  unlike_ = same ? 0 : unlike_ + 1;
+  const auto wait = same ? timing_interval : soon * (1 << std::min(3, unlike_ / enough_to_believe));
+  next_at_ = now + wait;
   return {limited(found, true), {}};
 }
 

@@ -2,7 +2,7 @@
 //
 // How fast this node's links are while it trains. A line that training fills for most of a window is read off what it
 // sends (send_rate_meter); one that training leaves idle is timed for some 50 ms of each interval (bandwidth_probe), if a
-// rise would matter. The arithmetic only: the node hands in what it hears, and sends what this answers.
+// rise would matter; sooner, a few times, where the last rate was another one. The arithmetic only: the node hands in what it hears, and sends what this answers.
 #pragma once
 #include "actors/routes/bandwidth_probe.hpp"
 #include "actors/routes/send_rate_meter.hpp"
@@ -50,6 +50,8 @@ class link_watch {
   double limit_mbit_s_;
   send_rate_meter meter_;
   std::optional<bandwidth_probe> timing_;  // the last one, or that under way
+  int unlike_ =
+      0;  // rates in succession that differ from the one before: the line has changed, or is never the same
   time_point next_at_{};
 };
 

@@ -18,7 +18,7 @@ layer { name: "fc1" type: "InnerProduct" bottom: "data" top: "fc1" inner_product
 layer { name: "fc2" type: "InnerProduct" bottom: "fc1" top: "fc2" inner_product_param { num_output: 2048 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc2" bottom: "label" top: "loss" }
 """
-SLOW_BYTES_S = 2.5e6
+SLOW_BYTES_S, FAST_BYTES_S = 2.5e6, 25e6
 # Nothing in it jumps, so that a last bit stays one (routes_test.py).
 SMOOTH = small_run.NET.replace("pool: MAX", "pool: AVE").replace('"ReLU"', '"TanH"')
 
@@ -125,7 +125,7 @@ class RouteChanges(small_run.Trained):
             second = self.cluster.node("--join", wire.address, *replay)
             first.wait_for(r"^routes: factor_broadcast for fc1, fc2")
             first.wait_for(r"^iteration 2/")
-            wire.pace(None)
+            wire.pace(FAST_BYTES_S)
             first.wait_for(r"^routes: a node's links carry \d+ Mbit/s together now, and carried \d+ when routes were chosen: "
                            r"fc1 to parameter_server, fc2 to parameter_server is to save \d+ %")
             for node in (first, second):

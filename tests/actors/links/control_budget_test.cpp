@@ -49,5 +49,5 @@ TEST_CASE(
     CHECK(admitted(b, h, start) == 5000);
   }
   control_budget b(start);
-  CHECK(admitted(b, frames::probe{1, true}, start) == 1000);
+  CHECK(admitted(b, frames::probe{1, true}, start, 1u << 20) == 1000);
 }
