@@ -166,6 +166,7 @@ void coordinator::end_view() {
     told_.why = r->why;
     members_wanted_ = r->members;
   }
+  if (setup_.by_schedule && members_wanted_ == 0) members_wanted_ = members_.size();
   auto stay = members_wanted_ > 0 ? who_stays_of(members_wanted_) : who_stays();
   parting_.clear();
   for (const auto& m : without(members_, stay)) {

@@ -273,9 +273,10 @@ void changing::show(const std::string& changed, const std::string& why) const {
 void changing::part() {
   values_.hand_over();
   if (std::exchange(core_.done, true)) return;  // once more
+  const auto others = core_.view().members.size();
   core_.setup.display->note("left the run before iteration " +
                             std::to_string(value(core_.change.clock())) + "; " +
-                            plural(core_.view().members.size(), "node") + " go on");
+                            plural(others, "node") + (others == 1 ? " goes on" : " go on"));
 }
 
 }  // namespace poseidon

@@ -37,6 +37,15 @@ TEST_CASE("coordinator: by a schedule the highest seats leave, those first that 
   CHECK(t.drained.got->front().members == stay);
 }
 
+TEST_CASE("coordinator: by a schedule other routes bring nobody, and nobody leaves with them") {
+  scheduled_rig t(0);
+  t.newcomer(4);
+  t.leave({1});
+  t.all_drain({0, 1, 2}, 9);
+  REQUIRE(t.drained.got->size() == 1);
+  CHECK(t.drained.got->front().members == members_of_seats({0, 1, 2}));
+}
+
 TEST_CASE("coordinator: a schedule's view waits for newcomers, and takes no more than it wants") {
   scheduled_rig t(4);
   t.all_drain({0, 1, 2}, 9);
