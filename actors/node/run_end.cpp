@@ -201,9 +201,11 @@ bool run_end::lost(const link_lost& m) {
   if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
     setup.records.view->lost(m.peer, m.why);
   if (core_.phase == run_phase::failing) return false;
-  // It has handed over what it had. Another one that has left may go before it, and says goodbye to it, too.
-  if (core_.phase == run_phase::parting && core_.done && m.on_purpose && view.has(m.peer))
-    return !m.reason || m.peer == view.leader();
+  // It has handed over what it had, or the run is over before anybody has asked for that. Another one that has left may go before it, and
+  // says goodbye to it, too.
+  if (core_.phase == run_phase::parting && m.on_purpose && view.has(m.peer) &&
+      (core_.done || !m.reason))
+    return m.peer == view.leader() || (core_.done && !m.reason);
   // It never was a member, or has left: then it says goodbye when it has given its solver state away. To another node that
   // leaves, too, it gives none.
   if (!view.members.empty() && !view.has(m.peer)) {
@@ -232,7 +234,7 @@ void run_end::begin() {
   const bool leaves = view.epoch > 0 && view.self() == no_worker;
   for (const auto& [seat, link] : core_.members.links()) {
     const bool waits = !view.members.empty() && !view.has(seat) && !view.has_witness(seat) &&
-                       !leaves && goodbye_.reason.empty();
+                       !core_.members.is_gone(seat) && !leaves && goodbye_.reason.empty();
     as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_.reason, goodbye_.of});
   }
   // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.

@@ -215,6 +215,122 @@ void lose_the_first_as_routes_change(std::uint32_t seed) {
   }
 }
 
+/// --views and a file of routes, with more newcomers than are wanted, some of which, or members, are killed.
+void lose_by_schedule(std::uint32_t seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.survive = 1;
+  t.clocks = 24;
+  std::string plan;
+  for (std::uint64_t clock = 4; clock < 22; clock += 4 + random() % 5) {
+    t.views[clock] = 1 + random() % 4;
+    plan += " " + std::to_string(clock) + ":" + std::to_string(t.views[clock]);
+  }
+  CAPTURE(plan);
+  t.routes = {route_option::kind::listed, "test", {}};
+  bool factors = true;
+  for (std::uint64_t clock = 1; clock < t.clocks; clock += 1 + random() % 4, factors = !factors)
+    t.routes.entries.push_back(
+        {"ip1", factors ? route::factor_broadcast : route::parameter_server, clock, 0});
+  const std::size_t members = 2 + random() % 3;
+  CAPTURE(members);
+  t.cluster(members);
+  REQUIRE(t.until_clock(1));
+  const std::vector<std::string> hosts{"a", "b"};
+  for (int n = 0; n < 16; ++n) t.joiner("h" + std::to_string(n), hosts);
+  std::string kills;
+  for (int n = 0; n < 2; ++n) {
+    t.some_turns(random, 1500);
+    const auto who = random() % t.nodes.size();
+    if (t.killed.contains(who) || t.nodes[who]->result) continue;
+    kills += " " + std::to_string(who);
+    t.kill(who);
+    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+  }
+  CAPTURE(kills);
+  t.go_on_anyhow(random);
+  const auto ends = t.ends();
+  CAPTURE(ends);
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+    if (t.killed.contains(n)) continue;
+    // The only member of a view that had been decided was killed: somebody has to say so.
+    if (t.killed.contains(0) && t.nodes[n]->display->said("paused: ")) return;
+  }
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+    CAPTURE(n);
+    CHECK(!t.nodes[n]->display->said("sent a bad frame"));
+    if (t.killed.contains(n)) continue;
+    REQUIRE(t.nodes[n]->result);
+    const auto error = t.nodes[n]->error();
+    if (nobody_can_go_on(error) || error.find("solver state is gone with") == 0) return;
+    if (n >= members && !t.has_joined(n)) continue;
+    CHECK(error == "");
+    CHECK(t.nodes[n]->exit_code() == 0);
+  }
+  // Other routes bring nobody, as long as the first node leads, which knows the schedule.
+  for (const auto& v : t.nodes[0]->display->views)
+    if (v.first_clock < t.views.begin()->first) CHECK(v.seats.size() <= members);
+}
+
+/// Somebody's user ends the run (SIGINT) while others are killed, join and leave.
+void end_while_nodes_are_lost(std::uint32_t seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.survive = 1 + random() % 2;
+  train_anyhow(t, random, false);
+  t.clocks = 600;
+  const std::size_t members = 2 + random() % 3;
+  CAPTURE(members);
+  t.cluster(members);
+  REQUIRE(t.until_clock(2));
+  std::string events;
+  std::vector<std::string> hosts;
+  for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
+  const auto steps = 2 + random() % 4, ends_at = random() % steps;
+  std::size_t ender = ~std::size_t{0};
+  for (std::size_t step = 0; step < steps; ++step) {
+    t.some_turns(random, random() % 2 == 0 ? 600 : 60);
+    if (step == ends_at) {
+      ender = random() % members;
+      while (t.killed.contains(ender) || t.nodes[ender]->result)
+        if (++ender == members) return;  // nobody is left
+      events += " end " + std::to_string(ender);
+      t.sim.tell(t.nodes[ender]->it, interrupted{2, false, false});
+      continue;
+    }
+    const auto who = random() % t.nodes.size();
+    const bool lives = who != ender && !t.killed.contains(who) && !t.nodes[who]->result;
+    switch (random() % 4) {
+      case 0:
+        events += " join";
+        t.joiner(std::string(1, static_cast<char>('x' + t.nodes.size() - members)), hosts);
+        break;
+      case 1:
+        if (!lives) break;
+        events += " leave " + std::to_string(who);
+        t.sim.tell(t.nodes[who]->it, interrupted{15, false, true});
+        break;
+      default:
+        if (!lives) break;
+        events += " kill " + std::to_string(who);
+        t.kill(who);
+    }
+    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+  }
+  CAPTURE(events);
+  t.go_on_anyhow(random);
+  const auto ends = t.ends();
+  CAPTURE(ends);
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+    CAPTURE(n);
+    CHECK(!t.nodes[n]->display->said("sent a bad frame"));
+    if (!t.killed.contains(n)) REQUIRE(t.nodes[n]->result);
+  }
+  CHECK(t.nodes[ender]->exit_code() != 0);  // it has not trained on to the end
+}
+
 }  // namespace
 
 TEST_CASE("node: in whatever order nodes get their turns, members are killed, and no bit is lost") {
@@ -250,6 +366,20 @@ TEST_CASE("node: the first node is killed while routes change at each iteration,
     lose_the_first_as_routes_change(static_cast<std::uint32_t>(seed));
 }
 
+TEST_CASE("node: by a schedule views and routes change while whoever it is is killed") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    lose_by_schedule(static_cast<std::uint32_t>(seed));
+}
+
+TEST_CASE("node: whoever is told to end the run ends it, while nodes are killed, join and leave") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 40);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    end_while_nodes_are_lost(static_cast<std::uint32_t>(seed));
+}
+
 TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found something once") {
   for (const std::uint32_t seed :
        {56, 106, 111, 160, 745, 1203, 1304, 1380, 3748, 5298, 5845, 6202, 9109})
@@ -259,4 +389,5 @@ TEST_CASE("node: newcomers, too, are killed and leave, in orders that have found
   for (const std::uint32_t seed : {20916, 31366, 33674}) lose_anybody(seed, true);
   lose_anybody(6090, false, true);
   lose_anybody(20560, false, true);
+  lose_by_schedule(569);
 }
