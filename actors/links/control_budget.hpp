@@ -17,7 +17,8 @@ class control_budget {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   // A whole budget lasts a node through any moment, say while it compiles its nets. Refilled, a second.
-  static constexpr double most_frames = 1000, frames_s = 100;
+  // So many snapshots are possible, too, one after each iteration of a tiny net.
+  static constexpr double most_frames = 1000, frames_s = 1000;
   static constexpr double most_bytes = 32u << 20, bytes_s = 1u << 20;
 
   explicit control_budget(time_point now) : at_(now) {}

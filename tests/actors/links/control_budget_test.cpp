@@ -25,13 +25,13 @@ std::size_t admitted(control_budget& b, const frame_header& h, control_budget::t
 }
 }  // namespace
 
-TEST_CASE("control_budget: a thousand frames at once, then a hundred a second") {
+TEST_CASE("control_budget: a thousand frames at once, then a thousand a second") {
   control_budget b(start);
   CHECK(admitted(b, frames::snapshot_requested{}, start) == 1000);
   control_budget c(start);
   for (int i = 0; i < 20000; ++i)
-    c.admit(frames::watch{}, 100, start + i * milliseconds{10});  // throws if it is too strict
-  CHECK(admitted(c, frames::watch{}, start + 20000 * milliseconds{10}) <= 1000);
+    c.admit(frames::watch{}, 100, start + i * milliseconds{1});  // throws if it is too strict
+  CHECK(admitted(c, frames::watch{}, start + 20000 * milliseconds{1}) <= 1000);
 }
 
 TEST_CASE("control_budget: frames with nets are bounded by their bytes") {
