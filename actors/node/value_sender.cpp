@@ -113,8 +113,8 @@ void value_sender::hand_over() {
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
   const auto step = step_to(cut);
-  give_values(
-      step);  // first: a newcomer computes with them, and needs state only at the end of its first clock
+  // Values first: a newcomer computes with them, and needs state only at the end of its first clock.
+  give_values(step);
   give_state(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);

@@ -50,8 +50,7 @@ class link_watch {
   double limit_mbit_s_;
   send_rate_meter meter_;
   std::optional<bandwidth_probe> timing_;  // the last one, or that under way
-  int unlike_ =
-      0;  // rates in succession that differ from the one before: the line has changed, or is never the same
+  int unlike_ = 0;                         // rates in succession, each other than the one before
   time_point next_at_{};
 };
 
