@@ -108,6 +108,17 @@ void check_the_end(const node_rig& t, std::size_t members, const leaver_set& lea
   if (writes) check_all_snapshots(t, right);
 }
 
+/// Of the members that a run begins with.
+std::vector<std::string> hosts_of(std::size_t members) {
+  std::vector<std::string> hosts;
+  for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
+  return hosts;
+}
+
+void maybe_wait(node_rig& t, std::mt19937& random) {
+  if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+}
+
 /// A run in the random order of this seed, in which up to two members are killed. `others_move`: a node joins as well, and a member leaves.
 void lose_in_any_order(std::uint32_t seed, bool others_move) {
   CAPTURE(seed);
@@ -159,8 +170,7 @@ void lose_anybody(std::uint32_t seed, bool writes_snapshots, bool zeroes_lost_st
   REQUIRE(t.until_clock(2));
   leaver_set leavers;
   std::string events;
-  std::vector<std::string> hosts;
-  for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
+  const auto hosts = hosts_of(members);
   for (auto left = 3 + random() % 4; left > 0; --left) {
     t.some_turns(random, random() % 2 == 0 ? 600 : 60);
     const auto who = random() % t.nodes.size();
@@ -182,7 +192,7 @@ void lose_anybody(std::uint32_t seed, bool writes_snapshots, bool zeroes_lost_st
         events += " kill " + std::to_string(who);
         t.kill(who);
     }
-    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+    maybe_wait(t, random);
   }
   CAPTURE(events);
   t.go_on_anyhow(random);
@@ -246,17 +256,15 @@ void lose_by_schedule(std::uint32_t seed) {
     if (t.killed.contains(who) || t.nodes[who]->result) continue;
     kills += " " + std::to_string(who);
     t.kill(who);
-    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+    maybe_wait(t, random);
   }
   CAPTURE(kills);
   t.go_on_anyhow(random);
   const auto ends = t.ends();
   CAPTURE(ends);
-  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
-    if (t.killed.contains(n)) continue;
-    // The only member of a view that had been decided was killed: somebody has to say so.
-    if (t.killed.contains(0) && t.nodes[n]->display->said("paused: ")) return;
-  }
+  // The only member of a view that had been decided was killed: somebody has to say so.
+  for (std::size_t n = 1; t.killed.contains(0) && n < t.nodes.size(); ++n)
+    if (!t.killed.contains(n) && t.nodes[n]->display->said("paused: ")) return;
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     CAPTURE(n);
     CHECK(!t.nodes[n]->display->said("sent a bad frame"));
@@ -286,8 +294,7 @@ void end_while_nodes_are_lost(std::uint32_t seed) {
   t.cluster(members);
   REQUIRE(t.until_clock(2));
   std::string events;
-  std::vector<std::string> hosts;
-  for (std::size_t n = 0; n < members; ++n) hosts.emplace_back(1, static_cast<char>('a' + n));
+  const auto hosts = hosts_of(members);
   const auto steps = 2 + random() % 4, ends_at = random() % steps;
   std::size_t ender = ~std::size_t{0};
   for (std::size_t step = 0; step < steps; ++step) {
@@ -317,7 +324,7 @@ void end_while_nodes_are_lost(std::uint32_t seed) {
         events += " kill " + std::to_string(who);
         t.kill(who);
     }
-    if (random() % 2 == 0) t.sim.pass(std::chrono::milliseconds{random() % 2 == 0 ? 20 : 250});
+    maybe_wait(t, random);
   }
   CAPTURE(events);
   t.go_on_anyhow(random);
