@@ -11,13 +11,12 @@ edge_table::~edge_table() {
 }
 
 void edge_table::count(std::uint64_t to, std::string_view message, std::size_t bytes) {
-  auto same = [&](const edge* e) { return e->to == to && e->message.data() == message.data(); };
   auto* found = last_used_;
-  if (found == nullptr || !same(found)) {
-    for (found = first_; found != nullptr && !same(found);) found = found->next;
+  if (found == nullptr || found->to != to || found->message.data() != message.data()) {
+    const auto known = places_.find({to, message.data()});
+    found = known != places_.end() ? known->second : add(to, message);
+    last_used_ = found;
   }
-  if (found == nullptr) found = add(to, message);
-  last_used_ = found;
   // Single writer: a load and a store are enough and cheaper than a locked add.
   found->count.store(found->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   found->bytes.store(found->bytes.load(std::memory_order_relaxed) + bytes,
@@ -30,10 +29,12 @@ edge_table::edge* edge_table::add(std::uint64_t to, std::string_view message) {
   const std::lock_guard lock(structure_);
   if (retired_ >= few) {
     for (auto** place = &first_; *place != nullptr;) {
-      if ((*place)->retired)
-        delete std::exchange(*place, (*place)->next);
-      else
+      if (!(*place)->retired) {
         place = &(*place)->next;
+        continue;
+      }
+      places_.erase({(*place)->to, (*place)->message.data()});
+      delete std::exchange(*place, (*place)->next);
     }
     retired_ = 0;
   }
@@ -41,6 +42,7 @@ edge_table::edge* edge_table::add(std::uint64_t to, std::string_view message) {
   fresh->to = to;
   fresh->message = message;
   fresh->next = std::exchange(first_, fresh);
+  places_[{to, message.data()}] = fresh;
   return fresh;
 }
 

@@ -6,8 +6,10 @@
 // what was sent to actors that have ended is added up by their names, and the edges go.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -91,14 +93,26 @@ class edge_table {
 
   std::string name_, type_;
   std::atomic<std::uint64_t> id_{0};
-  /// Held by readers while they walk, and by the owner while it changes the list; the owner walks without.
+  /// Held by readers while they walk, and by the owner while it changes the list.
   mutable std::mutex structure_;
   edge* first_ = nullptr;  // the newest
   std::uint64_t newest_ = 0;
   mutable std::size_t retired_ = 0;  // edges of the list
   std::atomic<std::uint64_t> handled_{0};
   std::atomic<bool> ended_{false};
-  edge* last_used_ = nullptr;  // of the owner: the same edge is often used again
+  // Of the owner, which finds edges here: a shard has one for each parameter, and uses them in turn.
+  struct place {
+    std::uint64_t to = 0;
+    const char* message = nullptr;
+    friend bool operator==(const place&, const place&) = default;
+  };
+  struct place_hash {
+    std::size_t operator()(const place& p) const {
+      return std::hash<const char*>{}(p.message) ^ (p.to * 0x9e3779b97f4a7c15u);
+    }
+  };
+  std::unordered_map<place, edge*, place_hash> places_;
+  edge* last_used_ = nullptr;  // often used again
 };
 
 /// All tables of one node. The counts of actors that have ended stay: fold() adds them up by name.
