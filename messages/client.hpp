@@ -10,11 +10,14 @@
 
 namespace poseidon {
 
-/// The program has lent its gradient of this parameter (actors/client/lent_gradient.hpp), or filled in its factors, or says that
+/// The program has lent its gradients of these parameters (actors/client/lent_gradient.hpp), or filled in their factors, or says that
 /// it has none.
-struct gradient_lent {
-  parameter_id parameter{};
-  clock_id clock{};
+struct gradients_lent {
+  struct gradient {
+    parameter_id parameter{};
+    clock_id clock{};
+  };
+  std::vector<gradient> gradients;  ///< in the order in which they were pushed
 };
 
 /// The program wants the optimizer's state, which lies on the shards. All its parameters are at `version`, and it has pushed nothing
@@ -59,7 +62,7 @@ struct program_done {
 
 }  // namespace poseidon
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_lent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradients_lent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::state_wanted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clock_reported)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::loads_measured)

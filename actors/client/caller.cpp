@@ -42,9 +42,11 @@ void caller::on(const begin_training&) {
   gather_state();
 }
 
-void caller::on(const gradient_lent& m) {
-  tell(neighbours_->pushes[m.parameter], backward_done{replica_id{0}, {m.clock, 0, 0}});
-  note_push(value(m.clock));
+void caller::on(const gradients_lent& m) {
+  for (const auto& [parameter, clock] : m.gradients) {
+    tell(neighbours_->pushes[parameter], backward_done{replica_id{0}, {clock, 0, 0}});
+    note_push(value(clock));
+  }
 }
 
 /// A clock's gradients come in its backward pass, and what lies before them is its forward pass, which begins with waiting.

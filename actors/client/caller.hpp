@@ -12,7 +12,7 @@
 // have resumed. Before training has begun other nodes may not have built theirs.
 //
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
-//          gradient_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
+//          gradients_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
 //          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
 //          snapshot_copied   from checkpointer    the program has the state
 //          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
@@ -71,7 +71,7 @@ class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
   using accepts =
-      messages<connect_caller, begin_training, gradient_lent, state_wanted, clock_reported,
+      messages<connect_caller, begin_training, gradients_lent, state_wanted, clock_reported,
                loads_measured, program_done, layer_fresh, snapshot_copied, control_arrived,
                hold_clocks, pause_at, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
@@ -80,7 +80,7 @@ class caller : public actor<caller> {
   caller(actor_context context, caller_setup setup);
   void on(const connect_caller& m);
   void on(const begin_training& m);
-  void on(const gradient_lent& m);
+  void on(const gradients_lent& m);
   void on(const state_wanted& m);
   void on(const clock_reported& m);
   void on(const loads_measured& m);

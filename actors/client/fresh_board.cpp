@@ -33,6 +33,18 @@ fresh_board::answer fresh_board::wait(parameter_id parameter, std::uint64_t vers
   return woken ? *found : answer::not_yet;
 }
 
+std::vector<fresh_board::answer> fresh_board::look(std::span<const parameter_id> parameters,
+                                                   std::uint64_t version) const {
+  std::vector<answer> out;
+  out.reserve(parameters.size());
+  const std::lock_guard lock(mutex_);
+  for (const auto p : parameters) {
+    if (fresh_[p].versions <= version) break;
+    out.push_back(*answer_now(p, version));
+  }
+  return out;
+}
+
 std::string fresh_board::error() const {
   const std::lock_guard lock(mutex_);
   if (!error_.empty() || !left_) return error_;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class fresh_board {
   /// Waits until `version` is here or a later one is.  Returns  failed: error() says why it will not come.
   [[nodiscard]] answer wait(parameter_id parameter, std::uint64_t version,
                             std::chrono::duration<double> limit);
+  /// What wait() would answer at once for these, in their order, up to the first one that is not here.
+  [[nodiscard]] std::vector<answer> look(std::span<const parameter_id> parameters,
+                                         std::uint64_t version) const;
   [[nodiscard]] std::string error() const;
 
   /// All threads may read `version` from now on. `nothing`: no worker had a gradient of it.

@@ -9,7 +9,7 @@
 
 namespace poseidon {
 
-/// The program calls lend() before it tells the caller gradient_lent, and not again before the version that the gradient
+/// The program calls lend() before it tells the caller gradients_lent, and not again before the version that the gradient
 /// contributes to has come; so no two threads use this object at the same time. That holds for the shard, too, which reads step()
 /// when it has all gradients of a chunk, this one among them, and makes that version.
 class lent_gradient : public gradient_source {

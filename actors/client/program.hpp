@@ -34,7 +34,7 @@ namespace poseidon {
 class caller_address {
  public:
   struct ports {
-    port<gradient_lent> lent;
+    port<gradients_lent> lent;
     port<state_wanted> state;
     port<clock_reported> reported;
     port<loads_measured> loads;
@@ -44,7 +44,7 @@ class caller_address {
     const std::lock_guard lock(mutex_);
     to_ = std::move(to);
   }
-  void tell(gradient_lent m) const { send(&ports::lent, m); }
+  void tell(gradients_lent m) const { send(&ports::lent, std::move(m)); }
   void tell(state_wanted m) const { send(&ports::state, m); }
   void tell(clock_reported m) const { send(&ports::reported, m); }
   void tell(loads_measured m) const { send(&ports::loads, std::move(m)); }

@@ -18,17 +18,17 @@ namespace poseidon {
 class push_batch {
  public:
   using time = std::chrono::steady_clock::time_point;
-  static constexpr std::size_t most = 32, most_bytes = 16 * 1024;
-  static constexpr std::chrono::microseconds most_age{200};
+  static constexpr std::size_t most = 128, most_bytes = 64 * 1024;
+  static constexpr std::chrono::microseconds most_age{800};
 
   /// `parameters`: so many are pushed in a clock.
   explicit push_batch(std::size_t parameters) : parameters_(parameters) {}
 
   /// Returns  true: take() them now.
-  [[nodiscard]] bool add(const gradient_lent& m, std::size_t bytes, time now) {
+  [[nodiscard]] bool add(const gradients_lent::gradient& g, std::size_t bytes, time now) {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) since_ = now;
-    waiting_.push_back(m);
+    waiting_.push_back(g);
     bytes_ += bytes;
     holds_ = true;
     return ++pushed_ % parameters_ == 0 || waiting_.size() >= most || bytes_ >= most_bytes ||
@@ -36,17 +36,17 @@ class push_batch {
   }
 
   /// In the order in which they came.
-  [[nodiscard]] std::vector<gradient_lent> take() {
+  [[nodiscard]] gradients_lent take() {
     if (!holds_) return {};
     const std::lock_guard lock(mutex_);
     holds_ = false;
     bytes_ = 0;
-    return std::exchange(waiting_, {});
+    return {std::exchange(waiting_, {})};
   }
 
  private:
   std::mutex mutex_;
-  std::vector<gradient_lent> waiting_;
+  std::vector<gradients_lent::gradient> waiting_;
   std::size_t parameters_, bytes_ = 0;
   std::uint64_t pushed_ = 0;
   time since_;

@@ -262,6 +262,18 @@ int poseidon_wait(poseidon_run* p, uint32_t parameter, uint64_t version, double 
       p, [&](session& s) { return answer_of(s.wait(parameter, version, seconds(timeout_s))); });
 }
 
+int poseidon_look(poseidon_run* p, const uint32_t* parameters, uint32_t count, uint64_t version,
+                  uint8_t* answers) {
+  return called(p, [&](session& s) {
+    if (count > 0 && (parameters == nullptr || answers == nullptr))
+      throw session_error("poseidon_look was given no parameters, or no room for answers");
+    const auto here = s.look({parameters, count}, version);
+    std::transform(here.begin(), here.end(), answers,
+                   [](auto a) { return static_cast<std::uint8_t>(answer_of(a)); });
+    return static_cast<int>(here.size());
+  });
+}
+
 const float* poseidon_values(poseidon_run* p, uint32_t parameter, uint64_t version) {
   return p == nullptr ? nullptr : p->run.values(parameter, version);
 }

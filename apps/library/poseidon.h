@@ -49,7 +49,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 4
+#define POSEIDON_ABI 5
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -171,6 +171,11 @@ POSEIDON_API int poseidon_push_factors(poseidon_run*, uint32_t parameter, uint64
 /* Waits until a version of a parameter is here. Returns one of the three answers above, or a negative number.
  * `timeout_s`: 0 does not block. */
 POSEIDON_API int poseidon_wait(poseidon_run*, uint32_t parameter, uint64_t version, double timeout_s);
+
+/* How many of these parameters, from the first one on, are at a version or a later one: what poseidon_wait would answer for each of
+ * them is written to `answers`, which has room for `count`. Does not block, and costs less than to ask for each. A run that has failed
+ * is poseidon_wait's to tell. */
+POSEIDON_API int poseidon_look(poseidon_run*, const uint32_t* parameters, uint32_t count, uint64_t version, uint8_t* answers);
 
 /* Where a version of a parameter lies; null before poseidon_begin and for an unknown parameter. */
 POSEIDON_API const float* poseidon_values(poseidon_run*, uint32_t parameter, uint64_t version);

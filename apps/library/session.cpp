@@ -24,11 +24,11 @@ constexpr seconds patience{10};
 
 }  // namespace
 
-session::session(options told) : options_(std::move(told)), process_(::getpid()) {}
+session::session(options told) : options_(std::move(told)) {}
 
 session::~session() {
   if (host_ == nullptr) return;
-  if (process_ != ::getpid()) {
+  if (!process_.is_here()) {
     (void)host_.release();  // the child of a fork has none of its threads
     return;
   }
@@ -40,10 +40,10 @@ session::~session() {
 }
 
 void session::require_own_process() const {
-  if (process_ != ::getpid())
+  if (!process_.is_here())
     throw session_error(
         "process " + std::to_string(::getpid()) + " is a fork of process " +
-        std::to_string(process_) +
+        std::to_string(process_.number()) +
         ", which has joined: only that one may call Poseidon. Join after the fork, or "
         "start workers by spawning them");
 }
@@ -194,7 +194,8 @@ void session::pushed(parameter_id parameter, std::uint64_t clock, std::size_t by
 }
 
 void session::tell_pushed() {
-  for (const auto& m : untold_->take()) program_->caller.tell(m);
+  if (auto pushed = untold_->take(); !pushed.gradients.empty())
+    program_->caller.tell(std::move(pushed));
 }
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
@@ -290,6 +291,15 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
   program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
   if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   return answer;
+}
+
+std::vector<fresh_board::answer> session::look(std::span<const std::uint32_t> parameters,
+                                               std::uint64_t version) {
+  std::vector<parameter_id> ids;
+  ids.reserve(parameters.size());
+  for (const auto p : parameters) ids.push_back(known(p));
+  tell_pushed();
+  return program_->fresh.look(ids, version);
 }
 
 const float* session::values(std::size_t parameter, std::uint64_t version) const {

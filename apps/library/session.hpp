@@ -10,6 +10,7 @@
 #include "actors/node/node_host.hpp"
 #include "apps/library/line_log.hpp"
 #include "apps/library/options.hpp"
+#include "apps/library/own_process.hpp"
 #include "apps/web/server.hpp"
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -71,6 +73,9 @@ class session {
   [[nodiscard]] bool goes_as_factors(std::size_t parameter) const;
   [[nodiscard]] fresh_board::answer wait(std::size_t parameter, std::uint64_t version,
                                          seconds limit);
+  /// Of these, in their order, up to the first one that is not here.
+  [[nodiscard]] std::vector<fresh_board::answer> look(std::span<const std::uint32_t> parameters,
+                                                      std::uint64_t version);
   void report(std::uint64_t clock, double loss, std::uint64_t samples);
   /// False: the time is over. `reason`: why it gives up; empty: training is done.
   [[nodiscard]] bool leave(const std::optional<std::string>& reason, seconds limit);
@@ -98,7 +103,7 @@ class session {
   void end();
 
   const options options_;
-  const int process_;
+  const own_process process_;
   std::shared_ptr<line_log> lines_ = std::make_shared<line_log>();
   std::shared_ptr<program> program_;
   std::shared_ptr<cluster_view> view_;

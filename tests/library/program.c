@@ -43,6 +43,12 @@ static int train(const char* options) {
   const uint32_t turned[2] = {1, 0}, wrong[2] = {2, 0};
   REQUIRE(p, poseidon_order(p, turned) == 0);
   REQUIRE(p, poseidon_order(p, wrong) < 0);
+  uint8_t here[2] = {9, 9};
+  REQUIRE(p, poseidon_look(p, turned, 2, 0, here) == 2 && here[0] == POSEIDON_HERE && here[1] == POSEIDON_HERE);
+  REQUIRE(p, poseidon_look(p, turned, 2, 1, here) == 0);
+  REQUIRE(p, poseidon_look(p, turned, 0, 0, NULL) == 0);
+  REQUIRE(p, poseidon_look(p, wrong, 2, 0, here) < 0 && strstr(poseidon_error(p), "declared are 2") != NULL);
+  REQUIRE(p, poseidon_look(p, turned, 2, 0, NULL) < 0 && strstr(poseidon_error(p), "no room for answers") != NULL);
   for (uint64_t clock = 0; clock < CLOCKS; ++clock) {
     float sum = 0;
     for (unsigned w = 0; w < workers; ++w) sum += (float)(clock + w + 1);
@@ -60,6 +66,7 @@ static int train(const char* options) {
     while ((answer = poseidon_wait(p, 1, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
     }
     REQUIRE(p, answer == (clock % 2 == 1 ? POSEIDON_HERE : POSEIDON_NO_GRADIENT));
+    REQUIRE(p, poseidon_look(p, turned, 2, clock + 1, here) == 2 && here[0] == answer && here[1] == POSEIDON_HERE);
     if (clock % 2 == 1) REQUIRE(p, poseidon_values(p, 1, clock + 1)[0] == (float)(clock + 1) * (1.0f / (float)workers));
     REQUIRE(p, poseidon_report(p, clock, 0.5, 8) == 0);
   }

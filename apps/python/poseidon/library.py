@@ -5,9 +5,9 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 4
+ABI = 5
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 
@@ -73,6 +73,7 @@ class _Library:
         self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32)
         self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
         self.wait = declare(blocking, "wait", number, run, u32, u64, ctypes.c_double)
+        self.look = declare(quick, "look", number, run, address, u32, u64, ctypes.POINTER(ctypes.c_uint8))
         self.values = declare(quick, "values", address, run, u32, u64)
         self.report = declare(quick, "report", number, run, u64, ctypes.c_double, u64)
         self.next_line = declare(quick, "next_line", text, run)
@@ -279,6 +280,18 @@ class Run:
         if answer == HERE:  # the rule, and this is asked for every parameter
             return True
         return None if self._checked(answer) == NOT_YET else False
+
+    def along(self, parameters: Sequence[int]) -> Callable[[int, int, int], List[int]]:
+        """look() for many: f(first, count, version) answers for those of these parameters that lie from place `first` on, up to the first one
+        that is not here: HERE, or NO_GRADIENT."""
+        order, answers = (ctypes.c_uint32 * len(parameters))(*parameters), (ctypes.c_uint8 * len(parameters))()
+        address, total = ctypes.addressof(order), len(parameters)
+
+        def look(first: int, count: int, version: int, kept=order) -> List[int]:
+            here = self._library.look(self._run, address + 4 * first, min(count, total - first), version, answers)
+            return answers[:self._checked(here)]
+
+        return look
 
     def wait_for(self, parameter: int, version: int, limit_s: float) -> bool:
         """Waits until the version is here. False: it is not, within that time."""

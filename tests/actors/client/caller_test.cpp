@@ -67,7 +67,7 @@ struct program_of_two {
 
 TEST_CASE("caller: a gradient that is lent goes to the push of its parameter") {
   program_of_two t(worker_id{1});
-  t.from->caller.tell(gradient_lent{parameter_id{1}, clock_id{4}});
+  t.from->caller.tell(gradients_lent{{{parameter_id{1}, clock_id{4}}}});
   t.sim.settle();
   CHECK(t.pushes[0].got->empty());
   REQUIRE(t.pushes[1].got->size() == 1);
@@ -200,7 +200,7 @@ TEST_CASE("caller: the page sees the program's clocks by its pushes") {
   t.sim.tell(t.it, begin_training{});
   for (const std::uint64_t clock : {0u, 1u})
     for (const unsigned p : {1u, 0u})
-      t.sim.tell(t.it, gradient_lent{parameter_id{p}, clock_id{clock}});
+      t.sim.tell(t.it, gradients_lent{{{parameter_id{p}, clock_id{clock}}}});
   t.sim.settle();
   std::vector<std::pair<span_phase, std::uint64_t>> seen;
   lane.for_each([&](const trace_span& s) { seen.emplace_back(s.phase, s.clock); });

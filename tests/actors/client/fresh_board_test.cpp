@@ -29,6 +29,24 @@ TEST_CASE(
   CHECK(board.wait(b, 0, std::chrono::duration<double>(0.001)) == answer::not_yet);
 }
 
+TEST_CASE(
+    "fresh_board: of several, those are told that come before the first one that is missing") {
+  fresh_board board(3);
+  constexpr parameter_id c{2};
+  const std::vector<parameter_id> all{c, a, b};
+  using answers = std::vector<answer>;
+  CHECK(board.look(all, 1).empty());
+  board.publish(c, 1, true);
+  board.publish(b, 1, false);
+  CHECK(board.look(all, 1) == answers{answer::no_gradient});
+  board.publish(a, 2, false);
+  CHECK(board.look(all, 1) == answers{answer::no_gradient, answer::here, answer::here});
+  CHECK(board.look(all, 0) == answers(3, answer::here));
+  board.fail("over");
+  CHECK(board.look(all, 2).empty());
+  CHECK(board.look({}, 0).empty());
+}
+
 TEST_CASE("fresh_board: a thread that waits is woken by its parameter") {
   fresh_board board(2);
   answer got = answer::failed;

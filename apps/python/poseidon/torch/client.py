@@ -7,7 +7,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 import torch
 from torch import nn
 
-from ..library import PoseidonError, Run, reason_of
+from ..library import HERE, PoseidonError, Run, reason_of
 from .factors import Factors
 from .gpu import Gpus
 
@@ -67,7 +67,7 @@ class Client:
         self._strides = [p.stride() for p in self.parameters]
         self.model = model
         self.run = Run(options)
-        self._rings: List[Optional[torch.Tensor]] = [None] * (2 * len(self.parameters))
+        self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
         self._wants_factors = options.get("routes") != "ps"
@@ -101,6 +101,8 @@ class Client:
             self.gpus = Gpus(self.run, self.parameters, lambda error: me() and me()._give_up(error))
             self.gpus.pin((self.run.values(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
                           for version in (0, 1))
+        self._rings = [[self._place(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
+        self._look = self.run.along(range(len(self.parameters)))
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
@@ -112,20 +114,22 @@ class Client:
     def _declared(self) -> None:
         """Says what else there is to say before the run begins."""
 
+    def _place(self, i: int, version: int) -> torch.Tensor:
+        p = self.parameters[i]
+        memory = self.run.memory(self.run.values(i, version), p.numel())
+        return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+
     def ring(self, i: int, version: int) -> torch.Tensor:
         """A version of a parameter, as a tensor over the library's memory."""
-        place = 2 * i + version % 2  # the library has two for each
-        if self._rings[place] is None:
-            p = self.parameters[i]
-            memory = self.run.memory(self.run.values(i, version), p.numel())
-            self._rings[place] = torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
-        return self._rings[place]
+        return self._rings[version % 2][i]
 
     def here(self, i: int, version: int) -> torch.Tensor:
         """The same for who computes with it: on a GPU a copy, made on the current stream. Its kernels make what this worker pushes for the
         next clock, and the library writes to that memory only after that push."""
         values = self.ring(i, version)
-        return values.to(self.parameters[i].device, non_blocking=True) if self.parameters[i].is_cuda else values
+        if self.gpus is None or not self.parameters[i].is_cuda:
+            return values
+        return values.to(self.parameters[i].device, non_blocking=True)
 
     def _hook(self) -> None:
         me = weakref.ref(self)
@@ -167,6 +171,10 @@ class Client:
     def _reached_again(self, i: int) -> str:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
                 f"first step {self.expected[i]}. A checkpoint needs use_reentrant=False here")
+
+    def _not_pushed(self) -> List[int]:
+        """The parameters whose gradients have not left in this clock."""
+        return [i for i in range(len(self.parameters)) if i not in self.pushed]
 
     def begin_clock(self) -> None:
         """Waits while routes change; which way a gradient goes then holds for the whole clock."""
@@ -227,25 +235,32 @@ class Client:
         if thawed is not None:
             raise self.failed(f'"{thawed}" trains, and was frozen at join(): the other workers do not know it. Join with requires_grad set, '
                               "and freeze by lr 0")
-        for i in range(len(self.parameters)):
-            if i not in self.pushed:
-                self._push(i)
+        for i in self._not_pushed():
+            self._push(i)
         self._wait_for_pushes()
-        for i, p in enumerate(self.parameters):
-            there = self.run.wait(i, self.clock + 1)
-            self.lent.pop(i, None)
-            if not there:
-                continue
-            mean = self.ring(i, self.clock + 1)
-            if p.grad is None:
-                p.grad = torch.empty_like(p).copy_(mean, non_blocking=True)
-            elif self.factors is not None and self.factors.on_factors(i):
-                p.grad.add_(mean)  # what was there before has not gone with the factors
-            else:
-                p.grad.copy_(mean, non_blocking=True)
+        i = 0
+        while i < len(self.parameters):
+            # Those that are here, as far as none is missing; else the next one, when it comes.
+            came = self._look(i, len(self.parameters), self.clock + 1)
+            for there in [answer == HERE for answer in came] or [self.run.wait(i, self.clock + 1)]:
+                self._take_mean(i, there)
+                i += 1
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
+
+    def _take_mean(self, i: int, there: bool) -> None:
+        """`there`: somebody had a gradient."""
+        self.lent.pop(i, None)
+        if not there:
+            return
+        p, mean = self.parameters[i], self.ring(i, self.clock + 1)
+        if p.grad is None:
+            p.grad = torch.empty_like(p).copy_(mean, non_blocking=True)
+        elif self.factors is not None and self.factors.on_factors(i):
+            p.grad.add_(mean)  # what was there before has not gone with the factors
+        else:
+            p.grad.copy_(mean, non_blocking=True)
 
     def _wait_for_pushes(self) -> None:
         """Until the copies of all gradients have come from a GPU: the mean of one that has not been pushed cannot be waited for. Nothing is lost

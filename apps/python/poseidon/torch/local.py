@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Tuple
 import torch
 from torch import nn, optim
 
-from ..library import OWN, PoseidonError
+from ..library import HERE, OWN, PoseidonError
 from .client import Client
 from .optimizers import Group, digest_of_state, refuse_hooks, require_one_at_a_time
 from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, watch
@@ -17,8 +17,9 @@ from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, wat
 _CLOCKS_COMPARED, _COMPARED_EVERY, _VALUES_COMPARED = 3, 10, 16
 # While another one is waited for, a large one is asked for so often.
 _ASKED_EVERY_S = 1e-3
-# So many parameters at most get their step with one call of the optimizer, which costs as much as the steps of several small ones.
-_TOGETHER = 16
+# So many parameters at most get their step with one call of the optimizer, which costs as much as the steps of several small ones;
+# large ones, whose step the first of them would wait for, are not among them.
+_TOGETHER = 64
 
 
 class LocalClient(Client):
@@ -34,7 +35,8 @@ class LocalClient(Client):
         self.place: List[int] = []  # in `used`, by parameter
         self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
         self.large: Dict[int, nn.Parameter] = {}  # among those that wait
-        self.seen: Dict[int, Tuple[int, Optional[torch.Tensor]]] = {}  # of a pushed gradient: version, bits
+        self.versions: Dict[int, int] = {}  # of pushed gradients, and, in some clocks, their bits
+        self.bits: Dict[int, torch.Tensor] = {}
         self.groups = [Group(optimizer) for _ in optimizer.param_groups]
         self._group_of = [0] * len(self.parameters)
         for number, group in enumerate(optimizer.param_groups):
@@ -44,7 +46,8 @@ class LocalClient(Client):
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
         self._outside = [p for p in trained if id(p) not in self.index]  # frozen at join()
-        self._large_ones = {i: p for i, p in enumerate(self.parameters) if p.numel() > self._large}
+        self._sizes = [p.numel() for p in self.parameters]
+        self._large_ones = {i: p for i, p in enumerate(self.parameters) if self._sizes[i] > self._large}
         self._compares = True  # the bits of gradients, in this clock
 
     def begin(self) -> "LocalClient":
@@ -131,7 +134,9 @@ class LocalClient(Client):
         super()._push(i)
         g = self.pushed[i]
         if g is not None:
-            self.seen[i] = (g._version, self._bits(g).clone() if self._compares else None)
+            self.versions[i] = g._version
+            if self._compares:
+                self.bits[i] = self._bits(g).clone()
 
     def _tell(self, group: int) -> None:
         """How a group steps with the gradients of this clock: the workers compare it."""
@@ -157,30 +162,30 @@ class LocalClient(Client):
         self._require_same_parameters()
         for i, g in self.pushed.items():
             if g is not None:
-                self._require_unchanged(i, g)
+                if self.parameters[i].grad is not g or g._version != self.versions[i] or i in self.bits:
+                    self._require_unchanged(i, g)
             elif self.parameters[i].grad is not None:
                 raise self.failed(f'the gradient of "{self.names[i]}" was set after backward(), when it had left already: mode="ddp" is '
                                   "for that")
-        for i, p in enumerate(self.parameters):
-            if i not in self.pushed:
-                freshen(p)  # one that nothing has read since the step before: that step is still to be made
-                self._push(i)
+        for i in self._not_pushed():
+            freshen(self.parameters[i])  # one that nothing has read since the step before: that step is still to be made
+            self._push(i)
         self._wait_for_pushes()
         self._before_step()
         if self.clock == 0:
             self.used += sorted(set(range(len(self.parameters))) - set(self.used))
             self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
             self._tell_order(self.used)
+            self._look_along = self.run.along(self.used)
         for it, group in zip(self.groups, self.optimizer.param_groups):
             before = it.kept(group)  # a scheduler changes it
-            for p in group["params"]:
-                if id(p) in self.index:
-                    self.waiting[self.index[id(p)]] = before
+            self.waiting.update((self.index[id(p)], before) for p in group["params"] if id(p) in self.index)
         self.large.update(self._large_ones)
         for p in self.parameters:
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
-        self.seen.clear()
+        self.versions.clear()
+        self.bits.clear()
         # As a wrapped step() does for schedulers.
         if hasattr(self.optimizer, "_step_count"):
             self.optimizer._step_count += 1
@@ -192,13 +197,13 @@ class LocalClient(Client):
 
     def _require_unchanged(self, i: int, g: torch.Tensor) -> None:
         p = self.parameters[i]
-        version, bits = self.seen[i]
+        bits = self.bits.get(i)
         changed = None
         if p.grad is None:
             changed = "was taken away"
         elif p.grad.data_ptr() != g.data_ptr():
             changed = "was replaced"
-        elif g._version != version or not (bits is None or torch.equal(self._bits(g), bits)):
+        elif g._version != self.versions[i] or not (bits is None or torch.equal(self._bits(g), bits)):
             changed = "was changed"
         if changed:
             raise self.failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
@@ -245,19 +250,20 @@ class LocalClient(Client):
     def _here_too(self, i: int, group: dict) -> List[Tuple[int, bool]]:
         """Parameters of the same group that are used soon after parameter i and whose gradients are here: they are fresh from now on,
         as soon as their step is made."""
-        found = []
+        found, values = [], 0
         self.lent.pop(i, None)
-        for j in self.used[self.place[i] + 1:self.place[i] + _TOGETHER]:
+        first = self.place[i] + 1
+        for j, answer in zip(self.used[first:first + _TOGETHER], self._look_along(first, _TOGETHER - 1, self.clock)):
             if self.waiting.get(j) is not group:
                 continue
-            there = self.run.look(j, self.clock)
-            if there is None:
-                break  # what is needed later comes later
+            values += self._sizes[j]
+            if values > self._large:
+                break
             del self.waiting[j]
             self.large.pop(j, None)
             self.lent.pop(j, None)
             forget_stale(self.parameters[j])
-            found.append((j, there))
+            found.append((j, answer == HERE))
         return found
 
     def _make_step(self, group: dict, came: List[Tuple[int, bool]]) -> None:
@@ -266,7 +272,6 @@ class LocalClient(Client):
         if not of:
             return
         parameters = [self.parameters[j] for j in of]
-        kept = [p.grad for p in parameters]
         for j, p in zip(of, parameters):
             p.grad = self.here(j, self.clock)
         groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": parameters}]
@@ -274,8 +279,8 @@ class LocalClient(Client):
             self._own_step()
         finally:
             self.optimizer.param_groups = groups
-            for p, grad in zip(parameters, kept):
-                p.grad = grad
+            for p in parameters:
+                p.grad = None  # as before: who had set one would have touched the parameter, and brought it here
 
     def _work_until_here(self, i: int) -> None:
         """Makes the steps of large parameters whose gradients come before the one of parameter i, instead of waiting."""
