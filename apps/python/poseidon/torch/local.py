@@ -43,6 +43,7 @@ class LocalClient(Client):
             for p in group["params"]:
                 if id(p) in self.index:
                     self._group_of[self.index[id(p)]] = number
+        self._uses: List[BeforeForward] = []  # hooks that note them
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
         self._outside = [p for p in trained if id(p) not in self.index]  # frozen at join()
@@ -57,7 +58,8 @@ class LocalClient(Client):
         for module in self.model.modules():
             own = tuple(p for p in module.parameters(recurse=False) if id(p) in self.index)
             if own:
-                self._kept.append(module.register_forward_pre_hook(BeforeForward(own, self._note_use)))
+                self._uses.append(BeforeForward(own, self._note_use))
+                self._kept.append(module.register_forward_pre_hook(self._uses[-1]))
         self._take_over_optimizer()
         return self
 
@@ -115,8 +117,7 @@ class LocalClient(Client):
     # -- during forward and backward
 
     def _note_use(self, own: Tuple[nn.Parameter, ...]) -> None:
-        if self.clock == 0:
-            self.used += [self.index[id(p)] for p in own if self.index[id(p)] not in self.used]
+        self.used += [self.index[id(p)] for p in own if self.index[id(p)] not in self.used]
 
     def _reached(self) -> None:
         """The clock ends at step(), not with a backward pass."""
@@ -160,15 +161,16 @@ class LocalClient(Client):
         if closure is not None:
             raise self.failed('step(closure) evaluates the model several times a step, mode "local" once: mode="ddp"')
         self._require_same_parameters()
+        parameters, versions, bits = self.parameters, self.versions, self.bits
         for i, g in self.pushed.items():
             if g is not None:
-                if self.parameters[i].grad is not g or g._version != self.versions[i] or i in self.bits:
+                if parameters[i].grad is not g or g._version != versions[i] or i in bits:
                     self._require_unchanged(i, g)
-            elif self.parameters[i].grad is not None:
+            elif parameters[i].grad is not None:
                 raise self.failed(f'the gradient of "{self.names[i]}" was set after backward(), when it had left already: mode="ddp" is '
                                   "for that")
         for i in self._not_pushed():
-            freshen(self.parameters[i])  # one that nothing has read since the step before: that step is still to be made
+            freshen(parameters[i])  # one that nothing has read since the step before: that step is still to be made
             self._push(i)
         self._wait_for_pushes()
         self._before_step()
@@ -177,15 +179,17 @@ class LocalClient(Client):
             self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
             self._tell_order(self.used)
             self._look_along = self.run.along(self.used)
+            for hook in self._uses:
+                hook.used = None
         for it, group in zip(self.groups, self.optimizer.param_groups):
             before = it.kept(group)  # a scheduler changes it
             self.waiting.update((self.index[id(p)], before) for p in group["params"] if id(p) in self.index)
         self.large.update(self._large_ones)
-        for p in self.parameters:
+        for p in parameters:
             p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
             make_stale(p)
-        self.versions.clear()
-        self.bits.clear()
+        versions.clear()
+        bits.clear()
         # As a wrapped step() does for schedulers.
         if hasattr(self.optimizer, "_step_count"):
             self.optimizer._step_count += 1
@@ -250,17 +254,18 @@ class LocalClient(Client):
     def _here_too(self, i: int, group: dict) -> List[Tuple[int, bool]]:
         """Parameters of the same group that are used soon after parameter i and whose gradients are here: they are fresh from now on,
         as soon as their step is made."""
-        found, values = [], 0
+        found, values, waiting = [], 0, self.waiting
         self.lent.pop(i, None)
         first = self.place[i] + 1
         for j, answer in zip(self.used[first:first + _TOGETHER], self._look_along(first, _TOGETHER - 1, self.clock)):
-            if self.waiting.get(j) is not group:
+            if waiting.get(j) is not group:
                 continue
             values += self._sizes[j]
             if values > self._large:
                 break
-            del self.waiting[j]
-            self.large.pop(j, None)
+            del waiting[j]
+            if self.large:
+                self.large.pop(j, None)
             self.lent.pop(j, None)
             forget_stale(self.parameters[j])
             found.append((j, answer == HERE))

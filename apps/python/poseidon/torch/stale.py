@@ -78,12 +78,12 @@ class BeforeForward:
     does nothing, and a file does not name this package."""
 
     def __init__(self, own: Tuple[nn.Parameter, ...] = (), used: Callable[[Tuple[nn.Parameter, ...]], None] = None):
-        self._own, self._used = own, used
+        self._own, self.used = own, used
 
     @_untraced
     def __call__(self, module, inputs) -> None:
-        if self._used is not None:
-            self._used(self._own)
+        if self.used is not None:
+            self.used(self._own)
         for p in self._own:
             if type(p) is StaleParameter:
                 freshen(p)
