@@ -74,7 +74,8 @@ class Stalls(small_run.Trained):
             self.assertEqual((verdict["worker"], verdict["layer"], verdict.get("peer")), (1, "data", None))
             self.assertRegex(text[0], r"^worker 1 has been stalled for [\d.]+ s: the source of data layer data gives no batch$")
             first.wait_for(r"^stall: worker 1 has been stalled for .* the source of data layer data gives no batch$")
-            self.assertRegex(self.status(), r"(?m)^stall: worker 1 has been stalled for .* the source of data layer data gives no batch$")
+            said = r"(?m)^stall: worker 1 has been stalled for .* the source of data layer data gives no batch$"
+            cluster.wait_until(lambda: re.search(said, self.status()), "the status names the disk")  # not while a report is late
         finally:
             disk.go_on()
         self.stall(lambda v: v is None, "the disk answers again")

@@ -12,6 +12,8 @@ from .factors import Factors
 from .gpu import Gpus
 
 _UNKNOWN = 1 << 62  # passes
+# Of so many parameters at most it is asked at once whether they are here.
+_ASKED_TOGETHER = 64
 
 
 def _without_gaps(t: torch.Tensor) -> bool:
@@ -241,7 +243,7 @@ class Client:
         i = 0
         while i < len(self.parameters):
             # Those that are here, as far as none is missing; else the next one, when it comes.
-            came = self._look(i, len(self.parameters), self.clock + 1)
+            came = self._look(i, _ASKED_TOGETHER, self.clock + 1)
             for there in [answer == HERE for answer in came] or [self.run.wait(i, self.clock + 1)]:
                 self._take_mean(i, there)
                 i += 1
