@@ -211,6 +211,7 @@ print("fine", flush=True)
 }
 
 TWO = HEAD + """
+import pathlib, time
 case = sys.argv[1]
 first = "POSEIDON_LISTEN" in os.environ
 net, _ = made()
@@ -229,8 +230,13 @@ before = copy.deepcopy(optimizer.state_dict())
 poseidon.join(net, optimizer, mode="local" if case == "another mode" and not first else "shards")
 for clock in range(6):
     if case == "a worker dies" and clock == 3:
+        # Not before the other one is here, too: what it needs for the clock before may still wait in this process.
+        there = pathlib.Path(__file__ + ".there")
         if not first:
+            while not there.exists():
+                time.sleep(.01)
             os.kill(os.getpid(), 9)
+        there.touch()
         try:
             for _ in range(3):
                 step(net, optimizer)
