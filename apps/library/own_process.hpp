@@ -16,7 +16,7 @@ class own_process {
   [[nodiscard]] int number() const { return number_; }
 
  private:
-  /// In the child alone: those that lie between this process and the first that has joined.
+  /// How many forks lie between the first process that has joined and this one. Each is counted in the child alone.
   static std::atomic<unsigned>& count() {
     static std::atomic<unsigned> forks{0};
     return forks;
