@@ -138,11 +138,14 @@ def are_same(a, b):  # the shards step on CPUs, which round otherwise than a GPU
     a, b = torch.as_tensor(a).to(device), torch.as_tensor(b).to(device)
     return torch.allclose(a, b, rtol=1e-4, atol=1e-6) if mode == "shards" and device != "cpu" else torch.equal(a, b)
 
-different = [name for (name, a), b in zip(net.named_parameters(), wanted.parameters()) if not are_same(a, b)]
-for mine, other in zip(optimizer.state_dict()["state"].values(), theirs.state_dict()["state"].values()):
+# The gradient of a bias before a BatchNorm is rounding errors alone. Adam's division makes steps of them, so where roundings differ such a bias does, too.
+only_rounding = {"conv.bias"} if mode == "shards" and device != "cpu" and rule.startswith("adam") else set()
+names = [name for name, _ in net.named_parameters()]
+different = [name for name, a, b in zip(names, net.parameters(), wanted.parameters()) if name not in only_rounding and not are_same(a, b)]
+for index, other in theirs.state_dict()["state"].items():
     for key, value in other.items():
-        if value is not None and not are_same(mine[key], value):
-            different.append("state " + key)
+        if value is not None and names[index] not in only_rounding and not are_same(optimizer.state_dict()["state"][index][key], value):
+            different.append(f"state {key} of {names[index]}")
 print("equal" if not different else f"different: {different}", type(net.out.weight).__name__, flush=True)
 """
 
