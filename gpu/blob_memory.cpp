@@ -176,9 +176,7 @@ device_memory claim(stream& s, std::size_t bytes, const std::string& what,
   try {
     device_memory memory(s.device(), bytes);
     clear(s, memory.bytes(), bytes);
-    event zeros(s.device());
-    record(zeros, s);
-    synchronise(zeros);
+    finish(s);
     return memory;
   } catch (const error& e) {
     if (e.kind() != error_kind::memory) throw;

@@ -45,6 +45,7 @@ class gpu_replica final : public replica {
   std::shared_ptr<fetched_values> fetch(std::span<const std::size_t> blobs) override;
   void bring_parameters(std::size_t layer) override;
   void keep(std::shared_ptr<const void> what) override;
+  void finish_kernels() override;
   void finish() override;
   std::optional<std::string> first_nonfinite() const override;
 

@@ -43,7 +43,7 @@ class net_of_one {
 class host_kernel final : public kernel {
  public:
   host_kernel(const layer_context& c, device& cpu, std::pmr::memory_resource& host)
-      : context_(c), compute_(c.compute()), here_(c.state.device), net_(c) {
+      : context_(c), compute_(c.compute()), here_(c.state.device, event_use::waiting), net_(c) {
     if (!c.layer.parameters.empty())
       c.refuse(
           "the GPU has no kernel for this type, and only layers without parameters can run on the "

@@ -11,7 +11,9 @@
 
 namespace poseidon::gpu {
 
-/// Waits for moments in streams of one device, in the order in which they were given, and calls the completion of each.
+/// Looks for moments in streams of one device, in the order in which they were given, and calls the completion of each. It looks again and again
+/// and does not wait for the device: a moment that a thread waits for interrupts the host. A training had some fifteen thousand of them a second,
+/// and seconds in which kernels were issued half as fast (docs/performance.md, "A GPU").
 /// Its destructor waits for all of them.
 class reaper {
  public:

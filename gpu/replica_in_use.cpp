@@ -99,6 +99,10 @@ void gpu_replica::keep(std::shared_ptr<const void> what) {
   with_->waits.after(with_->copy_in, [held = std::move(what)](const std::exception_ptr&) {});
 }
 
+void gpu_replica::finish_kernels() {
+  gpu::finish(with_->compute);
+}
+
 void gpu_replica::finish() {
   for (const auto& t : traffic_) wait(with_->copy_out, t->made);
   for (const auto& t : traffic_) {

@@ -15,9 +15,7 @@ class gpu_resizing_kernel final : public resizing_kernel {
  private:
   void make_again(std::unique_ptr<kernel>& inner) override {
     // Work in the stream may still use the memory of the kernel that goes.
-    event finished(context_.state.device);
-    record(finished, context_.compute());
-    synchronise(finished);
+    finish(context_.compute());
     inner = nullptr;
     inner = make_(context_);
   }

@@ -104,10 +104,10 @@ struct event::state {
 
 event::event(int device, event_use use) : state_(new state{device}) {
   enter(device);
-  // Blocking: a reaper waits on the host beside threads that compute, and must not spin.
+  // Blocking: a thread that waits must not spin beside threads that compute.
   const unsigned timing = use == event_use::timing ? cudaEventDefault : cudaEventDisableTiming;
-  check(cudaEventCreateWithFlags(&state_->event, timing | cudaEventBlockingSync), "make an event",
-        device);
+  const unsigned waiting = use == event_use::order ? cudaEventDefault : cudaEventBlockingSync;
+  check(cudaEventCreateWithFlags(&state_->event, timing | waiting), "make an event", device);
 }
 event::~event() {
   if (state_ != nullptr && state_->event != nullptr) (void)cudaEventDestroy(state_->event);
@@ -134,6 +134,16 @@ void record(event& e, stream& s) {
 
 void wait(stream& s, const event& e) {
   check(cudaStreamWaitEvent(native(s), e.get().event), "wait for an event", s.device());
+}
+
+bool has_passed(const event& e) {
+  const cudaError_t answer = cudaEventQuery(e.get().event);
+  if (answer == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // else this thread's next check would find it
+    return false;
+  }
+  check(answer, "execute what was enqueued", e.get().device);
+  return true;
 }
 
 void synchronise(const event& e) {

@@ -50,8 +50,9 @@ class stream {
   std::unique_ptr<state> state_;
 };
 
-/// Most events only order work. Events for timing also record the time, which costs the device a little.
-enum class event_use { order, timing };
+/// Most events only order work, or are looked at by has_passed(). A thread can wait for the others: each of their moments interrupts the
+/// host, which takes time from whatever its processor does just then. Events for timing also record the time.
+enum class event_use { order, waiting, timing };
 
 /// A moment in a stream. Starts out as passed.
 class event {
@@ -73,7 +74,9 @@ class event {
 void record(event& e, stream& s);
 /// Work enqueued to `s` from now on begins after the last recorded moment of `e`.
 void wait(stream& s, const event& e);
-/// The calling thread waits for `e`. For the reaper, and for reads outside of the training loop.
+/// Has `e` passed? Does not wait.   Errors   gpu::error if work before `e` in its stream has failed.
+[[nodiscard]] bool has_passed(const event& e);
+/// The calling thread waits for `e`, which is for waiting or for timing. Outside of the training loop, but for layers that run on the host.
 /// Errors   gpu::error if work before `e` in its stream has failed.
 void synchronise(const event& e);
 /// Time between two moments of one device, by its own clock. Both events are for timing, have been recorded, and have
@@ -82,7 +85,7 @@ void synchronise(const event& e);
 
 /// The calling thread waits for all work enqueued to `s` so far. Outside of the training loop.
 inline void finish(stream& s) {
-  event over(s.device());
+  event over(s.device(), event_use::waiting);
   record(over, s);
   synchronise(over);
 }

@@ -54,6 +54,7 @@ struct counts {
   std::uint64_t copies_in = 0, copies_out = 0, copies_within = 0, copies_between = 0;
   std::uint64_t pageable_copies = 0;  ///< copies in and out with host memory that is not pinned
   std::uint64_t host_waits = 0;       ///< synchronise() and pageable copies
+  std::uint64_t moments_seen = 0;     ///< has_passed() that said so
   std::uint64_t bytes_in = 0, bytes_out = 0, bytes_between = 0;
   std::size_t device_bytes = 0, pinned_bytes = 0;  ///< allocated now
   std::size_t streams = 0, events = 0;             ///< alive now

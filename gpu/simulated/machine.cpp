@@ -39,9 +39,9 @@ void inject(fault_kind kind, std::uint64_t after) {
 
 counts counted() {
   const machine& m = the_machine();
-  return {m.kernels,         m.copies_in,      m.copies_out, m.copies_within, m.copies_between,
-          m.pageable_copies, m.host_waits,     m.bytes_in,   m.bytes_out,     m.bytes_between,
-          m.device_bytes(),  m.pinned_bytes(), m.streams,    m.events};
+  return {m.kernels,         m.copies_in,      m.copies_out,     m.copies_within, m.copies_between,
+          m.pageable_copies, m.host_waits,     m.moments_seen,   m.bytes_in,      m.bytes_out,
+          m.bytes_between,   m.device_bytes(), m.pinned_bytes(), m.streams,       m.events};
 }
 
 double clock_ms(int device) {

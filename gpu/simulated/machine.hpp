@@ -51,8 +51,8 @@ class machine {
 
   // Relaxed: only totals are read, when all work has finished.
   std::atomic<std::uint64_t> kernels{0}, copies_in{0}, copies_out{0}, copies_within{0},
-      copies_between{0}, pageable_copies{0}, host_waits{0}, bytes_in{0}, bytes_out{0},
-      bytes_between{0};
+      copies_between{0}, pageable_copies{0}, host_waits{0}, moments_seen{0}, bytes_in{0},
+      bytes_out{0}, bytes_between{0};
   std::atomic<std::size_t> streams{0}, events{0};
   [[nodiscard]] std::size_t device_bytes() const;
   [[nodiscard]] std::size_t pinned_bytes() const;

@@ -28,6 +28,12 @@ class moment {
     passed_at_ms_ = now_ms;
     changed_.notify_all();
   }
+  /// Passed already? If not, it may not be put off any longer.
+  bool has_passed() {
+    if (passed_at_ms()) return true;
+    demand_();
+    return false;
+  }
   void wait_for() {
     demand_();
     std::unique_lock lock(mutex_);
@@ -208,7 +214,17 @@ void wait(stream& s, const event& e) {
   if (auto moment = e.get().last()) s.get().enqueue([moment] { moment->wait_for(); });
 }
 
+bool has_passed(const event& e) {
+  const auto moment = e.get().last();
+  if (moment && !moment->has_passed()) return false;
+  ++the_machine().moments_seen;
+  the_machine().check_alive(e.get().device);
+  return true;
+}
+
 void synchronise(const event& e) {
+  if (e.get().use == event_use::order)
+    throw error(error_kind::misused, 400, "a thread waits for an event that only orders work");
   ++the_machine().host_waits;
   if (const auto moment = e.get().last()) moment->wait_for();
   the_machine().check_alive(e.get().device);

@@ -139,6 +139,8 @@ class replica {
   virtual void bring_parameters(std::size_t layer);
   /// Holds `what`, which kernels issued so far may still read, until they have finished.
   virtual void keep(std::shared_ptr<const void> what);
+  /// Waits until all kernels issued so far have finished; gradients stay where they are. Outside of training, to time layers.
+  virtual void finish_kernels() {}
   /// Waits until all work issued so far has finished and all gradients are in gradient(). Outside of training.
   virtual void finish() {}
 

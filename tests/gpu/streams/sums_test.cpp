@@ -41,7 +41,7 @@ class team {
   ~team() {
     group_->leave();
     for (auto& r : replicas_)
-      for (gpu::stream* s : {&r->with->compute, &r->with->copy_out}) finish(*s);
+      for (gpu::stream* s : {&r->with->compute, &r->with->copy_out}) gpu::finish(*s);
   }
 
   [[nodiscard]] std::size_t size() const { return replicas_.size(); }
@@ -72,7 +72,7 @@ class team {
   /// Its memory is freed, and may be another object's from now on.
   void leave(std::size_t r) {
     group_->leave();
-    for (gpu::stream* s : {&with(r).compute, &with(r).copy_out}) finish(*s);
+    for (gpu::stream* s : {&with(r).compute, &with(r).copy_out}) gpu::finish(*s);
     for (auto& g : replicas_[r]->gradients)
       std::fill_n(g.floats(), g.size() / sizeof(float), -1.0f);
   }
@@ -85,11 +85,6 @@ class team {
         if (home_[p][i] != sum) return false;
       }
     return true;
-  }
-  static void finish(gpu::stream& s) {
-    gpu::event over(s.device());
-    record(over, s);
-    synchronise(over);
   }
 
  private:
@@ -181,7 +176,7 @@ TEST_CASE("sums: a place is not overwritten, nor a gradient given back, before i
         for (std::size_t r = 1; r < t.size(); ++r) {
           read[r - 1].get();
           t.backward(r, 1);
-          team::finish(t.with(r).compute);
+          gpu::finish(t.with(r).compute);
         }
       }
       home.get();

@@ -133,6 +133,10 @@ TEST_CASE(
   CHECK(milliseconds_between(timed, timed) == 0);
   CHECK_THROWS_AS((void)milliseconds_between(untimed, timed), const gpu::error&);
   CHECK_THROWS_AS((void)milliseconds_between(timed, never), const gpu::error&);
+  CHECK(has_passed(untimed));
+  CHECK(has_passed(never));
+  CHECK_THROWS_WITH_AS(synchronise(untimed), doctest::Contains("only orders work"),
+                       const gpu::error&);
 }
 
 TEST_CASE("tuning: a way that fails when it runs is none, and one that is far behind runs once") {
