@@ -6,7 +6,8 @@
 namespace poseidon::gpu {
 namespace {
 
-/// With what the kernel adds that is some 7,500 looks a second, which take a sixth of a virtual machine's processor; with 20 us it is a quarter.
+/// The operating system sleeps somewhat longer, so these are some 7,500 looks a second. They take a sixth of a virtual machine's processor; with
+/// 20 us it is a quarter.
 constexpr std::chrono::microseconds look_again{50};
 
 void wait_by_looking(const event& moment) {

@@ -198,7 +198,7 @@ void bare_run::execute(std::uint32_t replica, std::size_t l, const F& compute,
                         is_asynchronous ? wall : thread_cpu);
   const auto before = reorders_if_timed(replica);
   compute();
-  if (timed && is_asynchronous) copy.finish_kernels();
+  if (timed && is_asynchronous) copy.finish_kernels();  // wait_for() may return up to 0.1 ms late
   add_reorders(replica, before, times_[l]);
 }
 

@@ -142,9 +142,10 @@ def are_same(a, b):  # the shards step on CPUs, which round otherwise than a GPU
 only_rounding = {"conv.bias"} if mode == "shards" and device != "cpu" and rule.startswith("adam") else set()
 names = [name for name, _ in net.named_parameters()]
 different = [name for name, a, b in zip(names, net.parameters(), wanted.parameters()) if name not in only_rounding and not are_same(a, b)]
+state = optimizer.state_dict()["state"]
 for index, other in theirs.state_dict()["state"].items():
     for key, value in other.items():
-        if value is not None and names[index] not in only_rounding and not are_same(optimizer.state_dict()["state"][index][key], value):
+        if value is not None and names[index] not in only_rounding and not are_same(state[index][key], value):
             different.append(f"state {key} of {names[index]}")
 print("equal" if not different else f"different: {different}", type(net.out.weight).__name__, flush=True)
 """
