@@ -45,8 +45,8 @@ class cpu_arithmetic final : public host_arithmetic {
 
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
-              std::span<const state_array> history) const override {
-    cpu::update(rule, step, gradient, values, fresh, history);
+              std::span<const state_array> history, value_checksum* made) const override {
+    cpu::update(rule, step, gradient, values, fresh, history, made);
   }
 
   void step(optimizer_rule rule, const optimizer_step& step, float scale,

@@ -2,8 +2,10 @@
 
 #include "models/solver/solver_arithmetic.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <immintrin.h>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -20,6 +22,11 @@ void require_size(const char* what, std::size_t has, std::size_t needs) {
 struct state {
   const float* before = nullptr;
   float* after = nullptr;
+  bool past_caches = false;
+
+  [[nodiscard]] state from(std::size_t first) const {
+    return before == nullptr ? *this : state{before + first, after + first, past_caches};
+  }
 };
 
 /// Without a second array of solver state `second` is not looked at.
@@ -29,10 +36,43 @@ struct arrays {
   const float* values;
   float* fresh;
   state first, second;
+
+  [[nodiscard]] arrays part(std::size_t from, std::size_t count) const {
+    return {count,        gradient + from,  values + from,
+            fresh + from, first.from(from), second.from(from)};
+  }
 };
 
 state pointers_to(const state_array& a) {
-  return {a.before.data(), a.after.data()};
+  return {a.before.data(), a.after.data(), a.past_caches};
+}
+
+/// So many values of each array lie in the first cache together, with room for what the processor reads ahead.
+constexpr std::size_t values_in_cache = 512;
+
+void write_past_caches(float* to, const float* from, std::size_t count) {
+  constexpr std::size_t width = 4, bytes = width * sizeof(float);
+  for (; count > 0 && reinterpret_cast<std::uintptr_t>(to) % bytes != 0; --count) *to++ = *from++;
+  for (; count >= width; count -= width, to += width, from += width)
+    _mm_stream_ps(to, _mm_loadu_ps(from));
+  std::copy_n(from, count, to);
+}
+
+/// Updates one part after the other. What a part has made is written past the caches, and added to the checksum, while it lies in the first one.
+template <class Update>
+void by_parts(const arrays& a, value_checksum* made, const Update& update) {
+  float first[values_in_cache], second[values_in_cache];
+  for (std::size_t at = 0; at < a.size; at += values_in_cache) {
+    const auto count = std::min(values_in_cache, a.size - at);
+    auto part = a.part(at, count);
+    if (a.first.past_caches) part.first.after = first;
+    if (a.second.past_caches) part.second.after = second;
+    update(part);
+    if (a.first.past_caches) write_past_caches(a.first.after + at, first, count);
+    if (a.second.past_caches) write_past_caches(a.second.after + at, second, count);
+    if (made != nullptr) made->add({part.fresh, count});
+  }
+  _mm_sfence();  // such writes may come after those of a lock that gives the arrays to another thread
 }
 
 template <bool L1, class Formula>
@@ -90,7 +130,7 @@ bool all_finite(std::span<const float> x) {
 
 void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
             std::span<const float> values, std::span<float> fresh,
-            std::span<const state_array> history) {
+            std::span<const state_array> history, value_checksum* made) {
   require_size("values", values.size(), gradient.size());
   require_size("fresh", fresh.size(), gradient.size());
   const std::size_t slots = history_count(rule.kind);
@@ -106,8 +146,12 @@ void update(const solver_rule& rule, const rule_step& step, std::span<const floa
                  values.data(),           fresh.data(),
                  pointers_to(history[0]), slots == 2 ? pointers_to(history[1]) : state{}};
   rules::with_formula(rule, step, [&](const auto& formula) {
-    rule.decay_norm == regularizer::l1 ? for_each<true>(a, step, formula)
-                                       : for_each<false>(a, step, formula);
+    const auto update = [&](const arrays& part) {
+      rule.decay_norm == regularizer::l1 ? for_each<true>(part, step, formula)
+                                         : for_each<false>(part, step, formula);
+    };
+    const bool whole = made == nullptr && !a.first.past_caches && !a.second.past_caches;
+    whole ? update(a) : by_parts(a, made, update);
   });
 }
 

@@ -1,6 +1,7 @@
 // cpu/solver_update.hpp - sums and solver rules over chunks of parameters. Any thread, no state.
 #pragma once
 #include "models/device/state_array.hpp"
+#include "models/device/value_checksum.hpp"
 #include "models/solver/solver_rule.hpp"
 
 #include <span>
@@ -16,6 +17,7 @@ void scale(float factor, std::span<const float> x, std::span<float> to);
 [[nodiscard]] bool all_finite(std::span<const float> x);
 
 /// One update of one chunk as models/solver/solver_rule.hpp says it, in one pass over memory.
+/// `made`: null, or `fresh` is added to it.
 ///
 /// Shapes   all spans of one size; `history` has history_count(rule.kind) of them.
 /// Writes   fresh (which may be `values` itself) and the arrays of history after it (which may be those before it). Element i depends on elements i alone, and every operation
@@ -25,7 +27,7 @@ void scale(float factor, std::span<const float> x, std::span<float> to);
 /// Source   BVLC Caffe's solvers as the reference set describes them; Kingma & Ba (2015) for Adam's t.
 void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
             std::span<const float> values, std::span<float> fresh,
-            std::span<const state_array> history);
+            std::span<const state_array> history, value_checksum* made = nullptr);
 
 /// fresh = momentum * values + change, for running statistics (net_parameter::average_momentum); every operation is
 /// rounded separately.

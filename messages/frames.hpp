@@ -178,7 +178,8 @@ struct summed_gradient {
   chunk_id chunk{};
   clock_id clock{};
   float rate = 0, decay = 0, scale = 1;  ///< as in rule_step (models/solver/solver_rule.hpp)
-  std::uint32_t checksum = 0;  ///< CRC-32C of the shard's values of the version that this makes
+  /// models/device/value_checksum.hpp, of the shard's values of the version that this makes.
+  std::uint32_t checksum = 0;
 };
 
 /// To the shard that owns `chunk` and its keepers, or to every factor_broadcast of it. Node 0 sends it before the first clock of a

@@ -18,11 +18,12 @@ class plain_arithmetic : public host_arithmetic {
   }
   void update(const solver_rule&, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
-              std::span<const state_array> history) const override {
+              std::span<const state_array> history, value_checksum* made = nullptr) const override {
     for (std::size_t i = 0; i < values.size(); ++i) {
       fresh[i] = values[i] - step.rate * step.scale * gradient[i];
       history[0].after[i] = history[0].before[i] + 1;
     }
+    if (made != nullptr) made->add(fresh);
   }
   void step(optimizer_rule, const optimizer_step& step, float scale,
             std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,

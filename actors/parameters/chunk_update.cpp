@@ -1,21 +1,15 @@
 #include "actors/parameters/chunk_update.hpp"
 
 #include "actors/core/logic_bug.hpp"
-#include "messages/wire/checksum.hpp"
 
 #include <string>
 
 namespace poseidon {
 
-std::uint32_t checksum_of(std::span<const float> values) {
-  return crc32c(std::as_bytes(values));
-}
-
-send_frame frame_to_keepers(parameter_store& store, chunk_id id, const rule_step& step,
+send_frame frame_to_keepers(chunk_id id, const rule_step& step, const value_checksum& made,
                             const payload& sum, std::uint64_t priority) {
-  const auto made = checksum_of(store.at(id, step.iteration + 1));
   return {frames::summed_gradient{id, clock_id{step.iteration}, step.rate, step.decay, step.scale,
-                                  made},
+                                  made.value()},
           sum, priority};
 }
 

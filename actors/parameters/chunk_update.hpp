@@ -2,23 +2,19 @@
 // and state_keeper make it from the same sum of gradients.
 #pragma once
 #include "actors/core/trace.hpp"
-#include "actors/parameters/parameter_store.hpp"
 #include "messages/link.hpp"
+#include "models/device/value_checksum.hpp"
 #include "models/solver/solver_rule.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
 namespace poseidon {
 
-/// By which the values on two nodes are compared.
-[[nodiscard]] std::uint32_t checksum_of(std::span<const float> values);
-
-/// From the owner of a chunk to its keepers, when it has made version `step.iteration` + 1 of it.
-[[nodiscard]] send_frame frame_to_keepers(parameter_store& store, chunk_id id,
-                                          const rule_step& step, const payload& sum,
+/// From the owner of a chunk to its keepers, when it has made version `step.iteration` + 1 of it: `made`, of its values.
+[[nodiscard]] send_frame frame_to_keepers(chunk_id id, const rule_step& step,
+                                          const value_checksum& made, const payload& sum,
                                           std::uint64_t priority);
 
 /// The numbers that it was made with, on a keeper.

@@ -176,12 +176,13 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(id, o.version + 1);
+  value_checksum made;
   if (p.average_momentum)
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
   else if (setup_.rule)
     setup_.arithmetic->update(*setup_.rule, step, summed, values, fresh,
-                              history_.to_update(id, o.version));
+                              history_.to_update(id, o.version), c.keepers > 0 ? &made : nullptr);
   else if (setup_.optimizer != optimizer_rule::none)
     setup_.arithmetic->step(setup_.optimizer, setup_.lent[c.parameter]->step().value(),
                             setup_.scale, summed, values, fresh, history_.to_update(id, o.version));
@@ -196,7 +197,7 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   setup_.store->set_applied(id, o.version);
   record_update(setup_.trace, setup_.names[c.parameter], begin, o.version, id, c.count);
   if (c.keepers == 0) return broadcast(id, o, sent, priority);
-  const auto kept = frame_to_keepers(*setup_.store, id, step, sum, priority);
+  const auto kept = frame_to_keepers(id, step, made, sum, priority);
   broadcast(id, o, sent, priority, &kept);
 }
 

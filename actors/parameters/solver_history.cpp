@@ -9,6 +9,13 @@
 
 namespace poseidon {
 
+namespace {
+
+/// 16 MiB. Of less solver state, some may still lie in a cache when the next update reads it.
+constexpr std::size_t values_in_caches = std::size_t{4} << 20;
+
+}  // namespace
+
 solver_history::solver_history(const partition& cut, std::size_t slots, device_updates* updates,
                                std::uint64_t former)
     : cut_(cut), slots_(slots), updates_(updates), former_(former) {}
@@ -17,6 +24,7 @@ void solver_history::add(chunk_id chunk, bool values) {
   const memory_for use("the solver's history");
   const auto count = values && !on_device(chunk) ? cut_.chunks[chunk].count : 0;
   chunks_[chunk].assign(slots_, std::vector<float>(count, 0.0f));
+  values_ += slots_ * count;
 }
 
 parameter_part solver_history::part(chunk_id chunk) const {
@@ -33,7 +41,9 @@ std::vector<state_array> solver_history::to_update(chunk_id chunk, std::uint64_t
   of.kept.emplace_back(version, std::exchange(now, std::move(next)));
   const auto& before = of.kept.back().second;
   std::vector<state_array> out;
-  for (std::size_t slot = 0; slot < now.size(); ++slot) out.emplace_back(before[slot], now[slot]);
+  const bool past_caches = values_ > values_in_caches;
+  for (std::size_t slot = 0; slot < now.size(); ++slot)
+    out.emplace_back(before[slot], now[slot], past_caches);
   return out;
 }
 

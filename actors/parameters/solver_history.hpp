@@ -90,6 +90,7 @@ class solver_history {
   device_updates* const updates_;
   const std::uint64_t former_;
   chunk_histories chunks_;
+  std::size_t values_ = 0;  // of all chunks and slots, on the host
   bool released_ = false;
   std::map<chunk_id, std::size_t> missing_;  // values, by chunk
   std::map<chunk_id, past> pasts_;           // of chunks that have been updated

@@ -63,19 +63,19 @@ void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[id];
   const auto fresh = setup_.store->at(id, k.version + 1);
+  value_checksum made;
   setup_.arithmetic->update(setup_.rule, step_of(m.of), floats(m.values),
                             setup_.store->at(id, k.version), fresh,
-                            history_.to_update(id, k.version));
-  compare(id, fresh, m.of);
+                            history_.to_update(id, k.version), &made);
+  compare(id, made.value(), m.of);
   ++k.version;
   setup_.store->set_applied(id, k.version);
   record_update(setup_.trace, setup_.layers[c.parameter], begin, k.version, id, c.count);
   tell(neighbours_->gather[c.parameter], chunk_landed{id, version_id{k.version}});
 }
 
-void state_keeper::compare(chunk_id id, std::span<const float> fresh,
+void state_keeper::compare(chunk_id id, std::uint32_t here,
                            const frames::summed_gradient& sum) const {
-  const auto here = checksum_of(fresh);
   if (here == sum.checksum) return;
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%08x here and %08x there", here, sum.checksum);

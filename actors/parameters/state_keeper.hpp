@@ -74,7 +74,7 @@ class state_keeper : public actor<state_keeper> {
   kept& at(chunk_id id);
   void apply_if_complete(chunk_id id);
   void apply(chunk_id id, kept& k, const sum_arrived& m);
-  void compare(chunk_id id, std::span<const float> fresh, const frames::summed_gradient& sum) const;
+  void compare(chunk_id id, std::uint32_t here, const frames::summed_gradient& sum) const;
 
   state_keeper_setup setup_;
   until_end<connect_keeper> neighbours_{this};

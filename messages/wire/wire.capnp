@@ -297,7 +297,7 @@ struct FreshParameters {
 # solver's rule to it as the shard does. Not for running statistics, whose values go to all.
 struct SummedGradient {
   chunk @0 :UInt32;
-  checksum @1 :UInt32;        # CRC-32C of the shard's values of the version that this makes, clock + 1
+  checksum @1 :UInt32;        # value_checksum of the shard's values of the version that this makes, clock + 1
   clock @2 :UInt64;
   rate @3 :Float32;           # of this step: the learning rate times the parameter's lr_mult
   decay @4 :Float32;          # weight decay times its decay_mult

@@ -3,6 +3,7 @@
 #pragma once
 #include "models/device/factors.hpp"
 #include "models/device/state_array.hpp"
+#include "models/device/value_checksum.hpp"
 #include "models/optimizer_rule.hpp"
 #include "models/solver/solver_rule.hpp"
 
@@ -24,10 +25,11 @@ class host_arithmetic {
   /// to = factor * x.  Errors   std::invalid_argument: two sizes.
   virtual void scale(float factor, std::span<const float> x, std::span<float> to) const = 0;
 
-  /// One solver update of one chunk, see solver_rule.hpp. Any thread.
+  /// One solver update of one chunk, see solver_rule.hpp. Any thread. `made`: null, or `fresh` is added to it.
   virtual void update(const solver_rule& rule, const rule_step& step,
                       std::span<const float> gradient, std::span<const float> values,
-                      std::span<float> fresh, std::span<const state_array> history) const = 0;
+                      std::span<float> fresh, std::span<const state_array> history,
+                      value_checksum* made = nullptr) const = 0;
 
   /// One step of one chunk by a program's optimizer, of the gradient times `scale`: see optimizer_rule.hpp. Any thread.
   virtual void step(optimizer_rule rule, const optimizer_step& step, float scale,
@@ -58,8 +60,8 @@ class forwarding_arithmetic : public host_arithmetic {
   }
   void update(const solver_rule& rule, const rule_step& step, std::span<const float> gradient,
               std::span<const float> values, std::span<float> fresh,
-              std::span<const state_array> history) const override {
-    to_->update(rule, step, gradient, values, fresh, history);
+              std::span<const state_array> history, value_checksum* made = nullptr) const override {
+    to_->update(rule, step, gradient, values, fresh, history, made);
   }
   void step(optimizer_rule rule, const optimizer_step& step, float scale,
             std::span<const float> gradient, std::span<const float> values, std::span<float> fresh,

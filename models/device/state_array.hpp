@@ -8,10 +8,13 @@ namespace poseidon {
 struct state_array {
   std::span<const float> before;
   std::span<float> after;
+  /// More than caches hold is used before `after` is read. So it is written past them, which takes less time: what lay there is not
+  /// read first.
+  bool past_caches = false;
 
   state_array(std::span<float> in_place) : before(in_place), after(in_place) {}
-  state_array(std::span<const float> before, std::span<float> after)
-      : before(before), after(after) {}
+  state_array(std::span<const float> before, std::span<float> after, bool past_caches = false)
+      : before(before), after(after), past_caches(past_caches) {}
 };
 
 }  // namespace poseidon

@@ -59,6 +59,33 @@ TEST_CASE(
   }
 }
 
+/// Also where no array begins or ends where a vector of the processor does.
+TEST_CASE("update: past the caches, and with a checksum, it writes the same bits") {
+  const std::size_t size = 1500;
+  for (const rule_kind k : kinds)
+    for (const std::size_t from : {0, 1, 3}) {
+      CAPTURE(static_cast<int>(k));
+      CAPTURE(from);
+      const auto r = rule_of(k, regularizer::l2);
+      const auto expected = run(r, size, size);
+      const auto g = noise(size, 1), w = noise(size, 2);
+      const auto first = positive(noise(size, 3)), second = positive(noise(size, 4));
+      chunked to{std::vector<float>(size), std::vector<float>(size), std::vector<float>(size)};
+      const auto rest = [&](auto& v) { return std::span(v).subspan(from); };
+      const state_array h[] = {{rest(first), rest(to.first), true},
+                               {rest(second), rest(to.second), true}};
+      value_checksum made, wanted;
+      make_cpu_device()->arithmetic()->update(r, {4, 0.01f, 0.004f, 1.0f / 3}, rest(g), rest(w),
+                                              rest(to.fresh), {h, history_count(r.kind)}, &made);
+      const auto same = [&](auto a, auto b) { return std::equal(a.begin(), a.end(), b.begin()); };
+      CHECK(same(rest(to.fresh), rest(expected.fresh)));
+      CHECK(same(rest(to.first), rest(expected.first)));
+      if (history_count(k) == 2) CHECK(same(rest(to.second), rest(expected.second)));
+      wanted.add(rest(expected.fresh));
+      CHECK(made.value() == wanted.value());
+    }
+}
+
 TEST_CASE("update: every rule equals Caffe's formula in double precision") {
   for (const rule_kind k : kinds) {
     for (const regularizer norm : {regularizer::l2, regularizer::l1}) {

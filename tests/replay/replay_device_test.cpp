@@ -29,7 +29,8 @@ struct test_clock : replay::sleep_clock {
 /// Each call leaves a number of its own.
 struct marking_arithmetic : test::plain_arithmetic {
   void update(const solver_rule&, const rule_step&, std::span<const float>, std::span<const float>,
-              std::span<float> fresh, std::span<const state_array>) const override {
+              std::span<float> fresh, std::span<const state_array>,
+              value_checksum*) const override {
     fresh[0] = 7;
   }
   void update_average(float, std::span<const float>, std::span<const float>,

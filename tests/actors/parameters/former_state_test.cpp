@@ -170,3 +170,15 @@ TEST_CASE("former_state: state of which a part has not arrived is not released")
   CHECK(history.is_complete(kept_chunk));
   CHECK(history.release()->at(kept_chunk) == state_arrays(1, {1, 2, 3, 4, 5}));
 }
+
+TEST_CASE("former_state: more of it than caches hold is written past them, and less is not") {
+  for (const std::int64_t values : {1 << 20, 5 << 20}) {
+    CAPTURE(values);
+    const auto store = test::one_parameter_store(values, 1 << 20, 1);
+    solver_history history(store->cut(), 1, nullptr, 1);
+    for (const auto chunk : store->cut().chunks.ids()) history.add(chunk);
+    const auto arrays = history.to_update(kept_chunk, 3);
+    REQUIRE(arrays.size() == 1);
+    CHECK(arrays.front().past_caches == (values > 4 << 20));
+  }
+}

@@ -1,6 +1,5 @@
 #include "actors/parameters/state_keeper.hpp"
 
-#include "messages/wire/checksum.hpp"
 #include "models/plan/keepers.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
@@ -18,7 +17,9 @@ std::vector<std::vector<float>> one_state_array(std::vector<float> values) {
 }
 
 std::uint32_t checksum_of_values(std::vector<float> values) {
-  return crc32c(std::as_bytes(std::span(values)));
+  value_checksum sum;
+  sum.add(values);
+  return sum.value();
 }
 
 /// Worker 0 of three, which keeps what workers 1 and 2 own: chunks 1 and 2, of two values each. The view begins at clock 5.
