@@ -1,6 +1,7 @@
 #include "actors/parameters/chunk_update.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "models/device/wire_format.hpp"
 
 #include <string>
 
@@ -15,6 +16,14 @@ send_frame frame_to_keepers(chunk_id id, const rule_step& step, const value_chec
 
 rule_step step_of(const frames::summed_gradient& sum) {
   return {value(sum.clock), sum.rate, sum.decay, sum.scale};
+}
+
+void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
+                  std::span<const float> exact, std::span<std::byte> step) {
+  const auto format = store.cut().chunks[id].format;
+  const auto values = store.at(id, before);
+  encode_change(format, exact, values, step);
+  add_decoded(format, step, values, store.at(id, before + 1));
 }
 
 void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,

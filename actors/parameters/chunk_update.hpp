@@ -2,12 +2,14 @@
 // and state_keeper make it from the same sum of gradients.
 #pragma once
 #include "actors/core/trace.hpp"
+#include "actors/parameters/parameter_store.hpp"
 #include "messages/link.hpp"
 #include "models/device/value_checksum.hpp"
 #include "models/solver/solver_rule.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace poseidon {
@@ -19,6 +21,11 @@ namespace poseidon {
 
 /// The numbers that it was made with, on a keeper.
 [[nodiscard]] rule_step step_of(const frames::summed_gradient& sum);
+
+/// Where a chunk has a reduced format, the values that nodes have follow the exact ones, on its owner and keepers, in rounded steps: writes
+/// version `before` + 1 of the chunk to the store, and the step that leads there to `step`, as it travels.
+void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
+                  std::span<const float> exact, std::span<std::byte> step);
 
 /// Records the update that made `version`, from `begin_ns` to now. `lane`: null without tracing.
 void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,

@@ -232,11 +232,8 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
 
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
 payload server_shard::land_rounded(chunk_id id, const owned& o) {
-  const auto format = setup_.store->cut().chunks[id].format;
-  const auto before = setup_.store->at(id, o.version);
-  auto step = pool_.take(width(format) * before.size());
-  encode_change(format, o.exact, before, step.bytes);
-  add_decoded(format, step.bytes, before, setup_.store->at(id, o.version + 1));
+  auto step = pool_.take(width(setup_.store->cut().chunks[id].format) * o.exact.size());
+  poseidon::land_rounded(*setup_.store, id, o.version, o.exact, step.bytes);
   return {std::move(step.owner), step.bytes};
 }
 
@@ -249,9 +246,10 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
   const bool nothing = fresh.bytes.empty();
   const send_frame values{frames::fresh_parameters{id, version, nothing}, fresh, priority};
   const auto& links = neighbours_->links;
-  for (std::size_t w = 0; w < links.size(); ++w)
-    tell(links[w], kept != nullptr && is_keeper(cut, id, as_id<worker_id>(w)) ? *kept : values,
-         fresh.bytes.size());
+  for (std::size_t w = 0; w < links.size(); ++w) {
+    const auto& sent = kept != nullptr && is_keeper(cut, id, as_id<worker_id>(w)) ? *kept : values;
+    tell(links[w], sent, sent.data.bytes.size());
+  }
   tell(neighbours_->gather[c.parameter], chunk_landed{id, version, nothing});
 }
 

@@ -62,16 +62,28 @@ void state_keeper::apply_if_complete(chunk_id id) {
 void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[id];
-  const auto fresh = setup_.store->at(id, k.version + 1);
+  const bool reduced = c.format != wire_format::float32;
+  if (reduced && k.exact.empty()) begin_exact(id, k);
+  const auto values = reduced ? std::span(k.exact) : setup_.store->at(id, k.version);
+  const auto fresh = reduced ? std::span(k.exact) : setup_.store->at(id, k.version + 1);
   value_checksum made;
-  setup_.arithmetic->update(setup_.rule, step_of(m.of), floats(m.values),
-                            setup_.store->at(id, k.version), fresh,
+  setup_.arithmetic->update(setup_.rule, step_of(m.of), floats(m.values), values, fresh,
                             history_.to_update(id, k.version), &made);
   compare(id, made.value(), m.of);
+  if (reduced) {
+    step_.resize(width(c.format) * c.count);
+    land_rounded(*setup_.store, id, k.version, k.exact, step_);
+  }
   ++k.version;
   setup_.store->set_applied(id, k.version);
   record_update(setup_.trace, setup_.layers[c.parameter], begin, k.version, id, c.count);
   tell(neighbours_->gather[c.parameter], chunk_landed{id, version_id{k.version}});
+}
+
+/// A view begins with the values that all nodes have.
+void state_keeper::begin_exact(chunk_id id, kept& k) const {
+  const auto first = setup_.store->at(id, k.version);
+  k.exact.assign(first.begin(), first.end());
 }
 
 void state_keeper::compare(chunk_id id, std::uint32_t here,

@@ -1,9 +1,10 @@
 // actors/parameters/state_keeper.hpp
 //
-// Has a copy of the solver state of chunks that other nodes own (models/plan/keepers.hpp), so that it is not lost with them. It costs
-// no byte of the network: the owner sends this node the sum of a clock's gradients in place of the fresh values, and this actor
+// Has a copy of the solver state of chunks that other nodes own (models/plan/keepers.hpp), so that it is not lost with them. With float32 it
+// costs no byte of the network: the owner sends this node the sum of a clock's gradients in place of the fresh values, and this actor
 // applies the solver's rule to that sum, its own values and its own state, which gives the bits that the owner has. The fresh values lie in
-// the parameter store, as if the owner had sent them.
+// the parameter store, as if the owner had sent them. Where a parameter travels in a reduced format the sum is float32 all the same, and this actor
+// has the exact values, too: the store gets the rounded steps towards them that the owner sends to others.
 //
 // Accepts  connect_keeper    from node
 //          sum_arrived       from network_link    once per chunk and clock, clocks rising by one
@@ -12,7 +13,7 @@
 //          shut_down         from node
 // Sends    chunk_landed      to gradient_push     the fresh values are in the parameter store
 //          history_released  to node
-// State    per chunk: version, solver state, sums that wait for that state.
+// State    per chunk: version, solver state, sums that wait for that state, exact values of a reduced one.
 // Fails    values that are not those of the owner, by their checksum: one line with both checksums. A sum of a clock that is not the
 //          next one: logic error (a peer's frame with such a number has already ended its link: peer_window.hpp).
 // Detached: it computes.
@@ -25,11 +26,13 @@
 #include "messages/training.hpp"
 #include "models/device/device.hpp"
 
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace poseidon {
 
@@ -69,17 +72,21 @@ class state_keeper : public actor<state_keeper> {
   struct kept {
     std::uint64_t version = 0;
     std::deque<sum_arrived> waiting;
+    std::vector<float> exact;  // of a reduced format, from the first update on; as the owner's
   };
 
   kept& at(chunk_id id);
   void apply_if_complete(chunk_id id);
   void apply(chunk_id id, kept& k, const sum_arrived& m);
+  void begin_exact(chunk_id id, kept& k) const;
   void compare(chunk_id id, std::uint32_t here, const frames::summed_gradient& sum) const;
 
   state_keeper_setup setup_;
   until_end<connect_keeper> neighbours_{this};
   std::map<chunk_id, kept> chunks_;
   solver_history history_;
+  // Of a reduced format, from one version to the next; nobody hears of it.
+  std::vector<std::byte> step_;
 };
 
 }  // namespace poseidon

@@ -245,7 +245,7 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
                  "how many nodes may be lost at the same time without loss of solver state: the "
                  "number of other nodes that keep a copy of each node's. Above 0 the others go on "
                  "where a node is killed while all train. 1 where a run of several nodes, or one "
-                 "that listens, can have copies")
+                 "that listens, can have copies that cost no bytes")
       ->check(CLI::Range(0u, max_survive));
   app.add_option("--lost-state", o.lost_state,
                  "where more nodes are lost than --survive says, and solver state with them: end "

@@ -89,12 +89,9 @@ std::vector<std::string> warn_of_staleness(const solver_file& solver, const node
 namespace {
 
 /// Why no node can go on without another one; empty: it can.
-std::string why_none_survives(const run_definition& run, const node_options& o) {
+std::string why_none_survives(const run_definition& run) {
   if (run.solver.spec.poseidon().own_data())
     return "with --own-data each node trains on records that no other node has.";
-  if (o.wire != "float32")
-    return "with --wire " + o.wire +
-           " only the owner of a parameter has the exact values that its state goes with.";
   return {};
 }
 
@@ -102,15 +99,17 @@ std::string why_none_survives(const run_definition& run, const node_options& o) 
 
 std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
   // On GPUs it is asked for: the layers that send factors are then updated on the host, where earlier versions of their state are.
-  const std::uint32_t by_default = (o.nodes > 1 || o.listen) && !o.gpus ? 1 : 0;
+  // So it is where bytes are to be saved: keepers get sums as float32.
+  const bool costs_nothing = !o.gpus && o.wire == "float32";
+  const std::uint32_t by_default = (o.nodes > 1 || o.listen) && costs_nothing ? 1 : 0;
   const auto wanted = o.survive.value_or(by_default);
   run.zeroes_lost_state = o.lost_state == "zero";
   const std::string no_effect = " has no effect: a lost node ends the run";
   if (wanted == 0)
-    return run.zeroes_lost_state && o.survive
+    return run.zeroes_lost_state
                ? std::vector{"--lost-state zero with --survive 0" + no_effect + "."}
                : std::vector<std::string>{};
-  const auto why = why_none_survives(run, o);
+  const auto why = why_none_survives(run);
   if (why.empty()) {
     run.survive = wanted;
     return {};

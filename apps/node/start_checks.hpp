@@ -22,7 +22,7 @@ void check_solver(const solver_file& solver);
 [[nodiscard]] std::vector<std::string> warn_of_staleness(const solver_file& solver,
                                                          const node_options& o);
 
-/// --lost-state, and --survive, or 1 without it, where this run can keep copies of solver state and others are there or may join.
+/// --lost-state, and --survive, or 1 without it, where this run can keep copies of solver state that cost no bytes, and others are there or may join.
 /// Returns  a warning if it was asked for and cannot be.
 [[nodiscard]] std::vector<std::string> take_survive(run_definition& run, const node_options& o);
 

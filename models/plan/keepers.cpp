@@ -9,8 +9,7 @@ void set_keepers(partition& cut, std::span<const net_parameter> parameters, std:
   for (auto& c : cut.chunks) {
     const auto& p = parameters[value(c.parameter)];
     const bool has_rule = is_learned(p) && !p.average_momentum;
-    const bool exact = c.format == wire_format::float32;
-    c.keepers = has_rule && exact && c.owner != every_worker ? std::min(survive, others) : 0;
+    c.keepers = has_rule && c.owner != every_worker ? std::min(survive, others) : 0;
   }
 }
 

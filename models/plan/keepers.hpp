@@ -12,8 +12,7 @@
 
 namespace poseidon {
 
-/// Gives each chunk that has solver state its number of keepers: `survive`, or all other workers if there are fewer. A chunk in a
-/// reduced format has none: its owner alone has the exact values that the rule is applied to.
+/// Gives each chunk that has solver state its number of keepers: `survive`, or all other workers if there are fewer.
 void set_keepers(partition& cut, std::span<const net_parameter> parameters, std::uint32_t survive);
 
 /// The keepers of a chunk, in the order of the ring. None where every worker has its state.

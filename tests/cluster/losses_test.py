@@ -43,6 +43,24 @@ class Losses(loss_run.LossRun):
         self.stop_and_check(nodes[1])
         self.assertEqual(newcomer.wait(), 0, newcomer)
 
+    def test_where_values_travel_rounded_any_is_killed_and_another_one_joins(self):
+        rounded = ("--wire", "bfloat16")
+        for killed in range(3):
+            with self.subTest(killed=killed):
+                nodes = self.begin(3, *rounded, norm=True, rule='type: "Adam" lr_policy: "fixed" momentum: 0.9')
+                nodes[killed].kill()
+                others = [n for n in range(3) if n != killed]
+                leader = nodes[others[0]]
+                self.trained(leader, self.view(leader, others)["first_clock"] + 2)
+                newcomer = self.join(self.address_of(nodes[1]) if killed != 1 else self.address)
+                self.trained(leader, self.view(leader, [*others, 3])["first_clock"] + 2)
+                leader.stop()
+                self.assertEqual([newcomer.wait(), nodes[others[1]].wait()], [0, 0], newcomer)
+                view_oracle.check(self.cluster, self.solver, view_oracle.views_of(leader), self.newest(),
+                                  self.DEVICES, as_nodes=True, options=rounded)
+                for file in self.cluster.folder.glob("s_iter_*"):
+                    file.unlink()
+
 
 PLUGIN = cluster.BIN / "libposeidon_gpu_simulated.so"
 

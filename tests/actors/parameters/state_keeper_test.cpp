@@ -1,5 +1,6 @@
 #include "actors/parameters/state_keeper.hpp"
 
+#include "models/device/wire_format.hpp"
 #include "models/plan/keepers.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
@@ -31,9 +32,10 @@ struct keeper_of_two {
   handle<state_keeper> keeper;
   std::shared_ptr<const std::string> fault;
 
-  explicit keeper_of_two(std::size_t awaited = 0, std::uint64_t former_states = 1) {
+  explicit keeper_of_two(std::size_t awaited = 0, std::uint64_t former_states = 1,
+                         wire_format format = wire_format::float32) {
     const auto n = test::one_parameter_net(6);
-    auto cut = test::one_parameter_store(6, 2, 3)->cut();
+    auto cut = test::one_parameter_store(6, 2, 3, 0, format)->cut();
     set_keepers(cut, n.parameters, 2);
     store = std::make_shared<parameter_store>(n.parameters, cut, 3);
     state_keeper_setup s;
@@ -78,6 +80,26 @@ TEST_CASE("state_keeper: it makes the owner's values of the sum, and tells as if
   REQUIRE(t.gather.got->size() == 3);
   CHECK(t.values(of_worker_1, 7) == std::vector<float>{-2, -3});
   CHECK(t.fault->empty());
+}
+
+/// Every node but the owner and its keepers has only these steps.
+TEST_CASE(
+    "state_keeper: where values travel rounded, it has the exact ones and takes rounded steps") {
+  keeper_of_two t(0, 1, wire_format::bfloat16);
+  const std::vector<std::vector<float>> exact{{-1.01f, -2}, {-1.01f, -3}, {-1.51f, -3}};
+  t.sum(of_worker_1, 5, {2.02f, 4}, exact[0]);
+  t.sum(of_worker_1, 6, {0, 2}, exact[1]);
+  t.sum(of_worker_1, 7, {1, 0}, exact[2]);
+  CHECK(*t.fault == "");
+  REQUIRE(t.gather.got->size() == 3);
+  std::vector<float> followed(2);
+  std::vector<std::byte> step(4);
+  for (std::size_t i = 0; i < 3; ++i) {
+    encode_change(wire_format::bfloat16, exact[i], followed, step);
+    add_decoded(wire_format::bfloat16, step, followed, followed);
+    if (i > 0) CHECK(t.values(of_worker_1, 6 + i) == followed);
+  }
+  CHECK(followed != exact[2]);
 }
 
 TEST_CASE("state_keeper: values that are not the owner's end it, with both checksums") {
