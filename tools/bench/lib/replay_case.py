@@ -23,8 +23,9 @@ WARM_UP = 2  # iterations that do not count: the first has no parameters to wait
 NETS = {
     "alexnet": ("alexnet", None), "vgg19": ("vgg19", None), "vgg19_22k": ("vgg19_22k", None),
     "googlenet": ("googlenet", ("loss1/", "loss2/")), "googlenet_heads": ("googlenet", None),
-    "inception_v3": ("inception_v3", None), "resnet152": ("resnet152", None),
+    "inception_v3": ("inception_v3", None), "resnet152": ("resnet152", None), "resnet50": ("resnet50", None),
 }
+PROFILES = ("titan_x.profile", "h100.profile")  # the first that the zoo has of a net
 
 
 def bits_per_s(text):
@@ -45,7 +46,7 @@ def prepare(folder, name, batch, iterations):
     source, dropped = NETS[name]
     zoo = ROOT / "models/zoo" / source
     net = re.sub(r"\bbatch_size: \d+", f"batch_size: {batch}", (zoo / "train_val.prototxt").read_text())
-    profile = (zoo / "titan_x.profile").read_text()
+    profile = next(zoo / name for name in PROFILES if (zoo / name).exists()).read_text()
     net_file, solver_file, profile_file = (folder / f"{name}.{kind}" for kind in ("net", "solver", "profile"))
     net_file.write_text(without(net, dropped) if dropped else net)
     solver_file.write_text(f'net: "{net_file}" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
