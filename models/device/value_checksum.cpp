@@ -14,12 +14,13 @@ template <class Word>
 }
 
 /// `blocks` times as many values as there are sums.
-[[gnu::always_inline]] inline void add_blocks(std::uint32_t* sums, const float* values,
-                                              std::size_t blocks) {
+template <std::size_t lanes>
+[[gnu::always_inline]] inline void add_blocks(std::array<std::uint32_t, lanes>& sums,
+                                              const float* values, std::size_t blocks) {
   using eight [[gnu::vector_size(32)]] = std::uint32_t;
-  constexpr std::size_t vectors = 4;
-  eight sum[vectors];
-  std::memcpy(sum, sums, sizeof sum);
+  eight sum[lanes / 8];
+  static_assert(sizeof sum == sizeof sums);
+  std::memcpy(sum, sums.data(), sizeof sum);
   for (std::size_t b = 0; b < blocks; ++b)
     for (auto& of : sum) {
       eight bits;
@@ -27,12 +28,13 @@ template <class Word>
       follow(of, bits);
       values += sizeof bits / sizeof *values;
     }
-  std::memcpy(sums, sum, sizeof sum);
+  std::memcpy(sums.data(), sum, sizeof sum);
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void add_blocks_avx2(std::uint32_t* sums, const float* values,
-                                             std::size_t blocks) {
+template <std::size_t lanes>
+[[gnu::target("avx2")]] void add_blocks_avx2(std::array<std::uint32_t, lanes>& sums,
+                                             const float* values, std::size_t blocks) {
   add_blocks(sums, values, blocks);
 }
 #endif
@@ -49,10 +51,10 @@ void value_checksum::add(std::span<const float> values) {
 #if defined(__x86_64__)
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
   if (has_avx2)
-    add_blocks_avx2(sums_.data(), values.data(), blocks);
+    add_blocks_avx2(sums_, values.data(), blocks);
   else
 #endif
-    add_blocks(sums_.data(), values.data(), blocks);
+    add_blocks(sums_, values.data(), blocks);
   count_ += blocks * lanes;
   for (const auto v : values.subspan(blocks * lanes)) add_one(v);
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <random>
@@ -26,7 +27,7 @@ std::uint32_t sum_of(std::span<const float> values) {
   return sum.value();
 }
 
-/// What the header says, in the plainest words: value i goes into sum i % 32.
+/// The same in the plainest words, without vectors: value i is added to sum i % 32, and all sums to one.
 std::uint32_t by_definition(std::span<const float> values) {
   const auto follow = [](std::uint32_t sum, std::uint32_t bits) {
     const auto product = (sum + bits) * 0x9e3779b1u;
