@@ -31,9 +31,11 @@ server_shard::server_shard(actor_context context, server_shard_setup setup)
     history_.add(id);
     begin_with_state(id);
     if (!setup_.awaited_state.empty()) history_.await(id, setup_.awaited_state[id]);
-    largest = std::max(largest, c.count);
+    // The gradient of a node that is alone is the sum, unless it has to be decoded.
+    if (setup_.workers > 1 || c.format != wire_format::float32)
+      largest = std::max(largest, c.count);
   }
-  if (setup_.workers > 1) scratch_.resize(largest);
+  scratch_.resize(largest);
   if (setup_.solver.clip_gradients() >= 0) start_clipping();
 }
 

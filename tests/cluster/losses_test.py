@@ -61,6 +61,15 @@ class Losses(loss_run.LossRun):
                 for file in self.cluster.folder.glob("s_iter_*"):
                     file.unlink()
 
+    def test_where_values_travel_rounded_one_of_two_goes_on_alone(self):
+        for killed in range(2):
+            with self.subTest(killed=killed):
+                nodes = self.begin(2, "--wire", "bfloat16")
+                nodes[killed].kill()
+                left = nodes[1 - killed]
+                self.trained(left, self.view(left, [1 - killed])["first_clock"] + 2)
+                left.stop()
+
 
 PLUGIN = cluster.BIN / "libposeidon_gpu_simulated.so"
 
