@@ -68,6 +68,17 @@ struct pass_issued {
   pass_id pass;
 };
 
+/// solver -> layers of the train net where its passes turn back: begin no pass of clock `from` or of a later one, unless one of that
+/// clock has begun there. Nothing of a clock leaves this node before its passes turn. Empty: begin all.
+struct hold_passes {
+  std::optional<clock_id> from;
+};
+/// layer -> solver: it does. `begun`: it has begun a pass of clock `from` already.
+struct passes_held {
+  clock_id from{};
+  bool begun = false;
+};
+
 /// layer -> solver: values of net outputs of one pass.
 struct outputs_ready {
   replica_id replica{};
@@ -270,6 +281,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::bottom_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::top_diff_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::work_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::pass_issued)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::hold_passes)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::passes_held)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::outputs_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::nonfinite_found)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::backward_done)

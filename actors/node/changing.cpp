@@ -196,10 +196,15 @@ void changing::on(const history_released& m) {
   if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
 }
 
+/// What streams have queued of a pass that is left is not computed any more.
 void changing::end_graph() {
-  const auto ending = std::exchange(frozen_, false) ? passing(true) : core_.run.graph().passing();
-  core_.change.leave(addresses_of(ending));
+  const auto computing =
+      std::exchange(frozen_, false) ? std::vector<port<shut_down>>() : passing(false);
+  auto ending = passing(true);
+  for (const auto& a : computing) core_.as_node.tell_urgent<shut_down>(a, {});
   for (const auto& a : ending) core_.as_node.tell<shut_down>(a, {});
+  ending.insert(ending.end(), computing.begin(), computing.end());
+  core_.change.leave(addresses_of(ending));
 }
 
 bool changing::left(const caf::actor_addr& actor) {

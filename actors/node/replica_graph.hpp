@@ -100,7 +100,9 @@ class replica_graph {
                                                             std::uint32_t replica) const;
   [[nodiscard]] std::shared_ptr<debug_info> make_debug_info() const;
   [[nodiscard]] std::optional<std::size_t> group_of(std::string_view train_layer) const;
-  void connect_net(const compiled_net& c, const net_actors& a, bool training);
+  /// Returns  the layers of a train net where its passes turn back.
+  std::vector<port<hold_passes>> connect_net(const compiled_net& c, const net_actors& a,
+                                             bool training);
   [[nodiscard]] solver_net solver_view(const compiled_net& n, const net_actors& a) const;
   [[nodiscard]] test_share share_of_test(std::size_t test_net) const;
 

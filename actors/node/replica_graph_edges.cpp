@@ -1,9 +1,24 @@
 // actors/node/replica_graph_edges.cpp - the second half of replica_graph: which actors are neighbours.
 #include "actors/node/replica_graph.hpp"
 
+#include <algorithm>
+
 namespace poseidon {
 
-void replica_graph::connect_net(const compiled_net& c, const net_actors& a, bool training) {
+namespace {
+
+/// Where the passes of a net turn back, and where the user sees something of them.
+bool turns(const compiled_net& c, std::size_t l, const connect_layer& neighbours) {
+  return neighbours.consumers.empty() ||
+         std::any_of(c.readers.begin(), c.readers.end(),
+                     [&](const auto& reader) { return reader.layer == l; });
+}
+
+}  // namespace
+
+std::vector<port<hold_passes>> replica_graph::connect_net(const compiled_net& c,
+                                                          const net_actors& a, bool training) {
+  std::vector<port<hold_passes>> turning;
   const auto& layers = c.graph.layers;
   std::vector<std::vector<std::size_t>> starts(layers.size());  // by source: the layers it starts
   for (std::size_t l = 0; l < layers.size(); ++l)
@@ -20,11 +35,16 @@ void replica_graph::connect_net(const compiled_net& c, const net_actors& a, bool
       for (const auto started : starts[l]) m.consumers.push_back(a.layers[r][started]);
       for (std::size_t g = 0; training && g < groups_.size(); ++g)
         if (groups_[g].is_writer(l)) m.push = parameters_.exchange(g);
+      if (training && turns(c, l, m)) {
+        m.held = solver_;
+        turning.push_back(a.layers[r][l]);
+      }
       tell_from_outside(a.layers[r][l], m);
     }
     for (std::size_t d = 0; d < c.data_layers.size(); ++d)
       tell_from_outside(a.sources[r][d], connect_data_source{a.layers[r][c.data_layers[d]]});
   }
+  return turning;
 }
 
 std::vector<group_readers> replica_graph::readers() const {
@@ -46,10 +66,10 @@ std::vector<group_readers> replica_graph::readers() const {
 }
 
 void replica_graph::connect(const std::vector<port<send_frame>>& links) {
-  connect_net(run_.train, train_, true);
-  for (std::size_t t = 0; t < tests_.size(); ++t) connect_net(run_.tests[t], tests_[t], false);
-
   connect_solver s;
+  s.turns = connect_net(run_.train, train_, true);
+  for (std::size_t t = 0; t < tests_.size(); ++t)
+    (void)connect_net(run_.tests[t], tests_[t], false);
   s.part = part_of_view();
   s.train = solver_view(run_.train, train_);
   for (std::size_t t = 0; t < tests_.size(); ++t) {

@@ -25,8 +25,8 @@ class clock_plan {
   /// What comes at the boundary before clock().
   [[nodiscard]] step next() const;
 
-  // A change of the view. `in_work`: clock() has begun.
-  /// No clock begins that has not begun. Returns  that clock.
+  // A change of the view.
+  /// No clock begins that has not begun. `in_work`: clock() has. Returns  that clock.
   std::uint64_t hold(bool in_work);
   /// All nodes pause before that clock.
   void pause_at(std::uint64_t clock);

@@ -60,7 +60,9 @@ void layer::forward_if_ready() {
     if (fresh_ && waits_since_ns_ == 0) waits_since_ns_ = now_ns();
     return;
   }
+  if (is_held()) return;
   forward_issued_ = true;
+  if (neighbours_->held) begun_ = pass_.clock;
   auto work = setup_->work->forward(pass_, std::move(batch_));
   work.waited_since_ns = std::exchange(waits_since_ns_, 0);
   if (work.results.read_outputs) work.results.reply = handle<layer>(this);
@@ -119,6 +121,24 @@ void layer::on(const work_done& m) {
 
 void layer::on(const gradient_taken&) {
   release_gradient(gradient_reuse::when_summed);
+}
+
+// -- clocks that are held back ----------------------------------------------------------------------------
+
+bool layer::has_begun(clock_id clock) const {
+  return begun_ && value(*begun_) >= value(clock);
+}
+
+bool layer::is_held() const {
+  return held_from_ && value(pass_.clock) >= value(*held_from_) && !has_begun(pass_.clock);
+}
+
+void layer::on(const hold_passes& m) {
+  held_from_ = m.from;
+  if (m.from)
+    tell(neighbours_->held, passes_held{*m.from, has_begun(*m.from)});
+  else
+    forward_if_ready();
 }
 
 void layer::on(const shut_down&) {

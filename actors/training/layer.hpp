@@ -16,6 +16,7 @@
 //          work_done         from stream, copy_out   for work that carries a reply port
 //          parameters_fresh  from gradient_push or factor_broadcast   versions rising by one
 //          gradient_taken    from gradient_push  only where several replicas have several passes under way
+//          hold_passes       from solver         where passes turn back: sinks, and layers with net outputs
 //          shut_down         from node
 // Sends    issue_work        to stream, and to the stream copy_in of an asynchronous device
 //          bottom_ready      to the consumers of its tops
@@ -23,7 +24,8 @@
 //          backward_done     to gradient_push or factor_broadcast   its gradient of a pass is complete
 //          outputs_ready     to solver           values of net outputs among its tops
 //          pass_issued       to solver           data layers: the token has come back
-// State    the one pass it is in, what that pass still misses, the newest parameter version.
+//          passes_held       to solver
+// State    the one pass it is in, what that pass still misses, the newest parameter version; passes that it holds back.
 // Fails    a message of another pass than the one it is in: logic error, ends the actor with both.
 // Source   Zhang et al., arXiv:1512.06216, section 4 (wait-free backpropagation).
 #pragma once
@@ -42,7 +44,8 @@ namespace poseidon {
 struct connect_layer {
   std::vector<port<bottom_ready>> consumers;    ///< one per consumed top
   std::vector<port<top_diff_ready>> producers;  ///< one per bottom
-  port<backward_done> push;  ///< empty without learned parameters and in test nets
+  port<backward_done> push;     ///< empty without learned parameters and in test nets
+  port<passes_held> held = {};  ///< where passes of the train net turn back; else empty
 };
 
 /// Which version of its parameters a pass waits for.
@@ -76,9 +79,9 @@ class layer : public actor<layer> {
  public:
   static constexpr const char* type_name = "layer";
   using accepts = messages<connect_layer, batch_ready, bottom_ready, top_diff_ready, work_done,
-                           parameters_fresh, gradient_taken, shut_down>;
-  using sends =
-      messages<issue_work, bottom_ready, top_diff_ready, backward_done, outputs_ready, pass_issued>;
+                           parameters_fresh, gradient_taken, hold_passes, shut_down>;
+  using sends = messages<issue_work, bottom_ready, top_diff_ready, backward_done, outputs_ready,
+                         pass_issued, passes_held>;
 
   layer(actor_context context, layer_setup setup);
   void on(const connect_layer& m);
@@ -88,6 +91,7 @@ class layer : public actor<layer> {
   void on(const work_done& m);
   void on(const parameters_fresh& m);
   void on(const gradient_taken& m);
+  void on(const hold_passes& m);
   void on(const shut_down& m);
 
  private:
@@ -95,6 +99,8 @@ class layer : public actor<layer> {
   void forward_if_ready();
   void backward_if_ready();
   [[nodiscard]] bool parameters_fresh_enough() const;
+  [[nodiscard]] bool has_begun(clock_id clock) const;
+  [[nodiscard]] bool is_held() const;
   void issue_backward();
   void release_gradient(gradient_reuse because);
 
@@ -109,6 +115,8 @@ class layer : public actor<layer> {
   std::shared_ptr<const batch> batch_;
   std::optional<version_id> fresh_;   // the newest
   std::size_t gradients_in_use_ = 0;  // contributed and not yet released
+  std::optional<clock_id> begun_;     // where passes turn back: of the newest one
+  std::optional<clock_id> held_from_;
 };
 
 }  // namespace poseidon

@@ -19,6 +19,7 @@ void solver::on(const connect_solver& m) {
   if (std::exchange(was_lost_, false) && m.checkpointer && !nets_->checkpointer)
     snapshots_.take_over();
   nets_ = m;
+  passes_.released();  // those who held them back have ended
   reports_.leave_part(m.part.first_clock);
   setup_.part = m.part;
   if (leads() && !std::exchange(led_, true)) {
@@ -53,6 +54,10 @@ void solver::next() {
       return;
     case clock_plan::step::train:
       break;
+  }
+  if (passes_.asking()) {
+    phase_ = phase::held;
+    return;
   }
   if (test_due()) {
     start_test(0);
@@ -271,7 +276,7 @@ void solver::on(const stop_soon& m) {
     stop_wanted_ = m.reason;
     return;
   }
-  const version_id end{plan_.soonest_end(phase_ == phase::training)};
+  const version_id end{plan_.soonest_end(phase_ == phase::training && !passes_.holding())};
   tell(nets_->node_stop, stop_decided{end, m.reason});
   on(finish_after{end, m.reason});
 }
@@ -319,72 +324,6 @@ void solver::finish() {
   if (snapshots_.pending()) return;
   phase_ = phase::done;
   tell(nets_->node_done, training_done{version_id{plan_.clock()}, images_, snapshots_.error()});
-}
-
-// -- changes of routes ----------------------------------------------------------------------------------
-
-/// A worker that is ahead answers with a later clock, and all train up to the latest: so no worker has begun it.
-void solver::on(const hold_clocks& m) {
-  if (phase_ == phase::given_up) return;
-  tell(nets_->node_held, clocks_held{clock_id{plan_.hold(clock_has_begun())}, m.epoch});
-}
-
-/// A test belongs to the clock that follows it: its batches are shared among the members of one view. So does a snapshot with which
-/// a view begins: each view trains one clock at least.
-bool solver::clock_has_begun() const {
-  const bool begins_view = plan_.clock() == setup_.part.first_clock;
-  return phase_ == phase::training || phase_ == phase::testing ||
-         (phase_ == phase::copying && begins_view) || tests_.completed_at(plan_.clock());
-}
-
-void solver::on(const pause_at& m) {
-  if (phase_ == phase::given_up) return;
-  plan_.pause_at(value(m.clock));
-  pauses_in_ = m.epoch;
-  // The others may pause before the test for which the leader waits.
-  if (phase_ != phase::held && phase_ != phase::judging) return;
-  phase_ = phase::idle;
-  next();
-}
-
-/// Pauses when everything of the clocks before has been computed, sent and written, so that other actors may end.
-void solver::pause_if_drained() {
-  if (!fresh_.all(plan_.clock()) || snapshots_.pending() ||
-      (reports_.has_outputs() && reports_.computed() < plan_.clock()))
-    return;
-  phase_ = phase::paused;
-  tell(nets_->node_paused,
-       training_paused{version_id{plan_.clock()}, tests_.completed(), pauses_in_});
-}
-
-void solver::on(const resume_training&) {
-  if (phase_ != phase::paused) return;
-  plan_.resume();
-  phase_ = phase::idle;
-  if (nets_->checkpointer && snapshots_.wanted() && !snapshots_.asked(plan_.clock()))
-    snapshot_or_next();  // what was begun before is not complete
-  else
-    next();
-  if (const auto reason = std::exchange(stop_wanted_, {}); !reason.empty()) on(stop_soon{reason});
-}
-
-void solver::on(const give_up_clocks&) {
-  if (phase_ == phase::testing) tests_.give_up();
-  phase_ = phase::given_up;
-  tell(nets_->node_gave_up, clocks_given_up{});
-}
-
-/// Who trained has ended, so nothing of the clocks that are trained again comes any more.
-void solver::on(const go_back& m) {
-  const auto version = value(m.version);
-  plan_.go_back(version);
-  fresh_.go_back(version);
-  reports_.go_back(version);
-  tests_.go_back(version);
-  snapshots_.go_back(version);
-  was_lost_ = true;
-  unjudged_ = false;
-  phase_ = phase::paused;
 }
 
 void solver::on(const shut_down&) {

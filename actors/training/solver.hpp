@@ -14,11 +14,14 @@
 //
 // Where the view changes, all solvers pause before the same clock and wait until the graph around them has been rebuilt:
 //   clock h -hold_clocks-> held before h+1 -pause_at C-> clocks up to C-1 -> draining -> paused -resume_training-> clock C
+// A clock has begun when one of its passes has turned back. A pass on its way forward, which waits for parameters most of the time
+// where lines are slow, is held back there instead: where no node has begun its clock, it is left and computed again after the change.
 // Where a member is lost, at any moment:
 //   -give_up_clocks-> given up, and says so -go_back R-> paused -resume_training-> clock R
 //
 // Accepts  begin_training    from node
 //          pass_issued       from layer           data layers, once per replica, pass (test nets too)
+//          passes_held       from layer           where passes turn back
 //          outputs_ready     from layer
 //          layer_fresh       from gradient_push   once per layer and version
 //          nonfinite_found   from stream
@@ -29,6 +32,7 @@
 //          connect_solver, hold_clocks, pause_at, resume_training, give_up_clocks, go_back   from node
 //          shut_down         from node
 // Sends    start_pass        to data_source
+//          hold_passes       to layer             where passes turn back
 //          send_frame        to network_link      worker_report, to the leader
 //          write_snapshot, floor_reached   to checkpointer   leader
 //          parameters_whole  to gradient_push, factor_broadcast   of side branches
@@ -41,6 +45,7 @@
 #include "actors/core/actor.hpp"
 #include "actors/training/clock_plan.hpp"
 #include "actors/training/fresh_versions.hpp"
+#include "actors/training/passes_on_hold.hpp"
 #include "actors/training/run_goals.hpp"
 #include "actors/training/snapshot_plan.hpp"
 #include "actors/training/solver_setup.hpp"
@@ -58,6 +63,8 @@ namespace poseidon {
 struct connect_solver {
   solver_part part;
   solver_net train;
+  /// The layers of the train net where passes turn back, of all replicas.
+  std::vector<port<hold_passes>> turns;
   std::vector<solver_net> tests;
   port<send_frame> to_leader;         ///< link to the leader; empty on the leader
   port<write_snapshot> checkpointer;  ///< leader only
@@ -74,18 +81,19 @@ struct connect_solver {
 class solver : public actor<solver> {
  public:
   static constexpr const char* type_name = "solver";
-  using accepts = messages<connect_solver, begin_training, pass_issued, outputs_ready, layer_fresh,
-                           nonfinite_found, control_arrived, stop_soon, snapshot_soon, finish_after,
-                           snapshot_copied, snapshot_written, hold_clocks, pause_at,
+  using accepts = messages<connect_solver, begin_training, pass_issued, passes_held, outputs_ready,
+                           layer_fresh, nonfinite_found, control_arrived, stop_soon, snapshot_soon,
+                           finish_after, snapshot_copied, snapshot_written, hold_clocks, pause_at,
                            resume_training, give_up_clocks, go_back, shut_down>;
-  using sends = messages<start_pass, send_frame, write_snapshot, floor_reached, parameters_whole,
-                         stop_decided, training_done, training_failed, clocks_held, training_paused,
-                         clocks_given_up>;
+  using sends = messages<start_pass, hold_passes, send_frame, write_snapshot, floor_reached,
+                         parameters_whole, stop_decided, training_done, training_failed,
+                         clocks_held, training_paused, clocks_given_up>;
 
   solver(actor_context context, solver_setup setup);
   void on(const connect_solver& m);
   void on(const begin_training& m);
   void on(const pass_issued& m);
+  void on(const passes_held& m);
   void on(const outputs_ready& m);
   void on(const layer_fresh& m);
   void on(const nonfinite_found& m);
@@ -132,7 +140,10 @@ class solver : public actor<solver> {
   [[nodiscard]] bool last_snapshot_due() const;
   [[nodiscard]] bool leads() const { return setup_.part.self == setup_.part.leader; }
   [[nodiscard]] std::uint64_t first_sample(std::uint32_t micro_batch, std::uint32_t replica) const;
-  [[nodiscard]] bool clock_has_begun() const;
+  void tell_turns(std::optional<clock_id> held_from);
+  void answer_hold(bool has_begun);
+  void let_passes_go();
+  [[nodiscard]] bool clock_has_begun(bool pass_has_begun) const;
   void report(frames::worker_report r);
   void reported(worker_id from, const frames::worker_report& r);
 
@@ -140,7 +151,9 @@ class solver : public actor<solver> {
   until_end<connect_solver> nets_{this};
   phase phase_ = phase::idle;
   clock_plan plan_;
-  std::uint64_t pauses_in_ = 0;  // the epoch of the view in which the node has asked for it
+  // The epochs of the views in which the node has asked for it.
+  std::uint64_t holds_in_ = 0, pauses_in_ = 0;
+  passes_on_hold passes_;
   std::uint32_t micro_batch_ = 0;
   std::size_t issued_ = 0;  // data layers and replicas that have issued the pass in work
   std::uint64_t images_ = 0;

@@ -232,3 +232,50 @@ TEST_CASE("layer: one that has ended holds no replica, whoever has a handle to i
   t.tell(shut_down{});
   CHECK(t.replica.use_count() == 1);
 }
+
+namespace {
+
+/// A net's last layer, where passes turn back.
+struct last_layer : middle_layer {
+  test::probe<passes_held> held = sim.listen<passes_held>();
+  last_layer() {
+    sim.tell(it, connect_layer{{}, {producer.in}, push.in, held.in});
+    tell(parameters_fresh{version_id{9}});
+  }
+  std::size_t issued() const { return stream.got->size(); }
+};
+
+}  // namespace
+
+TEST_CASE("layer: where passes turn back, those of a clock that is held wait until they may go") {
+  last_layer t;
+  t.tell(bottom_ready{middle_layer::at(4)});
+  CHECK(t.issued() == 2);  // forward, and immediately back
+  t.tell(hold_passes{clock_id{5}});
+  REQUIRE(t.held.got->size() == 1);
+  CHECK_FALSE(t.held.got->back().begun);
+  t.tell(bottom_ready{middle_layer::at(5)});
+  CHECK(t.issued() == 2);
+  t.tell(hold_passes{});
+  CHECK(t.held.got->size() == 1);
+  CHECK(t.issued() == 4);
+}
+
+TEST_CASE("layer: a clock of which one pass has turned back has begun there, and goes on") {
+  last_layer t;
+  t.tell(bottom_ready{{clock_id{4}, 0, 0}});
+  t.tell(hold_passes{clock_id{4}});
+  REQUIRE(t.held.got->size() == 1);
+  CHECK(t.held.got->back().begun);
+  t.tell(bottom_ready{{clock_id{4}, 1, 0}});
+  CHECK(t.issued() == 4);
+  t.tell(bottom_ready{middle_layer::at(5)});
+  CHECK(t.issued() == 4);
+}
+
+TEST_CASE("layer: a net's first clock has not begun before its first pass has turned back") {
+  last_layer t;
+  t.tell(hold_passes{clock_id{0}});
+  REQUIRE(t.held.got->size() == 1);
+  CHECK_FALSE(t.held.got->back().begun);
+}

@@ -61,6 +61,7 @@ struct solver_rig {
   probe<clocks_held> held = sim.listen<clocks_held>();
   probe<training_paused> paused = sim.listen<training_paused>();
   probe<clocks_given_up> gave_up = sim.listen<clocks_given_up>();
+  probe<hold_passes> turns = sim.listen<hold_passes>();  // of the one layer where passes turn back
   std::vector<std::size_t> answered;
   connect_solver nets;  // of the first view
   handle<solver> it;
@@ -73,6 +74,7 @@ struct solver_rig {
     std::uint64_t test_phases = 0;
     worker_id leader{};
     std::optional<std::uint64_t> floor_lag = {};
+    std::size_t turning_layers = 0;
   };
 
   solver_rig(const std::string& text, options o) : answered(o.replicas) {
@@ -120,6 +122,7 @@ struct solver_rig {
     m.node_held = held.in;
     m.node_paused = paused.in;
     m.node_gave_up = gave_up.in;
+    m.turns.assign(o.turning_layers, turns.in);
     it = sim.spawn<solver>("solver", std::move(s));
     sim.tell(it, m);
     sim.tell(it, begin_training{clock_id{o.first_clock}});
