@@ -95,14 +95,34 @@ std::string why_none_survives(const run_definition& run) {
   return {};
 }
 
+bool may_have_others(const node_options& o) {
+  return o.nodes > 1 || o.listen;
+}
+
+/// What copies of solver state cost this run, so that its user has to ask for them; empty: hardly anything.
+std::string cost_of_copies(const node_options& o) {
+  if (o.gpus)
+    return "where the first node trains on GPUs, that costs time, because layers that send factors "
+           "are then updated on the host";
+  if (o.wire != "float32")
+    return "where values travel rounded (--wire), that costs bytes, because the nodes that keep "
+           "copies of solver state get float32";
+  return {};
+}
+
 }  // namespace
 
+std::string note_on_losses(const run_definition& run, const node_options& o) {
+  const auto cost = cost_of_copies(o);
+  if (!may_have_others(o) || o.survive || cost.empty() || !why_none_survives(run).empty())
+    return {};
+  return "losses: a lost node ends this run; with --survive 1 the others would go on (" + cost +
+         ")";
+}
+
 std::vector<std::string> take_survive(run_definition& run, const node_options& o) {
-  // On GPUs it is asked for: the layers that send factors are then updated on the host, where earlier versions of their state are.
-  // So it is where bytes are to be saved: keepers get sums as float32.
-  const bool costs_nothing = !o.gpus && o.wire == "float32";
-  const std::uint32_t by_default = (o.nodes > 1 || o.listen) && costs_nothing ? 1 : 0;
-  const auto wanted = o.survive.value_or(by_default);
+  const bool by_default = may_have_others(o) && cost_of_copies(o).empty();
+  const auto wanted = o.survive.value_or(by_default ? 1 : 0);
   run.zeroes_lost_state = o.lost_state == "zero";
   const std::string no_effect = " has no effect: a lost node ends the run";
   if (wanted == 0)

@@ -26,4 +26,7 @@ void check_solver(const solver_file& solver);
 /// Returns  a warning if it was asked for and cannot be.
 [[nodiscard]] std::vector<std::string> take_survive(run_definition& run, const node_options& o);
 
+/// For whoever has not said what a lost node is to do, where the answer is not the usual one; empty: it is, or it was said.
+[[nodiscard]] std::string note_on_losses(const run_definition& run, const node_options& o);
+
 }  // namespace poseidon::app

@@ -44,11 +44,13 @@ node_setup started(node_options o, shown_run& shown) {
                               warn_of_staleness(run->solver, o), take_survive(*run, o)})
       o.warnings.insert(o.warnings.end(), lines.begin(), lines.end());
   }
+  const auto losses = run ? note_on_losses(*run, o) : std::string();
   const auto resumed = take_newest_state(run, o);
   auto setup = setup_of(o, std::move(run));
   shown.open_tables(o, setup);
   setup.display = shown.all();
-  if (!resumed.empty()) setup.display->note(resumed);
+  for (const auto& line : {resumed, losses})
+    if (!line.empty()) setup.display->note(line);
   for (const auto& line : o.warnings) setup.display->warning(line);
   return setup;
 }

@@ -65,6 +65,13 @@ class Survive(small_run.Trained):
         self.run_to_end(2, ["--lost-state", "zero", "--survive", 0], iterations=2)
         self.last[0].wait_for("^--lost-state zero with --survive 0 has no effect: a lost node ends the run")
 
+    def test_whoever_is_not_asked_for_copies_hears_that_a_lost_node_ends_the_run(self):
+        for words, said in (([], False), (["--wire", "bfloat16"], True), (["--wire", "bfloat16", "--survive", 1], False),
+                            (["--wire", "bfloat16", "--survive", 0], False)):
+            with self.subTest(words):
+                self.run_to_end(2, words, iterations=2)
+                self.assertEqual("losses: a lost node ends this run; with --survive 1 the others would go on" in self.last[0].output, said)
+
     def test_what_cannot_be_is_refused(self):
         for words, said in ((["--solver", "s", "--survive", "3"], "--survive"),
                             (["--solver", "s", "--lost-state", "nothing"], "--lost-state"),
