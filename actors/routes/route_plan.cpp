@@ -22,6 +22,7 @@ route_rates rates_of(const route_request& s, const train_net& n, device_probe& p
   const auto& solver = s.run.solver.spec;
   route_rates r;
   r.workers = s.run.workers;
+  r.keepers = s.run.survive;
   r.link_mbit_s = s.link_mbit_s > 0 ? s.link_mbit_s : assumed_link_mbit_s;
   r.cores = std::max(1u, std::thread::hardware_concurrency());
   const auto& told = s.run.shares;

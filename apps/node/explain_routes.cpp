@@ -1,6 +1,7 @@
 // apps/node/explain_routes.cpp - --explain-routes: part of run_setup.hpp.
 #include "actors/routes/route_plan.hpp"
 #include "apps/node/run_setup.hpp"
+#include "apps/node/start_checks.hpp"
 
 #include <cstdio>
 
@@ -9,6 +10,7 @@ namespace poseidon::app {
 int explain_routes(const node_options& o) {
   route_request s;
   s.run = read_run(o);
+  (void)take_survive(s.run, o);
   s.node = node_of(o);
   s.option = parse_routes(o.routes);
   s.wire = parse_wire(o.wire);

@@ -104,6 +104,14 @@ std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
 
 namespace {
 
+/// What a node sends of a layer in an iteration: gradients to the shards, and updates from its own shard.
+double server_bytes(const route_load& load, const route_rates& r) {
+  const auto others = static_cast<double>(r.workers) - 1;
+  const auto keepers = std::min(others, static_cast<double>(r.keepers));
+  const auto updates = keepers * 4 + (others - keepers) * load.value_bytes;
+  return load.values / static_cast<double>(r.workers) * (others * load.value_bytes + updates);
+}
+
 struct account_of_all {
   std::vector<route_decision> decisions;  // by layer
   double total_ms = 0;                    // what the chosen routes cost an iteration
@@ -128,7 +136,7 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     auto& d = out.decisions[l];
     d.layer = l;
     d.load = load;
-    d.server.bytes = 2 * load.value_bytes * load.values * (p - 1) / p;  // gradients and updates
+    d.server.bytes = server_bytes(load, r);
     d.server.tail_ms = 1e3 * load.values / p * (r.update_s_value + (p - 1) * r.add_s_value);
     account(d.server, product, t, r);
     if (has_factors) {

@@ -43,6 +43,9 @@ struct route_rates {
   /// share. A node sends one row of factors for each of its samples and reconstructs the gradient from all nodes' rows.
   /// 0: the number of workers.
   double largest_share = 1, all_shares = 0;
+  /// Other nodes that keep a copy of the solver state of each value on the server's route (--survive): they get the sums of gradients
+  /// as float32, where others get values in the format of the wire.
+  std::size_t keepers = 0;
   double link_mbit_s = 1000;  ///< rate out of a node, and into it, for all peers together
   double lanes = 1;           ///< replicas, each with a thread of its own
   double cores = 1;

@@ -55,6 +55,22 @@ TEST_CASE("decide_routes: a reduced format halves the bytes of the server's rout
   CHECK(half.factors.bytes == exact.factors.bytes);
 }
 
+TEST_CASE("decide_routes: nodes that keep copies of solver state get float32 in any format") {
+  auto load = product("fc6", 32, 4096, 9216);
+  load.value_bytes = 2;
+  const auto ratio = [&](std::size_t nodes, std::size_t keepers) {
+    auto rates = at(nodes, 1000, 100);
+    const auto without = decide_routes({load}, rates).at(0).server.bytes;
+    rates.keepers = keepers;
+    return decide_routes({load}, rates).at(0).server.bytes / without;
+  };
+  CHECK(ratio(2, 1) == doctest::Approx(1.5));
+  CHECK(ratio(4, 1) == doctest::Approx(7.0 / 6));
+  CHECK(ratio(2, 2) == doctest::Approx(1.5));  // there is one other node only
+  load.value_bytes = 4;
+  CHECK(ratio(4, 2) == doctest::Approx(1));
+}
+
 TEST_CASE("decide_routes: a big layer on a slow wire broadcasts, a small one does not") {
   const auto d = decide_routes(
       {convolutions(1e10), product("fc6", 32, 4096, 9216), product("fc8", 256, 10, 4096)},
