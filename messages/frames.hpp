@@ -98,7 +98,8 @@ struct view {
   std::uint32_t replicas = 0;
 };
 
-/// The first node to each other one before the view, where shares of the batch are not to be equal.
+/// The first node to each other one before the view, where shares of the batch are not to be equal, and to a newcomer before the run, where
+/// shares follow speeds.
 struct time_net {
   std::string solver;  ///< as in view
   std::uint64_t seed = 0;

@@ -82,7 +82,7 @@ constexpr frame_rule rule_for(const frames::stop_after*)     { return {frame_pat
 constexpr frame_rule rule_for(const frames::worker_left*)    { return {frame_path::from_leader, detail::running}; }
 constexpr frame_rule rule_for(const frames::watch*)          { return {frame_path::from_leader, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 
-constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::joiner, detail::forming}; }
+constexpr frame_rule rule_for(const frames::net_timed*)      { return {frame_path::joiner, static_cast<std::uint16_t>(detail::forming | detail::getting_ready | detail::running)}; }
 constexpr frame_rule rule_for(const frames::join_ready*)     { return {frame_path::joiner, static_cast<std::uint16_t>(detail::getting_ready | detail::running)}; }
 constexpr frame_rule rule_for(const frames::suspect*)        { return {frame_path::to_leader, detail::getting_ready | detail::running}; }
 constexpr frame_rule rule_for(const frames::leave_wanted*)   { return {frame_path::to_leader, detail::whole_run}; }

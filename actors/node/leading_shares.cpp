@@ -6,7 +6,6 @@
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -25,8 +24,9 @@ void leading::ask_speeds() {
 }
 
 void leading::on(const frames::net_timed& f, seat_id from) {
+  if (!core_.setup.run->shares.empty()) return newcomers_.timed(from, f.samples_s);
   // Who was asked for a view that one has left before it was told answers that question, too.
-  if (!core_.view().members.empty() && core_.setup.run->shares.empty()) take_speed(from, f);
+  if (!core_.view().members.empty()) take_speed(from, f);
 }
 
 void leading::take_speed(seat_id from, const frames::net_timed& speed) {
@@ -45,8 +45,7 @@ void leading::split_batch() {
     throw spec_error("the batch cannot be shared: " + std::string(e.what()) + ".");
   }
   for (std::uint32_t w = 0; measured && w < rates.size(); ++w)
-    setup.display->note("batch: " + core_.view().name_of(core_.view().seat_of(worker_id{w})) +
-                        " trains " + std::to_string(std::llround(rates[w])) + " samples/s alone");
+    newcomers_.timed(core_.view().seat_of(worker_id{w}), rates[w]);
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, setup.run->shares});
 }

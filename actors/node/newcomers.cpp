@@ -3,9 +3,11 @@
 #include "actors/node/node.hpp"
 #include "actors/run/run_codec.hpp"
 #include "actors/run/view_shares.hpp"
+#include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace poseidon {
@@ -55,8 +57,19 @@ void newcomers::tell_all(const std::vector<seat_id>& before) {
   for (const auto& [seat, who] : all_) tell(seat);
 }
 
+/// The first node knows it, as long as it leads: it is its option.
+bool newcomers::measures_speeds() const {
+  const auto& setup = core_.setup;
+  return setup.choices.shares.what == share_option::kind::automatic && !setup.run->shares.empty();
+}
+
 /// The view itself follows when all have drained.
 void newcomers::tell(seat_id seat, bool witness) const {
+  if (!witness && measures_speeds()) {
+    const auto& run = *core_.setup.run;
+    const auto solver = self_contained(run.solver).SerializeAsString();
+    core_.members.send(seat, {frames::time_net{solver, run.seed, true}, {}, 0});
+  }
   auto told = run_for_joiners();
   if (witness) {
     told.solver.clear();
@@ -87,6 +100,14 @@ frames::view newcomers::run_for_joiners() const {
   told.watched = core_.setup.records.shows;
   if (told.shares.empty() && core_.run.built()) told.replicas = core_.run.compiled().replicas;
   return told;
+}
+
+void newcomers::timed(seat_id seat, double samples_s) {
+  const bool comes = all_.contains(seat);
+  if (samples_s <= 0 || (!comes && !core_.view().has(seat))) return;
+  speeds_[seat] = samples_s;
+  core_.setup.display->note("batch: " + core_.view().name_of(seat) + " trains " +
+                            std::to_string(std::llround(samples_s)) + " samples/s alone");
 }
 
 std::optional<frames::member> newcomers::ready(const frames::join_ready& f, seat_id from) {
@@ -124,29 +145,41 @@ std::vector<frames::member> newcomers::take_all() {
 }
 
 bool newcomers::gone(seat_id seat, const std::string& why) {
+  speeds_.erase(seat);
   if (all_.erase(seat) == 0) return false;
   core_.setup.display->note("worker " + std::to_string(value(seat)) +
                             ", which was about to join, has gone: " + why);
   return true;
 }
 
+std::vector<double> newcomers::weights_of(const std::vector<frames::member>& members) const {
+  const bool by_speed = std::all_of(members.begin(), members.end(),
+                                    [&](const auto& m) { return speeds_.contains(m.seat); });
+  const auto& now = core_.setup.run->shares;
+  double sum = 0;
+  for (const auto& share : now) sum += static_cast<double>(share.samples);
+  std::vector<double> out;
+  for (const auto& m : members) {
+    const auto worker = core_.view().worker_of(m.seat);
+    out.push_back(by_speed              ? speeds_.at(m.seat)
+                  : worker == no_worker ? sum / static_cast<double>(now.size())
+                                        : static_cast<double>(now[value(worker)].samples));
+  }
+  return out;
+}
+
 std::vector<frames::share> newcomers::shares_for(const std::vector<frames::member>& members) const {
   const auto& now = core_.setup.run->shares;
   if (now.empty()) return {};
-  double sum = 0;
-  for (const auto& share : now) sum += static_cast<double>(share.samples);
-  const auto mean = sum / static_cast<double>(now.size());
-  std::vector<double> weights;
   std::vector<std::uint32_t> replicas;
   for (const auto& m : members) {
     const auto worker = core_.view().worker_of(m.seat);
-    const bool comes = worker == no_worker;
-    weights.push_back(comes ? mean : static_cast<double>(now[value(worker)].samples));
-    replicas.push_back(comes ? all_.at(m.seat).replicas : now[value(worker)].replicas);
+    replicas.push_back(worker == no_worker ? all_.at(m.seat).replicas
+                                           : now[value(worker)].replicas);
   }
   std::vector<frames::share> out;
   const auto batch = core_.run.compiled().whole_batch;
-  for (const auto& s : shares_by_weight(members.size() * batch, weights, replicas))
+  for (const auto& s : shares_by_weight(members.size() * batch, weights_of(members), replicas))
     out.push_back({s.samples, s.replicas});
   return out;
 }

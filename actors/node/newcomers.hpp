@@ -29,6 +29,8 @@ class newcomers {
   void tell_all(const std::vector<seat_id>& before = {});
   /// Tells a node the run, as a prospect: it has got a seat, and is in no view yet. A `witness` hears nothing of what is trained.
   void tell(seat_id seat, bool witness = false) const;
+  /// How many samples a second a node trains by itself: a member, as it was measured before the first view, or one that gets ready.
+  void timed(seat_id seat, double samples_s);
   /// It has built what it can build. Returns  what the next view is to have; empty: it was refused, or is none of these.
   [[nodiscard]] std::optional<frames::member> ready(const frames::join_ready& f, seat_id from);
   /// They are none any more, but members of the run's first view.
@@ -38,8 +40,8 @@ class newcomers {
   /// True: it was one of these.
   [[nodiscard]] bool gone(seat_id seat, const std::string& why);
 
-  /// The shares of the batch in a view of these members: who was there keeps its weight, who comes gets the mean of these. Equal
-  /// shares stay equal.
+  /// The shares of the batch in a view of these members: by speed, where all have been measured; else who was there keeps its weight,
+  /// and who comes gets the mean of these. Equal shares stay equal.
   [[nodiscard]] std::vector<frames::share> shares_for(
       const std::vector<frames::member>& members) const;
   /// The members have agreed on it: tells it to those who join, but for those who have heard a view that it replaces.
@@ -63,14 +65,17 @@ class newcomers {
     std::uint32_t replicas = 1;  ///< once it is ready
     bool is_ready = false;
   };
+  [[nodiscard]] bool measures_speeds() const;
+  [[nodiscard]] std::vector<double> weights_of(const std::vector<frames::member>& members) const;
   void remember_the_view();
   [[nodiscard]] bool has_drained(seat_id seat) const;
   void tell_view(seat_id seat, const frames::next_view& next) const;
 
   node_core& core_;
   std::map<seat_id, newcomer> all_;
-  bool knows_run_ = false;      // routes and shares are decided
-  frames::former_view former_;  // while the next view forms: who has drained
+  std::map<seat_id, double> speeds_;  // in samples/s, of members, too
+  bool knows_run_ = false;            // routes and shares are decided
+  frames::former_view former_;        // while the next view forms: who has drained
 };
 
 /// What is told to those that come with a view, as those hear it that are members already.

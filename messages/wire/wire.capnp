@@ -134,7 +134,7 @@ struct Share {
   replicas @1 :UInt32;        # the first ones take a sample more where the share does not divide
 }
 
-# The first node to each other one before the view, where shares of the batch are not to be equal.
+# The first node to each other one before the view, where shares of the batch are not to be equal, and to a newcomer before the run.
 struct TimeNet {
   solver @0 :Data;            # as in View
   seed @1 :UInt64;

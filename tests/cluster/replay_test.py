@@ -158,6 +158,26 @@ class Replay(unittest.TestCase):
             self.assertIn(text, node.output)
 
 
+    def test_a_newcomer_takes_its_part_of_the_batch_by_its_speed(self):
+        slow = self.c.folder / "slow.profile"  # twice the times
+        slow.write_text(re.sub(r"(ward_ms: )(\d)", lambda m: m[1] + str(2 * int(m[2])), PROFILE))
+        self.solver.write_text(self.solver.read_text().replace(f"max_iter: {ITERATIONS}", f"max_iter: {cluster.ENDLESS}"))
+        replay = ["--devices", f"replay:{self.profile}"]
+        first, second = self.start([*replay, "--batch-share", "auto"], replay)
+        address = first.wait_for(cluster.LISTENING)[1]
+        first.wait_for("^view 1: ")
+        newcomer = self.c.node("--join", address, "--devices", f"replay:{slow}")
+        first.wait_for(r"^view 2: worker 2 .* joined; 3 nodes train")
+        speeds = [float(first.wait_for(rf"^batch: worker {w} .*trains (\d+) samples/s alone")[1]) for w in range(3)]
+        self.assertAlmostEqual(speeds[0], speeds[1], delta=1)
+        self.assertAlmostEqual(speeds[0], 2 * speeds[2], delta=2)
+        # 24 samples by 2, 2 and 1: each at least its part rounded down.
+        said = newcomer.wait_for(r"^batch: this node's share (\d+) of (\d+) ")
+        self.assertEqual([int(n) for n in said.groups()], [5, 24])
+        first.stop()
+        self.assertEqual([second.wait(), newcomer.wait()], [0, 0], first)
+
+
 if __name__ == "__main__":
     cluster.need("poseidon-node")
     cluster.main()

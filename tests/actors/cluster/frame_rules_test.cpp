@@ -61,7 +61,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
       to_leader ==
       std::map<std::string, std::string>{
           {"factor_offer", "tcrR"},    {"gather_history", "wtcrR"},    {"join_ready", "bwtcrR"},
-          {"leave_wanted", "gbwtcrR"}, {"member_ready", "bwcrR"},      {"net_timed", "g"},
+          {"leave_wanted", "gbwtcrR"}, {"member_ready", "bwcrR"},      {"net_timed", "gbwtcrR"},
           {"next_view", "bwtcrRp"},    {"view_accept", "bwtcrRp"},     {"view_accepted", "bwtcrRp"},
           {"view_prepare", "bwtcrRp"}, {"view_promise", "bwtcrRp"},    {"probe", "gbwtcrR"},
           {"probe_heard", "gbwtcrR"},  {"send_rate", "tcrR"},          {"stop_requested", "tcrR"},
@@ -109,12 +109,15 @@ TEST_CASE("frame_rules: a refusal names the frame, what came and what may come")
         "heartbeat: receiver is the node, expected the link or an actor that trains");
 }
 
-TEST_CASE("frame_rules: a newcomer may say while others train that it is ready, and nothing else") {
+TEST_CASE(
+    "frame_rules: a newcomer may say while others train how fast and that it is ready, and nothing "
+    "else") {
   std::map<std::string, std::string> said;
   for (const auto& h : every_frame())
     if (auto p = phases_of(h, {the_third, false}, the_leader); !p.empty())
       said[std::string(kind_name(h))] = p;
-  CHECK(said == std::map<std::string, std::string>{{"join_ready", "bwtcrR"}, {"net_timed", "g"}});
+  CHECK(said ==
+        std::map<std::string, std::string>{{"join_ready", "bwtcrR"}, {"net_timed", "gbwtcrR"}});
   for (const auto& h : every_frame()) CHECK(phases_of(h, {the_third, false}, the_second) == "");
   CHECK(*refusal_of(frames::leave_wanted{}, {the_third, false},
                     {the_leader, the_leader, run_phase::training}) ==
