@@ -99,7 +99,9 @@ node_stand agreement::stand() const {
   if (change.at() == view_change::step::frozen) return {core_.run.whole_version(), false};
   if (change.at() != view_change::step::paused && !change.knows_next()) return {};
   const auto& view = core_.view();
-  const bool has_values = !view.brought(view.seat) || view.first_clock != change.clock();
+  const bool all_have_values = change.knows_next() && change.next().all_have_values;
+  const bool has_values =
+      !view.brought(view.seat) || view.first_clock != change.clock() || all_have_values;
   return {has_values ? std::optional(version_id{value(change.clock())}) : std::nullopt, true};
 }
 

@@ -81,6 +81,11 @@ std::shared_ptr<const partition> local_run::before(const view_change& change) co
   return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
 }
 
+void local_run::part(clock_id clock) {
+  store()->come_home();
+  store()->go_back(value(clock));
+}
+
 void local_run::rebuild(const view_change& change, worker_id self) {
   const auto old = store();
   old->come_home();

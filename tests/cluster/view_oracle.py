@@ -30,7 +30,7 @@ def with_field(text, name, value):
     return text if found else f"{text}\n{name}: {value}\n"
 
 
-def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False, options=()):
+def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False, options=(), routes="ps"):
     """Trains the views one after the other, each in one process, or on so many nodes, the first with these `options`. Returns the last
     snapshot. `devices`: the value of --devices, or it and more words."""
     devices = ["--devices", *([devices] if isinstance(devices, str) else devices)]
@@ -50,7 +50,7 @@ def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False, options=()
         path.write_text(part)
         resume = ["--snapshot", state] if state else []
         several = as_nodes and members > 1
-        words = ["--listen", "127.0.0.1:0", "--nodes", members, "--routes", "ps", *options] if several else []
+        words = ["--listen", "127.0.0.1:0", "--nodes", members, "--routes", routes, *options] if several else []
         part_of = [nodes.node("--solver", path, *devices, *resume, *words)]
         if several:
             address = part_of[0].wait_for(cluster.LISTENING)[1]
@@ -61,12 +61,12 @@ def chain(nodes, solver, views, end, devices="cpu:1", as_nodes=False, options=()
     return state.with_suffix(".caffemodel")
 
 
-def check(nodes, solver, views, snapshot, devices="cpu:1", as_nodes=False, options=()):
+def check(nodes, solver, views, snapshot, devices="cpu:1", as_nodes=False, options=(), routes="ps"):
     """Fails with the first value that differs. `as_nodes`: compares with a chain of runs on as many nodes as each view has, with these
-    `options`."""
+    `options` and `routes`."""
     snapshot = pathlib.Path(snapshot)
     end = int(re.search(r"_iter_(\d+)\.", snapshot.name)[1])
-    one = chain(nodes, solver, views, end, devices, as_nodes, options)
+    one = chain(nodes, solver, views, end, devices, as_nodes, options, routes)
     cluster.assert_same_weights(one, snapshot)
     cluster.assert_same_state(one.with_suffix(".solverstate"), snapshot.with_suffix(".solverstate"))
 

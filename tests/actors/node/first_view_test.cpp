@@ -272,6 +272,29 @@ void lose_before_it_begins(std::uint32_t seed) {
 
 }  // namespace
 
+TEST_CASE(
+    "node: in the first iteration the first node is lost while the others leave another one out: "
+    "all that have its values go on, whatever each of them has heard by then") {
+  const auto seeds = test::number_asked("POSEIDON_LOSSES", 400);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(static_cast<std::uint32_t>(seed));
+    node_rig t;
+    t.clocks = some_clocks;
+    t.survive = 1;
+    t.cluster(5);
+    for (std::size_t n = 0; n < 5; ++n) REQUIRE(t.until_clock(1, n));
+    t.kill(2);
+    t.some_turns(random, 600);
+    t.kill(0);
+    t.go_on_anyhow(random);
+    const auto ends = t.ends();
+    CAPTURE(ends);
+    all_end_well(t);
+  }
+}
+
 TEST_CASE("node: nodes are killed before the run begins, in whatever order, and no bit is lost") {
   const auto seeds = test::number_asked("POSEIDON_LOSSES", 200);
   const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
