@@ -42,7 +42,7 @@ assert gpu._pages([(size + 3, 5), (size + 100, 20), (3 * size, 0), (9 * size - 1
 print("fine")
 """
 
-# Worker 0's copy fails, while worker 1 waits for the mean.
+# Worker 0's copy fails, while worker 1 waits for the mean, or still for the run to begin.
 GIVEN_UP = """
 from poseidon.torch import gpu
 
@@ -55,16 +55,17 @@ class Gpus:
         self.pusher = gpu.Pusher(client.run, client._give_up)
         self.wait_for_pushes, self.end = self.pusher.wait, self.pusher.end
 
-net = nn.Linear(4, 3)
-with poseidon.join(net, torch.optim.SGD(net.parameters(), .1), mode=sys.argv[1]) as client:
-    if client.rank == 0:
-        client.gpus = Gpus(client)
-        client._send = lambda i, g: client.gpus.pusher.push(i, client.clock, g, Never())
-    def train():
+def train():
+    net = nn.Linear(4, 3)
+    with poseidon.join(net, torch.optim.SGD(net.parameters(), .1), mode=sys.argv[1]) as client:
+        if client.rank == 0:
+            client.gpus = Gpus(client)
+            client._send = lambda i, g: client.gpus.pusher.push(i, client.clock, g, Never())
         net(torch.ones(2, 4)).sum().backward()
         client.optimizer.step() if hasattr(client, "optimizer") else None
         client.synchronize()
-    refused(train)
+
+refused(train)
 """
 
 # The same steps with and without Poseidon, in what users do with a GPU: pinned batches, bfloat16, a scaler, channels last.
