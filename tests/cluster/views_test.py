@@ -37,12 +37,12 @@ class Views(unittest.TestCase):
         line = node.wait_for(rf'^(.*"event": ?"view".*"members": ?\[(\d+, ?){{{members - 1}}}\d+\].*)$')[1]
         return json.loads(line)
 
-    def stop_and_check(self, as_nodes=False, devices="cpu:1", routes="ps"):
+    def stop_and_check(self, as_nodes=False, devices="cpu:1"):
         """Ends the run with its snapshot, which has to be that of the chain of its views."""
         self.first.stop()
         newest = max(self.cluster.folder.glob("s_iter_*.caffemodel"), key=lambda p: int(p.stem.rsplit("_", 1)[1]))
         view_oracle.check(self.cluster, self.solver, view_oracle.views_of(self.first), newest,
-                          devices, as_nodes, routes=routes)
+                          devices, as_nodes)
 
     def test_a_run_of_one_node_is_joined_by_a_second_and_a_third(self):
         self.begin()
