@@ -237,7 +237,7 @@ void changing::rebuild() {
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    core_.run.part(next.first_clock);
+    (void)core_.run.bring_home(core_.change);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }

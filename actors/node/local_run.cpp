@@ -81,14 +81,16 @@ std::shared_ptr<const partition> local_run::before(const view_change& change) co
   return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
 }
 
-void local_run::part(clock_id clock) {
+bool local_run::bring_home(const view_change& change) {
   store()->come_home();
-  store()->go_back(value(clock));
+  if (change.before() == nullptr) return false;  // a newcomer gets them when the view begins
+  store()->go_back(value(change.clock()));
+  return true;
 }
 
 void local_run::rebuild(const view_change& change, worker_id self) {
   const auto old = store();
-  old->come_home();
+  const bool has_values = bring_home(change);
   const auto clock = value(change.clock());
   const auto& next = change.next();
   auto& run = *setup_.run;
@@ -105,8 +107,6 @@ void local_run::rebuild(const view_change& change, worker_id self) {
   setup_.node.worker = value(self);
 
   graph_.reset();
-  const bool has_values = change.before() != nullptr;  // a newcomer gets them when the view begins
-  if (has_values) old->go_back(clock);
   if (!fit_to_view(*compiled_, run, setup_.node)) {
     compiled_.reset();  // before there is another one: a node need not have room for two
     compiled_ = declared ? compile_declared(run, setup_.node, old.get())

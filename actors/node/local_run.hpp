@@ -41,9 +41,9 @@ class local_run {
   /// memory, the run is compiled again, and the parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
   void rebuild(const view_change& change, worker_id self);
-  /// This node leaves before `clock`, and gives its part of the parameters of that version to those that join: brings them to the host.
-  /// The graph has ended.  Errors   logic_bug, as rebuild.
-  void part(clock_id clock);
+  /// Brings the parameters of the version that `change` begins with to the host: rebuild() does, and a node that leaves gives its part of
+  /// them to those that join.  Returns  whether this node has them: a newcomer has not. Errors   logic_bug, as rebuild.
+  bool bring_home(const view_change& change);
   /// How parameters were cut in the view before; null in the first one.
   [[nodiscard]] std::shared_ptr<const partition> before(const view_change& change) const;
   /// How they are cut in a view of so many members with these routes.
