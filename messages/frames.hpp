@@ -34,12 +34,30 @@ struct share {
   std::uint32_t replicas = 1;
 };
 
+/// Of bytes (messages/wire/digest.hpp). Equal ones: two workers have the same.
+struct byte_digest {
+  std::uint64_t high = 0, low = 0;
+
+  friend bool operator==(const byte_digest&, const byte_digest&) = default;
+};
+
 /// A parameter of a program that computes its gradients itself (actors/client).
 struct declared_parameter {
   std::string name;
   std::vector<std::int64_t> dims;  ///< empty: one value
+  bool given = false;              ///< a version is what worker 0 has pushed, as it is; no mean
+  byte_digest first = {};          ///< of worker 0's first values
 
   friend bool operator==(const declared_parameter&, const declared_parameter&) = default;
+};
+
+/// What a program has beside its parameters, and what is to be the same on all workers when the run begins.
+struct shared_entry {
+  std::string name, kind;  ///< kind: in the program's words
+  std::uint64_t size = 0;  ///< bytes
+  byte_digest digest;      ///< of worker 0's
+
+  friend bool operator==(const shared_entry&, const shared_entry&) = default;
 };
 
 /// A member of a view.
@@ -72,6 +90,7 @@ struct view {
   /// Not empty: no net is trained; the nodes exchange the gradients of these parameters, which programs around them compute.
   /// Then there is no solver.
   std::vector<declared_parameter> parameters;
+  std::vector<shared_entry> shared;  ///< of the programs
   /// Of the programs, where shards make its steps.
   optimizer_rule optimizer = optimizer_rule::none;
   std::uint64_t seed = 0;
@@ -116,6 +135,9 @@ struct net_timed {
 struct member_ready {
   std::uint32_t replicas = 1;  ///< of that node; with equal shares the same on all nodes
   std::uint64_t epoch = 0;     ///< of the view that it is ready for
+  /// Where programs compute the gradients, in the run's first view: of which parameters the writer's first values are worker 0's, and which
+  /// of view.shared; bits beyond the end are unset.
+  std::vector<bool> has_parameters = {}, has_shared = {};
 };
 
 /// A node that joins a run that trains, to the leader: it has built all that it can build before it is a member.
@@ -170,6 +192,13 @@ struct fresh_parameters {
   version_id version{};
   /// No worker had a gradient of it in the clock before, and the frame has no payload.
   bool nothing = false;
+};
+
+/// Node 0 to another one before the first clock: a part of what the programs share, where that node's has another digest. Payload: bytes `first`
+/// and following, shared_piece_bytes of them, fewer at the end. In rising order of `index`, then `first`, none twice.
+struct shared_state {
+  std::uint32_t index = 0;  ///< in view.shared
+  std::uint64_t first = 0;
 };
 
 /// A shard to each keeper of `chunk` (models/plan/keepers.hpp), in place of fresh_parameters: the keeper makes the same update
@@ -372,6 +401,6 @@ using frame_header =
                  frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
                  frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
                  frames::view_prepare, frames::view_promise, frames::view_accept,
-                 frames::view_accepted, frames::summed_gradient>;
+                 frames::view_accepted, frames::summed_gradient, frames::shared_state>;
 
 }  // namespace poseidon

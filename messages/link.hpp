@@ -76,6 +76,11 @@ struct history_arrived {
   std::uint64_t first = 0;  ///< place of the first value in the chunk
 };
 
+/// From a network_link to the caller: so many bytes of what programs share have been read to their place in the program's memory.
+struct shared_landed {
+  std::uint64_t bytes = 0;
+};
+
 /// From a network_link to telemetry: a node_report, not yet decoded.
 struct report_arrived {
   seat_id from{};
@@ -125,6 +130,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::shared_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::report_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_flow)

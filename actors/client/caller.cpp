@@ -112,6 +112,10 @@ void caller::on(const layer_fresh& m) {
   pause_if_drained();
 }
 
+void caller::on(const shared_landed& m) {
+  setup_.from->shared_in_flight.arrived(m.bytes);
+}
+
 // -- changes of routes ----------------------------------------------------------------------------------
 
 void caller::on(const loads_measured& m) {

@@ -14,6 +14,7 @@
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
 //          gradients_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
 //          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
+//          shared_landed     from network_link    what the programs share, before the first clock
 //          snapshot_copied   from checkpointer    the program has the state
 //          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
 //          shut_down         from node
@@ -72,8 +73,8 @@ class caller : public actor<caller> {
   static constexpr const char* type_name = "caller";
   using accepts =
       messages<connect_caller, begin_training, gradients_lent, state_wanted, clock_reported,
-               loads_measured, program_done, layer_fresh, snapshot_copied, control_arrived,
-               hold_clocks, pause_at, resume_training, shut_down>;
+               loads_measured, program_done, layer_fresh, shared_landed, snapshot_copied,
+               control_arrived, hold_clocks, pause_at, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
                          training_paused, factors_offered>;
 
@@ -86,6 +87,7 @@ class caller : public actor<caller> {
   void on(const loads_measured& m);
   void on(const program_done& m);
   void on(const layer_fresh& m);
+  void on(const shared_landed& m);
   void on(const snapshot_copied& m);
   void on(const control_arrived& m);
   void on(const hold_clocks& m);

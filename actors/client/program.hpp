@@ -7,6 +7,7 @@
 #include "actors/client/clock_gate.hpp"
 #include "actors/client/fresh_board.hpp"
 #include "actors/client/lent_gradient.hpp"
+#include "actors/client/shared_state.hpp"
 #include "actors/core/actor.hpp"
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/forward_places.hpp"
@@ -24,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +116,10 @@ struct program {
 
   const std::vector<declared_parameter> declared;
   const std::vector<const float*> first_values;  ///< read before version 0 is here
+  std::vector<shared_memory> shared;             ///< set before the node starts
+  state_in_flight shared_in_flight;
+  /// By parameter, and by what is shared: this worker has worker 0's bytes already. Empty on worker 0.
+  std::vector<bool> has_parameters, has_shared;
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;
   fresh_board fresh;
   optimizer_rule optimizer = optimizer_rule::none;  ///< whose steps the shards make
@@ -134,6 +140,15 @@ struct program {
   /// The node's first one, before version 0 is here. Where routes change, values stay where they are.
   std::shared_ptr<parameter_store> store;
   factor_places factors;
+
+  /// Worker 0's.  Cost   a pass over all first values.
+  [[nodiscard]] std::vector<frames::byte_digest> first_digests() const;
+  /// Not worker 0's: fills has_parameters and has_shared, and expects the rest. Both lists are as long as this program's.
+  void take_equal(const std::vector<frames::byte_digest>& parameters,
+                  const std::vector<frames::shared_entry>& of_worker_0);
+
+ private:
+  [[nodiscard]] std::span<const std::byte> first_bytes(std::size_t parameter) const;
 };
 
 /// In what the program of this node and that of worker 0 differ, and what to do; empty: the lists are the same.

@@ -70,6 +70,7 @@ constexpr frame_rule rule_for(const frames::fresh_parameters*) { return {frame_p
 constexpr frame_rule rule_for(const frames::summed_gradient*)  { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::install_history*)  { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::history*)          { return {frame_path::link}; }
+constexpr frame_rule rule_for(const frames::shared_state*)     { return {frame_path::link}; }
 constexpr frame_rule rule_for(const frames::report*)           { return {frame_path::link}; }
 
 constexpr frame_rule rule_for(const frames::time_net*)       { return {frame_path::from_leader, detail::forming}; }

@@ -18,7 +18,8 @@ bool control_budget::counts(const frame_header& h) {
             return !one_of<std::remove_cvref_t<decltype(f)>, frames::heartbeat,
                            frames::push_gradient, frames::gradient_squares, frames::factors,
                            frames::fresh_parameters, frames::summed_gradient,
-                           frames::install_history, frames::history, frames::worker_report>;
+                           frames::install_history, frames::shared_state, frames::history,
+                           frames::worker_report>;
           },
       },
       h);

@@ -4,6 +4,7 @@
 #include "messages/overloaded.hpp"
 #include "models/device/square_sum.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -110,6 +111,25 @@ void check_values(const decoded_header& h, const frames::factors& f, const link_
                     std::to_string(sizeof(float) * values));
 }
 
+void check_values(const decoded_header& h, const frames::shared_state& f,
+                  const link_limits& limits) {
+  const auto entries = limits.shared.size();
+  if (f.index >= entries)
+    throw bad_frame("shared_state", "index", std::to_string(f.index),
+                    entries == 0 ? "none, as this node takes no shared state"
+                                 : "at most " + std::to_string(entries - 1));
+  const auto of_entry = " of entry " + std::to_string(f.index);
+  const auto size = limits.shared[f.index];
+  if (f.first >= size || f.first % shared_piece_bytes != 0)
+    throw bad_frame("shared_state", "first byte" + of_entry, std::to_string(f.first),
+                    "a multiple of " + std::to_string(shared_piece_bytes) + " less than " +
+                        std::to_string(size));
+  const auto bytes = std::min<std::uint64_t>(shared_piece_bytes, size - f.first);
+  if (h.payload_bytes != bytes)
+    throw bad_frame("shared_state", "payload size" + of_entry, std::to_string(h.payload_bytes),
+                    std::to_string(bytes));
+}
+
 void check_values(const decoded_header& h, const frames::report&, const link_limits& limits) {
   if (!limits.watches)
     throw bad_frame("report", "reader", "this node", "the first node, while it shows the run");
@@ -168,7 +188,7 @@ bool is_of_a_view(const frame_header& h) {
       []<class F>(const F&) {
         return one_of<F, frames::push_gradient, frames::gradient_squares, frames::factors,
                       frames::fresh_parameters, frames::summed_gradient, frames::install_history,
-                      frames::history, frames::worker_report>;
+                      frames::shared_state, frames::history, frames::worker_report>;
       },
       h);
 }

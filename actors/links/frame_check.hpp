@@ -27,7 +27,8 @@ struct link_limits {
   bool clips = false;               ///< the run has clip_gradients
   /// Programs compute the gradients: a clock may have none of a parameter.
   bool may_say_nothing = false;
-  bool watches = false;                   ///< this node shows the run: it reads `report` frames
+  bool watches = false;               ///< this node shows the run: it reads `report` frames
+  std::vector<std::uint64_t> shared;  ///< bytes, by index; empty: this node takes no shared_state
   by_id<layer_id, factor_shape> factors;  ///< of one node; rows 0 where it sends none
   /// The train net's, then each test net's. Empty: this node reads no worker_report.
   std::vector<report_shape> reports;

@@ -20,6 +20,7 @@ struct link_routes {
   std::function<port<factors_landed>(layer_id)> factors;
   port<control_arrived> control;
   port<report_arrived> reports;
+  port<shared_landed> shared;
   std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
   port<history_arrived> history_checkpointer;                    ///< history
   port<link_bound> bound;
@@ -40,6 +41,8 @@ class landing {
   /// The place for the values of a frame of factors; the receiver then tells factors_landed. Empty: this node
   /// takes none.
   virtual std::span<std::byte> place_factors(worker_id, const frames::factors&) { return {}; }
+  /// The place for the bytes of a frame of shared state; the receiver then tells shared_landed. Empty: this node takes none.
+  virtual std::span<std::byte> place_shared(const frames::shared_state&) { return {}; }
 };
 
 /// What the run lets a peer say now, beyond what check_frame() knows. Called by the receiver's thread with

@@ -224,6 +224,7 @@ void link_receiver::find_place(open_frame& f) {
       [&](const frames::factors& u) -> own_place {
         return landing_of_run().place_factors(f.binding->worker, u);
       },
+      [&](const frames::shared_state& s) -> own_place { return landing_of_run().place_shared(s); },
       [](const auto&) -> own_place { return std::nullopt; },
   };
   const auto place = f.late ? own_place{} : std::visit(find, h.header);
@@ -282,6 +283,7 @@ void link_receiver::deliver(open_frame f) {
             tell(to.history_checkpointer,
                  history_arrived{from, h.chunk, h.slot, h.version, std::move(values)}, bytes);
           },
+          [&](const frames::shared_state&) { tell(to.shared, shared_landed{bytes}, bytes); },
           [&](const frames::report&) {
             tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
           },

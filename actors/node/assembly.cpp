@@ -140,7 +140,9 @@ binding_context assembly::context() const {
                     self,
                     self,
                     {},
-                    core_.run.before(core_.change)};
+                    core_.run.before(core_.change),
+                    setup.around,
+                    core_.run.graph().lasting().the_caller};
   if (setup.records.shows && core_.view().leads()) c.reports = telemetry_;
   return c;
 }

@@ -143,6 +143,8 @@ void joining::compare_programs() const {
         "--join, or start this program as the first worker, with listen and nodes");
   if (const auto text = difference(around->declared, run.declared); !text.empty())
     throw std::invalid_argument(text);
+  if (const auto text = difference(around->shared, run.shared); !text.empty())
+    throw std::invalid_argument(text);
   const auto steps = [](optimizer_rule rule) {
     return rule == optimizer_rule::none
                ? std::string("its own steps")
@@ -152,6 +154,7 @@ void joining::compare_programs() const {
     throw std::invalid_argument("the program of worker 0 makes " + steps(run.optimizer) +
                                 ", this one " + steps(around->optimizer) +
                                 ": all workers need the same optimizer and mode");
+  around->take_equal(run.first_digests, run.shared);
 }
 
 void joining::compare_batch_rules() const {

@@ -42,7 +42,8 @@ class joining {
   /// Ends its links; with the last of them it dials, whoever answers of the members and of the addresses that its user gave.
   void join_again(const std::string& why, seat_id without);
   void take_run(const frames::view& f);
-  /// Errors   std::invalid_argument: this node's program and worker 0's declare different parameters.
+  /// Finds out what this node's program has of worker 0's bytes already.
+  /// Errors   std::invalid_argument: the two programs declare different parameters, or share different state.
   void compare_programs() const;
   /// Errors   std::invalid_argument: this node was given another --global-batch than the run has, or --own-data with "keep".
   void compare_batch_rules() const;

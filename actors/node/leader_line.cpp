@@ -6,9 +6,18 @@ bool leader_line::ready() const {
   if (leading_)
     leading_->ready(core_.view().seat, core_.view().epoch);
   else
-    core_.members.to_leader(
-        frames::member_ready{core_.run.compiled().replicas, core_.view().epoch});
+    core_.members.to_leader(ready_here());
   return !leading_ && core_.view().leads();
+}
+
+/// Before the first clock it says what need not travel to this node.
+frames::member_ready leader_line::ready_here() const {
+  frames::member_ready out{core_.run.compiled().replicas, core_.view().epoch};
+  const auto& around = core_.setup.around;
+  if (around == nullptr || core_.begun) return out;
+  out.has_parameters = around->has_parameters;
+  out.has_shared = around->has_shared;
+  return out;
 }
 
 bool leader_line::done(version_id version) const {

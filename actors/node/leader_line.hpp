@@ -33,6 +33,8 @@ class leader_line {
   void end();
 
  private:
+  [[nodiscard]] frames::member_ready ready_here() const;
+
   node_core& core_;
   std::unique_ptr<leading> leading_;
 };

@@ -250,6 +250,7 @@ void leading::tell_view() {
 void leading::on(const frames::member_ready& f, seat_id from) {
   core_.setup.display->detail("membership: " + core_.view().name_of(from) + " is ready");
   split_.ready(from, f.replicas);
+  core_.ready[from] = f;
   ready(from, f.epoch);
 }
 

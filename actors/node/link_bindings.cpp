@@ -27,6 +27,16 @@ std::vector<report_shape> reports_of(const compiled_run& c, const run_definition
   return out;
 }
 
+/// What worker 0 sends of the shared state, where this node's is another one.
+std::vector<frames::shared_state> awaited_shared(worker_id peer, const binding_context& c) {
+  std::vector<frames::shared_state> out;
+  if (c.around != nullptr && c.before == nullptr && peer == worker_id{0})
+    for (std::uint32_t i = 0; i < c.around->has_shared.size(); ++i)
+      if (!c.around->has_shared[i])
+        for (const auto first : pieces_of(c.run.shared[i].size)) out.push_back({i, first});
+  return out;
+}
+
 link_limits limits_of(worker_id peer, const binding_context& c) {
   const auto& solver = c.run.solver.spec;
   link_limits out;
@@ -45,6 +55,8 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
                                       : static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   out.clips = solver.clip_gradients() >= 0;
   out.watches = bool(c.reports);
+  if (peer == worker_id{0} && c.before == nullptr)
+    for (const auto& entry : c.run.shared) out.shared.push_back(entry.size);
   if (c.view.leads() && peer != no_worker) out.reports = reports_of(c.compiled, c.run, peer);
   return out;
 }
@@ -70,17 +82,33 @@ link_routes routes_of(const binding_context& c) {
   out.factors = [broadcasts](layer_id id) { return broadcasts.at(id); };
   out.control = c.control;
   out.reports = c.reports;
+  out.shared = c.shared;
   out.bound = c.bound;
   out.lost = c.lost;
   if (c.run.routes_follow_links) out.flow = c.flow;  // nobody else asks how fast a link is
   return out;
 }
 
+/// frame_check has compared index and size with worker 0's list, which is this node's.
+store_landing::shared_places shared_places_of(const binding_context& c) {
+  if (c.around == nullptr) return {};
+  return [from = c.around](const frames::shared_state& f) {
+    const auto bytes = from->shared[f.index].bytes.subspan(f.first);
+    return bytes.first(std::min(bytes.size(), shared_piece_bytes));
+  };
+}
+
 peer_window_setup window_of(seat_id peer, const binding_context& c) {
   peer_window_setup out{c.view.self(),    c.view.worker_of(peer), clock_id{c.run.first_clock}, {},
                         c.compiled.store, c.parameters.factors(), staleness_of(c.run)};
   const auto& net = c.compiled.train.graph;
-  for (std::size_t p = 0; p < net.parameters.size(); ++p) out.learned.push_back(is_updated(net, p));
+  for (std::size_t p = 0; p < net.parameters.size(); ++p) {
+    out.learned.push_back(is_updated(net, p));
+    out.given.push_back(net.parameters[p].given);
+  }
+  if (c.around != nullptr)
+    for (const bool has : c.around->has_parameters) out.has_first.push_back(has);
+  out.shared = awaited_shared(out.peer, c);
   out.before = c.before;
   out.former_peer = c.view.former_worker_of(peer);
   out.lost = c.view.former_lost();
@@ -98,7 +126,8 @@ std::shared_ptr<const link_binding> binding_to(seat_id peer, const binding_conte
   b->worker = c.view.worker_of(peer);
   b->limits = limits_of(b->worker, c);
   b->routes = routes_of(c);
-  b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors());
+  b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors(),
+                                               shared_places_of(c));
   b->gate = std::make_shared<peer_window>(window_of(peer, c));
   b->may_be_lost = c.run.survive > 0;
   b->goes_back = !c.view.lost.empty();

@@ -1,6 +1,7 @@
 // actors/node/link_bindings.hpp - what a link of this node is bound to: the run's limits, the actors that its frames go
 // to, the memory that values land in, and what the peer may say next.
 #pragma once
+#include "actors/client/program.hpp"
 #include "actors/cluster/view.hpp"
 #include "actors/links/link_binding.hpp"
 #include "actors/parameters/parameter_graph.hpp"
@@ -23,6 +24,8 @@ struct binding_context {
   port<report_arrived> reports;   ///< telemetry, where the leader shows the run
   /// How parameters were cut in the view before; null in the first one.
   std::shared_ptr<const partition> before;
+  std::shared_ptr<program> around;  ///< where a program computes the gradients
+  port<shared_landed> shared;       ///< the caller
 };
 
 [[nodiscard]] std::shared_ptr<const link_binding> binding_to(seat_id peer,

@@ -46,6 +46,14 @@ void local_run::build(worker_id self) {
   began_at_ = run.first_clock;
 }
 
+void local_run::describe_program() {
+  const auto& around = setup_.around;
+  auto& run = *setup_.run;
+  if (around == nullptr || run.workers == 1) return;
+  run.first_digests = around->first_digests();
+  run.shared = entries_of(around->shared);
+}
+
 void local_run::describe() const {
   const auto& run = *setup_.run;
   for (const auto& line : compiled_->warnings) setup_.display->warning(line);

@@ -23,6 +23,8 @@ class local_run {
 
   /// Settles how many samples a clock has, on the node that begins the run.  Errors   as settle_global_batch.
   void settle_batch();
+  /// On the first worker: the digests of what its program begins with, for the view.  Cost   a pass over all of it.
+  void describe_program();
   /// Compiles the run as for worker `self`, while no other node waits for this one: what cannot be compiled is found now. build()
   /// takes what has been compiled, if it fits.
   /// Returns  the number of replicas.  Errors   as compile_run.

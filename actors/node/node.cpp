@@ -32,6 +32,7 @@ void node::on(const start_node&) {
     const auto& cluster = core_.setup.cluster;
     if (!cluster.join.empty()) return joining_.join();
     core_.run.settle_batch();
+    core_.run.describe_program();
     if (core_.setup.run->workers > 1) {
       leader_.lead().choose();
     } else if (cluster.listen) {
@@ -167,6 +168,7 @@ void node::on(const everyone_ready& m) {
 }
 
 void node::begin() {
+  if (leader_.here() == nullptr) values_.take_own_values();
   changing_.begin();
   leavers_.view_begins();
   watch_leavers();

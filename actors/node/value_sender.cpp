@@ -3,6 +3,7 @@
 #include "actors/node/node.hpp"
 #include "actors/parameters/first_values.hpp"
 #include "actors/run/compile_run.hpp"
+#include "messages/wire/codec.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,11 +12,14 @@ namespace poseidon {
 
 namespace {
 
-void copy_first_values(const program& from, std::uint64_t version, parameter_store& store) {
-  for (const auto p : store.parameters()) {
-    const auto to = store.values(p, version);
-    std::copy_n(from.first_values[value(p)], to.size(), to.begin());
-  }
+void copy_first_values(const program& from, parameter_id p, std::uint64_t version,
+                       parameter_store& store) {
+  const auto to = store.values(p, version);
+  std::copy_n(from.first_values[value(p)], to.size(), to.begin());
+}
+
+bool is_set(const std::vector<bool>& bits, std::size_t i) {
+  return i < bits.size() && bits[i];
 }
 
 }  // namespace
@@ -70,7 +74,7 @@ void value_sender::make_first_values() {
     reading = poseidon::show(display_of(setup), {"reading " + file.string(), 0, {}});
   }
   if (setup.around)
-    copy_first_values(*setup.around, version, store);
+    for (const auto p : store.parameters()) copy_first_values(*setup.around, p, version, store);
   else
     write_first_values(run.train(), setup.run->seed, setup.first.weights, version, store);
   for (const auto p : store.parameters()) store.publish(p, version);
@@ -115,6 +119,7 @@ void value_sender::hand_over() {
   const auto step = step_to(cut);
   // Values first: a newcomer computes with them, and needs state only at the end of its first clock.
   give_values(step);
+  if (core_.setup.around && view.leads() && !core_.begun) give_shared(step.newcomers);
   give_state(step);
   if (leaves) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
@@ -149,8 +154,48 @@ void value_sender::give_values(const view_step& step) const {
     const auto& c = step.now.chunks[chunk];
     const auto values = store->current(c.parameter).subspan(c.offset, c.count);
     for (const auto w : step.newcomers)
-      core_.members.send(
-          w, {frames::fresh_parameters{chunk, version}, {store, std::as_bytes(values)}, 0});
+      if (!is_set(ready_of(w).has_parameters, value(c.parameter)))
+        core_.members.send(
+            w, {frames::fresh_parameters{chunk, version}, {store, std::as_bytes(values)}, 0});
+  }
+}
+
+/// What a node that comes has said; on a node that does not lead nothing.
+const frames::member_ready& value_sender::ready_of(worker_id w) const {
+  static const frames::member_ready nothing;
+  const auto found = core_.ready.find(core_.view().seat_of(w));
+  return found == core_.ready.end() ? nothing : found->second;
+}
+
+/// The links send it from the program's memory, and let go of it piece by piece.
+void value_sender::give_shared(const std::vector<worker_id>& newcomers) const {
+  const auto& from = core_.setup.around;
+  const auto in_use = std::shared_ptr<const void>(
+      from.get(), [from](const void*) { from->shared_in_flight.arrived(1); });
+  from->shared_in_flight.expect(1);
+  for (const auto w : newcomers) {
+    const auto& has = ready_of(w).has_shared;
+    for (std::uint32_t i = 0; i < from->shared.size(); ++i) {
+      if (is_set(has, i)) continue;
+      const std::span<const std::byte> bytes = from->shared[i].bytes;
+      for (const auto first : pieces_of(bytes.size())) {
+        const auto piece = bytes.subspan(first);
+        core_.members.send(w, {frames::shared_state{i, first},
+                               {in_use, piece.first(std::min(piece.size(), shared_piece_bytes))},
+                               0});
+      }
+    }
+  }
+}
+
+void value_sender::take_own_values() {
+  const auto& from = core_.setup.around;
+  if (from == nullptr) return;
+  auto& store = *core_.run.store();
+  for (const auto p : store.parameters()) {
+    if (!is_set(from->has_parameters, value(p))) continue;
+    copy_first_values(*from, p, core_.setup.run->first_clock, store);
+    for (const auto chunk : store.cut().by_parameter[p]) landed(chunk);
   }
 }
 

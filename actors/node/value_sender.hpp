@@ -23,6 +23,8 @@ class value_sender {
   /// When a view begins, also where this node leaves: the solver state that it kept goes to those that keep it now,
   /// newcomers get its part of the values, and its own actors learn that their parameters are there.
   void hand_over();
+  /// Before the first clock, on another node than the first, whose program has some of the first values already: they are there.
+  void take_own_values();
   void end() { shown_.reset(); }
 
  private:
@@ -30,6 +32,8 @@ class value_sender {
   [[nodiscard]] view_step step_to(const partition& cut) const;
   void give_state(const view_step& step);
   void give_values(const view_step& step) const;
+  void give_shared(const std::vector<worker_id>& newcomers) const;
+  [[nodiscard]] const frames::member_ready& ready_of(worker_id w) const;
   void start_others() const;
   void landed(chunk_id chunk);
 

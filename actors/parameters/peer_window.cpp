@@ -19,6 +19,10 @@ std::string of_chunk(const char* field, chunk_id id) {
   return std::string(field) + " of chunk " + std::to_string(value(id));
 }
 
+bool is_set(const by_id<parameter_id, bool>& of, parameter_id p) {
+  return of.contains(p) && of[p];
+}
+
 /// `got` has to be `next`, and no later than `reached`.
 void require_turn(std::string_view kind, const std::string& field, std::uint64_t got,
                   std::uint64_t& next, std::uint64_t reached) {
@@ -55,7 +59,8 @@ void peer_window::admit(const frame_header& h) {
 }
 
 bool peer_window::gives_first_values(chunk_id id) const {
-  if (setup_.before == nullptr) return setup_.peer == worker_id{0};
+  if (setup_.before == nullptr)
+    return setup_.peer == worker_id{0} && !is_set(setup_.has_first, at(id).parameter);
   return setup_.joins &&
          setup_.former_peer == donor_of(id, setup_.before->by_owner.size(), setup_.lost);
 }
@@ -77,6 +82,9 @@ void peer_window::take(const frames::push_gradient& f) {
   require_owner("push_gradient", f.chunk, setup_.self);
   if (!setup_.learned[at(f.chunk).parameter])
     throw bad_frame("push_gradient", of_chunk("lr_mult", f.chunk), "not 0", "0, it is frozen");
+  if (!f.nothing && setup_.peer != worker_id{0} && is_set(setup_.given, at(f.chunk).parameter))
+    throw bad_frame("push_gradient", of_chunk("sender", f.chunk),
+                    "worker " + std::to_string(value(setup_.peer)), "worker 0, which gives it");
   // The peer computes a gradient with a version that this node's shard has sent, and that is at most `staleness`
   // older than its clock.
   require_turn(
@@ -113,6 +121,18 @@ void peer_window::take(const frames::fresh_parameters& f) {
       initial ? first : setup_.store->version(at(f.chunk).parameter) + setup_.staleness + 1;
   require_turn("fresh_parameters", of_chunk("version", f.chunk), version, next_version_[f.chunk],
                reached);
+}
+
+void peer_window::take(const frames::shared_state& f) {
+  const auto text = [](const frames::shared_state& s) {
+    return std::to_string(s.first) + " of entry " + std::to_string(s.index);
+  };
+  const bool more = next_shared_ < setup_.shared.size();
+  if (const auto next = more ? setup_.shared[next_shared_] : frames::shared_state{};
+      !more || f.index != next.index || f.first != next.first)
+    throw bad_frame("shared_state", "first byte", text(f),
+                    more ? text(next) : "none, as this node has them all");
+  ++next_shared_;
 }
 
 /// It makes the next version of the chunk, as fresh_parameters would.

@@ -31,8 +31,13 @@ struct peer_window_setup {
   std::shared_ptr<const partition> before = nullptr;
   worker_id former_peer = no_worker;  ///< the peer in that view; no_worker: it was no member
   bool joins = false;  ///< this node was no member of it: its members give it all values
-  std::vector<worker_id> lost = {};  ///< of that view: others give what they would have given
-  bool zeroes_lost_state = false;    ///< or zeros in place of what nobody has any more
+  std::vector<worker_id> lost = {};      ///< of that view: others give what they would have given
+  bool zeroes_lost_state = false;        ///< or zeros in place of what nobody has any more
+  by_id<parameter_id, bool> given = {};  ///< worker 0's program gives them; empty: none
+  /// Where there was no view before: this node has the first values already, and nobody sends them; empty: none.
+  by_id<parameter_id, bool> has_first = {};
+  /// What the leader sends of shared state, in this order.
+  std::vector<frames::shared_state> shared = {};
 };
 
 class peer_window : public frame_gate {
@@ -48,6 +53,7 @@ class peer_window : public frame_gate {
   void take(const frames::push_gradient& f);
   void take(const frames::gradient_squares& f);
   void take(const frames::fresh_parameters& f);
+  void take(const frames::shared_state& f);
   void take(const frames::summed_gradient& f);
   void take(const frames::install_history& f);
   void take(const frames::history& f);
@@ -63,6 +69,7 @@ class peer_window : public frame_gate {
   peer_window_setup setup_;
   by_id<chunk_id, std::uint64_t> next_gradient_, next_version_;
   std::uint64_t next_squares_;
+  std::size_t next_shared_ = 0;  // of setup_.shared
   struct factor_turn {
     std::uint64_t clock = 0, first = 0;
     std::uint32_t rows = 0;  // the clock's, once a frame of it has arrived

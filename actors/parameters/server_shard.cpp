@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -179,7 +180,9 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(id, o.version + 1);
   value_checksum made;
-  if (p.average_momentum)
+  if (p.given)
+    std::memcpy(fresh.data(), summed.data(), summed.size_bytes());  // no arithmetic: any bits
+  else if (p.average_momentum)
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
   else if (setup_.rule)

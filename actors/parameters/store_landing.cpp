@@ -4,8 +4,9 @@
 
 namespace poseidon {
 
-store_landing::store_landing(std::shared_ptr<parameter_store> store, factor_stores factors)
-    : store_(std::move(store)), factors_(std::move(factors)) {}
+store_landing::store_landing(std::shared_ptr<parameter_store> store, factor_stores factors,
+                             shared_places shared)
+    : store_(std::move(store)), factors_(std::move(factors)), shared_(std::move(shared)) {}
 
 std::span<std::byte> store_landing::place(chunk_id chunk, version_id version) {
   return std::as_writable_bytes(store_->at(chunk, value(version)));
@@ -19,6 +20,10 @@ void store_landing::add_changes(chunk_id chunk, version_id version,
 
 std::span<std::byte> store_landing::place_factors(worker_id from, const frames::factors& f) {
   return std::as_writable_bytes(factors_.at(f.layer)->piece(f.clock, from, f.rows, f.first));
+}
+
+std::span<std::byte> store_landing::place_shared(const frames::shared_state& f) {
+  return shared_ ? shared_(f) : std::span<std::byte>{};
 }
 
 }  // namespace poseidon

@@ -11,8 +11,11 @@ namespace {
 void check_factors(const run_definition& run) {
   constexpr double most_values = 1e10;
   for (std::size_t p = 0; p < run.declared.size(); ++p) {
-    const auto& [name, dims] = run.declared[p];
+    const auto& name = run.declared[p].name;
+    const auto& dims = run.declared[p].shape;
     const auto rows = p < run.factor_rows.size() ? run.factor_rows[p] : 0;
+    if (rows > 0 && run.declared[p].given)
+      throw spec_error("worker 0 gives \"" + name + "\" factors, and it is given as it is.");
     if (rows > 0 && dims.size() != 2)
       throw spec_error("worker 0 gives \"" + name + "\" factors, but it has " +
                        std::to_string(dims.size()) + " dimensions, expected 2.");

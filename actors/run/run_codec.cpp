@@ -9,7 +9,13 @@ frames::view view_of(const run_definition& run) {
   v.epoch = 1;
   if (run.declared.empty())
     v.solver = self_contained(run.solver).SerializeAsString();  // the nets are inside
-  for (const auto& p : run.declared) v.parameters.push_back({p.name, p.shape});
+  for (std::size_t i = 0; i < run.declared.size(); ++i) {
+    const auto& p = run.declared[i];
+    const bool known = i < run.first_digests.size();
+    v.parameters.push_back(
+        {p.name, p.shape, p.given, known ? run.first_digests[i] : frames::byte_digest{}});
+  }
+  v.shared = run.shared;
   v.optimizer = run.optimizer;
   v.seed = run.seed;
   v.first_clock = clock_id{run.first_clock};
@@ -49,7 +55,11 @@ solver_file solver_of(const frames::view& v) {
 run_definition run_of(const frames::view& v) {
   run_definition run;
   if (v.parameters.empty()) run.solver = solver_of(v);
-  for (const auto& p : v.parameters) run.declared.push_back({p.name, p.dims});
+  for (const auto& p : v.parameters) {
+    run.declared.push_back({p.name, p.dims, p.given});
+    run.first_digests.push_back(p.first);
+  }
+  run.shared = v.shared;
   run.optimizer = v.optimizer;
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);

@@ -1,6 +1,7 @@
 // actors/run/run_definition.hpp - what is trained, the same on every node, and how this node takes part in it.
 #pragma once
 #include "data/batch_shares.hpp"
+#include "messages/frames.hpp"
 #include "models/device/device.hpp"
 #include "models/device/wire_format.hpp"
 #include "models/files/snapshot.hpp"
@@ -22,6 +23,9 @@ namespace poseidon {
 struct run_definition {
   /// Not empty: programs around the nodes compute the gradients of these parameters. Then `solver` has neither nets nor a rule.
   std::vector<declared_parameter> declared;
+  std::vector<frames::byte_digest>
+      first_digests;  ///< by parameter of `declared`: of worker 0's first values
+  std::vector<frames::shared_entry> shared;  ///< what worker 0's program has beside them
   /// By parameter of `declared`: the most rows that its factors have on one worker in a clock; 0, or a shorter list: it has
   /// none.
   std::vector<std::uint32_t> factor_rows;

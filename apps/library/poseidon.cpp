@@ -1,9 +1,11 @@
 #include "apps/library/poseidon.h"
 
 #include "apps/library/session.hpp"
+#include "messages/wire/codec.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <set>
 #include <string>
@@ -12,6 +14,8 @@
 
 using poseidon::declared_parameter;
 using poseidon::fresh_board;
+using poseidon::plural;
+using poseidon::shared_memory;
 using poseidon::library::seconds;
 using poseidon::library::session;
 using poseidon::library::session_error;
@@ -65,7 +69,11 @@ declared_parameter read(const poseidon_parameter& from, std::size_t number) {
   if (from.name == nullptr || *from.name == 0) throw session_error(nth + " has no name");
   if (from.dims_count > 0 && from.dims == nullptr)
     throw session_error(nth + ", \"" + from.name + "\", has no dims");
-  declared_parameter p{from.name, {from.dims, from.dims + from.dims_count}};
+  if (from.kind > POSEIDON_GIVEN)
+    throw session_error(nth + ", \"" + from.name + "\", is of kind " + std::to_string(from.kind) +
+                        ", expected POSEIDON_MEAN or POSEIDON_GIVEN");
+  declared_parameter p{
+      from.name, {from.dims, from.dims + from.dims_count}, from.kind == POSEIDON_GIVEN};
   for (const auto d : p.shape)
     if (d < 1 || d > 0xffffffffll)
       throw session_error(nth + ", \"" + from.name + "\", has a dimension " + std::to_string(d) +
@@ -74,6 +82,27 @@ declared_parameter read(const poseidon_parameter& from, std::size_t number) {
     throw session_error(nth + ", \"" + from.name +
                         "\", has too many values: " + poseidon::to_string(p.shape));
   return p;
+}
+
+/// A view has room for these words of all entries.
+constexpr std::size_t most_words = 8u << 20;
+
+shared_memory read(const poseidon_shared& from, std::size_t number, std::size_t& words) {
+  const auto nth = "shared state " + std::to_string(number);
+  for (const auto* text : {from.name, from.kind}) {
+    const auto size = text == nullptr ? 0 : std::strlen(text);
+    if (size == 0 || size > poseidon::max_text_bytes)
+      throw session_error(nth + " has a name or a kind of " + plural(size, "byte") +
+                          ", expected 1 to " + std::to_string(poseidon::max_text_bytes));
+    words += size;
+  }
+  if (words > most_words)
+    throw session_error("the names and kinds of shared state have more than " +
+                        std::to_string(most_words) + " bytes: give it shorter ones");
+  if ((from.bytes == nullptr && from.size > 0) || from.size > poseidon::max_shared_bytes)
+    throw session_error(nth + ", \"" + from.name +
+                        "\", has no bytes, or too many: " + std::to_string(from.size));
+  return {from.name, from.kind, {static_cast<std::byte*>(from.bytes), from.size}};
 }
 
 int answer_of(fresh_board::answer a) {
@@ -131,6 +160,23 @@ int poseidon_declare(poseidon_run* p, const poseidon_parameter* list, size_t cou
         throw session_error("two parameters have the name \"" + parameters.back().name + "\"");
     }
     s.declare(std::move(parameters), std::move(first));
+    return 0;
+  });
+}
+
+int poseidon_share(poseidon_run* p, const poseidon_shared* list, size_t count) {
+  return called(p, [&](session& s) {
+    if ((list == nullptr && count > 0) || count > poseidon::max_shared)
+      throw session_error("shared are " + std::to_string(count) + " pieces of state" +
+                          (list == nullptr ? ", and no list" : ", at most 65536 are possible"));
+    std::vector<shared_memory> all;
+    std::set<std::string> names;
+    for (std::size_t i = 0, words = 0; i < count; ++i) {
+      all.push_back(read(list[i], i, words));
+      if (!names.insert(all.back().name).second)
+        throw session_error("two pieces of shared state have the name \"" + all.back().name + "\"");
+    }
+    s.share(std::move(all));
     return 0;
   });
 }

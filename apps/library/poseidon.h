@@ -5,6 +5,7 @@
  *
  *   poseidon_run* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2");
  *   poseidon_declare(p, list, count);            the parameters, the same list on all workers
+ *   poseidon_share(p, list, count);              what else is to be worker 0's on all workers; optional
  *   poseidon_begin(p, timeout);                  until all workers are there
  *   for each clock c = 0, 1, ...:
  *     for each parameter i, when it is needed:   poseidon_wait(p, i, c, timeout), then read poseidon_values(p, i, c)
@@ -49,19 +50,38 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 5
+#define POSEIDON_ABI 6
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
+
+/* How the versions of a parameter come about. */
+enum {
+  POSEIDON_MEAN = 0, /* as Clocks and Optimizer above say */
+  /* Version c + 1 is, bit for bit, the 4-byte words that worker 0 has pushed in clock c, whatever they are: no arithmetic is done with
+     them, and no optimizer's step. The other workers push nothing. */
+  POSEIDON_GIVEN = 1
+};
 
 /* The library reads it during the call, and copies what it needs. */
 typedef struct {
   const char* name;    /* unique; UTF-8 */
   const int64_t* dims; /* none: one value */
   uint32_t dims_count;
-  const float* values; /* the first values. Worker 0's count; of the other workers they may be null. They stay until
-                          poseidon_begin returns. */
+  const float* values; /* the first values. Worker 0's count; of the other workers they may be null, and those that equal worker 0's,
+                          bit for bit, do not travel. They stay, unchanged, until poseidon_begin has returned 0, or poseidon_leave
+                          has ended the run. */
+  uint32_t kind;       /* POSEIDON_MEAN or POSEIDON_GIVEN; the same on all workers */
 } poseidon_parameter;
+
+/* What a program has beside its parameters, and all workers are to begin with: buffers, frozen weights. */
+typedef struct {
+  const char* name; /* unique among what is shared; UTF-8 */
+  const char* kind; /* what it is, compared between workers and shown where it differs: "buffer torch.int64 [3, 4]" */
+  void* bytes;      /* stay as poseidon_parameter's values. On other workers than 0 they are overwritten where they differ from worker
+                       0's; on worker 0 they are only read */
+  uint64_t size;    /* in bytes; may be 0 */
+} poseidon_shared;
 
 /* What poseidon_wait answers. */
 enum {
@@ -92,6 +112,11 @@ POSEIDON_API const char* poseidon_error(const poseidon_run*);
 /* Says which parameters there are. Once, before poseidon_begin. In the order in which the program needs them, until
  * poseidon_order says another one. */
 POSEIDON_API int poseidon_declare(poseidon_run*, const poseidon_parameter* list, size_t count);
+
+/* When poseidon_begin has returned 0, the bytes of all these are worker 0's, bit for bit, on every worker. What is equal already costs
+ * no bytes on the wire but its digest's. Once, after poseidon_declare, before poseidon_begin; optional; names, kinds and sizes
+ * are the same on all workers. */
+POSEIDON_API int poseidon_share(poseidon_run*, const poseidon_shared* list, size_t count);
 
 /* Who makes the steps: the program, with the mean gradients, and the workers only compare what poseidon_step says; or the workers, as an
  * optimizer of PyTorch, with its formulas and its bits on processors with AVX2. */
@@ -131,7 +156,7 @@ POSEIDON_API const float* poseidon_state(poseidon_run*, uint32_t parameter, uint
 /* How many steps a parameter has made, those of poseidon_first_state included; -1: the run has not begun, or there is no such parameter. */
 POSEIDON_API int64_t poseidon_steps(poseidon_run*, uint32_t parameter);
 
-/* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 is here;
+/* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 and all that is shared is here;
  * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
 POSEIDON_API int poseidon_begin(poseidon_run*, double timeout_s);
 

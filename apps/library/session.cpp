@@ -64,6 +64,14 @@ void session::declare(std::vector<declared_parameter> parameters,
   phase_ = phase::declared;
 }
 
+void session::share(std::vector<shared_memory> list) {
+  require_own_process();
+  const std::lock_guard lock(ends_);
+  if (phase_ != phase::declared || !program_->shared.empty())
+    throw session_error("state is shared once, after poseidon_declare and before poseidon_begin");
+  program_->shared = std::move(list);
+}
+
 // -- the start ------------------------------------------------------------------------------------------
 
 node_setup session::setup() const {
@@ -97,6 +105,7 @@ node_setup session::setup() const {
   s.ended = [around = program_](const node_result& r) {
     around->fresh.fail(r.error.empty() ? "the run is over" : r.error);
     around->clocks.close();
+    around->shared_in_flight.close();
   };
   return s;
 }
@@ -124,6 +133,9 @@ bool session::begin(seconds limit) {
     if (answer == fresh_board::answer::not_yet) return false;
     if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   }
+  const auto shared = program_->shared_in_flight.wait(left_of(limit, since));
+  if (shared == state_in_flight::answer::not_yet) return false;
+  if (shared == state_in_flight::answer::closed) throw session_error(program_->fresh.error());
   view_->read([&](const auto& s) {
     worker_ = s.facts ? s.facts->self : 0;
     workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
@@ -200,6 +212,11 @@ void session::tell_pushed() {
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
   const auto id = take_turn(parameter, clock);
+  if (gradient != nullptr && program_->declared[parameter].given && worker() != 0)
+    throw session_error("\"" + program_->declared[parameter].name + "\" is pushed by worker " +
+                        std::to_string(worker()) +
+                        ", but it is of the kind POSEIDON_GIVEN, whose versions worker 0 gives: "
+                        "call poseidon_push_nothing");
   if (const auto factors = program_->factors.of(id)) {
     if (gradient != nullptr)
       throw session_error("\"" + program_->declared[parameter].name +
@@ -250,6 +267,9 @@ void session::measured(std::vector<parameter_load> loads) {
     if (loads[i].factor_rows > 0 && declared.shape.size() != 2)
       throw session_error("\"" + declared.name + "\" is offered as factors, but it has " +
                           plural(declared.shape.size(), "dimension") + ", expected 2");
+    if (loads[i].factor_rows > 0 && declared.given)
+      throw session_error("\"" + declared.name +
+                          "\" is offered as factors, but it is of the kind POSEIDON_GIVEN");
     for (const auto s : {loads[i].backward_s, loads[i].product_s})
       if (!(s >= 0 && s < 1e6))
         throw session_error("the time of \"" + declared.name + "\" is " + std::to_string(s) +

@@ -47,6 +47,8 @@ class session {
 
   // All throw session_error.
   void declare(std::vector<declared_parameter> parameters, std::vector<const float*> first_values);
+  /// Before begin(): what is to be worker 0's on all workers, beside the parameters.
+  void share(std::vector<shared_memory> list);
   /// False: the time is over.
   [[nodiscard]] bool begin(seconds limit);
   void order(const std::uint32_t* places);

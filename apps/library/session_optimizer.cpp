@@ -39,7 +39,7 @@ void session::step(std::size_t group, const optimizer_step& step) {
 
 /// Of the gradient that is pushed now. This parameter's version is here, so all its updates have been counted.
 std::optional<optimizer_step> session::step_of(parameter_id parameter) const {
-  if (groups_.empty()) return std::nullopt;
+  if (groups_.empty() || program_->declared[value(parameter)].given) return std::nullopt;
   const auto group = groups_[value(parameter)];
   auto step = told_[group];
   if (!step)

@@ -22,19 +22,26 @@ bad_frame::bad_frame(std::string_view kind_, std::string_view field_, std::strin
 
 std::string_view kind_name(const frame_header& h) {
   static constexpr std::array<std::string_view, std::variant_size_v<frame_header>> names{
-      "heartbeat",        "view",           "member_ready",
-      "start_training",   "push_gradient",  "fresh_parameters",
-      "install_history",  "gather_history", "history",
-      "worker_report",    "stop_requested", "snapshot_requested",
-      "stop_after",       "goodbye",        "worker_done",
-      "gradient_squares", "factors",        "probe",
-      "probe_heard",      "watch",          "report",
-      "hold_training",    "worker_paused",  "drain",
-      "next_view",        "join_ready",     "leave_wanted",
-      "send_rate",        "time_net",       "net_timed",
-      "worker_left",      "factor_offer",   "suspect",
-      "view_prepare",     "view_promise",   "view_accept",
-      "view_accepted",    "summed_gradient"};
+      "heartbeat",       "view",
+      "member_ready",    "start_training",
+      "push_gradient",   "fresh_parameters",
+      "install_history", "gather_history",
+      "history",         "worker_report",
+      "stop_requested",  "snapshot_requested",
+      "stop_after",      "goodbye",
+      "worker_done",     "gradient_squares",
+      "factors",         "probe",
+      "probe_heard",     "watch",
+      "report",          "hold_training",
+      "worker_paused",   "drain",
+      "next_view",       "join_ready",
+      "leave_wanted",    "send_rate",
+      "time_net",        "net_timed",
+      "worker_left",     "factor_offer",
+      "suspect",         "view_prepare",
+      "view_promise",    "view_accept",
+      "view_accepted",   "summed_gradient",
+      "shared_state"};
   return names[h.index()];
 }
 
@@ -42,6 +49,7 @@ bool has_payload(const frame_header& h) {
   return std::holds_alternative<frames::push_gradient>(h) ||
          std::holds_alternative<frames::fresh_parameters>(h) ||
          std::holds_alternative<frames::summed_gradient>(h) ||
+         std::holds_alternative<frames::shared_state>(h) ||
          std::holds_alternative<frames::install_history>(h) ||
          std::holds_alternative<frames::history>(h) ||
          std::holds_alternative<frames::gradient_squares>(h) ||

@@ -17,14 +17,14 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 18;  ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 19;  ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< a node that is in no view
 inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node that has no seat yet
 
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
 inline constexpr std::size_t max_payload_bytes = 64u << 20;  ///< chunks are <= 2 MiB
-inline constexpr std::size_t max_view_bytes = 4u << 20;     ///< header of a frame that carries nets
+inline constexpr std::size_t max_view_bytes = 16u << 20;    ///< header of a frame that carries nets
 inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every other kind
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_replicas = 4096;  ///< of a node
@@ -33,7 +33,10 @@ inline constexpr std::uint64_t max_share_samples = 0x7fffffff;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
-inline constexpr std::size_t max_dims = 64;           ///< of a declared parameter
+inline constexpr std::size_t max_shared = 65536;      ///< entries of view.shared
+inline constexpr std::uint64_t max_shared_bytes = std::uint64_t{1} << 48;  ///< of one
+inline constexpr std::size_t shared_piece_bytes = 2u << 20;  ///< payload of a shared_state
+inline constexpr std::size_t max_dims = 64;                  ///< of a declared parameter
 inline constexpr std::uint64_t max_parameter_values = std::uint64_t{1} << 36;
 inline constexpr std::uint32_t min_report_ms = 50, max_report_ms = 10000;  ///< a watch's interval
 inline constexpr std::size_t max_text_bytes = 4096;  ///< reasons and addresses; longer ones are cut

@@ -118,8 +118,20 @@ std::uint32_t read_replicas(std::string_view kind, std::uint32_t replicas) {
   return replicas;
 }
 
+std::vector<bool> read_bits(std::string_view kind, const char* of, capnp::Data::Reader bytes,
+                            std::size_t most) {
+  at_most(kind, "number of " + std::string(of), 8 * bytes.size(), most);
+  std::vector<bool> out;
+  for (const auto byte : bytes)
+    for (unsigned bit = 0; bit < 8; ++bit) out.push_back((byte >> bit & 1u) != 0);
+  return out;
+}
+
 frame_header read(wire::MemberReady::Reader r) {
-  return frames::member_ready{read_replicas("member_ready", r.getReplicas()), r.getEpoch()};
+  return frames::member_ready{
+      read_replicas("member_ready", r.getReplicas()), r.getEpoch(),
+      read_bits("member_ready", "parameters", r.getHasParameters(), max_parameters),
+      read_bits("member_ready", "shared entries", r.getHasShared(), max_shared)};
 }
 
 frame_header read(wire::NetTimed::Reader r) {
@@ -152,6 +164,10 @@ step_mark read(wire::StepMark::Reader r) {
   return {r.getRate(), r.getDigest()};
 }
 
+frames::byte_digest read(wire::Digest::Reader r) {
+  return {r.getHigh(), r.getLow()};
+}
+
 std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parameter>::Reader r) {
   at_most("view", "number of parameters", r.size(), max_parameters);
   std::vector<frames::declared_parameter> out;
@@ -168,6 +184,24 @@ std::vector<frames::declared_parameter> read_parameters(capnp::List<wire::Parame
                         "1 to " + std::to_string(max_parameter_values));
       to.dims.push_back(d);
     }
+    to.given = p.getGiven();
+    to.first = read(p.getFirst());
+  }
+  return out;
+}
+
+std::vector<frames::shared_entry> read_shared(capnp::List<wire::SharedEntry>::Reader r) {
+  at_most("view", "number of shared entries", r.size(), max_shared);
+  std::vector<frames::shared_entry> out;
+  for (const auto e : r) {
+    auto& to = out.emplace_back();
+    to.name = text("view", "name of a shared entry", e.getName());
+    to.kind = text("view", "kind of a shared entry", e.getKind());
+    to.size = e.getSize();
+    if (to.size > max_shared_bytes)
+      throw bad_frame("view", "size of shared entry \"" + to.name + "\"", std::to_string(to.size),
+                      "at most " + std::to_string(max_shared_bytes));
+    to.digest = read(e.getDigest());
   }
   return out;
 }
@@ -210,6 +244,7 @@ frame_header read(wire::View::Reader r) {
   v.state_zeroed_at = r.getStateZeroedAt();
   v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
+  v.shared = read_shared(r.getShared());
   if (r.getOptimizer() >= optimizer_rules)
     throw bad_frame("view", "optimizer", std::to_string(r.getOptimizer()),
                     "less than " + std::to_string(optimizer_rules));
@@ -300,6 +335,10 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::INSTALL_HISTORY: {
       const auto r = frame.getInstallHistory();
       return frames::install_history{chunk_id{r.getChunk()}, r.getSlot(), r.getFirst()};
+    }
+    case wire::Frame::SHARED_STATE: {
+      const auto r = frame.getSharedState();
+      return frames::shared_state{r.getIndex(), r.getFirst()};
     }
     case wire::Frame::GATHER_HISTORY:
       return frames::gather_history{version_id{frame.getGatherHistory().getVersion()}};

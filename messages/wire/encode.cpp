@@ -95,6 +95,20 @@ void write(wire::ViewPromise::Builder w, const frames::view_promise& p) {
   write(w.initDead(static_cast<unsigned>(p.dead.size())), p.dead);
 }
 
+void write(wire::Digest::Builder w, const frames::byte_digest& d) {
+  w.setHigh(d.high);
+  w.setLow(d.low);
+}
+
+unsigned bytes_for(const std::vector<bool>& bits) {
+  return static_cast<unsigned>((bits.size() + 7) / 8);
+}
+
+void write(capnp::Data::Builder w, const std::vector<bool>& bits) {
+  for (std::size_t i = 0; i < bits.size(); ++i)
+    if (bits[i]) w[i / 8] = static_cast<kj::byte>(w[i / 8] | 1u << i % 8);
+}
+
 void write(wire::View::Builder w, const frames::view& v) {
   w.setEpoch(v.epoch);
   w.setYou(value(v.you));
@@ -127,6 +141,15 @@ void write(wire::View::Builder w, const frames::view& v) {
     const auto& from = v.parameters[i].dims;
     auto dims = parameters[i].initDims(static_cast<unsigned>(from.size()));
     for (unsigned d = 0; d < dims.size(); ++d) dims.set(d, static_cast<std::uint32_t>(from[d]));
+    parameters[i].setGiven(v.parameters[i].given);
+    write(parameters[i].initFirst(), v.parameters[i].first);
+  }
+  auto shared = w.initShared(static_cast<unsigned>(v.shared.size()));
+  for (unsigned i = 0; i < shared.size(); ++i) {
+    shared[i].setName(text_of(v.shared[i].name));
+    shared[i].setKind(text_of(v.shared[i].kind));
+    shared[i].setSize(v.shared[i].size);
+    write(shared[i].initDigest(), v.shared[i].digest);
   }
   write(w.initShares(static_cast<unsigned>(v.shares.size())), v.shares);
 }
@@ -151,6 +174,10 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             auto w = frame.initMemberReady();
             w.setReplicas(f.replicas);
             w.setEpoch(f.epoch);
+            if (!f.has_parameters.empty())
+              write(w.initHasParameters(bytes_for(f.has_parameters)), f.has_parameters);
+            if (!f.has_shared.empty())
+              write(w.initHasShared(bytes_for(f.has_shared)), f.has_shared);
           },
           [&](const frames::start_training&) { frame.setStartTraining(); },
           [&](const frames::push_gradient& f) {
@@ -179,6 +206,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             auto w = frame.initInstallHistory();
             w.setChunk(value(f.chunk));
             w.setSlot(f.slot);
+            w.setFirst(f.first);
+          },
+          [&](const frames::shared_state& f) {
+            auto w = frame.initSharedState();
+            w.setIndex(f.index);
             w.setFirst(f.first);
           },
           [&](const frames::gather_history& f) {

@@ -70,6 +70,7 @@ struct Frame {
     viewAccept @41 :ViewBallot;
     viewAccepted @42 :ViewBallot;
     summedGradient @43 :SummedGradient;
+    sharedState @44 :SharedState;
   }
   epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
@@ -108,6 +109,7 @@ struct View {
   routesFollowLinks @15 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
   shares @16 :List(Share);    # by worker; empty: the net's batch for each
   parameters @18 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
+  shared @28 :List(SharedEntry); # what these programs have beside them, and what is to be worker 0's on all before the first clock
   optimizer @19 :UInt8;       # where parameters is not empty: 0 the programs make the updates; 1 SGD, 2 Adam, 3 AdamW: the shards, as PyTorch does
   nodes @20 :List(Member);    # by worker
   before @21 :FormerView;
@@ -125,6 +127,19 @@ struct View {
 struct Parameter {
   name @0 :Text;
   dims @1 :List(UInt32);      # empty: one value
+  given @2 :Bool;             # a version is what worker 0 has pushed, as it is; only worker 0 pushes values
+  first @3 :Digest;           # of worker 0's first values, as float32
+}
+struct SharedEntry {
+  name @0 :Text;
+  kind @1 :Text;              # in the programs' words
+  size @2 :UInt64;            # bytes
+  digest @3 :Digest;          # of worker 0's
+}
+# messages/wire/digest.hpp
+struct Digest {
+  high @0 :UInt64;
+  low @1 :UInt64;
 }
 
 # One worker's part of a micro-batch of all workers together, which is their number times the net's batch. Workers take
@@ -152,6 +167,8 @@ struct MemberReady {
   obsoleteWorker @0 :UInt32;
   replicas @1 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
   epoch @2 :UInt64;           # of the view that it is ready for
+  hasParameters @3 :Data;     # in the first view where View.parameters is not empty: bit i % 8 of byte i / 8 is set where the writer has worker 0's
+  hasShared @4 :Data;         # first values of parameter i already, or its bytes of shared entry i; they do not travel to it
 }
 
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
@@ -268,6 +285,13 @@ struct PushGradient {
 struct StepMark {
   rate @0 :Float64;           # the learning rate
   digest @1 :UInt32;          # of all hyperparameters and the number of the step; not 0
+}
+
+# The first node to each other one before the first clock, where View.shared is not empty. Payload: bytes `first` and following of this
+# entry, 2097152 of them, fewer at its end. In rising order of index, then first: what memberReady says that the reader has is left out.
+struct SharedState {
+  index @0 :UInt32;
+  first @1 :UInt64;
 }
 
 # factor_broadcast to that of every other node, for a layer whose parameters have route 1. The writer's factors

@@ -11,6 +11,7 @@ net declared_net(std::span<const declared_parameter> parameters,
     p.layer = n.layers.size();
     p.name = declared.name;
     p.shape = declared.shape;
+    p.given = declared.given;
     net_layer layer;
     layer.name = declared.name;
     layer.type = "Declared";

@@ -13,6 +13,7 @@ namespace poseidon {
 struct declared_parameter {
   std::string name;
   poseidon::shape shape;  ///< empty: one value
+  bool given = false;     ///< as net_parameter's
 };
 
 /// A net that computes nothing: a layer of type "Declared" for each parameter, with its name. So each parameter is exchanged by

@@ -35,6 +35,8 @@ struct net_parameter {
   /// average_momentum^passes_after times the statistic to the place of the gradient, so that after P
   /// passes the value is average_momentum^P * value + the sum of what the passes wrote.
   std::optional<float> average_momentum = std::nullopt;
+  /// Of a program: a version is what worker 0 has pushed, bit for bit, whatever the bits are; the other workers push nothing.
+  bool given = false;
 };
 
 /// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 5
+ABI = 6
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
+MEAN, GIVEN = 0, 1
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
@@ -25,7 +26,11 @@ class PoseidonError(RuntimeError):
 
 class _Parameter(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("dims", ctypes.POINTER(ctypes.c_int64)), ("dims_count", ctypes.c_uint32),
-                ("values", ctypes.c_void_p)]
+                ("values", ctypes.c_void_p), ("kind", ctypes.c_uint32)]
+
+
+class _Shared(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char_p), ("bytes", ctypes.c_void_p), ("size", ctypes.c_uint64)]
 
 
 class _Load(ctypes.Structure):
@@ -54,6 +59,7 @@ class _Library:
         self.join = declare(quick, "join", run, text)
         self.error = declare(quick, "error", text, run)
         self.declare = declare(quick, "declare", number, run, ctypes.POINTER(_Parameter), size)
+        self.share = declare(quick, "share", number, run, ctypes.POINTER(_Shared), size)
         self.begin = declare(blocking, "begin", number, run, ctypes.c_double)
         self.worker = declare(quick, "worker", u32, run)
         self.workers = declare(quick, "workers", u32, run)
@@ -189,14 +195,23 @@ class Run:
             raise PoseidonError(self._library.error(self._run).decode())
         return answer
 
-    def declare(self, parameters: Sequence[Tuple[str, Sequence[int], int]]) -> None:
-        """Says which parameters there are: name, shape, and the address of the first values, which stay until begin()."""
+    def declare(self, parameters: Sequence[Tuple[str, Sequence[int], Optional[int]]], kinds: Optional[Sequence[int]] = None) -> None:
+        """Says which parameters there are: name, shape, and the address of the first values, which stay until begin(), or until leave() where
+        that fails. `kinds`: by parameter, MEAN or GIVEN; all MEAN where it is left out."""
         entries, kept = (_Parameter * len(parameters))(), []
-        for entry, (name, shape, address) in zip(entries, parameters):
+        for entry, (name, shape, address), kind in zip(entries, parameters, kinds or [MEAN] * len(parameters)):
             dims = (ctypes.c_int64 * len(shape))(*shape)
             kept.append(dims)
-            entry.name, entry.dims, entry.dims_count, entry.values = name.encode(), dims, len(shape), address
+            entry.name, entry.dims, entry.dims_count, entry.values, entry.kind = name.encode(), dims, len(shape), address, kind
         self._checked(self._library.declare(self._run, entries, len(parameters)))
+
+    def share(self, entries: Sequence[Tuple[str, str, int, int]]) -> None:
+        """What else is to be worker 0's on all workers when begin() has returned: name, kind, address and size in bytes. The memory stays as that
+        of the first values; on other workers than 0 it is overwritten where it differs."""
+        listed = (_Shared * len(entries))()
+        for entry, (name, kind, address, size) in zip(listed, entries):
+            entry.name, entry.kind, entry.bytes, entry.size = name.encode(), kind.encode(), address, size
+        self._checked(self._library.share(self._run, listed, len(entries)))
 
     def begin(self) -> None:
         """Waits until all workers have joined, and the first values are here."""
