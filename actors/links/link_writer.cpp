@@ -21,6 +21,11 @@ void link_writer::drop_what_waits() {
   queue_.drop([](const frame_header& h) { return is_of_a_view(h) || is_of_its_senders_view(h); });
 }
 
+void link_writer::drop_shared_state() {
+  queue_.drop(
+      [](const frame_header& h) { return std::holds_alternative<frames::shared_state>(h); });
+}
+
 link_writer::step link_writer::write(const link_binding& b, bool closing) {
   line_.refill(std::chrono::steady_clock::now());
   budget_.refill(std::chrono::steady_clock::now());

@@ -25,6 +25,8 @@ class link_writer {
   void put_now(frame_header h, const frame_writer& self);
   /// Forgets what belongs to a view and waits.
   void drop_what_waits();
+  /// Gigabytes may wait of what programs share, and a run that ends before they have arrived has failed.
+  void drop_shared_state();
   /// What has been begun is still to be written.
   [[nodiscard]] bool is_writing() const { return queue_.has_begun() || !outbox_.empty(); }
   [[nodiscard]] bool empty() const { return queue_.empty() && outbox_.empty(); }

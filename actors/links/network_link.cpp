@@ -42,6 +42,7 @@ void network_link::on(const close_link& m) {
   if (phase_ != phase::open) return;
   phase_ = phase::closing;
   goodbye_ = {m.reason, m.of};
+  writer_.drop_shared_state();
   want_pump();
 }
 
@@ -130,6 +131,7 @@ void network_link::on(const receiver_ended& m) {
   // still sent.
   if (m.goodbye && phase_ == phase::open && !writer_.empty()) phase_ = phase::closing;
   if (m.goodbye && phase_ == phase::closing) {
+    writer_.drop_shared_state();
     peer_done_ = m;
     return want_pump();
   }

@@ -29,9 +29,10 @@ struct node_core {
   view_change change;
   bool watched = false;  ///< the leader shows the run
   bool begun = false;    ///< this node's solver or caller has begun, in this view or before
-  std::map<seat_id, frames::member_ready>
-      ready;          ///< the leader's: what each other node has said last
-  bool done = false;  ///< this node has trained its last clock, and has told the leader
+  bool done = false;     ///< this node has trained its last clock, and has told the leader
+
+  /// The leader's: what each other node has said last.
+  std::map<seat_id, frames::member_ready> ready;
 
   [[nodiscard]] const agreed_view& view() const { return members.view(); }
   /// Of the newest view that this node knows, built or not.

@@ -167,8 +167,9 @@ const frames::member_ready& value_sender::ready_of(worker_id w) const {
   return found == core_.ready.end() ? nothing : found->second;
 }
 
-/// The links send it from the program's memory, and let go of it piece by piece.
+/// The links send it from the program's memory, after what they say of the run, and let go of it piece by piece.
 void value_sender::give_shared(const std::vector<worker_id>& newcomers) const {
+  constexpr std::uint64_t after_control = 1;
   const auto& from = core_.setup.around;
   const auto in_use = std::shared_ptr<const void>(
       from.get(), [from](const void*) { from->shared_in_flight.arrived(1); });
@@ -179,10 +180,9 @@ void value_sender::give_shared(const std::vector<worker_id>& newcomers) const {
       if (is_set(has, i)) continue;
       const std::span<const std::byte> bytes = from->shared[i].bytes;
       for (const auto first : pieces_of(bytes.size())) {
-        const auto piece = bytes.subspan(first);
-        core_.members.send(w, {frames::shared_state{i, first},
-                               {in_use, piece.first(std::min(piece.size(), shared_piece_bytes))},
-                               0});
+        const auto size = std::min<std::size_t>(bytes.size() - first, shared_piece_bytes);
+        const payload piece{in_use, bytes.subspan(first, size)};
+        core_.members.send(w, {frames::shared_state{i, first}, piece, after_control});
       }
     }
   }

@@ -23,8 +23,8 @@ namespace poseidon {
 struct run_definition {
   /// Not empty: programs around the nodes compute the gradients of these parameters. Then `solver` has neither nets nor a rule.
   std::vector<declared_parameter> declared;
-  std::vector<frames::byte_digest>
-      first_digests;  ///< by parameter of `declared`: of worker 0's first values
+  /// By parameter of `declared`: of worker 0's first values.
+  std::vector<frames::byte_digest> first_digests;
   std::vector<frames::shared_entry> shared;  ///< what worker 0's program has beside them
   /// By parameter of `declared`: the most rows that its factors have on one worker in a clock; 0, or a shorter list: it has
   /// none.

@@ -64,14 +64,6 @@ void session::declare(std::vector<declared_parameter> parameters,
   phase_ = phase::declared;
 }
 
-void session::share(std::vector<shared_memory> list) {
-  require_own_process();
-  const std::lock_guard lock(ends_);
-  if (phase_ != phase::declared || !program_->shared.empty())
-    throw session_error("state is shared once, after poseidon_declare and before poseidon_begin");
-  program_->shared = std::move(list);
-}
-
 // -- the start ------------------------------------------------------------------------------------------
 
 node_setup session::setup() const {
@@ -133,9 +125,7 @@ bool session::begin(seconds limit) {
     if (answer == fresh_board::answer::not_yet) return false;
     if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   }
-  const auto shared = program_->shared_in_flight.wait(left_of(limit, since));
-  if (shared == state_in_flight::answer::not_yet) return false;
-  if (shared == state_in_flight::answer::closed) throw session_error(program_->fresh.error());
+  if (!all_is_shared(left_of(limit, since))) return false;
   view_->read([&](const auto& s) {
     worker_ = s.facts ? s.facts->self : 0;
     workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
@@ -212,11 +202,7 @@ void session::tell_pushed() {
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
   const auto id = take_turn(parameter, clock);
-  if (gradient != nullptr && program_->declared[parameter].given && worker() != 0)
-    throw session_error("\"" + program_->declared[parameter].name + "\" is pushed by worker " +
-                        std::to_string(worker()) +
-                        ", but it is of the kind POSEIDON_GIVEN, whose versions worker 0 gives: "
-                        "call poseidon_push_nothing");
+  if (gradient != nullptr) require_giver(id);
   if (const auto factors = program_->factors.of(id)) {
     if (gradient != nullptr)
       throw session_error("\"" + program_->declared[parameter].name +

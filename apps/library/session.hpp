@@ -95,6 +95,8 @@ class session {
   void require_own_process() const;
   void start();
   [[nodiscard]] node_setup setup() const;
+  [[nodiscard]] bool all_is_shared(seconds limit);
+  void require_giver(parameter_id parameter) const;
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
   [[nodiscard]] std::optional<optimizer_step> step_of(parameter_id parameter) const;
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
@@ -121,6 +123,7 @@ class session {
   solver_state state_;                                  // that has been read last
   std::optional<std::uint64_t> state_of_;               // its version
   bool state_asked_ = false;                            // and not come yet
+  bool shares_ = false;                                 // share() has been called
   bool offered_ = false;                                // what it has measured
   std::mutex ends_;                                     // begin, leave
   bool gave_up_ = false;

@@ -1,6 +1,6 @@
 // messages/wire/digest.hpp - a digest of memory, by which two workers find out that they have the same bytes.
 #pragma once
-#include "messages/frames.hpp"
+#include "messages/declared.hpp"
 
 #include <cstddef>
 #include <span>

@@ -20,6 +20,7 @@ link_limits limits_of_a_run() {
   l.end_clock = 10;
   l.history_slots = 2;
   l.clips = true;
+  l.shared = {0, 5, 5000001};
   l.watches = true;
   l.factors = {{}, {}, factor_shape{4, 3, 2}};
   l.reports = {{3, 1}, {1, 5}};
@@ -48,6 +49,11 @@ void hold(const frames::install_history& f, std::size_t payload, const link_limi
 void hold(const frames::factors& f, std::size_t payload, const link_limits& limits) {
   require(limits.factors.contains(f.layer), "a layer that is none");
   require(f.first + payload / 4 <= limits.factors[f.layer].values(), "factors beyond the layer's");
+}
+
+void hold(const frames::shared_state& f, std::size_t payload, const link_limits& limits) {
+  require(f.index < limits.shared.size(), "an entry that is none");
+  require(payload > 0 && f.first + payload <= limits.shared[f.index], "bytes beyond the entry");
 }
 
 void hold(const frames::worker_report& f, std::size_t, const link_limits& limits) {

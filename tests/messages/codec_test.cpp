@@ -6,6 +6,7 @@
 #include <capnp/serialize.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -51,12 +52,14 @@ std::vector<frame_header> one_of_each() {
   v.state_zeroed_at = 17;
   v.parameters = {{"conv1.weight", {64, 3, 7, 7}}, {"scale", {}}};
   for (int i = 0; i < 1000; ++i) v.parameters.push_back({"layer" + std::to_string(i), {i + 1, 2}});
+  v.parameters.push_back({"mean", {3}, true, {1ull << 63, 7}});
+  v.shared = {{"mean", "buffer torch.float32 [3]", 1ull << 40, {5, 1ull << 63}}, {"", "", 0, {}}};
   v.reasons = {"", "as --routes sfb says"};
   v.shares = {{3, 1}, {1ull << 30, 2}, {1, 1}};
   return {
       frames::heartbeat{},
       v,
-      frames::member_ready{2},
+      frames::member_ready{2, 1, {true, false, true, false, false, false, false, false}, {}},
       frames::start_training{},
       frames::push_gradient{chunk_id{12}, clock_id{1ull << 40}, true},
       frames::fresh_parameters{chunk_id{0xffffffff}, version_id{9}, true},
@@ -109,7 +112,8 @@ std::vector<frame_header> one_of_each() {
                            {seat_id{9}}},
       frames::view_accept{7, {3, seat_id{2}}, {8, clock_id{5}, {{seat_id{4}, "a:1"}}, {1}}},
       frames::view_accepted{7, {3, seat_id{2}}, {4, seat_id{9}}},
-      frames::summed_gradient{chunk_id{7}, clock_id{1ull << 41}, 0.5f, -0.25f, 1e-20f, 0xdeadbeef}};
+      frames::summed_gradient{chunk_id{7}, clock_id{1ull << 41}, 0.5f, -0.25f, 1e-20f, 0xdeadbeef},
+      frames::shared_state{9, 1ull << 33}};
 }
 
 template <class F>
@@ -158,6 +162,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(v.state_zeroed_at == 17);
   CHECK(v.reasons == sent.reasons);
   CHECK(v.parameters == sent.parameters);
+  CHECK(v.shared == sent.shared);
   REQUIRE(v.shares.size() == 3);
   CHECK(v.shares[1].samples == 1ull << 30);
   CHECK(v.shares[1].replicas == 2);
@@ -196,6 +201,13 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(sum.decay == 2);
   CHECK(sum.scale == 3);
   CHECK(sum.checksum == 4);
+  const auto ready = there_and_back(frames::member_ready{2, 9, {}, std::vector<bool>(9, true)});
+  CHECK(ready.has_parameters.empty());
+  CHECK(ready.has_shared.size() == 16);
+  CHECK(std::count(ready.has_shared.begin(), ready.has_shared.end(), true) == 9);
+  CHECK(!ready.has_shared[9]);
+  CHECK(there_and_back(frames::shared_state{9, 1ull << 33}, 8).index == 9);
+  CHECK(there_and_back(frames::shared_state{9, 1ull << 33}, 8).first == 1ull << 33);
   const auto s = there_and_back(frames::worker_paused{clock_id{41}, true});
   CHECK(s.clock == clock_id{41});
   CHECK(s.drained);

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "actors/core": {"messages", "models"},
     "actors/links": {"actors/core", "messages/*", "models/*"},
     "actors/parameters": {"actors/core", "actors/links", "messages/*", "models/*"},
-    "actors/client": {"actors/core", "actors/parameters", "messages", "models/*"},
+    "actors/client": {"actors/core", "actors/parameters", "messages/*", "models/*"},
     "actors/training": {"actors/core", "messages", "models/*", "data"},
     "actors/run": {"actors/core", "actors/parameters", "messages/*", "models/*", "data"},
     "actors/cluster": {"actors/core", "actors/links", "messages/*", "models/*"},

@@ -297,8 +297,22 @@ TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when
 
 TEST_CASE("program: the first difference of two lists is named with both sides") {
   const std::vector<declared_parameter> here{{"w", {3, 4}}, {"b", {3}}};
+  CHECK(difference({{"w", {3, 4}, true}}, {{"w", {3, 4}}}) ==
+        "parameter 0 is \"w\" [3, 4] on worker 0 and \"w\" [3, 4], given by worker 0, here. All "
+        "workers need the same model");
   CHECK(difference(here, here).empty());
   CHECK(difference(here, {{"w", {3, 5}}, {"b", {3}}}).find("parameter 0 is \"w\"") == 0);
   CHECK(difference(here, {{"w", {3, 4}}, {"c", {3}}}).find("\"c\"") != std::string::npos);
   CHECK(difference(here, {{"w", {3, 4}}}).find("worker 0 has 1 parameter and this worker 2") == 0);
+}
+
+TEST_CASE("caller: shared state that has landed is no longer on its way") {
+  program_of_two t(worker_id{1});
+  t.from->shared_in_flight.expect(7);
+  t.sim.tell(t.it, shared_landed{3});
+  t.sim.settle();
+  CHECK(t.from->shared_in_flight.wait(std::chrono::seconds{0}) == state_in_flight::answer::not_yet);
+  t.sim.tell(t.it, shared_landed{4});
+  t.sim.settle();
+  CHECK(t.from->shared_in_flight.wait(std::chrono::seconds{0}) == state_in_flight::answer::over);
 }

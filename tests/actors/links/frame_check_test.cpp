@@ -128,6 +128,7 @@ TEST_CASE(
   CHECK(is_of_a_view(frames::fresh_parameters{}));
   CHECK(is_of_a_view(frames::summed_gradient{}));
   CHECK(is_of_a_view(frames::install_history{}));
+  CHECK(is_of_a_view(frames::shared_state{}));
   CHECK(is_of_a_view(frames::history{}));
   CHECK(is_of_a_view(frames::worker_report{}));
   CHECK(!is_of_a_view(frames::heartbeat{}));
@@ -136,6 +137,29 @@ TEST_CASE(
   CHECK(!is_of_a_view(frames::start_training{}));
   CHECK(!is_of_a_view(frames::worker_paused{}));
   CHECK(!is_of_a_view(frames::goodbye{}));
+}
+
+TEST_CASE("frame_check: shared state comes in the pieces of its entries, where a node takes any") {
+  CHECK(refusal_of(frames::shared_state{0, 0}, 4) ==
+        "shared_state: index is 0, expected none, as this node takes no shared state");
+  auto l = limits_of_a_run();
+  l.shared = {0, 3, (2u << 20) + 1};
+  const auto refused = [&](std::uint32_t index, std::uint64_t first, std::size_t bytes) {
+    return refusal_of(frames::shared_state{index, first}, bytes, l);
+  };
+  CHECK(refused(1, 0, 3).empty());
+  CHECK(refused(2, 0, 2u << 20).empty());
+  CHECK(refused(2, 2u << 20, 1).empty());
+  CHECK(refused(3, 0, 3) == "shared_state: index is 3, expected at most 2");
+  CHECK(refused(0, 0, 0) ==
+        "shared_state: first byte of entry 0 is 0, expected a multiple of 2097152 less than 0");
+  CHECK(refused(1, 1, 2) ==
+        "shared_state: first byte of entry 1 is 1, expected a multiple of 2097152 less than 3");
+  CHECK(refused(2, 4u << 20, 1) ==
+        "shared_state: first byte of entry 2 is 4194304, expected a multiple of 2097152 less than "
+        "2097153");
+  CHECK(refused(1, 0, 2) == "shared_state: payload size of entry 1 is 2, expected 3");
+  CHECK(refused(2, 2u << 20, 2) == "shared_state: payload size of entry 2 is 2, expected 1");
 }
 
 TEST_CASE("frame_check: values of a wrong place or size are refused") {

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 using namespace poseidon;
 
 namespace {
@@ -33,12 +35,13 @@ struct shard_with_optimizer {
   handle<server_shard> shard;
   std::vector<float> momentum{5, 6, 7};
 
-  shard_with_optimizer() {
+  explicit shard_with_optimizer(bool given = false) {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
     s.optimizer = optimizer_rule::sgd;
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
+    s.parameters[test::only_parameter].given = given;
     s.first_uses = {layer_id{7}};
     s.names = {"fc7"};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
@@ -95,4 +98,20 @@ TEST_CASE(
   REQUIRE(found);
   CHECK(found->first == worker_id{1});
   CHECK(found->second == other);
+}
+
+TEST_CASE("server_shard: what worker 0 gives is its bits, whatever they are, and no step") {
+  const std::vector<std::uint32_t> bits{0x7fa12345, 0x80000000,
+                                        1};  // a signalling NaN, -0.0, a denormal
+  shard_with_optimizer t(true);
+  t.program->told = std::nullopt;
+  std::vector<float> given(3);
+  std::memcpy(given.data(), bits.data(), 12);
+  t.gradient(1, {}, {});
+  t.gradient(0, given, {});
+  REQUIRE(t.gather.got->size() == 1);
+  CHECK(!t.gather.got->front().nothing);
+  CHECK(std::memcmp(t.store->at(the_chunk, 1).data(), bits.data(), 12) == 0);
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(std::memcmp(t.link.got->front().data.bytes.data(), bits.data(), 12) == 0);
 }

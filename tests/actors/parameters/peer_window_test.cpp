@@ -312,3 +312,48 @@ TEST_CASE("peer_window: chunks of the factor route have first values and solver 
   CHECK(t.fresh(0, 6) == "fresh_parameters: route" + wrong);
   CHECK(t.refused(frames::history{chunk_id{0}, 0, version_id{6}}) == "history: route" + wrong);
 }
+
+TEST_CASE("peer_window: first values that this node has already come from nobody") {
+  window_on t(0);
+  peer_window_setup s{worker_id{1}, worker_id{0}, clock_id{5}, {true}, t.store, {}};
+  s.has_first = {true};
+  peer_window window(std::move(s));
+  CHECK_THROWS_WITH(window.admit(frames::fresh_parameters{chunk_id{0}, version_id{5}}),
+                    "fresh_parameters: version of chunk 0 is 5, expected 6");
+  CHECK_NOTHROW(window.admit(frames::fresh_parameters{chunk_id{0}, version_id{6}}));
+}
+
+TEST_CASE("peer_window: values of a parameter that worker 0 gives come from worker 0 alone") {
+  for (const unsigned peer : {0u, 2u}) {
+    window_on t(peer);
+    peer_window_setup s{worker_id{1}, worker_id{peer}, clock_id{5}, {true}, t.store, {}};
+    s.given = {true};
+    peer_window window(std::move(s));
+    CHECK_NOTHROW(window.admit(frames::push_gradient{chunk_id{1}, clock_id{5}, true}));
+    t.store->set_applied(chunk_id{1}, 6);
+    const frames::push_gradient with_values{chunk_id{1}, clock_id{6}};
+    if (peer == 0)
+      CHECK_NOTHROW(window.admit(with_values));
+    else
+      CHECK_THROWS_WITH(window.admit(with_values),
+                        "push_gradient: sender of chunk 1 is worker 2, expected worker 0, which "
+                        "gives it");
+  }
+}
+
+TEST_CASE("peer_window: shared state comes in its order, once, and only what this node lacks") {
+  window_on t(0);
+  peer_window_setup s{worker_id{1}, worker_id{0}, clock_id{5}, {true}, t.store, {}};
+  s.shared = {{1, 0}, {3, 0}, {3, 2u << 20}};
+  peer_window window(std::move(s));
+  CHECK_THROWS_WITH(window.admit(frames::shared_state{0, 0}),
+                    "shared_state: first byte is 0 of entry 0, expected 0 of entry 1");
+  CHECK_NOTHROW(window.admit(frames::shared_state{1, 0}));
+  CHECK_THROWS_WITH(window.admit(frames::shared_state{3, 2u << 20}),
+                    "shared_state: first byte is 2097152 of entry 3, expected 0 of entry 3");
+  CHECK_NOTHROW(window.admit(frames::shared_state{3, 0}));
+  CHECK_NOTHROW(window.admit(frames::shared_state{3, 2u << 20}));
+  CHECK_THROWS_WITH(window.admit(frames::shared_state{3, 2u << 20}),
+                    "shared_state: first byte is 2097152 of entry 3, expected none, as this node "
+                    "has them all");
+}
