@@ -8,7 +8,7 @@ namespace poseidon {
 namespace {
 
 std::string describe(const declared_parameter& p) {
-  return '"' + p.name + "\" " + to_string(p.shape) + (p.given ? ", given by worker 0," : "");
+  return '"' + p.name + "\" " + to_string(p.shape) + (p.given ? " (given by worker 0)" : "");
 }
 
 }  // namespace

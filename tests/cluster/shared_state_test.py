@@ -201,7 +201,7 @@ class SharedState(unittest.TestCase):
                 "number": (f'{{"shared": [{one}]}}', "{}",
                            r'worker 0 shares 1 pieces of state and this worker 0; the first that only one has is "mean" \(buffer'),
                 "kind of a parameter": ('{"kind": GIVEN}', "{}",
-                                        r'parameter 0 is "p" \[3\], given by worker 0, on worker 0 and "p" \[3\] here')}.items():
+                                        r'parameter 0 is "p" 3 \(given by worker 0\) on worker 0 and "p" 3 here')}.items():
             with self.subTest(name), programs.Programs() as c:
                 workers = c.workers(DIFFER, 2, there, here)
                 for w in workers:

@@ -217,6 +217,48 @@ static int train_compared(const char* options) {
   return 0;
 }
 
+/* One of two workers: what worker 0 shares is on both when the run has begun, and what it gives has its bits. */
+static int train_shared(const char* options) {
+  const int is_first = strstr(options, "join") == NULL;
+  const int64_t dims[] = {2};
+  const float first[2] = {1, 2};
+  const uint32_t words[2] = {0x7fa12345, 0x80000000}; /* a signalling NaN, -0.0 */
+  float given[2];
+  memcpy(given, words, sizeof given);
+  int64_t batches = is_first ? 7 : 0;
+  char same = 'x';
+  const poseidon_shared shared[3] = {
+      {"batches", "buffer int64 []", &batches, sizeof batches}, {"same", "byte", &same, 1}, {"empty", "buffer float [0]", NULL, 0}};
+  const poseidon_shared twice[2] = {shared[0], shared[0]};
+  const poseidon_parameter list[2] = {{"mean", dims, 1, first, POSEIDON_MEAN}, {"given", dims, 1, first, POSEIDON_GIVEN}};
+  poseidon_parameter wrong = list[0];
+  wrong.kind = 2;
+  int answer;
+  poseidon_run* p = poseidon_join(options);
+  REQUIRE(p, p != NULL && poseidon_declare(p, &wrong, 1) < 0 && strstr(poseidon_error(p), "is of kind 2") != NULL);
+  REQUIRE(p, poseidon_share(p, shared, 3) < 0 && strstr(poseidon_error(p), "after poseidon_declare") != NULL);
+  REQUIRE(p, poseidon_declare(p, list, 2) == 0);
+  REQUIRE(p, poseidon_share(p, twice, 2) < 0 && strstr(poseidon_error(p), "have the name \"batches\"") != NULL);
+  REQUIRE(p, poseidon_share(p, shared, 3) == 0);
+  REQUIRE(p, poseidon_share(p, shared, 3) < 0 && strstr(poseidon_error(p), "shared once") != NULL);
+  while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0 && batches == 7 && same == 'x');
+  if (!is_first) REQUIRE(p, poseidon_push(p, 1, 0, given, sizeof given) < 0 && strstr(poseidon_error(p), "whose versions worker 0 gives") != NULL);
+  REQUIRE(p, poseidon_push(p, 0, 0, first, sizeof first) == 0);
+  REQUIRE(p, (is_first ? poseidon_push(p, 1, 0, given, sizeof given) : poseidon_push_nothing(p, 1, 0)) == 0);
+  for (uint32_t i = 0; i < 2; ++i) {
+    while ((answer = poseidon_wait(p, i, 1, 0.1)) == POSEIDON_NOT_YET) {
+    }
+    REQUIRE(p, answer == POSEIDON_HERE && memcmp(poseidon_values(p, i, 1), i == 0 ? first : given, sizeof given) == 0);
+  }
+  while ((answer = poseidon_leave(p, NULL, 0.1)) == POSEIDON_NOT_YET) {
+  }
+  REQUIRE(p, answer == 0);
+  poseidon_free(p);
+  return 0;
+}
+
 int main(int count, char** words) {
   char options[256];
   if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
@@ -238,6 +280,7 @@ int main(int count, char** words) {
   if (child != 0) snprintf(options, sizeof options, "listen=%s\nnodes=2\nroutes=sfb", words[1]);
   if (code == 0) code = train_by_factors(options);
   if (code == 0) code = train_by_optimizer(options);
+  if (code == 0) code = train_shared(options);
   if (code == 0) code = train_compared(options);
   if (child == 0) return code;
   int status = 1;

@@ -298,8 +298,8 @@ TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when
 TEST_CASE("program: the first difference of two lists is named with both sides") {
   const std::vector<declared_parameter> here{{"w", {3, 4}}, {"b", {3}}};
   CHECK(difference({{"w", {3, 4}, true}}, {{"w", {3, 4}}}) ==
-        "parameter 0 is \"w\" [3, 4] on worker 0 and \"w\" [3, 4], given by worker 0, here. All "
-        "workers need the same model");
+        "parameter 0 is \"w\" 3x4 on worker 0 and \"w\" 3x4 (given by worker 0) here. All workers "
+        "need the same model");
   CHECK(difference(here, here).empty());
   CHECK(difference(here, {{"w", {3, 5}}, {"b", {3}}}).find("parameter 0 is \"w\"") == 0);
   CHECK(difference(here, {{"w", {3, 4}}, {"c", {3}}}).find("\"c\"") != std::string::npos);
