@@ -101,8 +101,8 @@ TEST_CASE(
 }
 
 TEST_CASE("server_shard: what worker 0 gives is its bits, whatever they are, and no step") {
-  const std::vector<std::uint32_t> bits{0x7fa12345, 0x80000000,
-                                        1};  // a signalling NaN, -0.0, a denormal
+  // A signalling NaN, -0.0, a denormal.
+  const std::vector<std::uint32_t> bits{0x7fa12345, 0x80000000, 1};
   shard_with_optimizer t(true);
   t.program->told = std::nullopt;
   std::vector<float> given(3);
