@@ -24,7 +24,7 @@ inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node tha
 inline constexpr std::size_t piece_bytes = 256u << 10;  ///< payload in one piece
 inline constexpr std::size_t max_open_frames = 8;       ///< begun and not complete, per direction
 inline constexpr std::size_t max_payload_bytes = 64u << 20;  ///< chunks are <= 2 MiB
-inline constexpr std::size_t max_view_bytes = 16u << 20;    ///< header of a frame that carries nets
+inline constexpr std::size_t max_view_bytes = 24u << 20;    ///< header of a frame that carries nets
 inline constexpr std::size_t max_header_bytes = 64u << 10;  ///< header of every other kind
 inline constexpr std::size_t max_members = 4096;
 inline constexpr std::size_t max_replicas = 4096;  ///< of a node

@@ -120,7 +120,7 @@ TEST_CASE(
   frame_queue::piece large;
   large.of = std::make_shared<frame_queue::entry>();
   frames::view view;
-  view.solver = std::string(5 << 20, 'x');
+  view.solver = std::string(max_view_bytes, 'x');
   large.of->frame.header = std::move(view);
   large.first = large.last = true;
   CHECK_THROWS_AS(box.add(std::move(large), {seat_id{0}}), std::length_error);
