@@ -24,8 +24,8 @@ SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
 FOREVER = "while :; do read x < fifo; done"  # nobody opens it to write
 PATIENT = """
 import os, signal, sys
-print("up", os.environ["RANK"], flush=True)
 try:
+    print("up", os.environ["RANK"], flush=True)
     signal.pause()
 finally:
     print("put away", flush=True)
