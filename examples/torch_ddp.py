@@ -1,5 +1,5 @@
-# examples/torch_ddp.py - a script for DistributedDataParallel. One import has changed; torchrun still starts it.
-"""torchrun --nproc_per_node 2 examples/torch_ddp.py"""
+# examples/torch_ddp.py - a script for DistributedDataParallel. One import has changed.
+"""tools/launch/local 2 python3 examples/torch_ddp.py, or torchrun where it starts (not Debian's)"""
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F

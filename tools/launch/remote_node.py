@@ -30,6 +30,8 @@ exit $code
 class Node:
     """One poseidon-node, seen through the ssh that runs it."""
 
+    what = "poseidon-node"
+
     def __init__(self, name, host, words, each, options):
         self.name, self.host, self.words = name, host, words
         self.each = each  # the options that every node gets

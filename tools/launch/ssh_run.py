@@ -36,9 +36,7 @@ class Run:
     def run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda n, _: self.events.put(n))
-        self.nodes[0].start(self.token, self.events)
-        if not self.speaks or self.adds:
-            self.start_others(None)
+        self.start_all()
         while any(n.runs for n in self.nodes):
             due = min((at for at, _ in [*self.steps, *self.away]), default=None)
             try:
@@ -53,6 +51,12 @@ class Run:
             else:
                 self.on_line(*event)
         return self.verdict()
+
+    def start_all(self):
+        """The others wait until the first one says where it listens, if it says anything."""
+        self.nodes[0].start(self.token, self.events)
+        if not self.speaks or self.adds:
+            self.start_others(None)
 
     def do_what_is_due(self):
         now = time.monotonic()
@@ -100,6 +104,9 @@ class Run:
         node.code = code if code >= 0 else 128 - code
         with contextlib.suppress(OSError):
             node.process.stdin.close()
+        self.on_end(node)
+
+    def on_end(self, node):
         was_member = node.member or node.deaths > 0
         node.member, node.address = False, None
         if node.has_left:
@@ -152,10 +159,13 @@ class Run:
         if not self.ending:
             self.steps = [(time.monotonic() + (self.grace if self.formed else 0), self.term_all)]
 
-    def term_all(self):
+    def tell_all(self, name):
         for node in self.nodes:
             if node.runs:
-                node.say("TERM")
+                node.say(name)
+
+    def term_all(self):
+        self.tell_all("TERM")
         self.steps = [(time.monotonic() + self.grace, self.kill_all)]
 
     def kill_all(self):
@@ -168,7 +178,7 @@ class Run:
     def give_up(self):
         for node in self.nodes:
             if node.runs:
-                say(f"{node.name} does not answer; its poseidon-node may still run")
+                say(f"{node.name} does not answer; its {node.what} may still run")
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(node.process.pid, signal.SIGKILL)
         self.steps = []

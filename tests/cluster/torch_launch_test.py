@@ -1,0 +1,108 @@
+# tests/cluster/torch_launch_test.py - PyTorch scripts that tools/launch/local and tools/launch/ssh --script start as torchrun would.
+import gzip
+import random
+import unittest
+
+import cluster
+import programs
+
+LAUNCH = cluster.ROOT / "tools/launch"
+# Nothing but PyTorch's own words; what is printed is the same on all workers, and with Poseidon's class the same as with PyTorch's.
+SCRIPT = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+assert dist.is_torchelastic_launched()
+assert (dist.get_rank(), dist.get_world_size()) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+torch.manual_seed(1)
+model = DDP(nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.125)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.full((2, 4), float(1 + step + dist.get_rank()))).sum().backward()
+    optimizer.step()
+print("weight", model.module.weight.sum().item(), "of", dist.get_world_size())
+dist.barrier()
+"""
+OURS = SCRIPT.replace("from torch.nn.parallel", "from poseidon.torch")
+assert OURS != SCRIPT
+
+
+class TorchLaunch(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster(env={"PYTHONDONTWRITEBYTECODE": "1", "POSEIDON_LIBRARY": str(programs.LIBRARY)})
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.folder = self.cluster.folder
+
+    def script(self, text):
+        path = self.folder / "script.py"
+        path.write_text(text)
+        return path
+
+    def local(self, script, *words):
+        run = self.cluster.start(LAUNCH / "local", 2, programs.PYTHON, script, *words)
+        self.assertEqual(run.wait(), 0, run)
+        return run
+
+    def weights(self, run):
+        """What each worker has printed, without its name."""
+        return [line.partition("weight ")[2] for line in run.lines if "weight " in line]
+
+    def test_a_ddp_script_starts_as_it_is_and_with_one_import_changed(self):
+        plain = self.weights(self.local(self.script(SCRIPT)))
+        self.assertEqual(len(plain), 2)
+        self.assertEqual(plain[0], plain[1])
+        self.assertTrue(plain[0].endswith(" of 2"), plain)
+        self.assertEqual(self.weights(self.local(self.script(OURS))), plain)
+
+    def test_our_class_finds_a_free_port_with_torchruns_variables_alone(self):
+        without = "import os\nfor name in 'LISTEN', 'NODES', 'JOIN':\n    os.environ.pop('POSEIDON_' + name)\n"
+        self.assertEqual(len(self.weights(self.local(self.script(without + OURS)))), 2)
+
+    def test_the_ddp_example(self):
+        run = self.local(self.script((cluster.ROOT / "examples/torch_ddp.py").read_text()))
+        self.assertRegex(run.output, r"0 \| loss 0\.\d+ \['module\.0\.bias'")
+
+    def test_the_loop_example(self):
+        numbers = random.Random(1)
+        for name, images in ("train", 200), ("t10k", 20):
+            for kind, header, size in ("images-idx3", 16, 784 * images), ("labels-idx1", 8, images):
+                values = numbers.choices(range(10), k=size)
+                (self.folder / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(bytes(header) + bytes(values)))
+        run = self.local(self.script((cluster.ROOT / "examples/torch_loop.py").read_text()), self.folder)
+        said = [line[4:] for line in run.lines if line.endswith("of 20 test images are right")]
+        self.assertEqual(len(said), 2, run)
+        self.assertEqual(said[0], said[1])
+
+    def test_a_ddp_script_on_the_machines_of_a_host_file(self):
+        (self.folder / "hosts").write_text("127.0.0.1\nbeta slots=2\n")
+        ssh = self.folder / "ssh"
+        ssh.write_text('#!/bin/sh\nexec sh -c "$2"\n')
+        ssh.chmod(0o755)
+        self.cluster.env["GLOO_SOCKET_IFNAME"] = "lo"  # beta is this machine
+        found = []
+        for text in SCRIPT, OURS:
+            script = self.script(text)
+            run = self.cluster.start(LAUNCH / "ssh", self.folder / "hosts", "--script", "--address", "127.0.0.1", "--port", "0", "--directory", self.folder,
+                                     "--ssh", ssh, "--", programs.PYTHON, script)
+            self.assertEqual(run.wait(), 0, run)
+            found.append(self.weights(run))
+            self.assertEqual(len(found[-1]), 3, run)
+            self.assertTrue(found[-1][0].endswith(" of 3"), run)
+        self.assertEqual(found[0], found[1])
+
+    def test_a_worker_that_is_killed_ends_the_run_with_137(self):
+        died = "import os, signal\nif os.environ['RANK'] == '1':\n    torch.optim.SGD.step = lambda *_: os.kill(os.getpid(), 9)\n"
+        script = self.script(OURS.replace("dist.init_process_group", died + "dist.init_process_group", 1))
+        run = self.cluster.start(LAUNCH / "local", 2, programs.PYTHON, script)
+        self.assertEqual(run.wait(), 137, run)
+        self.assertRegex(run.errors[-1], "^launch: 1: .* was ended by SIGKILL")
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
