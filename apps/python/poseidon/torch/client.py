@@ -7,13 +7,12 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 import torch
 from torch import nn
 
-from ..library import HERE, PoseidonError, Run, reason_of
+from ..library import PoseidonError, Run, reason_of
 from .factors import Factors
 from .gpu import Gpus
+from .means import Means
 
 _UNKNOWN = 1 << 62  # passes
-# Of so many parameters at most it is asked at once whether they are here.
-_ASKED_TOGETHER = 64
 
 
 def _without_gaps(t: torch.Tensor) -> bool:
@@ -104,7 +103,7 @@ class Client:
             self.gpus.pin((self.run.values(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
                           for version in (0, 1))
         self._rings = [[self._place(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
-        self._look = self.run.along(range(len(self.parameters)))
+        self._means = Means(self.run, self.parameters)
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
@@ -225,8 +224,12 @@ class Client:
             self.run.push_nothing(i, self.clock)
         else:
             u, v = factors
-            self.run.push_factors(i, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0])
+            self.run.push_factors(i, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0], self._place_of_mean(i))
         self.pushed[i] = None
+
+    def _place_of_mean(self, i: int) -> Optional[int]:
+        """Where the mean of factors is to be made; None: in the library's memory."""
+        return self._means.place_for(i)
 
     def _end_of_backward(self) -> None:
         """In the thread of backward(), after everything else: waits for the means."""
@@ -240,25 +243,19 @@ class Client:
         for i in self._not_pushed():
             self._push(i)
         self._wait_for_pushes()
-        i = 0
-        while i < len(self.parameters):
-            # Those that are here, as far as none is missing; else the next one, when it comes.
-            came = self._look(i, _ASKED_TOGETHER, self.clock + 1)
-            for there in [answer == HERE for answer in came] or [self.run.wait(i, self.clock + 1)]:
-                self._take_mean(i, there)
-                i += 1
+        self._means.collect(self.clock + 1, self.lent, self._take_mean)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
 
     def _take_mean(self, i: int, there: bool) -> None:
-        """`there`: somebody had a gradient."""
-        self.lent.pop(i, None)
+        """Of a parameter whose `.grad` is not what has left. `there`: somebody had a gradient."""
         if not there:
             return
-        p, mean = self.parameters[i], self.ring(i, self.clock + 1)
+        p, made = self.parameters[i], self._means.made.get(i)
+        mean = self.ring(i, self.clock + 1) if made is None else made
         if p.grad is None:
-            p.grad = torch.empty_like(p).copy_(mean, non_blocking=True)
+            p.grad = torch.empty_like(p).copy_(mean, non_blocking=True) if made is None else made
         elif self.factors is not None and self.factors.on_factors(i):
             p.grad.add_(mean)  # what was there before has not gone with the factors
         else:
