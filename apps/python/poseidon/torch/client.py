@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..library import PoseidonError, Run, reason_of
+from .bundles import Bundle, Declared
 from .factors import Factors
 from .gpu import Gpus
 from .means import Means
@@ -47,6 +48,7 @@ class Client:
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     current: Optional["Client"] = None
+    _bundles = True  # small parameters travel together
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None):
@@ -66,6 +68,7 @@ class Client:
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self._strides = [p.stride() for p in self.parameters]
+        self.declared = Declared(self.names, self.parameters, self._bundles)
         self.model = model
         self.run = Run(options)
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
@@ -89,9 +92,11 @@ class Client:
         """Joins the cluster; all workers take worker 0's values."""
         first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
         try:
-            self.run.declare([(name, v.shape, v.data_ptr()) for name, v in zip(self.names, first)])
+            declared, kept = self.declared.declared(first)
+            self.run.declare(declared)
             self._declared()
             self.run.begin()
+            del kept
         except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
@@ -99,11 +104,11 @@ class Client:
         self.rank, self.size = self.run.worker, self.run.workers
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
-            self.gpus = Gpus(self.run, self.parameters, lambda error: me() and me()._give_up(error))
-            self.gpus.pin((self.run.values(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
+            self.gpus = Gpus(self.run, self.declared.tensors(), lambda error: me() and me()._give_up(error))
+            self.gpus.pin((self._address(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
                           for version in (0, 1))
         self._rings = [[self._place(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
-        self._means = Means(self.run, self.parameters)
+        self._means = Means(self.run, self.parameters, self.declared)
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
@@ -117,8 +122,11 @@ class Client:
 
     def _place(self, i: int, version: int) -> torch.Tensor:
         p = self.parameters[i]
-        memory = self.run.memory(self.run.values(i, version), p.numel())
+        memory = self.run.memory(self._address(i, version), p.numel())
         return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+
+    def _address(self, i: int, version: int) -> int:
+        return self.run.values(self.declared.of[i], version) + self.declared.offset[i]
 
     def ring(self, i: int, version: int) -> torch.Tensor:
         """A version of a parameter, as a tensor over the library's memory."""
@@ -191,27 +199,46 @@ class Client:
                 return self._push_factors(i)
         p = self.parameters[i]
         g = p.grad
-        if g is None:
-            self.run.push_nothing(i, self.clock)
-        else:
+        if g is not None:
             if g.is_sparse:
                 raise self.failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
-            self._send(i, g)
         self.pushed[i] = g
+        bundle = self.declared.bundle_of(i)
+        if bundle is not None:
+            bundle.missing -= 1
+            if bundle.missing == 0:
+                self._push_bundle(self.declared.of[i], bundle)
+        elif g is None:
+            self.run.push_nothing(self.declared.of[i], self.clock)
+        else:
+            self._send(i, g)
+
+    def _push_bundle(self, number: int, bundle: Bundle) -> None:
+        bundle.missing = len(bundle.members)
+        gradients = [self.pushed[i] for i in bundle.members]
+        if not any(g is not None for g in gradients):
+            return self.run.push_nothing(number, self.clock)
+        filled = bundle.filled(gradients)
+        if filled.is_cuda:
+            return self._send_from_gpu(bundle.members[0], filled)
+        self.run.push(number, self.clock, filled.data_ptr(), 4 * bundle.size)
+
+    def _send_from_gpu(self, i: int, g: torch.Tensor) -> None:
+        try:
+            self.gpus.send(self.declared.of[i], self.clock, g)
+        except RuntimeError as error:  # no memory, a kernel that has failed
+            raise self.failed(f'the gradient of "{self.names[i]}" cannot be copied from {g.device}: {error}') from error
 
     def _send(self, i: int, g: torch.Tensor) -> None:
         if g.is_cuda:
-            try:
-                return self.gpus.send(i, self.clock, g)
-            except RuntimeError as error:  # no memory, a kernel that has failed
-                raise self.failed(f'the gradient of "{self.names[i]}" cannot be copied from {g.device}: {error}') from error
+            return self._send_from_gpu(i, g)
         lent = g
         if g.stride() != self._strides[i]:  # values travel in the order of the parameter's memory
             p = self.parameters[i]
             lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
-        self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
+        self.run.push(self.declared.of[i], self.clock, lent.data_ptr(), 4 * lent.numel())
         self.lent[i] = lent
 
     def _push_factors(self, i: int) -> None:
@@ -219,12 +246,12 @@ class Client:
         if i in self.fired and unit.has_dense_gradient():
             raise self.failed(f'"{self.names[i]}" goes as factors, and a backward pass has reached it by another way than its layer, as in '
                               'none of the first steps: start with routes="ps"')
-        factors = unit.take()
+        factors, number = unit.take(), self.declared.of[i]
         if factors is None:
-            self.run.push_nothing(i, self.clock)
+            self.run.push_nothing(number, self.clock)
         else:
             u, v = factors
-            self.run.push_factors(i, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0], self._place_of_mean(i))
+            self.run.push_factors(number, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0], self._place_of_mean(i))
         self.pushed[i] = None
 
     def _place_of_mean(self, i: int) -> Optional[int]:
@@ -243,10 +270,20 @@ class Client:
         for i in self._not_pushed():
             self._push(i)
         self._wait_for_pushes()
-        self._means.collect(self.clock + 1, self.lent, self._take_mean)
+        self._means.collect(self.clock + 1, self.lent, self._take)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
+
+    def _take(self, number: int, there: bool) -> None:
+        """What has come, by its number in the run."""
+        bundle = self.declared.bundles[number]
+        if bundle is None:
+            return self._take_mean(self.declared.first[number], there)
+        if there:
+            pushed, parameters = self.pushed, self.parameters
+            gradients = [pushed[i] if parameters[i].grad is pushed[i] else None for i in bundle.members]
+            bundle.spread(self.run.values(number, self.clock + 1), gradients, self._take_mean)
 
     def _take_mean(self, i: int, there: bool) -> None:
         """Of a parameter whose `.grad` is not what has left. `there`: somebody had a gradient."""
@@ -270,9 +307,11 @@ class Client:
 
     def _tell_order(self, order: List[int]) -> None:
         """In which gradients leave where several wait, from now on."""
-        places = [0] * len(self.parameters)
-        for place, i in enumerate(order + [i for i in range(len(self.parameters)) if i not in order]):
-            places[i] = place
+        numbers = [self.declared.of[i] for i in reversed(order + [i for i in range(len(self.parameters)) if i not in order])]
+        last_first = list(dict.fromkeys(numbers))  # a bundle leaves with its last member
+        places = [0] * len(last_first)
+        for place, number in enumerate(reversed(last_first)):
+            places[number] = place
         self.run.order(places)
 
     def _end_clock(self) -> None:

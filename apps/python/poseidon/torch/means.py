@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..library import HERE, NOT_YET, Run
+from .bundles import Declared
 
 _ALIGNED = 64  # bytes, as PyTorch's own memory
 _KEPT = 2  # pieces of memory for a parameter
@@ -34,9 +35,9 @@ class Pieces:
 
 
 class Means:
-    def __init__(self, run: Run, parameters: List[nn.Parameter]):
-        self._run, self._parameters = run, parameters
-        count = len(parameters)
+    def __init__(self, run: Run, parameters: List[nn.Parameter], declared: Declared):
+        self._run, self._parameters, self._declared = run, parameters, declared
+        count = len(declared)
         self._all = (ctypes.c_uint32 * count)(*range(count))
         self._to = (ctypes.c_void_p * count)()
         self._answers = (ctypes.c_uint8 * count)()
@@ -52,25 +53,25 @@ class Means:
         return self.made[i].data_ptr()
 
     def collect(self, version: int, lent: Dict[int, torch.Tensor], take: Callable[[int, bool], None]) -> None:
-        """Until the means of all parameters are in their `.grad`. `lent`: gradients that have been pushed; where `.grad` is still that one, its
-        mean is written over it. All others are for `take`, which learns whether somebody had a gradient."""
+        """Until all that has been declared is here. `lent`: gradients that have been pushed; where `.grad` is still that one, its mean is
+        written over it. All others, by their numbers, are for `take`, which learns whether somebody had a gradient."""
         to, answers = self._to, self._answers
         ctypes.memmove(answers, self._not_yet, len(self._not_yet))
         others = []
-        for i, p in enumerate(self._parameters):
-            g = p.grad
-            if g is not None and lent.get(i) is g and not g.requires_grad:
-                to[i] = g.data_ptr()
+        for number, i in enumerate(self._declared.first):
+            g = lent.get(i)
+            if g is not None and self._parameters[i].grad is g and not g.requires_grad:
+                to[number] = g.data_ptr()
             else:
-                to[i] = None
-                others.append(i)
+                to[number] = None
+                others.append(number)
         missing = 1
         while missing:
             missing = self._run.collect(self._all, version, to, answers)
-            came = [i for i in others if answers[i] != NOT_YET]
-            for i in came:
-                take(i, answers[i] == HERE)
+            came = [number for number in others if answers[number] != NOT_YET]
+            for number in came:
+                take(number, answers[number] == HERE)
             if came:
-                others = [i for i in others if answers[i] == NOT_YET]
+                others = [number for number in others if answers[number] == NOT_YET]
         lent.clear()
         self.made.clear()
