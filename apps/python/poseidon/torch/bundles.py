@@ -15,6 +15,8 @@ _SMALL_MATRIX = 1 << 10  # of two dimensions: a larger one may go as factors
 _MOST = 1 << 15  # values of a bundle
 _LONGEST_NAME = 3000  # bytes: the names of its members, which worker 0 tells the others
 
+_copy = ctypes.memmove
+
 
 def _described(name: str, p: torch.Tensor) -> str:
     return f"{name} [{'x'.join(map(str, p.shape))}]"
@@ -22,6 +24,11 @@ def _described(name: str, p: torch.Tensor) -> str:
 
 def _is_small(p: torch.Tensor) -> bool:
     return 0 < p.numel() <= (_SMALL_MATRIX if p.dim() == 2 else _SMALL)
+
+
+def _lies_as(g: torch.Tensor, p: torch.Tensor) -> bool:
+    """Whether a gradient's values lie on a CPU in the order of its parameter's."""
+    return g.is_cpu and (g.is_contiguous() and p.is_contiguous() or g.stride() == p.stride())
 
 
 class Bundle:
@@ -36,7 +43,7 @@ class Bundle:
         self.size = self.values + len(members)
         self.missing = len(members)  # that have not been pushed in this clock
         self._on = self._of[0].device
-        self._whole = [(p.stride(), 4 * p.numel()) for p in self._of]
+        self._sizes = [4 * p.numel() for p in self._of]
         # What is pushed, on a CPU the same memory in every clock: the mean of one is here before the next one's gradients.
         self._filled = torch.empty(self.size) if self._on.type == "cpu" else None
 
@@ -47,24 +54,24 @@ class Bundle:
         """The gradients of all members, None: there is none, as they are pushed."""
         filled = torch.empty(self.size, device=self._on) if self._filled is None else self._filled
         at = filled.data_ptr()
-        for g, p, offset, (strides, size) in zip(gradients, self._of, self.offsets, self._whole):
-            if self._filled is not None and g is not None and g.device == self._on and g.stride() == strides:
-                ctypes.memmove(at + 4 * offset, g.data_ptr(), size)
+        for g, p, offset, size in zip(gradients, self._of, self.offsets, self._sizes):
+            if self._filled is not None and g is not None and _lies_as(g, p):
+                _copy(at + 4 * offset, g.data_ptr(), size)
                 continue
             place = torch.as_strided(filled, p.shape, p.stride(), offset)
             place.fill_(-0.0) if g is None else place.copy_(g.detach())
         flags = filled[self.values:]
         flags.fill_(1)
-        if None in gradients:
+        if any(g is None for g in gradients):
             flags.copy_(torch.tensor([float(g is not None) for g in gradients]))
         return filled
 
     def spread(self, mean: int, gradients: Sequence[Optional[torch.Tensor]], take: Callable[[int, bool], None]) -> None:
         """`mean`: its address. It is written over the gradients; None: take() is told, which learns whether somebody had one."""
         flags = (ctypes.c_float * len(self.members)).from_address(mean + 4 * self.values)
-        for i, g, offset, (strides, size), had in zip(self.members, gradients, self.offsets, self._whole, flags):
-            if g is not None and g.device.type == "cpu" and g.stride() == strides and not g.requires_grad:
-                ctypes.memmove(g.data_ptr(), mean + 4 * offset, size)
+        for i, g, p, offset, size, had in zip(self.members, gradients, self._of, self.offsets, self._sizes, flags):
+            if g is not None and _lies_as(g, p) and not g.requires_grad:
+                _copy(g.data_ptr(), mean + 4 * offset, size)
             else:
                 take(i, had > 0)
 

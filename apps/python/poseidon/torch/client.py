@@ -1,6 +1,7 @@
 """What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
 
 import contextlib
+import functools
 import weakref
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -48,7 +49,8 @@ class Client:
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     current: Optional["Client"] = None
-    _bundles = True  # small parameters travel together
+    # Means go into .grad: small parameters travel together, and one worker alone has nothing to send.
+    _means_in_grad = True
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None):
@@ -68,7 +70,7 @@ class Client:
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self._strides = [p.stride() for p in self.parameters]
-        self.declared = Declared(self.names, self.parameters, self._bundles)
+        self.declared = Declared(self.names, self.parameters, self._means_in_grad)
         self.model = model
         self.run = Run(options)
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
@@ -84,6 +86,7 @@ class Client:
         self.paused = 0  # within so many no_sync()
         self._begun = -1  # the clock whose routes are known
         self._in_backward = False
+        self._ending: Callable[[], Optional[object]] = lambda: None  # what the backward pass under way calls at its end
         self._kept: list = []
 
     # -- the start
@@ -102,6 +105,7 @@ class Client:
                 self.run.leave(reason_of(error), 5)
             raise
         self.rank, self.size = self.run.worker, self.run.workers
+        self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
             self.gpus = Gpus(self.run, self.declared.tensors(), lambda error: me() and me()._give_up(error))
@@ -157,25 +161,30 @@ class Client:
 
     def _ready(self, i: int) -> None:
         """A backward pass has written the gradient of parameter i."""
-        p = self.parameters[i]
-        by_factors = self.factors is not None and self.factors.on_factors(i)
-        if self.paused or (p.grad is None and not by_factors):  # None: an undefined gradient came, and there is nothing to add
+        factors = self.factors
+        by_factors = factors is not None and factors.on_factors(i)
+        if self.paused or (self.parameters[i].grad is None and not by_factors):  # None: an undefined gradient came, and there is nothing to add
             return
-        self._require_alive()
-        if self.factors is not None and not by_factors:
-            self.factors.reached(i)
-        self.fired[i] = self.fired.get(i, 0) + 1
+        if self.failure is not None:
+            self._require_alive()
+        if factors is not None and not factors.offered:
+            factors.reached(i)
+        self.fired[i] = fired = self.fired.get(i, 0) + 1
         self._reached()
-        if self.fired[i] < self.expected.get(i, _UNKNOWN):
+        if fired < self.expected.get(i, _UNKNOWN):
             return
         if i in self.pushed:
             raise self.failed(self._reached_again(i))
         self._push(i)
 
     def _reached(self) -> None:
-        # At every firing: a backward pass that ended by an exception has dropped its callbacks, and nothing tells of it.
+        # A backward pass that ended by an exception has dropped its callbacks, and nothing tells of it but that this one is gone. Where a
+        # GPU's thread might still hold it, each firing brings one.
         self._in_backward = True
-        torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
+        if self._ending() is None or self.gpus is not None:
+            end = functools.partial(self._end_of_backward)
+            self._ending = weakref.ref(end)
+            torch.autograd.Variable._execution_engine.queue_callback(end)
 
     def _reached_again(self, i: int) -> str:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
@@ -193,9 +202,10 @@ class Client:
             self.factors.begin_clock()
 
     def _push(self, i: int) -> None:
-        if self.factors is not None:
+        factors = self.factors
+        if factors is not None and factors.offered:
             self.begin_clock()
-            if self.factors.on_factors(i):
+            if factors.on_factors(i):
                 return self._push_factors(i)
         p = self.parameters[i]
         g = p.grad
@@ -205,6 +215,8 @@ class Client:
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
         self.pushed[i] = g
+        if self._alone:
+            return
         bundle = self.declared.bundle_of(i)
         if bundle is not None:
             bundle.missing -= 1
@@ -269,8 +281,9 @@ class Client:
                               "and freeze by lr 0")
         for i in self._not_pushed():
             self._push(i)
-        self._wait_for_pushes()
-        self._means.collect(self.clock + 1, self.lent, self._take)
+        if not self._alone:
+            self._wait_for_pushes()
+            self._means.collect(self.clock + 1, self.lent, self._take)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()

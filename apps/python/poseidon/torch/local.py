@@ -24,7 +24,7 @@ _TOGETHER = 64
 
 class LocalClient(Client):
     _rule = OWN
-    _bundles = False  # each is stepped as soon as it has come
+    _means_in_grad = False  # each parameter is stepped as soon as its mean has come
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
