@@ -9,7 +9,7 @@ from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 
-_FEWEST = 16  # small parameters: below, each goes by itself
+_FEWEST = 24  # small parameters: below, each goes by itself
 _SMALL = 1 << 14  # values
 _SMALL_MATRIX = 1 << 10  # of two dimensions: a larger one may go as factors
 _MOST = 1 << 15  # values of a bundle
