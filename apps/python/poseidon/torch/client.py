@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import sys
+import time
 import weakref
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -13,6 +15,7 @@ from .bundles import Bundle, Declared
 from .factors import Factors
 from .gpu import Gpus
 from .means import Means
+from .waits import Waits
 
 _UNKNOWN = 1 << 62  # passes
 
@@ -49,6 +52,7 @@ class Client:
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     current: Optional["Client"] = None
+    quiet = False  # True: nothing is written to stderr
     # Means go into .grad: small parameters travel together, and one worker alone has nothing to send.
     _means_in_grad = True
     say: Optional[Callable[[str], None]] = None
@@ -85,6 +89,7 @@ class Client:
         self.failure: Optional[str] = None
         self.paused = 0  # within so many no_sync()
         self._begun = -1  # the clock whose routes are known
+        self._waits = Waits()
         self._in_backward = False
         self._ending: Callable[[], Optional[object]] = lambda: None  # what the backward pass under way calls at its end
         self._kept: list = []
@@ -184,6 +189,7 @@ class Client:
         if self._ending() is None or self.gpus is not None:
             end = functools.partial(self._end_of_backward)
             self._ending = weakref.ref(end)
+            self._waits.gradient(time.perf_counter())
             torch.autograd.Variable._execution_engine.queue_callback(end)
 
     def _reached_again(self, i: int) -> str:
@@ -282,8 +288,12 @@ class Client:
         for i in self._not_pushed():
             self._push(i)
         if not self._alone:
+            since = time.perf_counter()
             self._wait_for_pushes()
             self._means.collect(self.clock + 1, self.lent, self._take)
+            line = self._waits.end(since, time.perf_counter())
+            if line is not None and self.rank == 0 and not self.quiet:
+                print(f"poseidon: {line}", file=sys.stderr, flush=True)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
