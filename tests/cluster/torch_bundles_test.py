@@ -79,12 +79,14 @@ different += ["a kept gradient" for of in kept for pair in of if pair is not Non
 print(f"equal, {together} bundles" if not different else f"different: {different}", flush=True)
 """
 
+PRETENDED = (cluster.ROOT / "tests/cluster/pretended_cuda.py").read_text() + "install()\n"
+
 
 class Bundles(unittest.TestCase):
     def test_they_train_what_one_process_trains(self):
-        for workers in 1, 2, 3:
-            with self.subTest(workers=workers), programs.Programs() as c:
-                for worker in c.workers(SCRIPT, workers, "plain"):
+        for workers, head in (1, ""), (2, ""), (3, ""), (2, PRETENDED):
+            with self.subTest(workers=workers, pretended=bool(head)), programs.Programs() as c:
+                for worker in c.workers(head + SCRIPT, workers, "plain"):
                     self.assertEqual(worker.wait(), 0, worker)
                     self.assertIn("equal, 1 bundles", worker.output, worker)
 
