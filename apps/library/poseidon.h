@@ -17,8 +17,8 @@
  *           first. With one worker a mean is the gradient itself.
  * Memory    The values of version v lie at poseidon_values(p, i, v), for the whole run at two addresses in turn, and are never
  *           written by the program. They may be read from poseidon_wait(p, i, v) on until parameter i is pushed for clock v + 1.
- *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) has
- *           answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
+ *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) or
+ *           poseidon_collect has answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
  * Factors   The gradient of a matrix [M, N] that is the product of u transposed and v, u [rows, M] and v [rows, N], can be given as
  *           u and v: poseidon_measured offers it. Where that is faster, all workers give it so from one clock on, which
  *           poseidon_route tells; each then makes the mean from all factors, equal up to rounding (1e-5 of the largest value).
