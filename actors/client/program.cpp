@@ -38,8 +38,7 @@ std::string difference(const std::vector<declared_parameter>& here,
   for (std::size_t i = 0; i < here.size() && i < of_worker_0.size(); ++i) {
     const auto &ours = here[i], &theirs = of_worker_0[i];
     if (ours.name == theirs.name && ours.shape == theirs.shape) continue;
-    if (ours.name != theirs.name &&
-        (ours.name + theirs.name).find(between) != std::string::npos)
+    if (ours.name != theirs.name && (ours.name + theirs.name).find(between) != std::string::npos)
       return "among the small parameters that travel together is " +
              first_difference(theirs.name, ours.name) + remedy;
     return "parameter " + std::to_string(i) + " is " + describe(theirs) + " on worker 0 and " +

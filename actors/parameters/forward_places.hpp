@@ -32,7 +32,9 @@ class forward_places {
   /// Of a fresh parameter of this layer.
   [[nodiscard]] layer_id of_fresh(layer_id layer) const {
     const auto place = of(layer);
-    return together_.load(std::memory_order_relaxed) ? layer_id{static_cast<std::uint32_t>(value(place) + of_.size())} : place;
+    return together_.load(std::memory_order_relaxed)
+               ? layer_id{static_cast<std::uint32_t>(value(place) + of_.size())}
+               : place;
   }
 
  private:

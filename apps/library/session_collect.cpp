@@ -28,9 +28,8 @@ void session::require_pushed(parameter_id parameter, std::uint64_t version) cons
   const auto& next = next_clock_[value(parameter)];
   if (version > next)
     throw session_error("version " + std::to_string(version) + " of \"" +
-                        program_->declared[value(parameter)].name +
-                        "\" is waited for, but clock " + std::to_string(next) +
-                        " has not been pushed");
+                        program_->declared[value(parameter)].name + "\" is waited for, but clock " +
+                        std::to_string(next) + " has not been pushed");
 }
 
 /// Those that are here, or the first ones that come within `limit`.
