@@ -15,20 +15,11 @@ from .bundles import Bundle, Declared
 from .exchangeable import require_exchangeable
 from .factors import Factors
 from .gpu import Gpus
+from .hooks import leaf_hook
 from .means import Means
 from .waits import Waits
 
 _UNKNOWN = 1 << 62  # passes
-
-
-def _leaf_hook(p: nn.Parameter, call: Callable[..., None], keep: list) -> None:
-    """Calls `call` after a backward pass has written p.grad, or has left it alone because no gradient came: the newer
-    register_post_accumulate_grad_hook would not tell of that, and the factors of a weight would stay here."""
-    with torch.enable_grad():
-        node = p.expand_as(p).grad_fn.next_functions[0][0]
-    handle = node.register_hook(call)
-    keep.append(handle)
-    keep.append(node)  # the graph refers to it weakly
 
 
 class Client:
@@ -143,7 +134,7 @@ class Client:
             return ready
 
         for i, p in enumerate(self.parameters):
-            _leaf_hook(p, of(i), self._kept)
+            leaf_hook(p, of(i), self._kept)
 
     # -- a clock
 
