@@ -15,22 +15,49 @@ std::optional<fresh_board::answer> fresh_board::answer_now(parameter_id paramete
   return std::nullopt;
 }
 
-fresh_board::answer fresh_board::wait(parameter_id parameter, std::uint64_t version,
-                                      std::chrono::duration<double> limit) {
-  std::unique_lock lock(mutex_);
-  if (const auto now = answer_now(parameter, version)) return *now;
-  if (limit.count() <= 0) return answer::not_yet;
-  waiter self{parameter, version, {}};
+/// Waits until `came` says that what is waited for is here. The lock is held.
+template <class F>
+void fresh_board::wait_until(std::unique_lock<std::mutex>& lock, waiter& self,
+                             std::chrono::duration<double> limit, F came) {
+  if (came() || limit.count() <= 0) return;
   waiters_.push_back(&self);
   // A limit of years would overflow the clock.
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                              std::min(limit, std::chrono::duration<double>(1e8)));
-  std::optional<answer> found;
-  const bool woken = self.woken.wait_until(
-      lock, until, [&] { return (found = answer_now(parameter, version)).has_value(); });
+  (void)self.woken.wait_until(lock, until, came);
   std::erase(waiters_, &self);
-  return woken ? *found : answer::not_yet;
+}
+
+fresh_board::answer fresh_board::wait(parameter_id parameter, std::uint64_t version,
+                                      std::chrono::duration<double> limit) {
+  std::unique_lock lock(mutex_);
+  waiter self{parameter, version, {}};
+  std::optional<answer> found;
+  wait_until(lock, self, limit,
+             [&] { return (found = answer_now(parameter, version)).has_value(); });
+  return found.value_or(answer::not_yet);
+}
+
+std::vector<fresh_board::arrival> fresh_board::wait_for_some(
+    std::span<const parameter_id> parameters, std::uint64_t version,
+    std::chrono::duration<double> limit) {
+  std::unique_lock lock(mutex_);
+  waiter self{std::nullopt, version, {}};
+  std::vector<arrival> found;
+  wait_until(lock, self, limit, [&] {
+    std::optional<arrival> failed;
+    for (std::size_t place = 0; place < parameters.size(); ++place) {
+      const auto now = answer_now(parameters[place], version);
+      if (now && *now != answer::failed)
+        found.push_back({place, *now});
+      else if (now && !failed)
+        failed = {place, *now};
+    }
+    if (found.empty() && failed) found.push_back(*failed);
+    return !found.empty();
+  });
+  return found;
 }
 
 std::vector<fresh_board::answer> fresh_board::look(std::span<const parameter_id> parameters,
@@ -61,7 +88,8 @@ void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool no
   if (version < of.versions) return;  // where routes change, all versions are told again
   of = {version + 1, nothing};
   for (auto* w : waiters_)
-    if (w->parameter == parameter && w->version <= version) w->woken.notify_all();
+    if (w->parameter.value_or(parameter) == parameter && w->version <= version)
+      w->woken.notify_all();
 }
 
 void fresh_board::left(const std::string& worker, std::uint64_t version) {

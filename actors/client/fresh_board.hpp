@@ -28,6 +28,15 @@ class fresh_board {
   /// What wait() would answer at once for these, in their order, up to the first one that is not here.
   [[nodiscard]] std::vector<answer> look(std::span<const parameter_id> parameters,
                                          std::uint64_t version) const;
+  /// Which of these are at `version`: all that are, or the first that come within `limit`.
+  struct arrival {
+    std::size_t place = 0;  ///< among the parameters that were asked for
+    answer is = answer::here;
+  };
+  /// Empty: none has come. Of those that fail only the first, and only where none is here.
+  [[nodiscard]] std::vector<arrival> wait_for_some(std::span<const parameter_id> parameters,
+                                                   std::uint64_t version,
+                                                   std::chrono::duration<double> limit);
   [[nodiscard]] std::string error() const;
 
   /// All threads may read `version` from now on. `nothing`: no worker had a gradient of it.
@@ -49,12 +58,15 @@ class fresh_board {
     bool nothing = false;        // in the newest
   };
   struct waiter {
-    parameter_id parameter{};
+    std::optional<parameter_id> parameter;  ///< empty: any
     std::uint64_t version = 0;
     std::condition_variable woken;
   };
   [[nodiscard]] std::optional<answer> answer_now(parameter_id parameter,
                                                  std::uint64_t version) const;
+  template <class F>
+  void wait_until(std::unique_lock<std::mutex>& lock, waiter& self,
+                  std::chrono::duration<double> limit, F came);
   void wake_all();
 
   mutable std::mutex mutex_;

@@ -11,23 +11,29 @@ namespace poseidon {
 
 /// The program calls lend() before it tells the caller gradients_lent, and not again before the version that the gradient
 /// contributes to has come; so no two threads use this object at the same time. That holds for the shard, too, which reads step()
-/// when it has all gradients of a chunk, this one among them, and makes that version.
+/// when it has all gradients of a chunk, this one among them, and makes that version; and for the factor_broadcast, which reads mean().
 class lent_gradient : public gradient_source {
  public:
   explicit lent_gradient(std::size_t values) : values_(values) {}
-  /// Null: there is none in this clock. `step`: where shards make the optimizer's steps.
-  void lend(const float* gradient, const std::optional<optimizer_step>& step = {}) {
+  /// Null: there is none in this clock. `step`: where shards make the optimizer's steps. `mean`: where the program wants it.
+  void lend(const float* gradient, const std::optional<optimizer_step>& step = {},
+            float* mean = nullptr) {
     at_ = gradient;
     step_ = step;
+    mean_ = mean;
   }
   [[nodiscard]] std::span<const float> total(std::uint64_t, std::size_t) const override {
     return at_ == nullptr ? std::span<const float>() : std::span(at_, values_);
   }
   [[nodiscard]] std::optional<optimizer_step> step() const override { return step_; }
+  [[nodiscard]] std::span<float> mean() const override {
+    return mean_ == nullptr ? std::span<float>() : std::span(mean_, values_);
+  }
 
  private:
   std::optional<optimizer_step> step_;
   const float* at_ = nullptr;
+  float* mean_ = nullptr;
   std::size_t values_;
 };
 

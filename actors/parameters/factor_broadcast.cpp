@@ -189,11 +189,12 @@ void factor_broadcast::update_here() {
   }
 }
 
-/// Where the version is to lie: the memory of a parameter has no gaps between its chunks.
+/// Where the program wants it, or the version is to lie: the memory of a parameter has no gaps between its chunks.
 void factor_broadcast::make_mean(bool nothing) {
   if (nothing) return;  // nobody reads it
   const auto [u, v] = setup_.factors->all(clock_id{version_});
-  const auto mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
+  auto mean = setup_.lent == nullptr ? std::span<float>() : setup_.lent->mean();
+  if (mean.empty()) mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, mean, {});
   if (computes()) setup_.arithmetic->scale(setup_.scale, mean, mean);
 }

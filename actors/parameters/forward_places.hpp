@@ -26,7 +26,19 @@ class forward_places {
     return layer_id{of_[layer].load(std::memory_order_relaxed)};
   }
 
+  /// The program waits for all parameters of a version together, whose first it needs no sooner than its last. So gradients go before
+  /// the parameters that come back: the last of these then needs not wait for the last gradient.
+  void want_all_together() { together_.store(true, std::memory_order_relaxed); }
+  /// Of a fresh parameter of this layer.
+  [[nodiscard]] layer_id of_fresh(layer_id layer) const {
+    const auto place = of(layer);
+    return together_.load(std::memory_order_relaxed)
+               ? layer_id{static_cast<std::uint32_t>(value(place) + of_.size())}
+               : place;
+  }
+
  private:
+  std::atomic<bool> together_{false};
   by_id<layer_id, std::atomic<std::uint32_t>> of_;
 };
 

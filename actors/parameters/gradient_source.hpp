@@ -17,6 +17,8 @@ class gradient_source {
   [[nodiscard]] virtual std::span<const float> total(std::uint64_t clock, std::size_t i) const = 0;
   /// How the program's optimizer steps with the newest of them; empty: its own business, or there is no program.
   [[nodiscard]] virtual std::optional<optimizer_step> step() const { return std::nullopt; }
+  /// Where the program wants the mean of the newest of them, if it is made of factors; empty: where its version lies.
+  [[nodiscard]] virtual std::span<float> mean() const { return {}; }
 };
 
 }  // namespace poseidon

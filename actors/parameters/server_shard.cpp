@@ -215,7 +215,9 @@ void server_shard::apply_nothing(chunk_id id, owned& o) {
 
 std::uint64_t server_shard::priority_of(chunk_id id, const owned& o) const {
   const auto parameter = setup_.store->cut().chunks[id].parameter;
-  return forward_order(o.version, place_of(setup_.places.get(), setup_.first_uses[parameter]));
+  const auto layer = setup_.first_uses[parameter];
+  return forward_order(o.version,
+                       setup_.places == nullptr ? layer : setup_.places->of_fresh(layer));
 }
 
 /// Only issues the update: kernels that read the fresh values wait for it on the device.

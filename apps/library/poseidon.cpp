@@ -293,12 +293,12 @@ int poseidon_route(poseidon_run* p, uint32_t parameter) {
 }
 
 int poseidon_push_factors(poseidon_run* p, uint32_t parameter, uint64_t clock, const float* u,
-                          const float* v, uint32_t rows) {
+                          const float* v, uint32_t rows, float* mean) {
   return called(p, [&](session& s) {
     if (rows > 0 && (u == nullptr || v == nullptr))
       throw session_error("parameter " + std::to_string(parameter) +
                           " is pushed with factors that are null");
-    s.push_factors(parameter, clock, u, v, rows);
+    s.push_factors(parameter, clock, u, v, rows, mean);
     return 0;
   });
 }
@@ -317,6 +317,25 @@ int poseidon_look(poseidon_run* p, const uint32_t* parameters, uint32_t count, u
     std::transform(here.begin(), here.end(), answers,
                    [](auto a) { return static_cast<std::uint8_t>(answer_of(a)); });
     return static_cast<int>(here.size());
+  });
+}
+
+int poseidon_collect(poseidon_run* p, const uint32_t* parameters, uint32_t count, uint64_t version,
+                     float* const* to, uint8_t* answers, double timeout_s) {
+  return called(p, [&](session& s) {
+    if (count > 0 && (parameters == nullptr || to == nullptr || answers == nullptr))
+      throw session_error("poseidon_collect was given no parameters, places or room for answers");
+    std::vector<session::collected> wanted;
+    std::vector<std::uint32_t> places;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (answers[i] != POSEIDON_NOT_YET) continue;
+      wanted.push_back({poseidon::as_id<poseidon::parameter_id>(parameters[i]), to[i]});
+      places.push_back(i);
+    }
+    const auto missing = s.collect(wanted, version, seconds(timeout_s));
+    for (std::size_t i = 0; i < places.size(); ++i)
+      answers[places[i]] = static_cast<std::uint8_t>(answer_of(wanted[i].is));
+    return static_cast<int>(missing);
   });
 }
 

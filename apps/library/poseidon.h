@@ -18,8 +18,8 @@
  *           first. With one worker a mean is the gradient itself.
  * Memory    The values of version v lie at poseidon_values(p, i, v), for the whole run at two addresses in turn, and are never
  *           written by the program. They may be read from poseidon_wait(p, i, v) on until parameter i is pushed for clock v + 1.
- *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) has
- *           answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
+ *           A gradient is lent by poseidon_push: its memory stays, unchanged, until poseidon_wait(p, i, clock + 1) or
+ *           poseidon_collect has answered, or poseidon_leave has ended the run. A value is a float32; a parameter's values lie without gaps.
  * Factors   The gradient of a matrix [M, N] that is the product of u transposed and v, u [rows, M] and v [rows, N], can be given as
  *           u and v: poseidon_measured offers it. Where that is faster, all workers give it so from one clock on, which
  *           poseidon_route tells; each then makes the mean from all factors, equal up to rounding (1e-5 of the largest value).
@@ -28,7 +28,8 @@
  *           different things are told so.
  * Threads   Every function may be called from any thread, several at a time; only the calls for one parameter come in the
  *           order of its clocks, and nothing is called with a handle that poseidon_free has taken. poseidon_begin,
- *           poseidon_begin_clock, poseidon_wait and poseidon_leave block for as long as they are told. All others return in microseconds.
+ *           poseidon_begin_clock, poseidon_wait, poseidon_collect and poseidon_leave block for as long as they are told. All others return in
+ *           microseconds.
  * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave has answered. It installs no
  *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
  * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
@@ -189,9 +190,11 @@ POSEIDON_API int poseidon_measured(poseidon_run*, const poseidon_load* loads);
 POSEIDON_API int poseidon_begin_clock(poseidon_run*, uint64_t clock, double timeout_s);
 /* How the gradient of a parameter is given in the clock that has begun: 0 by poseidon_push, 1 by poseidon_push_factors. */
 POSEIDON_API int poseidon_route(poseidon_run*, uint32_t parameter);
-/* Copies this worker's factors of a gradient, which may have fewer rows than were offered; they need not stay. */
+/* Copies this worker's factors of a gradient, which may have fewer rows than were offered; they need not stay. `mean`: where the mean of
+ * all workers is to be made, memory of the program that stays until poseidon_wait has answered; null: at poseidon_values. Without
+ * poseidon_optimize only. */
 POSEIDON_API int poseidon_push_factors(poseidon_run*, uint32_t parameter, uint64_t clock, const float* u, const float* v,
-                                       uint32_t rows);
+                                       uint32_t rows, float* mean);
 
 /* Waits until a version of a parameter is here. Returns one of the three answers above, or a negative number.
  * `timeout_s`: 0 does not block. */
@@ -201,6 +204,12 @@ POSEIDON_API int poseidon_wait(poseidon_run*, uint32_t parameter, uint64_t versi
  * them is written to `answers`, which has room for `count`. Does not block, and costs less than to ask for each. A run that has failed
  * is poseidon_wait's to tell. */
 POSEIDON_API int poseidon_look(poseidon_run*, const uint32_t* parameters, uint32_t count, uint64_t version, uint8_t* answers);
+
+/* Takes a version of many parameters in the order in which they come. `answers` has POSEIDON_NOT_YET for those that are to come; each that
+ * comes is copied to its address in `to`, and its answer written; null in `to`: it is not copied, and the call returns, so that the program
+ * reads it. Returns how many are still to come: 0, all are here; more, when `timeout_s` is over, too. Blocks for as long as it is told. */
+POSEIDON_API int poseidon_collect(poseidon_run*, const uint32_t* parameters, uint32_t count, uint64_t version, float* const* to,
+                                  uint8_t* answers, double timeout_s);
 
 /* Where a version of a parameter lies; null before poseidon_begin and for an unknown parameter. */
 POSEIDON_API const float* poseidon_values(poseidon_run*, uint32_t parameter, uint64_t version);

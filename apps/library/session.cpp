@@ -215,9 +215,12 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
 }
 
 void session::push_factors(std::size_t parameter, std::uint64_t clock, const float* u,
-                           const float* v, std::size_t rows) {
+                           const float* v, std::size_t rows, float* mean) {
   const auto id = take_turn(parameter, clock);
   const auto& declared = program_->declared[parameter];
+  if (mean != nullptr && program_->optimizer != optimizer_rule::none)
+    throw session_error("a place for the mean of \"" + declared.name +
+                        "\" is given, but the workers make the optimizer's steps: there is none");
   const auto factors = program_->factors.of(id);
   if (factors == nullptr)
     throw session_error("\"" + declared.name + "\" is pushed as factors in clock " +
@@ -234,7 +237,7 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
     return std::span(from, rows * static_cast<std::size_t>(declared.shape[dim]));
   };
   factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
-  program_->lent[id]->lend(nullptr, step_of(id));
+  program_->lent[id]->lend(nullptr, step_of(id), mean);
   pushed(id, clock, values(u, 0).size_bytes() + values(v, 1).size_bytes());
 }
 
@@ -279,10 +282,7 @@ bool session::goes_as_factors(std::size_t parameter) const {
 
 fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, seconds limit) {
   const auto id = known(parameter);
-  if (version > next_clock_[parameter])
-    throw session_error("version " + std::to_string(version) + " of \"" +
-                        program_->declared[parameter].name + "\" is waited for, but clock " +
-                        std::to_string(next_clock_[parameter]) + " has not been pushed");
+  require_pushed(id, version);
   if (limit.count() <= 0) {
     tell_pushed();
     const auto now = program_->fresh.wait(id, version, limit);

@@ -67,7 +67,7 @@ class session {
   /// Null: there is none in this clock.
   void push(std::size_t parameter, std::uint64_t clock, const float* gradient);
   void push_factors(std::size_t parameter, std::uint64_t clock, const float* u, const float* v,
-                    std::size_t rows);
+                    std::size_t rows, float* mean);
   /// By parameter.
   void measured(std::vector<parameter_load> loads);
   /// False: the time is over.
@@ -78,6 +78,15 @@ class session {
   /// Of these, in their order, up to the first one that is not here.
   [[nodiscard]] std::vector<fresh_board::answer> look(std::span<const std::uint32_t> parameters,
                                                       std::uint64_t version);
+  struct collected {
+    parameter_id parameter{};
+    float* to = nullptr;  ///< null: it is not copied
+    fresh_board::answer is = fresh_board::answer::not_yet;
+  };
+  /// Waits for a version of those that are not yet here, and copies each when it comes. Returns early where one has come that is not
+  /// to be copied. How many are still to come.
+  [[nodiscard]] std::size_t collect(std::span<collected> wanted, std::uint64_t version,
+                                    seconds limit);
   void report(std::uint64_t clock, double loss, std::uint64_t samples);
   /// False: the time is over. `reason`: why it gives up; empty: training is done.
   [[nodiscard]] bool leave(const std::optional<std::string>& reason, seconds limit);
@@ -102,6 +111,9 @@ class session {
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
   void pushed(parameter_id parameter, std::uint64_t clock, std::size_t bytes);
   void tell_pushed();
+  void require_pushed(parameter_id parameter, std::uint64_t version) const;
+  [[nodiscard]] std::vector<fresh_board::arrival> arrivals(std::span<const parameter_id> of,
+                                                           std::uint64_t version, seconds limit);
   [[nodiscard]] std::optional<std::string> why_not_done();
   void give_up(const std::string& why);
   void end();

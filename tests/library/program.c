@@ -88,12 +88,12 @@ static int train_by_factors(const char* options) {
   const poseidon_load load = {0.5, 0.25, 1};
   poseidon_run* p = poseidon_join(options);
   int answer, by_factors = 0;
-  float whole[2][6];
+  float whole[2][6], own[6]; /* the last mean is made in the program's memory, those before it lie in the library's */
   REQUIRE(p, p != NULL && poseidon_declare(p, list, 1) == 0);
   while ((answer = poseidon_begin(p, 0.1)) == POSEIDON_NOT_YET) {
   }
   REQUIRE(p, answer == 0);
-  REQUIRE(p, poseidon_push_factors(p, 0, 0, first, v, 1) < 0 && strstr(poseidon_error(p), "give it as a whole") != NULL);
+  REQUIRE(p, poseidon_push_factors(p, 0, 0, first, v, 1, NULL) < 0 && strstr(poseidon_error(p), "give it as a whole") != NULL);
   const unsigned worker = poseidon_worker(p);
   uint64_t clock = 0;
   for (; by_factors < 3; ++clock) {
@@ -104,11 +104,11 @@ static int train_by_factors(const char* options) {
     if (poseidon_route(p, 0) == 1) {
       ++by_factors;
       REQUIRE(p, poseidon_push(p, 0, clock, first, sizeof first) < 0 && strstr(poseidon_error(p), "give its factors") != NULL);
-      REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 2) < 0 && strstr(poseidon_error(p), "at most 1 were offered") != NULL);
+      REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 2, NULL) < 0 && strstr(poseidon_error(p), "at most 1 were offered") != NULL);
       if (by_factors == 2) /* nobody has a gradient */
         REQUIRE(p, poseidon_push_nothing(p, 0, clock) == 0);
       else
-        REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 1) == 0);
+        REQUIRE(p, poseidon_push_factors(p, 0, clock, u, v, 1, by_factors == 3 ? own : NULL) == 0);
     } else {
       for (int i = 0; i < 6; ++i) whole[clock % 2][i] = u[i / 3] * v[i % 3];
       REQUIRE(p, poseidon_push(p, 0, clock, whole[clock % 2], sizeof whole[0]) == 0);
@@ -117,10 +117,15 @@ static int train_by_factors(const char* options) {
       REQUIRE(p, poseidon_measured(p, &load) == 0);
       REQUIRE(p, poseidon_measured(p, &load) < 0 && strstr(poseidon_error(p), "offered factors already") != NULL);
     }
-    while ((answer = poseidon_wait(p, 0, clock + 1, 0.1)) == POSEIDON_NOT_YET) {
+    const uint32_t parameters[1] = {0};
+    float copy[6];
+    float* const to[1] = {by_factors == 1 ? copy : NULL};
+    uint8_t answers[1] = {POSEIDON_NOT_YET};
+    while ((answer = poseidon_collect(p, parameters, 1, clock + 1, to, answers, 0.1)) > 0) {
     }
-    REQUIRE(p, answer == (by_factors == 2 ? POSEIDON_NO_GRADIENT : POSEIDON_HERE));
-    const float* mean = poseidon_values(p, 0, clock + 1);
+    REQUIRE(p, answer == 0 && answers[0] == (by_factors == 2 ? POSEIDON_NO_GRADIENT : POSEIDON_HERE));
+    REQUIRE(p, poseidon_wait(p, 0, clock + 1, 0) == answers[0]);
+    const float* mean = by_factors == 1 ? copy : by_factors == 3 ? own : poseidon_values(p, 0, clock + 1);
     for (int i = 0; i < 6 && by_factors != 2; ++i) REQUIRE(p, mean[i] == (i < 3 ? 1.5f : (float)(clock % 8)) * v[i % 3]);
   }
   while ((answer = poseidon_leave(p, NULL, 0.1)) == POSEIDON_NOT_YET) {

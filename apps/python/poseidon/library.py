@@ -76,10 +76,11 @@ class _Library:
         self.begins = declare(quick, "begin_clock", number, run, u64, ctypes.c_double)
         self.begin_clock = declare(blocking, "begin_clock", number, run, u64, ctypes.c_double)
         self.route = declare(quick, "route", number, run, u32)
-        self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32)
+        self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32, address)
         self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
         self.wait = declare(blocking, "wait", number, run, u32, u64, ctypes.c_double)
         self.look = declare(quick, "look", number, run, address, u32, u64, ctypes.POINTER(ctypes.c_uint8))
+        self.collect = declare(blocking, "collect", number, run, address, u32, u64, address, address, ctypes.c_double)
         self.values = declare(quick, "values", address, run, u32, u64)
         self.report = declare(quick, "report", number, run, u64, ctypes.c_double, u64)
         self.next_line = declare(quick, "next_line", text, run)
@@ -285,9 +286,9 @@ class Run:
         """Whether the gradient goes as factors in the clock that has begun."""
         return self._checked(self._library.route(self._run, parameter)) == 1
 
-    def push_factors(self, parameter: int, clock: int, u: int, v: int, rows: int) -> None:
-        """Sends factors, from these addresses; they are copied."""
-        self._checked(self._library.push_factors(self._run, parameter, clock, u, v, rows))
+    def push_factors(self, parameter: int, clock: int, u: int, v: int, rows: int, mean: Optional[int] = None) -> None:
+        """Sends factors, from these addresses; they are copied. `mean`: where the mean is to be made; None: at values()."""
+        self._checked(self._library.push_factors(self._run, parameter, clock, u, v, rows, mean))
 
     def look(self, parameter: int, version: int) -> Optional[bool]:
         """What wait() would return at once; None: it would wait."""
@@ -318,6 +319,11 @@ class Run:
         while answer == NOT_YET:
             answer = self._checked(self._library.wait(self._run, parameter, version, _SLICE_S))
         return answer == HERE
+
+    def collect(self, parameters: ctypes.Array, version: int, to: ctypes.Array, answers: ctypes.Array) -> int:
+        """Waits for versions of these parameters, in the order in which they come, and copies each to its address, as poseidon_collect says.
+        How many are still to come, once one has come that has no address, or a slice of time is over."""
+        return self._checked(self._library.collect(self._run, parameters, len(parameters), version, to, answers, _SLICE_S))
 
     def values(self, parameter: int, version: int) -> int:
         """The address of a version's values."""

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <thread>
+#include <vector>
 
 using namespace poseidon;
 using answer = fresh_board::answer;
@@ -82,4 +84,25 @@ TEST_CASE(
   CHECK(board.error().find("worker 2 left after 4 clocks, and this worker trains clock 4") == 0);
   board.left("worker 1", 6);  // the first to leave counts
   CHECK(board.first_to_leave()->worker == "worker 2");
+}
+
+TEST_CASE("fresh_board: of several, those are told that have come, whichever they are") {
+  fresh_board board(3);
+  constexpr parameter_id c{2};
+  const std::vector<parameter_id> all{a, b, c};
+  using arrival = fresh_board::arrival;
+  const auto same = [](const std::vector<arrival>& x, const std::vector<arrival>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& i, const auto& j) {
+      return i.place == j.place && i.is == j.is;
+    });
+  };
+  CHECK(board.wait_for_some(all, 1, now).empty());
+  std::thread later([&] { board.publish(c, 1, true); });
+  CHECK(same(board.wait_for_some(all, 1, long_enough), {{2, answer::no_gradient}}));
+  later.join();
+  board.publish(a, 1, false);
+  CHECK(same(board.wait_for_some(all, 1, now), {{0, answer::here}, {2, answer::no_gradient}}));
+  board.fail("over");
+  CHECK(same(board.wait_for_some(all, 1, now), {{0, answer::here}, {2, answer::no_gradient}}));
+  CHECK(same(board.wait_for_some(std::vector{b}, 1, long_enough), {{0, answer::failed}}));
 }

@@ -1,53 +1,34 @@
 """What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
 
 import contextlib
+import functools
+import sys
+import time
 import weakref
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 from torch import nn
 
-from ..library import HERE, PoseidonError, Run, reason_of
+from ..library import PoseidonError, Run, reason_of
+from .bundles import Bundle, Declared
+from .exchangeable import require_exchangeable
 from .factors import Factors
 from .gpu import Gpus
+from .hooks import leaf_hook
+from .means import Means
+from .waits import Waits
 
 _UNKNOWN = 1 << 62  # passes
-# Of so many parameters at most it is asked at once whether they are here.
-_ASKED_TOGETHER = 64
-
-
-def _without_gaps(t: torch.Tensor) -> bool:
-    return t.numel() == 0 or t.numel() == 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
-
-
-def require_exchangeable(name: str, p: torch.Tensor) -> None:
-    """Refuses a parameter that has no place in the library's memory."""
-    if isinstance(p, nn.parameter.UninitializedParameter):
-        raise PoseidonError(f'"{name}" has no shape yet: run one forward pass before join()')
-    if p.is_sparse or p.is_meta:
-        raise PoseidonError(f'"{name}" is {"sparse" if p.is_sparse else "on the meta device"}: Poseidon exchanges dense values')
-    if not p.is_cuda and p.device.type != "cpu":
-        raise PoseidonError(f'"{name}" is on {p.device}, expected the CPU or a CUDA device')
-    if p.dtype != torch.float32:
-        raise PoseidonError(f'"{name}" is {p.dtype}, expected torch.float32: keep the parameters in it, also with autocast')
-    if not _without_gaps(p):
-        raise PoseidonError(f'"{name}" has gaps in memory (shape {tuple(p.shape)}, strides {p.stride()}): make it contiguous')
-
-
-def _leaf_hook(p: nn.Parameter, call: Callable[..., None], keep: list) -> None:
-    """Calls `call` after a backward pass has written p.grad, or has left it alone because no gradient came: the newer
-    register_post_accumulate_grad_hook would not tell of that, and the factors of a weight would stay here."""
-    with torch.enable_grad():
-        node = p.expand_as(p).grad_fn.next_functions[0][0]
-    handle = node.register_hook(call)
-    keep.append(handle)
-    keep.append(node)  # the graph refers to it weakly
 
 
 class Client:
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     current: Optional["Client"] = None
+    quiet = False  # True: nothing is written to stderr
+    # Means go into .grad: small parameters travel together, and one worker alone has nothing to send.
+    _means_in_grad = True
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None):
@@ -67,6 +48,7 @@ class Client:
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self._strides = [p.stride() for p in self.parameters]
+        self.declared = Declared(self.names, self.parameters, self._means_in_grad)
         self.model = model
         self.run = Run(options)
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
@@ -81,7 +63,9 @@ class Client:
         self.failure: Optional[str] = None
         self.paused = 0  # within so many no_sync()
         self._begun = -1  # the clock whose routes are known
+        self._waits = Waits()
         self._in_backward = False
+        self._ending: Callable[[], Optional[object]] = lambda: None  # what the backward pass under way calls at its end
         self._kept: list = []
 
     # -- the start
@@ -90,21 +74,24 @@ class Client:
         """Joins the cluster; all workers take worker 0's values."""
         first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
         try:
-            self.run.declare([(name, v.shape, v.data_ptr()) for name, v in zip(self.names, first)])
+            declared, kept = self.declared.declared(first)
+            self.run.declare(declared)
             self._declared()
             self.run.begin()
+            del kept
         except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
         self.rank, self.size = self.run.worker, self.run.workers
+        self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
-            self.gpus = Gpus(self.run, self.parameters, lambda error: me() and me()._give_up(error))
-            self.gpus.pin((self.run.values(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
+            self.gpus = Gpus(self.run, self.declared.tensors(), lambda error: me() and me()._give_up(error))
+            self.gpus.pin((self._address(i, version), 4 * p.numel()) for i, p in enumerate(self.parameters) if p.is_cuda
                           for version in (0, 1))
         self._rings = [[self._place(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
-        self._look = self.run.along(range(len(self.parameters)))
+        self._means = Means(self.run, self.parameters, self.declared)
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
         self._hook()
@@ -118,8 +105,11 @@ class Client:
 
     def _place(self, i: int, version: int) -> torch.Tensor:
         p = self.parameters[i]
-        memory = self.run.memory(self.run.values(i, version), p.numel())
+        memory = self.run.memory(self._address(i, version), p.numel())
         return torch.as_strided(torch.frombuffer(memory, dtype=torch.float32), p.shape, p.stride())
+
+    def _address(self, i: int, version: int) -> int:
+        return self.run.values(self.declared.of[i], version) + self.declared.offset[i]
 
     def ring(self, i: int, version: int) -> torch.Tensor:
         """A version of a parameter, as a tensor over the library's memory."""
@@ -144,31 +134,37 @@ class Client:
             return ready
 
         for i, p in enumerate(self.parameters):
-            _leaf_hook(p, of(i), self._kept)
+            leaf_hook(p, of(i), self._kept)
 
     # -- a clock
 
     def _ready(self, i: int) -> None:
         """A backward pass has written the gradient of parameter i."""
-        p = self.parameters[i]
-        by_factors = self.factors is not None and self.factors.on_factors(i)
-        if self.paused or (p.grad is None and not by_factors):  # None: an undefined gradient came, and there is nothing to add
+        factors = self.factors
+        by_factors = factors is not None and factors.on_factors(i)
+        if self.paused or (self.parameters[i].grad is None and not by_factors):  # None: an undefined gradient came, and there is nothing to add
             return
-        self._require_alive()
-        if self.factors is not None and not by_factors:
-            self.factors.reached(i)
-        self.fired[i] = self.fired.get(i, 0) + 1
+        if self.failure is not None:
+            self._require_alive()
+        if factors is not None and not factors.offered:
+            factors.reached(i)
+        self.fired[i] = fired = self.fired.get(i, 0) + 1
         self._reached()
-        if self.fired[i] < self.expected.get(i, _UNKNOWN):
+        if fired < self.expected.get(i, _UNKNOWN):
             return
         if i in self.pushed:
             raise self.failed(self._reached_again(i))
         self._push(i)
 
     def _reached(self) -> None:
-        # At every firing: a backward pass that ended by an exception has dropped its callbacks, and nothing tells of it.
+        # A backward pass that ended by an exception has dropped its callbacks, and nothing tells of it but that this one is gone. Where a
+        # GPU's thread might still hold it, each firing brings one.
         self._in_backward = True
-        torch.autograd.Variable._execution_engine.queue_callback(self._end_of_backward)
+        if self._ending() is None or self.gpus is not None:
+            end = functools.partial(self._end_of_backward)
+            self._ending = weakref.ref(end)
+            self._waits.gradient(time.perf_counter())
+            torch.autograd.Variable._execution_engine.queue_callback(end)
 
     def _reached_again(self, i: int) -> str:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
@@ -186,33 +182,55 @@ class Client:
             self.factors.begin_clock()
 
     def _push(self, i: int) -> None:
-        if self.factors is not None:
+        factors = self.factors
+        if factors is not None and factors.offered:
             self.begin_clock()
-            if self.factors.on_factors(i):
+            if factors.on_factors(i):
                 return self._push_factors(i)
         p = self.parameters[i]
         g = p.grad
-        if g is None:
-            self.run.push_nothing(i, self.clock)
-        else:
+        if g is not None:
             if g.is_sparse:
                 raise self.failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
-            self._send(i, g)
         self.pushed[i] = g
+        if self._alone:
+            return
+        bundle = self.declared.bundle_of(i)
+        if bundle is not None:
+            bundle.missing -= 1
+            if bundle.missing == 0:
+                self._push_bundle(self.declared.of[i], bundle)
+        elif g is None:
+            self.run.push_nothing(self.declared.of[i], self.clock)
+        else:
+            self._send(i, g)
+
+    def _push_bundle(self, number: int, bundle: Bundle) -> None:
+        bundle.missing = len(bundle.members)
+        gradients = [self.pushed[i] for i in bundle.members]
+        if not any(g is not None for g in gradients):
+            return self.run.push_nothing(number, self.clock)
+        filled = bundle.filled(gradients)
+        if filled.is_cuda:
+            return self._send_from_gpu(bundle.members[0], filled)
+        self.run.push(number, self.clock, filled.data_ptr(), 4 * bundle.size)
+
+    def _send_from_gpu(self, i: int, g: torch.Tensor) -> None:
+        try:
+            self.gpus.send(self.declared.of[i], self.clock, g)
+        except RuntimeError as error:  # no memory, a kernel that has failed
+            raise self.failed(f'the gradient of "{self.names[i]}" cannot be copied from {g.device}: {error}') from error
 
     def _send(self, i: int, g: torch.Tensor) -> None:
         if g.is_cuda:
-            try:
-                return self.gpus.send(i, self.clock, g)
-            except RuntimeError as error:  # no memory, a kernel that has failed
-                raise self.failed(f'the gradient of "{self.names[i]}" cannot be copied from {g.device}: {error}') from error
+            return self._send_from_gpu(i, g)
         lent = g
         if g.stride() != self._strides[i]:  # values travel in the order of the parameter's memory
             p = self.parameters[i]
             lent = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(g)
-        self.run.push(i, self.clock, lent.data_ptr(), 4 * lent.numel())
+        self.run.push(self.declared.of[i], self.clock, lent.data_ptr(), 4 * lent.numel())
         self.lent[i] = lent
 
     def _push_factors(self, i: int) -> None:
@@ -220,13 +238,17 @@ class Client:
         if i in self.fired and unit.has_dense_gradient():
             raise self.failed(f'"{self.names[i]}" goes as factors, and a backward pass has reached it by another way than its layer, as in '
                               'none of the first steps: start with routes="ps"')
-        factors = unit.take()
+        factors, number = unit.take(), self.declared.of[i]
         if factors is None:
-            self.run.push_nothing(i, self.clock)
+            self.run.push_nothing(number, self.clock)
         else:
             u, v = factors
-            self.run.push_factors(i, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0])
+            self.run.push_factors(number, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0], self._place_of_mean(i))
         self.pushed[i] = None
+
+    def _place_of_mean(self, i: int) -> Optional[int]:
+        """Where the mean of factors is to be made; None: in the library's memory."""
+        return self._means.place_for(i)
 
     def _end_of_backward(self) -> None:
         """In the thread of backward(), after everything else: waits for the means."""
@@ -239,26 +261,35 @@ class Client:
                               "and freeze by lr 0")
         for i in self._not_pushed():
             self._push(i)
-        self._wait_for_pushes()
-        i = 0
-        while i < len(self.parameters):
-            # Those that are here, as far as none is missing; else the next one, when it comes.
-            came = self._look(i, _ASKED_TOGETHER, self.clock + 1)
-            for there in [answer == HERE for answer in came] or [self.run.wait(i, self.clock + 1)]:
-                self._take_mean(i, there)
-                i += 1
+        if not self._alone:
+            since = time.perf_counter()
+            self._wait_for_pushes()
+            self._means.collect(self.clock + 1, self.lent, self._take)
+            line = self._waits.end(since, time.perf_counter())
+            if line is not None and self.rank == 0 and not self.quiet:
+                print(f"poseidon: {line}", file=sys.stderr, flush=True)
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
 
+    def _take(self, number: int, there: bool) -> None:
+        """What has come, by its number in the run."""
+        bundle = self.declared.bundles[number]
+        if bundle is None:
+            return self._take_mean(self.declared.first[number], there)
+        if there:
+            pushed, parameters = self.pushed, self.parameters
+            gradients = [pushed[i] if parameters[i].grad is pushed[i] else None for i in bundle.members]
+            bundle.spread(self.run.values(number, self.clock + 1), gradients, self._take_mean)
+
     def _take_mean(self, i: int, there: bool) -> None:
-        """`there`: somebody had a gradient."""
-        self.lent.pop(i, None)
+        """Of a parameter whose `.grad` is not what has left. `there`: somebody had a gradient."""
         if not there:
             return
-        p, mean = self.parameters[i], self.ring(i, self.clock + 1)
+        p, made = self.parameters[i], self._means.made.get(i)
+        mean = self.ring(i, self.clock + 1) if made is None else made
         if p.grad is None:
-            p.grad = torch.empty_like(p).copy_(mean, non_blocking=True)
+            p.grad = torch.empty_like(p).copy_(mean, non_blocking=True) if made is None else made
         elif self.factors is not None and self.factors.on_factors(i):
             p.grad.add_(mean)  # what was there before has not gone with the factors
         else:
@@ -273,9 +304,11 @@ class Client:
 
     def _tell_order(self, order: List[int]) -> None:
         """In which gradients leave where several wait, from now on."""
-        places = [0] * len(self.parameters)
-        for place, i in enumerate(order + [i for i in range(len(self.parameters)) if i not in order]):
-            places[i] = place
+        numbers = [self.declared.of[i] for i in reversed(order + [i for i in range(len(self.parameters)) if i not in order])]
+        last_first = list(dict.fromkeys(numbers))  # a bundle leaves with its last member
+        places = [0] * len(last_first)
+        for place, number in enumerate(reversed(last_first)):
+            places[number] = place
         self.run.order(places)
 
     def _end_clock(self) -> None:

@@ -151,6 +151,8 @@ class Factors:
             weight = module._parameters.get("weight") if type(module) in UNITS else None
             if id(weight) not in client.index or len(owners[id(weight)]) > 1 or "forward" in module.__dict__:
                 continue
+            if client.declared.bundle_of(client.index[id(weight)]) is not None:
+                continue
             if not weight.is_contiguous() or weight.device.type != "cpu":
                 continue
             i = client.index[id(weight)]
@@ -204,7 +206,7 @@ class Factors:
     def begin_clock(self) -> None:
         client = self._client()
         for i, unit in self.units.items():
-            unit.on_factors = client.run.route(i)
+            unit.on_factors = client.run.route(client.declared.of[i])
 
     def end_clock(self, fired: Dict[int, int]) -> None:
         """Before the client counts the next clock."""
@@ -245,7 +247,10 @@ class Factors:
                 own += seconds[unit.bias]
                 loads[unit.bias] = (0.0, 0.0, 0)
             loads[i] = (max(own, unit.product_s), unit.product_s, unit.rows)
-        client.run.measured(loads)
+        of_run = [(0.0, 0.0, 0)] * len(client.declared)
+        for number, load in zip(client.declared.of, loads):
+            of_run[number] = (of_run[number][0] + load[0], load[1], load[2])
+        client.run.measured(of_run)
         self.offered = True
 
     def undo(self) -> None:

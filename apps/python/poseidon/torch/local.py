@@ -24,6 +24,7 @@ _TOGETHER = 64
 
 class LocalClient(Client):
     _rule = OWN
+    _means_in_grad = False  # each parameter is stepped as soon as its mean has come
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
@@ -195,6 +196,9 @@ class LocalClient(Client):
             self.optimizer._step_count += 1
         self.optimizer._opt_called = True
         self._end_clock()
+
+    def _place_of_mean(self, i: int) -> None:
+        """Means come later than backward() ends: the library keeps them."""
 
     def _before_step(self) -> None:
         """All gradients of the clock have left."""
