@@ -10,13 +10,13 @@ ALONE = {
     "two tensors over one memory": ("""
 net, _ = made()
 net[1].bias.data = net[0].bias.data[:2]
-refused(lambda: poseidon.join(net, torch.optim.SGD(net.parameters(), .1)))
+refused(lambda: poseidon.join(net, torch.optim.SGD(net.parameters(), .1), mode="local"))
 """, r'"[01]\.bias" and "[01]\.bias" are two tensors over one memory.*the same parameter'),
     "another step": ("""
 net, optimizer = made()
 own = optimizer.step
 optimizer.step = lambda: own()
-refused(lambda: poseidon.join(net, optimizer))
+refused(lambda: poseidon.join(net, optimizer, mode="local"))
 """, r'the step\(\) of this SGD has been replaced by .*mode="ddp"'),
     "a hook of the optimizer": ("""
 net, optimizer = made()
@@ -24,11 +24,11 @@ if hasattr(optimizer, "register_step_pre_hook"):
     optimizer.register_step_pre_hook(lambda *_: None)
 else:  # as PyTorch 2 keeps it
     optimizer._optimizer_step_pre_hooks = {0: None}
-refused(lambda: poseidon.join(net, optimizer))
+refused(lambda: poseidon.join(net, optimizer, mode="local"))
 """, r'the optimizer has a hook for its steps.*mode="ddp"'),
     "a hook that comes later": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 optimizer._optimizer_step_post_hooks = {0: None}
 refused(lambda: step(net, optimizer))
@@ -41,7 +41,7 @@ FINE = {
 net, optimizer = made()
 alone = copy.deepcopy(net)
 other = torch.optim.SGD(alone.parameters(), .1)
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 for clock in range(4):
     for n, o in (net, optimizer), (alone, other):
         if clock == 1:
@@ -82,7 +82,7 @@ if case == "state on one":
     optimizer = torch.optim.Adam(net.parameters(), .1)
     if first:
         step(net, optimizer)
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 for _ in range(3):
     step(net, optimizer)
 net(torch.ones(2, 4))

@@ -52,7 +52,7 @@ def refused(call):
 ALONE = {
     "clipping in local": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
 torch.nn.utils.clip_grad_norm_(net.parameters(), .01)
@@ -60,7 +60,7 @@ refused(optimizer.step)
 """, r'the gradient of "[01]\.(weight|bias)" was changed after backward\(\).*mode="ddp"'),
     "clipping past the version": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
 net[1].weight.grad.data.clamp_(max=.01)
@@ -68,7 +68,7 @@ refused(optimizer.step)
 """, r'the gradient of "1\.weight" was changed'),
     "another gradient": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
 net[0].bias.grad = torch.ones(3)
@@ -76,12 +76,12 @@ refused(optimizer.step)
 """, r'"0\.bias" was replaced after backward\(\)'),
     "a closure": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 refused(lambda: optimizer.step(lambda: 0))
 """, r'step\(closure\).*mode="ddp"'),
     "more passes than in the first step": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 refused(lambda: step(net, optimizer, passes=2))
 """, r"has reached \"1\.(bias|weight)\" 2 times in this step, in its first step 1.*no_sync"),
@@ -94,7 +94,7 @@ refused(lambda: step(net, optimizer))  # what had left cannot be taken back, and
 """, r'was reached again by a backward pass after its gradient had left'),
     "zero_grad in the middle": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
 refused(optimizer.zero_grad)
@@ -106,7 +106,7 @@ refused(lambda: poseidon.join(net.double(), optimizer))
     "gaps": ("""
 net, optimizer = made()
 net[0].weight.data = torch.ones(3, 8)[:, ::2]
-refused(lambda: poseidon.join(net, optimizer))
+refused(lambda: poseidon.join(net, optimizer, mode="local"))
 """, r'"0\.weight" has gaps in memory.*make it contiguous'),
     "a lazy parameter": ("""
 net = nn.Sequential(nn.LazyLinear(3))
@@ -118,7 +118,7 @@ refused(lambda: poseidon.join(nn.DataParallel(net), optimizer))
 """, r"join its \.module"),
     "a script module": ("""
 net, optimizer = made()
-refused(lambda: poseidon.join(torch.jit.script(net), optimizer))
+refused(lambda: poseidon.join(torch.jit.script(net), optimizer, mode="local"))
 """, r'ScriptModule.*mode="ddp"'),
     "a parameter from elsewhere": ("""
 net, _ = made()
@@ -131,7 +131,7 @@ refused(lambda: poseidon.join(nn.ReLU(), mode="ddp"))
 net, _ = made()
 net[0].weight.requires_grad_(False)
 optimizer = torch.optim.SGD(net.parameters(), .1)
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net[0].weight.requires_grad_(True)
 refused(lambda: step(net, optimizer))
@@ -144,27 +144,27 @@ poseidon.join(net, optimizer, mode="ddp")
 step(net, optimizer)
 net[0].weight.requires_grad_(True)
 refused(lambda: step(net, optimizer))
-""", r'"0\.weight" trains, and was frozen at join\(\).*requires_grad set'),
+""", r'"0\.weight" trains, and was frozen at join\(\).*Freeze after join\(\)'),
     "a group that is added": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 refused(lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
 """, r"add_param_group\(\) after join\(\)"),
     "a sparse gradient": ("""
 net = nn.Embedding(5, 3, sparse=True)
 optimizer = torch.optim.SGD(net.parameters(), .1)
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 net(torch.tensor([1])).sum().backward()
 refused(optimizer.step)
 """, r'the gradient of "weight" is sparse'),
     "LBFGS": ("""
 net, _ = made()
-refused(lambda: poseidon.join(net, torch.optim.LBFGS(net.parameters())))
+refused(lambda: poseidon.join(net, torch.optim.LBFGS(net.parameters()), mode="local"))
 """, r'LBFGS.*mode="ddp"'),
     "joining twice": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
-refused(lambda: poseidon.join(*made()))
+poseidon.join(net, optimizer, mode="local")
+refused(lambda: poseidon.join(*made(), mode="local"))
 """, r"has joined already: leave\(\) first"),
     "an unknown option": ("""
 refused(lambda: poseidon.join(*made(), listem="x"))
@@ -178,7 +178,7 @@ refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600"))
     "not joined": ("refused(poseidon.rank)\n", r"has not joined"),
     "a fork": ("""
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 child = os.fork()
 if child == 0:
@@ -194,7 +194,7 @@ FINE = {
     "leave, and go on alone; join again": """
 net, optimizer = made()
 for _ in range(2):
-    with poseidon.join(net, optimizer):
+    with poseidon.join(net, optimizer, mode="local"):
         step(net, optimizer)
     before = net[0].weight.clone()
     step(net, optimizer)
@@ -204,7 +204,7 @@ print("fine", flush=True)
     "copies and files": """
 import io
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 copied = copy.deepcopy(net)
 step(net, optimizer)
@@ -219,7 +219,7 @@ print("fine", flush=True)
 """,
     "del model": """
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 del net, optimizer
 import gc
@@ -229,7 +229,7 @@ print("fine", flush=True)
     "a file of a joined model can be read without this package": """
 import subprocess, tempfile
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 with tempfile.TemporaryDirectory() as folder:
     torch.save(net, folder + "/net")
@@ -243,7 +243,7 @@ print("fine", flush=True)
 """,
     "another thread trains": """
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 thread = threading.Thread(target=lambda: [step(net, optimizer) for _ in range(3)])
 thread.start()
 thread.join()
@@ -262,7 +262,7 @@ print("fine", flush=True)
 """,
     "NaN travels": """
 net, optimizer = made()
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 for _ in range(5):
     (net(torch.ones(2, 4)).sum() * float("nan")).backward()
     optimizer.step()
@@ -291,7 +291,7 @@ if case == "alone" and not first:
     import time
     time.sleep(1e6)
 print("joins", flush=True)
-poseidon.join(net, optimizer)
+poseidon.join(net, optimizer, mode="local")
 for clock in range(6):
     if case == "endless" and clock == 5:
         print("trains", flush=True)

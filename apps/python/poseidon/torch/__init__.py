@@ -3,20 +3,19 @@
     import poseidon.torch as poseidon
     poseidon.join(model, optimizer)      # POSEIDON_LISTEN and POSEIDON_NODES, or POSEIDON_JOIN, say who else is there
 
-The loop stays as it is. Gradients leave while `backward()` still runs, and each parameter is waited for where the next forward
-pass needs it. Modes:
+The loop stays as it is. Gradients leave while `backward()` still runs. Modes:
 
-- `local`: the mean gradients come back, and your optimizer makes its step for one parameter at a time, just before that
-  parameter is read again. For every optimizer that looks at one parameter at a time (SGD, Adam, AdamW, RMSprop, ...).
-- `shards`: the workers share the optimizer's steps and its state (SGD, Adam, AdamW; with PyTorch's bits): each makes the steps of a
-  part of all values, and what comes back are fresh parameters. A worker needs 1/N of the state's memory and of the steps' time.
-- `ddp`: `.grad` holds the means when `backward()` returns, as with DistributedDataParallel. For clip_grad_norm_, GradScaler and
-  whatever else looks at gradients.
-- `auto`: `local` for PyTorch's own optimizers, `ddp` for those of another class, of which nobody knows what they look at.
+- `ddp` (`auto`): `.grad` holds the means when `backward()` returns, as with DistributedDataParallel, and the optimizer is yours alone:
+  what is right with DDP is right with it.
+- `local`, where the network is what a step waits for: your optimizer makes its step for one parameter at a time, just before the next forward
+  pass reads that parameter, so the network has the time of that pass, too. For every optimizer that looks at one parameter at a time.
+- `shards`, for large models: the workers share the optimizer's steps and its state (SGD, Adam, AdamW; with PyTorch's bits): each makes the steps
+  of a part of all values, and what comes back are fresh parameters. A worker needs 1/N of the state's memory and of the steps' time.
 
 N workers train, bit for bit, what one process trains that adds the gradients of N micro-batches in the order of the workers,
 multiplies them by 1/N and steps. Between machines the weights of large nn.Linear layers may go as factors, which is equal up to
-rounding; `routes="ps"` keeps the bits. Buffers (the statistics of BatchNorm) stay each worker's own.
+rounding; `routes="ps"` keeps the bits. All workers begin with worker 0's parameters, frozen ones included, and buffers; after each step
+all have worker 0's buffers (the statistics of BatchNorm), or with `broadcast_buffers=False` each its own.
 """
 
 import atexit
@@ -28,8 +27,8 @@ from torch import nn, optim
 from ..library import PoseidonError, options_from, reason_of
 from .client import Client
 from .distributed import DistributedDataParallel
+from .exchangeable import require_all_of_model
 from .local import LocalClient
-from .optimizers import looks_at_one
 from .shards import ShardsClient
 
 __all__ = ["DistributedDataParallel", "PoseidonError", "join", "leave", "no_sync", "progress", "rank", "report", "size",
@@ -38,8 +37,10 @@ __all__ = ["DistributedDataParallel", "PoseidonError", "join", "leave", "no_sync
 MODES = ("auto", "shards", "local", "ddp")
 
 
-def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", **options) -> Client:
-    """Joins the run with this model, and waits until all workers are there. All begin with worker 0's values.
+def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", *, broadcast_buffers: bool = True,
+         quiet: bool = False, **options) -> Client:
+    """Joins the run with this model, and waits until all workers are there; what it waits for is said on stderr, unless `quiet`. All begin with
+    worker 0's parameters and buffers, and take its buffers after each step, unless `broadcast_buffers` is False.
 
     `options` (`listen="0.0.0.0:7600", nodes=4`, `join="head:7600"`, `token_file=...`) go before the environment's POSEIDON_LISTEN
     and so on; without any this is the only worker. The result can be used in a `with`, at whose end this worker leaves; else it
@@ -49,15 +50,17 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     if mode not in MODES:
         raise PoseidonError(f'mode is "{mode}", expected one of: {", ".join(MODES)}')
     if Client.current is not None:
-        raise PoseidonError("this process has joined already: leave() first. To train two models at the same time, join an "
-                            "nn.ModuleList of both")
-    if mode == "ddp" or (mode == "auto" and optimizer is not None and not looks_at_one(optimizer)):
-        return Client(model, options_from(options)).begin()
+        raise PoseidonError("this process has joined already: leave() first. To train two models at the same time, each with an optimizer of its "
+                            "own, join an nn.ModuleList of both, in mode ddp")
+    said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet}
+    if mode in ("auto", "ddp"):
+        require_all_of_model(model, optimizer)
+        return Client(model, options_from(options), **said).begin()
     if optimizer is None:
         raise PoseidonError(f'mode "{mode}" needs the optimizer, which makes its steps in it: join(model, optimizer), or '
                             'mode="ddp"')
     kind = ShardsClient if mode == "shards" else LocalClient
-    return kind(model, optimizer, options_from(options)).begin()
+    return kind(model, optimizer, options_from(options), **said).begin()
 
 
 def _joined() -> Client:

@@ -1,55 +1,60 @@
 """What every mode has: the list of parameters, hooks that push gradients during backward, and mode `ddp` as a whole."""
 
 import contextlib
-import functools
 import sys
 import time
 import weakref
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 
 import torch
 from torch import nn
 
-from ..library import PoseidonError, Run, reason_of
+from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
 from .bundles import Bundle, Declared
-from .exchangeable import require_exchangeable
+from .exchangeable import require_exchangeable, require_statistics
 from .factors import Factors
 from .gpu import Gpus
 from .hooks import leaf_hook
 from .means import Means
+from .passes import Passes
+from .state import Buffers, FirstState
 from .waits import Waits
 
 _UNKNOWN = 1 << 62  # passes
+# The model's parameters are looked through in the first clocks, and from then on after so many.
+_CLOCKS_LOOKED, _LOOKED_EVERY = 3, 20
 
 
 class Client:
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     current: Optional["Client"] = None
-    quiet = False  # True: nothing is written to stderr
     # Means go into .grad: small parameters travel together, and one worker alone has nothing to send.
     _means_in_grad = True
     say: Optional[Callable[[str], None]] = None
 
-    def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None):
-        """`trained`: the parameters that the optimizer has; None: all that require a gradient."""
+    def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
+                 broadcast_buffers: bool = True, quiet: bool = False, ignored: FrozenSet[str] = frozenset()):
+        """`trained`: the parameters that the optimizer has; None: all that require a gradient. `broadcast_buffers`: after each clock all workers
+        have worker 0's. `ignored`: names of parameters and buffers that stay each worker's own."""
         if isinstance(model, nn.DataParallel):
             raise PoseidonError("the model is an nn.DataParallel, whose replicas Poseidon cannot see: join its .module")
         wanted = None if trained is None else {id(p) for p in trained}
         self.names: List[str] = []
         self.parameters: List[nn.Parameter] = []
-        self._frozen: List[Tuple[str, nn.Parameter]] = []
         for name, p in model.named_parameters():  # a shared one once, by its first name
-            if wanted is None and not p.requires_grad:
-                self._frozen.append((name, p))
-            if p.requires_grad and (wanted is None or id(p) in wanted):
+            if p.requires_grad and (wanted is None or id(p) in wanted) and name not in ignored:
                 require_exchangeable(name, p)
                 self.names.append(name)
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self._strides = [p.stride() for p in self.parameters]
         self.declared = Declared(self.names, self.parameters, self._means_in_grad)
-        self.model = model
+        self.model, self.quiet = model, quiet
+        self._ignored = ignored
+        self._beginning = FirstState(model, self.index, ignored)
+        buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
+        self.buffers = buffers if buffers is not None and buffers.words > 0 else None
         self.run = Run(options)
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
@@ -64,9 +69,10 @@ class Client:
         self.paused = 0  # within so many no_sync()
         self._begun = -1  # the clock whose routes are known
         self._waits = Waits()
-        self._in_backward = False
-        self._ending: Callable[[], Optional[object]] = lambda: None  # what the backward pass under way calls at its end
         self._kept: list = []
+        self._passes: Optional[Passes] = None
+        self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
+        self._taken = 0  # version of buffers
 
     # -- the start
 
@@ -75,9 +81,17 @@ class Client:
         first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
         try:
             declared, kept = self.declared.declared(first)
-            self.run.declare(declared)
+            if self.buffers is not None:
+                kept.append(self.buffers.declared())
+                declared.append(("buffers of worker 0", (self.buffers.words,), kept[-1].data_ptr()))
+            self.run.declare(declared, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None))
             self._declared()
+            measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
+            self._beginning.share(self.run, [("worker 0 measures what factors save", measures)])
             self.run.begin()
+            self._beginning.take(self.run.worker)
+            self._wants_factors = bool(measures.item())
+            require_statistics(self.model, self.run.workers)
             del kept
         except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
             with contextlib.suppress(PoseidonError):
@@ -94,6 +108,7 @@ class Client:
         self._means = Means(self.run, self.parameters, self.declared)
         for i, p in enumerate(self.parameters):
             p.data.copy_(self.ring(i, 0))
+        self._passes = Passes(self._end_of_backward, self._pass_broken, self.failed, self.gpus is not None)
         self._hook()
         if self._wants_factors and self.size > 1:
             self.factors = Factors(self, self.model)
@@ -157,18 +172,21 @@ class Client:
         self._push(i)
 
     def _reached(self) -> None:
-        # A backward pass that ended by an exception has dropped its callbacks, and nothing tells of it but that this one is gone. Where a
-        # GPU's thread might still hold it, each firing brings one.
-        self._in_backward = True
-        if self._ending() is None or self.gpus is not None:
-            end = functools.partial(self._end_of_backward)
-            self._ending = weakref.ref(end)
+        if self._passes.reached():
             self._waits.gradient(time.perf_counter())
-            torch.autograd.Variable._execution_engine.queue_callback(end)
 
     def _reached_again(self, i: int) -> str:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
-                f"first step {self.expected[i]}. A checkpoint needs use_reentrant=False here")
+                f"first step {self.expected[i]}. Passes that differ from step to step need no_sync() around all but the last one")
+
+    def _pass_broken(self) -> None:
+        """An error has ended a backward pass, which the script may catch."""
+        if self.factors is not None:
+            self.factors.forget()
+        if not self._alone and self.pushed:
+            self.failed(f"an error ended a backward pass when {len(self.pushed)} of {len(self.parameters)} gradients had left: they cannot be taken "
+                        "back, and the other workers have got them. Let the error end this worker")
+        self.pushed, self.fired = {}, {}
 
     def _not_pushed(self) -> List[int]:
         """The parameters whose gradients have not left in this clock."""
@@ -252,15 +270,10 @@ class Client:
 
     def _end_of_backward(self) -> None:
         """In the thread of backward(), after everything else: waits for the means."""
-        if not self._in_backward:
-            return  # an earlier callback of this pass has done it
-        self._in_backward = False
-        thawed = next((name for name, p in self._frozen if p.requires_grad), None)
-        if thawed is not None:
-            raise self.failed(f'"{thawed}" trains, and was frozen at join(): the other workers do not know it. Join with requires_grad set, '
-                              "and freeze by lr 0")
+        self._require_same_model()
         for i in self._not_pushed():
             self._push(i)
+        self._push_buffers()
         if not self._alone:
             since = time.perf_counter()
             self._wait_for_pushes()
@@ -271,6 +284,31 @@ class Client:
         if self.clock == 0:
             self._tell_order(list(self.fired))
         self._end_clock()
+        self._take_buffers()
+
+    def _require_same_model(self) -> None:
+        """All that trains is exchanged."""
+        thawed = next((name for name, p in self._frozen if p.requires_grad), None)
+        if thawed is not None:
+            raise self.failed(f'"{thawed}" trains, and was frozen at join(): the other workers do not know it. Freeze after join() what is to train '
+                              "later (requires_grad_(False)), not before")
+        if self.clock >= _CLOCKS_LOOKED and self.clock % _LOOKED_EVERY != 0:
+            return
+        strange = next((name for name, p in self.model.named_parameters()
+                        if p.requires_grad and id(p) not in self.index and name not in self._ignored), None)
+        if strange is not None:
+            raise self.failed(f'"{strange}" trains, and has come to the model after join(): the other workers do not know it. Make it before join()')
+
+    def _push_buffers(self) -> None:
+        if self.buffers is not None and not self._alone:
+            self._take_buffers()  # those of this clock, if nothing has read them
+            self.buffers.push(self.run, len(self.declared), self.clock)
+
+    def _take_buffers(self, *_) -> None:
+        """Takes worker 0's buffers of the clock before, once."""
+        if self.buffers is not None and not self._alone and self._taken < self.clock and self.failure is None:
+            self.buffers.take(self.run, len(self.declared), self.clock)
+            self._taken = self.clock
 
     def _take(self, number: int, there: bool) -> None:
         """What has come, by its number in the run."""
@@ -309,6 +347,8 @@ class Client:
         places = [0] * len(last_first)
         for place, number in enumerate(reversed(last_first)):
             places[number] = place
+        if self.buffers is not None:
+            places.append(len(places))
         self.run.order(places)
 
     def _end_clock(self) -> None:
@@ -328,7 +368,8 @@ class Client:
     # -- what the user calls
 
     def synchronize(self) -> None:
-        """Waits until all parameters are fresh."""
+        """Waits until all parameters and buffers are fresh."""
+        self._take_buffers()
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -14,6 +14,35 @@ from ..library import PoseidonError, options_from
 from .client import Client
 from .local import LocalClient
 
+# By name: of arguments of PyTorch's class that are refused when they are given, what to write instead.
+_REFUSED = {
+    "mixed_precision": "write torch.autocast around the forward pass, and keep the parameters in float32",
+    "device_mesh": "leave it out: all workers of the run are one mesh",
+}
+# And of those that change nothing here: there are no buckets, and no all-reduce whose order could be chosen.
+_WITHOUT_EFFECT = ("bucket_cap_mb", "find_unused_parameters", "check_reduction", "gradient_as_bucket_view", "static_graph", "init_sync",
+                   "delay_all_reduce_named_params", "param_to_hook_all_reduce", "skip_all_reduce_unused_params", "output_device", "dim")
+_METHODS = {
+    "join": "all workers need as many batches (drop_last=True, or DistributedSampler, which makes its parts equally long)",
+    "join_hook": "all workers need as many batches (drop_last=True, or DistributedSampler, which makes its parts equally long)",
+    "reducer": "gradients leave one by one, and there is no reducer",
+    "logger": "poseidon.torch.progress() and web= show the run",
+    "_get_ddp_logging_data": "poseidon.torch.progress() and web= show the run",
+    "_register_builtin_comm_hook": "gradients travel in float32; leave it out",
+    "_register_fused_optim": "write join(model, optimizer, mode=\"local\"), whose steps are made in the next forward pass",
+    "_register_buffer_comm_hook": "buffers come from worker 0, or broadcast_buffers=False",
+}
+_HOOKS = {
+    "fp16_compress_hook": "gradients travel in float32, and are not rounded; leave it out",
+    "bf16_compress_hook": "gradients travel in float32, and are not rounded; leave it out",
+    "powerSGD_hook": "large nn.Linear layers send factors of their gradients where that is less (routes), without PowerSGD's error; leave it out",
+    "batched_powerSGD_hook": "large nn.Linear layers send factors of their gradients where that is less (routes), without its error; leave it out",
+}
+
+
+class _NotHere(PoseidonError, AttributeError):
+    """So that hasattr() and getattr() with a default answer as for any other name."""
+
 
 def _free_port() -> int:
     with socket.socket() as s:
@@ -41,35 +70,56 @@ def _world() -> Dict[str, str]:
     else:
         return options
     if rank == 0:
-        return {**options, "listen": "0.0.0.0:" + where.rpartition(":")[2], "nodes": str(size)}
+        host, _, port = where.rpartition(":")
+        here = host in ("127.0.0.1", "localhost", "::1")
+        return {**options, "listen": f'{"127.0.0.1" if here else "0.0.0.0"}:{port}', "nodes": str(size)}
     return {**options, "join": where}
 
 
 class DistributedDataParallel(nn.Module):
     """Takes the place of torch.nn.parallel.DistributedDataParallel, with its arguments and attributes. `.grad` holds the means
     when backward() returns, so any optimizer, clipping and scaler works as it did. With `optimizer` the step is made for one
-    parameter at a time in the next forward pass, as poseidon.torch.join(model, optimizer) does.
+    parameter at a time in the next forward pass, as poseidon.torch.join(model, optimizer, mode="local") does.
 
-    bucket_cap_mb, find_unused_parameters, static_graph, gradient_as_bucket_view, check_reduction and broadcast_buffers are
-    accepted and do nothing: there are no buckets, and the first step shows which parameters are used. Buffers stay each
-    worker's own."""
+    Arguments about buckets and about the order of an all-reduce are accepted and do nothing: there are none, and the first step shows which
+    parameters are used. What cannot be had is refused by its name."""
 
-    def __init__(self, module: nn.Module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True,
-                 process_group=None, bucket_cap_mb=25, find_unused_parameters=False, check_reduction=False,
-                 gradient_as_bucket_view=False, static_graph=False, *, optimizer: Optional[optim.Optimizer] = None):
+    def __init__(self, module: nn.Module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, process_group=None, *positional,
+                 optimizer: Optional[optim.Optimizer] = None, quiet: bool = False, **others):
         super().__init__()
         if device_ids and len(device_ids) > 1:
             raise PoseidonError(f"device_ids has {len(device_ids)} devices, expected one: start a process for each")
         if process_group is not None and process_group is not dist.group.WORLD:
             raise PoseidonError("process_group is a part of the world: Poseidon averages over all workers")
+        # In the order that PyTorch's class has them: bucket_cap_mb, find_unused_parameters, ... change nothing.
+        if len(positional) > 5:
+            raise PoseidonError(f"DistributedDataParallel has {len(positional) + 6} arguments without a name, expected at most 11")
+        for name, value in others.items():
+            if name in _REFUSED and value is not None:
+                raise PoseidonError(f"DistributedDataParallel has no {name} (it is {value}): {_REFUSED[name]}")
+            if name not in _WITHOUT_EFFECT and name not in _REFUSED:
+                raise PoseidonError(f'DistributedDataParallel knows no argument "{name}"; PyTorch\'s other ones are accepted')
         if Client.current is not None:
-            raise PoseidonError("this process has a DistributedDataParallel already: wrap one module that holds both models")
+            raise PoseidonError("this process has a DistributedDataParallel already. To train two models at the same time, write "
+                                "DistributedDataParallel(nn.ModuleList([a, b])) once, and call a and b as before")
+        if not any(p.requires_grad for p in module.parameters()):
+            raise PoseidonError("no parameter of the module requires a gradient: there is nothing to exchange")
         self.module = module
+        self.dim, self.device_ids, self.output_device = dim, device_ids, output_device
+        self.broadcast_buffers, self.process_group = broadcast_buffers, process_group
         first = next(module.parameters(), None)
-        self._device = first.device if device_ids and first is not None and first.is_cuda else None
+        self.device = first.device
+        self.device_type = first.device.type
+        self._device = first.device if device_ids and first.is_cuda else None
+        self.find_unused_parameters = bool(others.get("find_unused_parameters", positional[1] if len(positional) > 1 else False))
+        self.static_graph = bool(others.get("static_graph", False))
+        said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet,
+                "ignored": frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))}
+        self.parameters_to_ignore = set(said["ignored"])
         world = _world()
-        client = Client(module, world) if optimizer is None else LocalClient(module, optimizer, world)
+        client = Client(module, world, **said) if optimizer is None else LocalClient(module, optimizer, world, **said)
         self.__dict__["client"] = client.begin()  # not a part of the module's state
+        self.__dict__["_syncs"] = True
 
     def forward(self, *inputs, **keywords):
         if self._device is not None:  # PyTorch's moves its inputs, too
@@ -82,5 +132,43 @@ class DistributedDataParallel(nn.Module):
     @contextlib.contextmanager
     def no_sync(self):
         """Within it gradients add up locally, and nothing is sent."""
-        with self.client.no_sync():
+        with contextlib.nullcontext() if self.client is None else self.client.no_sync():
             yield
+
+    @property
+    def require_backward_grad_sync(self) -> bool:
+        """False: gradients add up locally, as in no_sync(), until it is True again."""
+        return self.__dict__.get("_syncs", True)
+
+    @require_backward_grad_sync.setter
+    def require_backward_grad_sync(self, value: bool) -> None:
+        if self.client is not None:
+            self.client.paused += int(self.require_backward_grad_sync) - int(bool(value))
+        self.__dict__["_syncs"] = bool(value)
+
+    def register_comm_hook(self, state, hook) -> None:
+        """PyTorch's allreduce_hook is what happens anyway; others are refused by their names."""
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if name == "allreduce_hook":
+            return
+        why = _HOOKS.get(name, "gradients leave one by one, and there are no buckets that a hook could get; Tensor.register_hook changes a gradient "
+                               "before it leaves")
+        raise PoseidonError(f"register_comm_hook({name}): {why}")
+
+    def _set_static_graph(self) -> None:
+        """The first step shows which parameters are used."""
+        self.static_graph = True
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: nn.Module, names) -> None:
+        """These stay each worker's own, as with PyTorch's class."""
+        module._ddp_params_and_buffers_to_ignore = names
+
+    def __getattr__(self, name: str):
+        if name in _METHODS:
+            raise _NotHere(f"DistributedDataParallel has no {name}: {_METHODS[name]}")
+        return super().__getattr__(name)
+
+    def __getstate__(self):
+        """A copy (an average of the weights, a file) is a module as any other: it takes part in no run."""
+        return {**self.__dict__, "client": None, "process_group": None}

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from .contexts import in_plain_autograd
 from .stale import freshen
 
 # Clock 0 shows how often each layer is used; in these, its times are taken.
@@ -88,6 +89,8 @@ class Unit:
             return False
         if hasattr(torch, "compiler") and getattr(torch.compiler, "is_compiling", bool)():
             return False  # and so it stays uncounted
+        if not in_plain_autograd():
+            return False  # a transform or a tracer would meet a function that it does not know
         if x.dtype != torch.float32 or x.device.type != "cpu" or torch.is_autocast_cpu_enabled():
             return False
         self.calls += 1
@@ -247,11 +250,17 @@ class Factors:
                 own += seconds[unit.bias]
                 loads[unit.bias] = (0.0, 0.0, 0)
             loads[i] = (max(own, unit.product_s), unit.product_s, unit.rows)
-        of_run = [(0.0, 0.0, 0)] * len(client.declared)
+        of_run = [(0.0, 0.0, 0)] * (len(client.declared) + (client.buffers is not None))
         for number, load in zip(client.declared.of, loads):
             of_run[number] = (of_run[number][0] + load[0], load[1], load[2])
         client.run.measured(of_run)
         self.offered = True
+
+    def forget(self) -> None:
+        """A backward pass was ended by an error: what it has found is nobody's."""
+        for unit in self.units.values():
+            unit.found.clear()
+            unit.made = None
 
     def undo(self) -> None:
         for unit in self.units.values():

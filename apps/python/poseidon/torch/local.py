@@ -27,10 +27,10 @@ class LocalClient(Client):
     _means_in_grad = False  # each parameter is stepped as soon as its mean has come
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
-    def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
+    def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
         require_one_at_a_time(model, optimizer, trained)
-        super().__init__(model, options, trained)
+        super().__init__(model, options, trained, **said)
         self.optimizer = optimizer
         self.used: List[int] = []  # all parameters in the order of their first use in the first clock
         self.place: List[int] = []  # in `used`, by parameter
@@ -61,11 +61,13 @@ class LocalClient(Client):
             if own:
                 self._uses.append(BeforeForward(own, self._note_use))
                 self._kept.append(module.register_forward_pre_hook(self._uses[-1]))
+            if self.buffers is not None and (module is self.model or module._buffers):
+                self._kept.append(module.register_forward_pre_hook(BeforeForward((), self._take_buffers)))
         self._take_over_optimizer()
         return self
 
     def _declared(self) -> None:
-        self.run.optimize(self._rule, self._group_of)
+        self.run.optimize(self._rule, self._group_of + [0] * (self.buffers is not None))
         self._first_states = self._digests()
 
     def _digests(self) -> List[int]:
@@ -173,6 +175,7 @@ class LocalClient(Client):
         for i in self._not_pushed():
             freshen(parameters[i])  # one that nothing has read since the step before: that step is still to be made
             self._push(i)
+        self._push_buffers()
         self._wait_for_pushes()
         self._before_step()
         if self.clock == 0:
@@ -247,6 +250,7 @@ class LocalClient(Client):
         self.large.pop(i, None)
         self._require_alive()
         try:
+            self._take_buffers()  # who copies a model reads these next
             self._work_until_here(i)
             there = self.run.wait(i, self.clock)
         except BaseException:
@@ -313,5 +317,6 @@ class LocalClient(Client):
                 p.grad = None
 
     def synchronize(self) -> None:
+        super().synchronize()
         for p in self.parameters:
             freshen(p)

@@ -55,11 +55,11 @@ def _memory_of(p: torch.Tensor) -> int:
 class ShardsClient(LocalClient):
     _large = 1 << 62  # values: taking them over costs the same for every parameter
 
-    def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str]):
+    def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
         wrong = why_not(optimizer)
         if wrong:
             raise PoseidonError(f'mode "shards": {wrong}. mode="local" trains the same model with your optimizer')
-        super().__init__(model, optimizer, options)
+        super().__init__(model, optimizer, options, **said)
         for name, p in zip(self.names, self.parameters):
             if not p.is_cuda and _memory_of(p) != p.element_size() * p.numel():
                 raise PoseidonError(f'"{name}" is a part of a larger memory ({p.element_size() * p.numel()} of {_memory_of(p)} bytes), and '
