@@ -138,6 +138,7 @@ class Buffers:
         values = torch.frombuffer(run.memory(run.values(number, version), self.words), dtype=torch.uint8)
         for kind, (begin, size) in zip(self._kinds, self._spans):
             mine = self._current(kind)
-            came = values[begin:begin + size].view(kind.dtype).to(kind.device).split([t.numel() for t in mine])
+            # A copy: CUDA refuses memory of which the library's pinned pages hold a part.
+            came = values[begin:begin + size].view(kind.dtype).clone().to(kind.device).split([t.numel() for t in mine])
             for t, new in zip(mine, came):
                 t.copy_(new.view(t.shape))
