@@ -17,7 +17,7 @@ import unittest
 
 import cluster
 
-DOCUMENTS = ["README.md", "docs/user-guide.md", "docs/coming-from-caffe.md", "docs/coming-from-ddp.md", "docs/how-it-works.md", "tools/launch/README.md"]
+DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/user-guide.md", "docs/coming-from-caffe.md", "docs/coming-from-ddp.md", "docs/how-it-works.md", "tools/launch/README.md"]
 ITERATIONS = 4  # in place of LeNet's 2300
 FOREIGN = {"openssl", "python3", "echo", "kubectl", "sbatch", "systemctl", "ssh", "apt-get", "cmake", "podman"}
 
