@@ -120,6 +120,25 @@ class Documents(unittest.TestCase):
             self.assertEqual(done.returncode, 2, script)
             self.assertIn("--no-such-option", done.stderr.splitlines()[-1], script)
 
+    def test_code_that_a_document_has_from_an_example_stands_there(self):
+        found = 0
+        for document in DOCUMENTS:
+            for file, text in re.findall(r"<!-- from (\S+) -->\n```python\n(.*?)```", (cluster.ROOT / document).read_text(), re.S):
+                found += 1
+                lines = [[line.strip() for line in t.splitlines()] for t in ((cluster.ROOT / file).read_text(), text)]
+                self.assertIn("\n".join(lines[1]), "\n".join(lines[0]), f"{document}: {file}")
+        self.assertGreater(found, 1)
+
+    def test_every_option_of_a_script_is_on_its_page(self):
+        package, page = cluster.ROOT / "apps/python/poseidon", (cluster.ROOT / "docs/pytorch.md").read_text()
+        names = re.findall(r'"([a-z-]+)"', re.search(r"^OPTIONS = \((.*?)\)", (package / "library.py").read_text(), re.M | re.S)[1])
+        self.assertGreater(len(names), 10)
+        keywords = re.search(r"^def join\(.*?, \*, (.*?)\*\*options", (package / "torch/__init__.py").read_text(), re.M | re.S)[1]
+        names = [name.replace("-", "_") for name in names]
+        missing = [f"POSEIDON_{name.upper()}" for name in names if f"`POSEIDON_{name.upper()}`" not in page]
+        missing += [name for name in [*names, *re.findall(r"(\w+):", keywords)] if not re.search(rf"^\|.*`{name}`.*\|.*\|$", page, re.M)]
+        self.assertEqual(missing, [])
+
     def test_links_between_documents_lead_somewhere(self):
         for path in [cluster.ROOT / "README.md", *cluster.ROOT.glob("docs/**/*.md"), *cluster.ROOT.glob("tools/**/*.md")]:
             for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
