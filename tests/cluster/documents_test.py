@@ -63,9 +63,12 @@ def wrong_options(words):
     name = pathlib.Path(words[0]).name
     if words[0] in FOREIGN:
         return []
+    if words[0] == "tools/launch/local":
+        words = words[:2]  # the others are the script's
     if words[0] == "tools/launch/ssh" and "--" in words:
         at = words.index("--")
-        return wrong_options(words[:at]) + wrong_options(["poseidon-node", *words[at + 1:]])
+        its = [] if "--script" in words[:at] else wrong_options(["poseidon-node", *words[at + 1:]])
+        return wrong_options(words[:at]) + its
     if name.startswith("poseidon-"):
         program = cluster.BIN / name
         verbs = [w for w in words[1:3] if re.fullmatch(r"[a-z][\w-]*", w)]
