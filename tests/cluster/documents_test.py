@@ -17,7 +17,7 @@ import unittest
 
 import cluster
 
-DOCUMENTS = ["README.md", "docs/user-guide.md", "docs/coming-from-caffe.md", "docs/coming-from-ddp.md", "docs/how-it-works.md", "tools/launch/README.md"]
+DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/user-guide.md", "docs/coming-from-caffe.md", "docs/coming-from-ddp.md", "docs/how-it-works.md", "tools/launch/README.md"]
 ITERATIONS = 4  # in place of LeNet's 2300
 FOREIGN = {"openssl", "python3", "echo", "kubectl", "sbatch", "systemctl", "ssh", "apt-get", "cmake", "podman"}
 
@@ -63,9 +63,12 @@ def wrong_options(words):
     name = pathlib.Path(words[0]).name
     if words[0] in FOREIGN:
         return []
+    if words[0] == "tools/launch/local":
+        words = words[:2]  # the others are the script's
     if words[0] == "tools/launch/ssh" and "--" in words:
         at = words.index("--")
-        return wrong_options(words[:at]) + wrong_options(["poseidon-node", *words[at + 1:]])
+        its = [] if "--script" in words[:at] else wrong_options(["poseidon-node", *words[at + 1:]])
+        return wrong_options(words[:at]) + its
     if name.startswith("poseidon-"):
         program = cluster.BIN / name
         verbs = [w for w in words[1:3] if re.fullmatch(r"[a-z][\w-]*", w)]
@@ -119,6 +122,25 @@ class Documents(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, timeout=cluster.DEADLINE_S)
             self.assertEqual(done.returncode, 2, script)
             self.assertIn("--no-such-option", done.stderr.splitlines()[-1], script)
+
+    def test_code_that_a_document_has_from_an_example_stands_there(self):
+        found = 0
+        for document in DOCUMENTS:
+            for file, text in re.findall(r"<!-- from (\S+) -->\n```python\n(.*?)```", (cluster.ROOT / document).read_text(), re.S):
+                found += 1
+                lines = [[line.strip() for line in t.splitlines()] for t in ((cluster.ROOT / file).read_text(), text)]
+                self.assertIn("\n".join(lines[1]), "\n".join(lines[0]), f"{document}: {file}")
+        self.assertGreater(found, 1)
+
+    def test_every_option_of_a_script_is_on_its_page(self):
+        package, page = cluster.ROOT / "apps/python/poseidon", (cluster.ROOT / "docs/pytorch.md").read_text()
+        names = re.findall(r'"([a-z-]+)"', re.search(r"^OPTIONS = \((.*?)\)", (package / "library.py").read_text(), re.M | re.S)[1])
+        self.assertGreater(len(names), 10)
+        keywords = re.search(r"^def join\(.*?, \*, (.*?)\*\*options", (package / "torch/__init__.py").read_text(), re.M | re.S)[1]
+        names = [name.replace("-", "_") for name in names]
+        missing = [f"POSEIDON_{name.upper()}" for name in names if f"`POSEIDON_{name.upper()}`" not in page]
+        missing += [name for name in [*names, *re.findall(r"(\w+):", keywords)] if not re.search(rf"^\|.*`{name}`.*\|.*\|$", page, re.M)]
+        self.assertEqual(missing, [])
 
     def test_links_between_documents_lead_somewhere(self):
         for path in [cluster.ROOT / "README.md", *cluster.ROOT.glob("docs/**/*.md"), *cluster.ROOT.glob("tools/**/*.md")]:

@@ -31,6 +31,25 @@ dist.barrier()
 OURS = SCRIPT.replace("from torch.nn.parallel", "from poseidon.torch")
 assert OURS != SCRIPT
 
+# Whether two checkpoints have the same bits.
+SAME = """
+import sys
+import torch
+
+def flat(value, path=""):
+    if isinstance(value, (dict, list, tuple)):
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        return {k: v for key, inner in entries for k, v in flat(inner, f"{path}/{key}").items()}
+    return {path: value}
+
+one, other = (flat(torch.load(file)) for file in sys.argv[1:])
+assert one.keys() == other.keys(), one.keys() ^ other.keys()
+assert any(isinstance(value, torch.Tensor) for value in one.values())
+for path, value in one.items():
+    same = torch.equal(value, other[path]) if isinstance(value, torch.Tensor) else value == other[path]
+    assert same, (path, value, other[path])
+"""
+
 
 class TorchLaunch(unittest.TestCase):
     def setUp(self):
@@ -77,6 +96,26 @@ class TorchLaunch(unittest.TestCase):
         said = [line[4:] for line in run.lines if line.endswith("of 20 test images are right")]
         self.assertEqual(len(said), 2, run)
         self.assertEqual(said[0], said[1])
+
+    def test_the_example_that_resumes_ends_with_the_bits_of_a_run_without_a_stop(self):
+        text = (cluster.ROOT / "examples/torch_resume.py").read_text()
+        joins = "poseidon.join(model, optimizer)"
+        self.assertEqual(text.count(joins), 1)
+        for mode in "ddp", "local", "shards":
+            with self.subTest(mode):
+                script = self.script(text.replace(joins, f'poseidon.join(model, optimizer, mode="{mode}")'))
+                whole, parts = self.folder / f"{mode}_whole.pt", self.folder / f"{mode}_parts.pt"
+                said = [self.said_of_samples(self.local(script, file, epochs)) for file, epochs in ((whole, 3), (parts, 2), (parts, 3))]
+                self.assertEqual([len(lines) for lines in said], [3, 2, 1])
+                self.assertEqual(said[0], said[1] + said[2])
+                same = self.cluster.start(programs.PYTHON, "-c", SAME, whole, parts)
+                self.assertEqual(same.wait(), 0, same)
+
+    def said_of_samples(self, run):
+        """By worker 0 alone."""
+        lines = [line for line in run.lines if "samples are right" in line]
+        self.assertTrue(all(line.startswith("0 | epoch ") for line in lines), run)
+        return lines
 
     def test_a_ddp_script_on_the_machines_of_a_host_file(self):
         (self.folder / "hosts").write_text("127.0.0.1\nbeta slots=2\n")
