@@ -5,7 +5,7 @@ import io
 import torch
 from torch import nn, optim
 
-from pieces import ALL, ASK_DDP, LATE, has, piece
+from pieces import ALL, ASK_MODE, LATE, has, piece
 
 
 def more(name, place, **options):
@@ -112,7 +112,7 @@ def _(loop):
         loop.net.load_state_dict(loop.kept["values"])
 
 
-@more("loads the optimizer's state", "after", refused=LATE, says=rf"{ASK_DDP}|before join")
+@more("loads the optimizer's state", "after", refused=LATE, says=rf"{ASK_MODE}|before join")
 def _(loop):
     if loop.clock == 1:
         loop.kept["state"] = [copy.deepcopy(o.state_dict()) for o in loop.optimizers]
@@ -273,7 +273,7 @@ def _(loop):
     loop.on("before", lambda loop: p.requires_grad_(loop.clock >= 3))
 
 
-@more("a group that comes later", "start", refused=LATE, says=rf"add_param_group|{ASK_DDP}")
+@more("a group that comes later", "start", refused=LATE, says=rf"add_param_group|{ASK_MODE}")
 def _(loop):
     o = loop.optimizer
     kept = o.param_groups[-1]["params"].pop()

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from pieces import ALL, ASK_DDP, LATE, has, piece
+from pieces import ALL, ASK_MODE, LATE, has, piece
 
 # -- zero
 
@@ -78,7 +78,7 @@ def _(loop, loss):
     return checkpoint(lambda _: loss(), torch.ones(1, requires_grad=True), use_reentrant=False)
 
 
-@piece("forward", "reentrant checkpoint", refused=LATE, says=rf"use_reentrant=False|{ASK_DDP}")
+@piece("forward", "reentrant checkpoint", refused=LATE, says=rf"use_reentrant=False|{ASK_MODE}")
 def _(loop, loss):
     return checkpoint(lambda _: loss(), torch.ones(1, requires_grad=True), use_reentrant=True)
 
@@ -171,7 +171,7 @@ def _(loop):
     loop.step()
 
 
-@piece("loop", "no_sync now and then", refused=LATE, says=rf'{ASK_DDP}|routes="ps"')
+@piece("loop", "no_sync now and then", refused=LATE, says=rf'{ASK_MODE}|routes="ps"')
 def _(loop):
     with loop.no_sync() if loop.clock % 3 == 1 else contextlib.nullcontext():
         loop.backward()
@@ -180,7 +180,7 @@ def _(loop):
         loop.step()
 
 
-@piece("loop", "a step every second time", refused=LATE)
+@piece("loop", "a step every second time", refused=LATE, says=rf"{ASK_MODE}|Call it after step")
 def _(loop):
     loop.backward()
     if loop.clock % 2:
@@ -307,7 +307,7 @@ def _(loop):
     loop.step()
 
 
-@piece("loop", "the critic and then the generator", refused=LATE)
+@piece("loop", "the critic and then the generator", refused=LATE, says=rf"{ASK_MODE}|Call it after step")
 def _(loop):
     """Two optimizers of two halves of the parameters, each with a backward pass that reaches all."""
     for optimizer in loop.optimizers:

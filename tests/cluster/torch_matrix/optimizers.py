@@ -4,7 +4,7 @@ import itertools
 import torch
 from torch import nn, optim
 
-from pieces import ASK_DDP, LATE, piece
+from pieces import LATE, piece
 
 RATES = {"LBFGS": .1, "Adadelta": 1., "Adagrad": .05, "SGD": .02}
 # The options that a case gives one or two of; "lr" is one in a tensor.
@@ -40,7 +40,7 @@ def declare(name, words):
     def make(loop):
         parameters = [p for p in loop.net.parameters() if name != "Muon" or p.dim() == 2]
         return made(name, words, parameters)
-    refused = {"refused": ("shards",), "says": r'mode="(local|ddp)"'}
+    refused = {"refused": ("shards",)}
     if name == "Muon" or "differentiable" in words:
         refused = {"refused": LATE}
     piece("optimizer", " ".join((name, *words)), here=works(name, words), **refused)(make)
@@ -108,7 +108,7 @@ class Clips(optim.SGD):
 for own in WritesGradient, Clips:
     def of(loop, own=own):
         return own(loop.net.parameters()) if own is WritesGradient else own(loop.net.parameters(), .1)
-    piece("optimizer", f"own {own.__name__}", refused=LATE, says=rf'{ASK_DDP}|mode="local"')(of)
+    piece("optimizer", f"own {own.__name__}", refused=LATE)(of)
 
 
 @piece("optimizer", "foreach on some workers", refused=LATE, own=("ddp", "wrapped"))

@@ -19,7 +19,7 @@ import torch
 
 SLOTS = ("model", "optimizer", "zero", "forward", "loop", "more")
 LATE = ("local", "shards")  # the modes that postpone the optimizer's step
-ASK_DDP = r'mode="ddp"'
+ASK_MODE = r'mode="(ddp|local)"'  # the remedy of most refusals
 ALL = ("ddp", "wrapped", *LATE)
 
 
@@ -30,13 +30,13 @@ class Piece:
     rounds: Dict[str, Tuple[float, str]] = dataclasses.field(default_factory=dict)  # by mode: relative tolerance, and the reason
     here: bool = True  # whether this PyTorch has it
     own: Tuple[str, ...] = ()  # modes in which each worker may end with other bits, as with PyTorch's DDP
-    weight: float = 1.0  # how often a walk takes it
+    weight: float = 1.0  # how often a walk takes it; 0: no list has it either
 
 
 pieces: Dict[str, Dict[str, Piece]] = {slot: {} for slot in SLOTS}
 
 
-def piece(slot: str, name: str, *, refused=(), says: str = ASK_DDP, here: bool = True, **more):
+def piece(slot: str, name: str, *, refused=(), says: str = ASK_MODE, here: bool = True, **more):
     """Declares the function below it. `refused`: the modes that may refuse it, with a line that `says` this."""
     assert name not in pieces[slot] and not set(name) & set("=;,"), name
 

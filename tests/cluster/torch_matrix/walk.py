@@ -23,7 +23,7 @@ MEETINGS = [
 def listed(catalogue):
     """Each piece with the first ones of the other slots, and the meetings. Those that this PyTorch lacks are left out."""
     slots = catalogue["slots"]
-    alone = [f"{slot}={name}" for slot, of in slots.items() for name, p in of.items() if p["here"]]
+    alone = [f"{slot}={name}" for slot, of in slots.items() for name, p in of.items() if p["here"] and p["weight"]]
     known = {(slot, name) for slot, of in slots.items() for name, p in of.items() if p["here"]}
     return alone + [case for case in MEETINGS if all(part in known for part in parts(case))]
 
@@ -36,14 +36,11 @@ def parts(case):
             yield slot, name.strip()
 
 
-def spread(cases, modes, workers, share):
-    """(case, mode, number) of a part that meets every case once and every mode and number about as often; `share` of 1 is all of it."""
-    every = [(case, mode, number) for case in cases for mode in modes for number in workers]
-    if share >= 1:
-        return every
+def spread(cases, modes, workers, each=None):
+    """(case, mode, number of workers) of all; `each`: of every case in every mode so many numbers, a fixed choice."""
     chooser = random.Random(1)
-    wanted = max(1, round(share * len(modes) * len(workers)))
-    return [(case, *which) for case in cases for which in chooser.sample([(m, n) for m in modes for n in workers], wanted)]
+    return [(case, mode, number) for case in cases for mode in modes
+            for number in (workers if each is None else sorted(chooser.sample(workers, min(each, len(workers)))))]
 
 
 def random_cases(catalogue, seed, count, modes, workers):

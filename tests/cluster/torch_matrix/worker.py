@@ -122,7 +122,7 @@ def run(case, mode, workers, rank, address):
         except Exception as same:
             if type(same) is type(error):
                 return {"kind": "impossible", "text": f"one process raises {same!r}"}
-        return {"kind": "raised", "text": f"{error!r}: {text[-600:]}"}
+        return {"kind": "raised", "text": " | ".join(f"{error!r}: {text[-600:]}".split("\n"))}
     mine = loop.result()
     digest = hashlib.sha256(b"".join(bits(v) for n, v in mine.items() if not n.startswith(("seen", "state")))).hexdigest()[:16]
     if rank > 0:  # worker 0 compares for all; these have its bits or not
