@@ -79,7 +79,7 @@ class Loop:
         for number, optimizer in enumerate(self.optimizers):
             for key, state in optimizer.state_dict()["state"].items():
                 flat = torch.utils._pytree.tree_flatten([state[name] for name in sorted(state)])[0]
-                out.update((f"state {number} {key} {place}", v) for place, v in enumerate(flat))
+                out.update((f"state {number} {key} {place}", v) for place, v in enumerate(flat) if v is not None)
         out.update((f"seen {place}", v) for place, v in enumerate(self.seen))
         return {name: torch.as_tensor(float("nan") if v is None else v) for name, v in out.items() if not isinstance(v, str)}
 

@@ -94,17 +94,29 @@ class Features(nn.Module):
 
 
 class Odd(nn.Module):
-    """Parameters of no dimension, of no value, in a list, transposed."""
+    """Parameters of no dimension, in a list, transposed."""
 
     def __init__(self):
         super().__init__()
-        self.scale, self.nothing = nn.Parameter(torch.tensor(.5)), nn.Parameter(torch.zeros(0, 3))
+        self.scale = nn.Parameter(torch.tensor(.5))
         self.list = nn.ParameterList([nn.Parameter(torch.randn(6)), nn.Parameter(torch.randn(3, 6).t())])
 
     def forward(self, x):
-        return (x * self.list[0]) @ self.list[1] * self.scale + self.nothing.sum()
+        return (x * self.list[0]) @ self.list[1] * self.scale
 
 
+class Empty(nn.Module):
+    """A parameter that has no values, which DistributedDataParallel takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.nothing, self.out = nn.Parameter(torch.zeros(0, 3)), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.out(x) + self.nothing.sum()
+
+
+model("a parameter without values", Empty)
 model("tied weights", tied)
 model("frozen parameters", frozen)
 model("buffers", Features)

@@ -23,9 +23,11 @@ import torch.utils._pytree
 import pieces
 import models  # noqa: F401
 import optimizers  # noqa: F401
+import passes  # noqa: F401
 import loops  # noqa: F401
 import company  # noqa: F401
 import around  # noqa: F401
+import faults  # noqa: F401
 from loop import Alone, Joined
 
 import poseidon.torch as poseidon
