@@ -120,15 +120,16 @@ class Alone(Loop):
         if self.own is None:
             self.own = [([None if p.grad is None else p.grad.clone() for p in parameters], self._buffers()) for _ in range(self.workers)]
             self.reached = set()
-        losses = []
-        try:
-            for self.rank in range(self.workers):
+        losses, error = [], None
+        for self.rank in range(self.workers):
+            try:
                 losses.append(self._part(parameters, loss or self.loss))
-        except BaseException:
+            except Exception as raised:  # each worker meets it
+                error = error or raised
+        self.rank = 0
+        if error is not None:
             self.own = None
-            raise
-        finally:
-            self.rank = 0
+            raise error
         if self.mode not in known.LATE and not self.paused:
             self.add()
         return losses[0]
@@ -140,13 +141,15 @@ class Alone(Loop):
         for p, g in zip(parameters, grads):
             p.grad = g
         before = [(p.grad, None if p.grad is None else p.grad._version) for p in parameters]
-        value = loss(self.rank)
-        value.backward()
+        try:
+            value = loss(self.rank)
+            value.backward()
+        finally:
+            self.random[self.rank] = torch.get_rng_state()
         for i, (p, (g, version)) in enumerate(zip(parameters, before)):
             if p.grad is not g or (g is not None and g._version != version):
                 self.reached.add(i)
         self.own[self.rank] = ([p.grad for p in parameters], self._buffers())
-        self.random[self.rank] = torch.get_rng_state()
         return value.detach()
 
     def zero(self, clear):
@@ -163,7 +166,7 @@ class Alone(Loop):
             return
         for i, p in enumerate(self.net.parameters()):
             there = [grads[i] for grads, _ in self.own if grads[i] is not None]
-            if i in self.reached:
+            if i in self.reached and there:
                 total = there[0]
                 for g in there[1:]:
                     total = total + g
