@@ -57,7 +57,9 @@ class Worker:
         self.process.stdout.close()
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        return f"exit code {code}: {self.last_words()}"
+        words = self.last_words()
+        self.said.close()
+        return f"exit code {code}: {words}"
 
 
 def answers(workers, patience_s=PATIENCE_S):

@@ -16,6 +16,8 @@ OPEN = {
     "model=a parameter without values": (ALL, "join() refuses it, and names no remedy"),
     "model=unused parameters; zero=never": (ALL, KEPT),
     "model=unused parameters; zero=every second step": (ALL, KEPT),
+    "model=orthogonal; loop=one graph and two backward passes": (DDP, "worker 0's buffers are written at the end of the first pass, also "
+                                                                 "where they are equal, and the graph that is kept has saved one of them"),
     **{f"optimizer={name}": (("local",), WRITES_GRADIENT) for name in (
         "SGD foreach nesterov", "own WritesGradient",
         *(f"{name} foreach decay" for name in ("Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop")))},

@@ -128,7 +128,8 @@ class Alone(Loop):
                 error = error or raised
         self.rank = 0
         if error is not None:
-            self.own = None
+            self.own = [([None for _ in grads], buffers) for grads, buffers in self.own]  # the cases clear gradients then
+            self.reached = set()
             raise error
         if self.mode not in known.LATE and not self.paused:
             self.add()
@@ -146,10 +147,10 @@ class Alone(Loop):
             value.backward()
         finally:
             self.random[self.rank] = torch.get_rng_state()
+            self.own[self.rank] = ([p.grad for p in parameters], self._buffers())
         for i, (p, (g, version)) in enumerate(zip(parameters, before)):
             if p.grad is not g or (g is not None and g._version != version):
                 self.reached.add(i)
-        self.own[self.rank] = ([p.grad for p in parameters], self._buffers())
         return value.detach()
 
     def zero(self, clear):
