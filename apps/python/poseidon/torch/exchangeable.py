@@ -28,6 +28,8 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
     """Refuses a parameter that has no place in the library's memory."""
     if isinstance(p, nn.parameter.UninitializedParameter):
         raise PoseidonError(f'"{name}" has no shape yet: run one forward pass before join()')
+    if p.numel() == 0:
+        raise PoseidonError(f'"{name}" has no values (shape {tuple(p.shape)}), and no step can be made for it: mode="ddp" leaves it alone')
     if p.is_sparse or p.is_meta:
         raise PoseidonError(f'"{name}" is {"sparse" if p.is_sparse else "on the meta device"}: Poseidon exchanges dense values')
     if not p.is_cuda and p.device.type != "cpu":

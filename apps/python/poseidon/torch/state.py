@@ -120,6 +120,10 @@ class Buffers:
         """What version 0 holds, which nobody reads: FirstState has brought the buffers."""
         return torch.zeros(self.words)
 
+    def begin(self) -> None:
+        """All workers have worker 0's."""
+        self._sent = self._pack().clone()
+
     def push(self, run: Run, number: int, clock: int) -> None:
         """Worker 0 gives its buffers, if they have changed since it did; all others say that they have none."""
         if run.worker != 0:
@@ -141,4 +145,6 @@ class Buffers:
             # A copy: CUDA refuses memory of which the library's pinned pages hold a part.
             came = values[begin:begin + size].view(kind.dtype).clone().to(kind.device).split([t.numel() for t in mine])
             for t, new in zip(mine, came):
-                t.copy_(new.view(t.shape))
+                # Where it can be asked without a wait: a graph that is kept may have saved what has not changed.
+                if t.is_cuda or not torch.equal(t, new.view(t.shape)):
+                    t.copy_(new.view(t.shape))
