@@ -33,7 +33,6 @@ OPEN = {
         "writes through NumPy", "writes through a view")},
     "more=make_fx": (("local",), TRACED),
     "more=jit.trace": (("local",), TRACED),
-    "more=gradients are logged": (LATE, ".grad is this worker's own between backward() and the step, which is not said"),
 }
 
 
