@@ -98,6 +98,20 @@ def _(loop, loss):
     return loss() + sum(p.pow(2).sum() for p in loop.net.parameters()) * .01
 
 
+@piece("forward", "gradient penalty")
+def _(loop, loss):
+    value = loss()
+    parameters = [p for p in loop.net.parameters() if p.requires_grad]
+    found = torch.autograd.grad(value, parameters, create_graph=True, allow_unused=True)
+    return value + sum(g.pow(2).sum() for g in found if g is not None) * .01
+
+
+@piece("forward", "saved on the CPU")
+def _(loop, loss):
+    with torch.autograd.graph.save_on_cpu():
+        return loss()
+
+
 @piece("forward", "frozen in between")
 def _(loop, loss):
     """As a GAN's generator step does with its critic."""

@@ -13,6 +13,8 @@ MEETINGS = [
     *(f"model=BatchNorm; more={more}" for more in ("evaluates", "evaluates in inference_mode", "EMA", "deepcopy", "evaluates on one worker")),
     "model=GAN; optimizer=two optimizers; loop=the critic and then the generator", "model=GAN; optimizer=two optimizers",
     "optimizer=LBFGS; loop=a closure", "forward=autocast bf16; optimizer=Adafactor", "more=EMA, clips by norm",
+    *(f"forward={forward}; more=tensor hooks" for forward in ("saved on hooks", "saved on the CPU", "checkpoint", "gradient penalty")),
+    *(f"forward=gradient penalty; model={model}" for model in ("wide", "Transformer", "LSTM", "convolutions")),
     "model=unused parameters; more=frozen for a while; zero=keeps zeros", "model=small; more=frozen for a while; zero=keeps zeros",
     "model=LSTM; forward=autocast bf16", "model=checkpoint; loop=accumulates", "model=reentrant checkpoint; loop=accumulates",
     "more=StepLR, the optimizer's hooks at join", "more=trained before; optimizer=Adam", "more=trained before, saves both; optimizer=AdamW",
