@@ -12,16 +12,16 @@ SECOND = "the second optimizer's gradients are exchanged by nobody, and join() d
 FAST = ("the fast path of TransformerEncoderLayer in evaluation, which reads parameters of its inner modules, is not taken because these are "
         "stale: rounding, and other types under autocast")
 TRACED = "the step that was put off is traced, or made under a transform"
+REWRITTEN = "worker 0's buffers are written at the end of the first pass, also where they are equal; the graph that is kept has saved one of them"
 SAVED = "with PyTorch 2.6 the parameter that _Linear unpacks takes the hooks of the real one with it when it ends (clocks 2 and 3)"
 SECOND_ORDER = "a second backward pass through _Linear (clocks 2 and 3) rounds otherwise than through F.linear where the input has three dimensions"
 
 # By pieces that meet in a case: the modes in which it may fail, and what happens. Whoever mends one takes it from this list.
 OPEN = {
     "model=a parameter without values": (ALL, "join() refuses it, and names no remedy"),
-    "model=unused parameters; zero=never": (ALL, KEPT),
-    "model=unused parameters; zero=every second step": (ALL, KEPT),
-    "model=orthogonal; loop=one graph and two backward passes": (DDP, "worker 0's buffers are written at the end of the first pass, also "
-                                                                 "where they are equal, and the graph that is kept has saved one of them"),
+    **{f"{piece}; zero={zero}": (ALL, KEPT) for piece in ("model=unused parameters", "more=frozen for a while")
+       for zero in ("never", "every second step")},
+    **{f"{piece}; loop=one graph and two backward passes": (DDP, REWRITTEN) for piece in ("model=orthogonal", "more=prunes")},
     **{f"optimizer={name}": (("local",), WRITES_GRADIENT) for name in (
         "SGD foreach nesterov", "own WritesGradient",
         *(f"{name} foreach decay" for name in ("Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop")))},

@@ -56,8 +56,8 @@ def combinations():
         yield name, ()
         for word in WORDS:
             yield name, (word,)
-        for one, two in itertools.product(("foreach", "fused", "capturable"), ("decay", "amsgrad", "maximize", "nesterov", "tensor rate", "centered")):
-            yield name, (one, two)
+        for two in itertools.product(("foreach", "fused", "capturable"), ("decay", "amsgrad", "maximize", "nesterov", "tensor rate", "centered")):
+            yield name, two
 
 
 for combination in combinations():
