@@ -96,11 +96,15 @@ def _(loop):
             p.register_hook(lambda g: g.clamp(-.1, .1))
 
 
+def halve(p):
+    p.grad.mul_(.5)
+
+
 @more("hooks after accumulation", "start", here=hasattr(torch.Tensor, "register_post_accumulate_grad_hook"), refused=LATE)
 def _(loop):
     for p in loop.net.parameters():
         if p.requires_grad:
-            p.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(.5))
+            p.register_post_accumulate_grad_hook(halve)
 
 
 for place, when in ("start", "at join"), ("joined", "after join"):
@@ -114,6 +118,13 @@ for place, when in ("start", "at join"), ("joined", "after join"):
         for o in loop.optimizers:
             o.register_step_pre_hook(before)
             o.register_step_post_hook(after)
+
+
+@more("the optimizer's hooks later", "before", here=hasattr(torch.optim.Optimizer, "register_step_pre_hook"), refused=LATE)
+def _(loop):
+    if loop.clock == 3:
+        for o in loop.optimizers:
+            o.register_step_post_hook(lambda o, *_: loop.note(*loop.net.parameters()))
 
 
 # -- transforms and tracing between steps
@@ -164,6 +175,7 @@ def make_fx(loop):
 
 
 def export(loop):
+    torch._dynamo.reset()
     x = loop.data(9)
     loop.note(first_of(torch.export.export(loop.net.eval(), (x,)).module()(x)))
 
@@ -206,9 +218,12 @@ def _(loop):
         m.training = was
 
 
-@more("gradients are logged", "between", refused=LATE)
+@more("gradients are logged", "between")
 def _(loop):
-    loop.note(*(p.grad for p in loop.net.parameters() if p.grad is not None))
+    """In the late modes a worker sees its own ones, as their documents say; that it looks changes nothing."""
+    seen = [p.grad.clone() for p in loop.net.parameters() if p.grad is not None]
+    if loop.mode not in LATE:
+        loop.note(*seen)
 
 
 @more("anomaly detection", "start")

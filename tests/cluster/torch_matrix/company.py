@@ -174,7 +174,8 @@ def _(loop):
     from torch.distributed.checkpoint import state_dict
     values = state_dict.get_model_state_dict(loop.net)
     state = state_dict.get_optimizer_state_dict(loop.net, loop.optimizers)
-    loop.note(*values.values(), *(v for s in state["state"].values() for v in s.values() if isinstance(v, torch.Tensor)))
+    loop.note(*(values[k] for k in sorted(values)),
+              *(s[k] for _, s in sorted(state["state"].items()) for k in sorted(s) if isinstance(s[k], torch.Tensor)))
 
 
 # -- evaluation
@@ -262,7 +263,7 @@ def _(loop):
 
 @more("frozen for a while", "before", refused=LATE)
 def _(loop):
-    p = next(loop.net.parameters())
+    p = loop.kept.setdefault("freezes", next(p for p in loop.net.parameters() if p.requires_grad))
     if loop.clock in (2, 4):
         p.requires_grad_(loop.clock == 4)
 

@@ -1,14 +1,18 @@
 # tests/cluster/torch_matrix/harness.py - runs cases in processes that stay, and says what each has come to.
 """A case passes where all workers end with the same bits, and these are those of one process that adds the micro-batches; or where it is
-refused by a line that its pieces declare. What one process raises, too, or what this PyTorch lacks, is no case. All else is a failure:
-other bits, an error, a refusal that no piece declares, a worker that dies or hangs."""
+refused by a line that its pieces declare. What this PyTorch lacks is no case. All else is a failure: other bits, an error, a refusal that no
+piece declares, a worker that dies or hangs. In a walk a combination that one process cannot train either ("impossible") is none."""
 import contextlib
 import json
+import os
 import pathlib
 import re
 import selectors
 import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -18,7 +22,7 @@ import programs  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 MODES = ("ddp", "wrapped", "local", "shards")
 PATIENCE_S = 90 * cluster.SLACK  # of one case; torch.compile starts a compiler
-PASSED = ("equal", "refused", "impossible", "as DDP")
+PASSED = ("equal", "refused", "absent", "as DDP")
 
 
 class Ended(Exception):
@@ -34,9 +38,9 @@ class Worker:
             variables["POSEIDON_" + key] = ""
         words = ["env"] + [f"{key}={value}" for key, value in variables.items()]
         self.said = (folder / f"{name}.log").open("w+b")
-        self.process = cluster.subprocess.Popen([*words, programs.PYTHON, "-B", str(folder / "torch_matrix/worker.py")], cwd=folder,
-                                                stdin=cluster.subprocess.PIPE, stdout=cluster.subprocess.PIPE, stderr=self.said,
-                                                start_new_session=True, preexec_fn=cluster._die_with_parent)
+        self.process = subprocess.Popen([*words, programs.PYTHON, "-B", str(folder / "torch_matrix/worker.py")], cwd=folder,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said,
+                                        start_new_session=True, preexec_fn=cluster._die_with_parent)
 
     def ask(self, order):
         try:
@@ -50,16 +54,19 @@ class Worker:
         return " | ".join(self.said.read().decode(errors="replace").strip().splitlines()[-4:])[-500:]
 
     def end(self):
-        """What it has said last."""
+        """What it has said last. It may have ended before."""
+        if self.said.closed:
+            return self.ended
         with contextlib.suppress(ProcessLookupError):
-            cluster.os.killpg(self.process.pid, cluster.signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait(30)
         self.process.stdout.close()
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         words = self.last_words()
         self.said.close()
-        return f"exit code {code}: {words}"
+        self.ended = f"exit code {code}: {words}"
+        return self.ended
 
 
 def answers(workers, patience_s=PATIENCE_S):
@@ -90,7 +97,7 @@ class Matrix:
 
     def __init__(self):
         self._stack = contextlib.ExitStack()
-        self.folder = pathlib.Path(cluster.tempfile.mkdtemp(prefix="poseidon-test-matrix-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="poseidon-test-matrix-"))
         shutil.copytree(HERE, self.folder / "torch_matrix", ignore=shutil.ignore_patterns("__pycache__"))
         self._started = 0
         self.workers = []
@@ -149,8 +156,9 @@ def verdict(catalogue, case, mode, found):
     kinds = [answer["kind"] for answer in found]
     texts = list(dict.fromkeys(answer.get("text", "") for answer in found if answer["kind"] not in ("equal",)))
     of = pieces_of(catalogue, case)
-    if "impossible" in kinds:
-        return "impossible", texts[0]
+    for kind in "absent", "impossible":
+        if kind in kinds:
+            return kind, texts[0]
     for kind in "raised", "unlike":
         if kind in kinds:
             return kind, found[kinds.index(kind)]["text"]

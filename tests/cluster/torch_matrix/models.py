@@ -124,7 +124,7 @@ model("odd shapes", Odd)
 model("two tensors over one memory", lambda: shared_memory(), refused=LATE)
 model("BatchNorm", lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)))
 model("SyncBatchNorm", lambda: nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8))),
-      refused=ALL, says=r"SyncBatchNorm", weight=.2)
+      refused=ALL, says=r"SyncBatchNorm", weight=.2, least=2)
 model("dropout", lambda: nn.Sequential(nn.Linear(6, 8), nn.Dropout(.5), nn.Linear(8, 2)))
 model("convolutions", lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)), pictures)
 model("channels_last", lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.Conv2d(4, 3, 3)).to(

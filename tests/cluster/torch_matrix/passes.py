@@ -1,4 +1,6 @@
 # tests/cluster/torch_matrix/passes.py - how scripts clear gradients, and how they compute a loss.
+import shutil
+
 import torch
 from torch.utils.checkpoint import checkpoint
 
@@ -96,6 +98,20 @@ def _(loop, loss):
     return loss() + sum(p.pow(2).sum() for p in loop.net.parameters()) * .01
 
 
+@piece("forward", "gradient penalty")
+def _(loop, loss):
+    value = loss()
+    parameters = [p for p in loop.net.parameters() if p.requires_grad]
+    found = torch.autograd.grad(value, parameters, create_graph=True, allow_unused=True)
+    return value + sum(g.pow(2).sum() for g in found if g is not None) * .01
+
+
+@piece("forward", "saved on the CPU")
+def _(loop, loss):
+    with torch.autograd.graph.save_on_cpu():
+        return loss()
+
+
 @piece("forward", "frozen in between")
 def _(loop, loss):
     """As a GAN's generator step does with its critic."""
@@ -110,15 +126,16 @@ def _(loop, loss):
 
 def compiled(backend, **more):
     def make(loop, loss):
-        if loop.run is loop.net:
+        if "compiled" not in loop.kept:
             torch._dynamo.reset()
-            loop.run = torch.compile(loop.net, backend=backend, **more)
+            loop.kept["compiled"] = loop.run = torch.compile(loop.run, backend=backend, **more)
         return loss()
     return make
 
 
 for backend in "eager", "aot_eager", "inductor":
-    piece("forward", f"compile {backend}", here=has("compile"), weight=.1)(compiled(backend))
+    compiler = backend != "inductor" or shutil.which("g++") is not None
+    piece("forward", f"compile {backend}", here=has("compile") and compiler, weight=.1)(compiled(backend))
 piece("forward", "compile fullgraph", here=has("compile"), weight=.1, refused=LATE)(compiled("eager", fullgraph=True))
 
 

@@ -30,6 +30,7 @@ class Piece:
     rounds: Dict[str, Tuple[float, str]] = dataclasses.field(default_factory=dict)  # by mode: relative tolerance, and the reason
     here: bool = True  # whether this PyTorch has it
     own: Tuple[str, ...] = ()  # modes in which each worker may end with other bits, as with PyTorch's DDP
+    least: int = 1  # workers; with fewer one process cannot train it either
     weight: float = 1.0  # how often a walk takes it; 0: no list has it either
 
 

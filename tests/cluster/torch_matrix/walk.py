@@ -13,6 +13,8 @@ MEETINGS = [
     *(f"model=BatchNorm; more={more}" for more in ("evaluates", "evaluates in inference_mode", "EMA", "deepcopy", "evaluates on one worker")),
     "model=GAN; optimizer=two optimizers; loop=the critic and then the generator", "model=GAN; optimizer=two optimizers",
     "optimizer=LBFGS; loop=a closure", "forward=autocast bf16; optimizer=Adafactor", "more=EMA, clips by norm",
+    *(f"forward={forward}; more=tensor hooks" for forward in ("saved on hooks", "saved on the CPU", "checkpoint", "gradient penalty")),
+    *(f"forward=gradient penalty; model={model}" for model in ("wide", "Transformer", "LSTM", "convolutions")),
     "model=unused parameters; more=frozen for a while; zero=keeps zeros", "model=small; more=frozen for a while; zero=keeps zeros",
     "model=LSTM; forward=autocast bf16", "model=checkpoint; loop=accumulates", "model=reentrant checkpoint; loop=accumulates",
     "more=StepLR, the optimizer's hooks at join", "more=trained before; optimizer=Adam", "more=trained before, saves both; optimizer=AdamW",
@@ -24,8 +26,7 @@ def listed(catalogue):
     """Each piece with the first ones of the other slots, and the meetings. Those that this PyTorch lacks are left out."""
     slots = catalogue["slots"]
     alone = [f"{slot}={name}" for slot, of in slots.items() for name, p in of.items() if p["here"] and p["weight"]]
-    known = {(slot, name) for slot, of in slots.items() for name, p in of.items() if p["here"]}
-    return alone + [case for case in MEETINGS if all(part in known for part in parts(case))]
+    return alone + [case for case in MEETINGS if all(slots[slot][name]["here"] for slot, name in parts(case))]
 
 
 def parts(case):
@@ -36,11 +37,20 @@ def parts(case):
             yield slot, name.strip()
 
 
-def spread(cases, modes, workers, each=None):
+def least(catalogue, case):
+    """Of workers."""
+    return max(catalogue["slots"][slot][name]["least"] for slot, name in parts(case))
+
+
+def spread(catalogue, cases, modes, workers, each=None):
     """(case, mode, number of workers) of all; `each`: of every case in every mode so many numbers, a fixed choice."""
-    chooser = random.Random(1)
-    return [(case, mode, number) for case in cases for mode in modes
-            for number in (workers if each is None else sorted(chooser.sample(workers, min(each, len(workers)))))]
+    chooser, out = random.Random(1), []
+    for case in cases:
+        possible = [number for number in workers if number >= least(catalogue, case)]
+        for mode in modes:
+            numbers = possible if each is None else chooser.sample(possible, min(each, len(possible)))
+            out += [(case, mode, number) for number in sorted(numbers)]
+    return out
 
 
 def random_cases(catalogue, seed, count, modes, workers):

@@ -5,7 +5,8 @@
     different  from it; "text" has the first names, and how far apart they are
     refused    a PoseidonError; "text" is its line
     raised     something else, which one process does not raise
-    impossible one process raises it, too; or this PyTorch lacks it
+    impossible one process raises it, too
+    absent     this PyTorch lacks it
 
 and "digest" that of all parameters and buffers, which all workers end with.
 """
@@ -109,7 +110,7 @@ def tolerance_of(case, mode, by_factors):
 
 def run(case, mode, workers, rank, address):
     if not all(p.here for p in case.of()):
-        return {"kind": "impossible", "text": "not in this PyTorch"}
+        return {"kind": "absent", "text": "not in this PyTorch"}
     try:
         loop, by_factors = joined(case, mode, workers, rank, address)
     except poseidon.PoseidonError as error:
@@ -141,7 +142,8 @@ def run(case, mode, workers, rank, address):
 
 def catalogue():
     return {"torch": torch.__version__, "slots": {slot: {name: {
-        "refused": p.refused, "here": p.here, "own": p.own, "weight": p.weight} for name, p in of.items()} for slot, of in pieces.pieces.items()}}
+        "refused": p.refused, "here": p.here, "own": p.own, "weight": p.weight, "least": p.least} for name, p in of.items()}
+        for slot, of in pieces.pieces.items()}}
 
 
 def main():
@@ -159,4 +161,5 @@ def main():
         print(json.dumps(answer), file=answers, flush=True)
 
 
-main()
+if __name__ == "__main__":  # a DataLoader's process imports this file
+    main()
