@@ -8,6 +8,7 @@ import torch
 
 from ..library import PoseidonError
 from .bundles import Bundle
+from .exchangeable import is_empty
 from .joined import Joined
 
 _UNKNOWN = 1 << 62  # passes
@@ -162,7 +163,7 @@ class Client(Joined):
         if self.clock >= _CLOCKS_LOOKED and self.clock % _LOOKED_EVERY != 0:
             return
         strange = next((name for name, p in self.model.named_parameters()
-                        if p.requires_grad and id(p) not in self.index and name not in self._ignored and p.numel() > 0), None)
+                        if p.requires_grad and id(p) not in self.index and name not in self._ignored and not is_empty(p)), None)
         if strange is not None:
             raise self.failed(f'"{strange}" trains, and has come to the model after join(): the other workers do not know it. Make it before join()')
 

@@ -13,6 +13,11 @@ def _without_gaps(t: torch.Tensor) -> bool:
     return t.numel() == 0 or t.numel() == 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
 
 
+def is_empty(p: torch.Tensor) -> bool:
+    """It has a shape, and no values."""
+    return not isinstance(p, nn.parameter.UninitializedTensorMixin) and p.numel() == 0
+
+
 def require_all_of_model(model: nn.Module, optimizer: Optional[optim.Optimizer]) -> None:
     """Refuses an optimizer that would step with gradients that nobody exchanges."""
     known = {id(p) for p in model.parameters()}

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
 from .bundles import Declared
-from .exchangeable import require_exchangeable, require_statistics
+from .exchangeable import is_empty, require_exchangeable, require_statistics
 from .factors import Factors
 from .gpu import Gpus
 from .hooks import leaf_hook
@@ -37,7 +37,7 @@ class Joined:
         self.names: List[str] = []
         self.parameters: List[nn.Parameter] = []
         for name, p in model.named_parameters():  # a shared one once, by its first name
-            if p.numel() == 0 and wanted is None:
+            if is_empty(p) and wanted is None:
                 continue  # there is nothing to exchange
             if p.requires_grad and (wanted is None or id(p) in wanted) and name not in ignored:
                 require_exchangeable(name, p)
