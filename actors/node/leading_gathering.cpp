@@ -21,6 +21,17 @@ std::string address_for_others(const std::string& address) {
   return to_string(at);
 }
 
+/// Programs join programs, and nodes that train a net of their own each other. Who is refused does not end a run that waits.
+std::optional<std::string> objection_to_kind(const link_identity& joiner, bool of_programs) {
+  const bool computes = joiner.wants == link_identity::purpose::compute;
+  if (computes == of_programs) return std::nullopt;
+  return of_programs ? "it is a poseidon-node, and worker 0 is a program that computes its gradients "
+                       "itself, with libposeidon. Every other worker has to be such a program, too"
+                     : "it is a program that computes its gradients itself, and worker 0 is a "
+                       "poseidon-node, which trains a net of its own. Join it with poseidon-node "
+                       "--join, or start this program as the first worker, with --listen and --nodes";
+}
+
 }  // namespace
 
 void leading::gather() {
@@ -54,6 +65,7 @@ void leading::gather() {
 std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
   if (core_.has_ended() || core_.done) return "the run ends";
   if (joiner.wants == link_identity::purpose::witness) return witnesses_.objection();
+  if (auto why = objection_to_kind(joiner, core_.setup.around != nullptr)) return why;
   if (!gathers_) return newcomers_.objection();
   const auto own = replicas_of(core_.setup.node, batch_);
   if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||

@@ -48,10 +48,23 @@ void session::require_own_process() const {
         "start workers by spawning them");
 }
 
+void session::require_not_left() const {
+  if (phase_ == phase::leaving || phase_ == phase::over)
+    throw session_error("this worker has left the run");
+}
+
+void session::require_before_begin(const char* function) const {
+  require_not_left();
+  if (phase_ == phase::made) throw session_error("nothing has been declared");
+  if (phase_ != phase::declared)
+    throw session_error(std::string(function) + " is called before poseidon_begin");
+}
+
 void session::declare(std::vector<declared_parameter> parameters,
                       std::vector<const float*> first_values) {
   require_own_process();
   const std::lock_guard lock(ends_);
+  require_not_left();
   if (phase_ != phase::made) throw session_error("the parameters have been declared already");
   const bool first = !options_.join;
   for (std::size_t i = 0; first && i < parameters.size(); ++i)
@@ -113,19 +126,35 @@ void session::start() {
   phase_ = phase::joining;
 }
 
+std::string session::why_it_did_not_begin() {
+  const std::lock_guard lock(ends_);
+  const bool has_left = phase_ == phase::leaving || phase_ == phase::over;
+  return (has_left ? "this worker has left the run before it began: " : "") +
+         program_->fresh.error();
+}
+
 bool session::begin(seconds limit) {
   require_own_process();
-  const std::lock_guard lock(ends_);
   const auto since = steady::now();
-  if (phase_ == phase::made) throw session_error("nothing has been declared");
-  if (phase_ == phase::declared) start();
-  if (phase_ != phase::joining) throw session_error("the run has begun already");
+  const auto require_joining = [&] {
+    require_not_left();
+    if (phase_ == phase::made) throw session_error("nothing has been declared");
+    if (phase_ == phase::training) throw session_error("the run has begun already");
+  };
+  {
+    const std::lock_guard lock(ends_);
+    require_joining();
+    if (phase_ == phase::declared) start();
+  }
   for (const auto p : program_->lent.ids()) {
     const auto answer = program_->fresh.wait(p, 0, left_of(limit, since));
     if (answer == fresh_board::answer::not_yet) return false;
-    if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+    if (answer == fresh_board::answer::failed) throw session_error(why_it_did_not_begin());
   }
   if (!all_is_shared(left_of(limit, since))) return false;
+  const std::lock_guard lock(ends_);
+  if (phase_ == phase::training) return true;  // for another thread, which waited as well
+  require_joining();
   view_->read([&](const auto& s) {
     worker_ = s.facts ? s.facts->self : 0;
     workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
@@ -139,10 +168,17 @@ bool session::begin(seconds limit) {
 // -- clocks ---------------------------------------------------------------------------------------------
 
 parameter_id session::known(std::size_t parameter) const {
+  require_training();
+  return id_of(parameter);
+}
+
+void session::require_training() const {
   require_own_process();
-  if (phase_ == phase::made || phase_ == phase::declared || phase_ == phase::joining)
-    throw session_error("the run has not begun");
-  if (phase_ != phase::training) throw session_error("this worker has left the run");
+  require_not_left();
+  if (phase_ != phase::training) throw session_error("the run has not begun");
+}
+
+parameter_id session::id_of(std::size_t parameter) const {
   if (parameter >= program_->declared.size())
     throw session_error("parameter is " + std::to_string(parameter) + ", declared are " +
                         std::to_string(program_->declared.size()));
@@ -154,7 +190,9 @@ std::size_t session::values_of(std::size_t parameter) const {
 }
 
 void session::order(const std::uint32_t* places) {
-  if (program_ == nullptr) throw session_error("nothing has been declared");
+  require_own_process();
+  require_not_left();
+  if (phase_ == phase::made) throw session_error("nothing has been declared");
   const auto parameters = program_->declared.size();
   for (std::size_t i = 0; i < parameters; ++i)
     if (places[i] >= parameters)
@@ -248,7 +286,7 @@ std::size_t session::parameters() const {
 }
 
 void session::measured(std::vector<parameter_load> loads) {
-  (void)known(0);
+  require_training();
   const std::lock_guard lock(ends_);
   if (offered_) throw session_error("this worker has offered factors already");
   for (std::size_t i = 0; i < loads.size(); ++i) {
@@ -269,7 +307,7 @@ void session::measured(std::vector<parameter_load> loads) {
 }
 
 bool session::begin_clock(std::uint64_t clock, seconds limit) {
-  (void)known(0);
+  require_training();
   tell_pushed();
   const bool begun = program_->clocks.begin(clock, limit);
   if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
@@ -301,6 +339,7 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
 
 std::vector<fresh_board::answer> session::look(std::span<const std::uint32_t> parameters,
                                                std::uint64_t version) {
+  require_training();
   std::vector<parameter_id> ids;
   ids.reserve(parameters.size());
   for (const auto p : parameters) ids.push_back(known(p));
@@ -314,7 +353,7 @@ const float* session::values(std::size_t parameter, std::uint64_t version) const
 }
 
 void session::report(std::uint64_t clock, double loss, std::uint64_t samples) {
-  if (phase_ != phase::training) throw session_error("the run has not begun, or is over");
+  require_training();
   program_->caller.tell(clock_reported{clock_id{clock}, loss, samples});
 }
 
@@ -340,50 +379,70 @@ void session::give_up(const std::string& why) {
 /// All actors have ended when this returns.
 void session::end() {
   page_.reset();
-  host_.reset();
-  phase_ = phase::over;
+  std::unique_ptr<node_host> host;
+  {
+    const std::lock_guard lock(ends_);
+    host = std::move(host_);
+    phase_ = phase::over;
+  }
 }
 
-bool session::leave(const std::optional<std::string>& reason, seconds limit) {
-  require_own_process();
+/// Returns  how many clocks it has trained; empty: there is nothing to end, because it was never begun or is over.
+std::optional<std::uint64_t> session::begin_to_leave(const std::optional<std::string>& reason) {
   const std::lock_guard lock(ends_);
-  const auto since = steady::now();
   if (host_ == nullptr) {
     phase_ = phase::over;
-    if (!result_.empty()) throw session_error(result_);
-    return true;
+    return std::nullopt;
   }
   tell_pushed();
   const auto before = phase_.load();
   const auto trained = next_clock_.empty() ? 0 : next_clock_[0].load();
-  if (before != phase::leaving) {
-    const auto why = reason ? reason : why_not_done();
-    phase_ = phase::leaving;
-    if (why)
-      give_up(*why);
-    else
-      program_->caller.tell(program_done{trained});
-  } else if (reason) {
-    give_up(*reason);
+  if (before == phase::leaving) {
+    if (reason) give_up(*reason);
+    return trained;
   }
+  const auto why = reason ? reason : why_not_done();
+  phase_ = phase::leaving;
+  if (why)
+    give_up(*why);
+  else
+    program_->caller.tell(program_done{trained});
+  return trained;
+}
+
+/// False: the time is over.
+bool session::await_end(std::uint64_t trained, seconds limit) {
+  const auto since = steady::now();
   while (true) {
     // Another worker may leave after another number of clocks, now or later.
-    if (const auto left = program_->fresh.first_to_leave();
-        left && left->version != trained && !gave_up_)
+    if (const auto left = program_->fresh.first_to_leave(); left && left->version != trained) {
+      const std::lock_guard lock(ends_);
       give_up(
           "it trained " + plural(trained, "clock") + ", " + left->worker + " " +
           std::to_string(left->version) +
           ": all workers need the same number of batches (drop_last=True, or a sampler of equal "
           "lengths)");
+    }
     constexpr seconds slice{0.05};
     const auto rest = left_of(limit, since);
     if (const auto result = host_->ended(std::min(rest, slice))) {
       result_ = result->error;
-      break;
+      return true;
     }
     if (rest.count() <= 0) return false;
   }
-  end();
+}
+
+bool session::leave(const std::optional<std::string>& reason, seconds limit) {
+  require_own_process();
+  const auto since = steady::now();
+  const auto trained = begin_to_leave(reason);
+  const std::unique_lock waits(leaves_, left_of(limit, since));
+  if (!waits) return false;
+  if (trained && host_ != nullptr) {
+    if (!await_end(*trained, left_of(limit, since))) return false;
+    end();
+  }
   if (!result_.empty()) throw session_error(result_);
   return true;
 }

@@ -102,10 +102,16 @@ class session {
  private:
   enum class phase { made, declared, joining, training, leaving, over };
   void require_own_process() const;
+  void require_before_begin(const char* function) const;
+  void require_not_left() const;
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
   void require_giver(parameter_id parameter) const;
+  void require_training() const;
+  [[nodiscard]] std::string why_it_did_not_begin();
+  [[nodiscard]] parameter_id id_of(std::size_t parameter) const;
+  /// Of a parameter that training goes on with.
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
   [[nodiscard]] std::optional<optimizer_step> step_of(parameter_id parameter) const;
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
@@ -115,6 +121,9 @@ class session {
   [[nodiscard]] std::vector<fresh_board::arrival> arrivals(std::span<const parameter_id> of,
                                                            std::uint64_t version, seconds limit);
   [[nodiscard]] std::optional<std::string> why_not_done();
+  [[nodiscard]] std::optional<std::uint64_t> begin_to_leave(
+      const std::optional<std::string>& reason);
+  [[nodiscard]] bool await_end(std::uint64_t trained, seconds limit);
   void give_up(const std::string& why);
   void end();
 
@@ -137,7 +146,10 @@ class session {
   bool state_asked_ = false;                            // and not come yet
   bool shares_ = false;                                 // share() has been called
   bool offered_ = false;                                // what it has measured
-  std::mutex ends_;                                     // begin, leave
+  // A thread that waits holds neither of these two but for moments, so any other one may end the run meanwhile.
+  std::mutex ends_;           // phases, and what they begin and end
+  std::timed_mutex leaves_;   // of the one thread that waits for the end of the run; taken before ends_
+  std::timed_mutex reads_;    // of the one that reads the optimizer's state
   bool gave_up_ = false;
   std::string result_;  // once it is over: empty, or why the run failed
 };

@@ -47,6 +47,7 @@ std::vector<fresh_board::arrival> session::arrivals(std::span<const parameter_id
 }
 
 std::size_t session::collect(std::span<collected> wanted, std::uint64_t version, seconds limit) {
+  require_training();
   const auto since = steady::now();
   program_->places->want_all_together();
   std::vector<collected*> missing;

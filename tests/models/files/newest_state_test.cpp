@@ -1,3 +1,4 @@
+#include "models/caffe.hpp"
 #include "models/files/newest_state.hpp"
 
 #include "tests/folder.hpp"
@@ -5,8 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-
-#include "caffe.pb.h"
 
 using namespace poseidon;
 
