@@ -92,6 +92,11 @@ struct view {
   std::uint32_t replicas = 0;
 };
 
+/// The first node to each other one before the view, where programs wait: how many are there, itself included.
+struct gathering {
+  std::uint32_t there = 0, wanted = 0;
+};
+
 /// The first node to each other one before the view, where shares of the batch are not to be equal, and to a newcomer before the run, where
 /// shares follow speeds.
 struct time_net {
@@ -376,6 +381,7 @@ using frame_header =
                  frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
                  frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
                  frames::view_prepare, frames::view_promise, frames::view_accept,
-                 frames::view_accepted, frames::summed_gradient, frames::shared_state>;
+                 frames::view_accepted, frames::summed_gradient, frames::shared_state,
+                 frames::gathering>;
 
 }  // namespace poseidon

@@ -1,4 +1,5 @@
 // How the leader gathers the nodes of the first view, and begins again where one of them goes before it has been told.
+#include "actors/node/joining.hpp"
 #include "actors/node/leading.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/throughput_probe.hpp"
@@ -49,11 +50,11 @@ void leading::gather() {
   }
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
-                                  : "waiting for " + plural(setup.run->workers - 1, "node")));
+                                  : "waiting for " + plural(setup.run->workers - 1, setup.around ? "worker" : "node")));
   const auto reach = address_for_others(address);
   const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
   setup.display->note(setup.around
-                          ? "others join with POSEIDON_JOIN=" + reach +
+                          ? "others join with join=" + reach + " or POSEIDON_JOIN=" + reach +
                                 (secret ? " and POSEIDON_TOKEN_FILE" : "") +
                                 (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
                           : "others join with: poseidon-node --join " + reach +
@@ -77,6 +78,19 @@ std::optional<std::string> leading::objection_to(const link_identity& joiner) co
          "which a gradient counts by its samples";
 }
 
+/// Everybody's user, as long as these are few: in a large run that would be frames by the square of its workers.
+void leading::tell_who_gathers(seat_id newest) {
+  constexpr std::size_t few = 64;
+  const auto workers = core_.setup.run->workers;
+  const frames::gathering told{static_cast<std::uint32_t>(in_.size()),
+                               static_cast<std::uint32_t>(workers)};
+  core_.setup.display->note(those_who_gather(told));
+  if (workers <= few)
+    core_.members.broadcast(told);
+  else
+    core_.members.send(newest, {told, {}, 0});
+}
+
 void leading::joined(const frames::member& joiner) {
   const auto& setup = core_.setup;
   if (!gathers_) return newcomers_.add(joiner);
@@ -84,6 +98,7 @@ void leading::joined(const frames::member& joiner) {
                         plural(setup.run->workers, "node") + " are in; worker " +
                         std::to_string(value(joiner.seat)) + " listens on " + joiner.address);
   in_.push_back(joiner);
+  if (setup.around) tell_who_gathers(joiner.seat);
   if (in_.size() == setup.run->workers) gathers_ = false;
   core_.as_node.tell<member_joined>(members_, {joiner});
 }

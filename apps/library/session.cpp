@@ -161,6 +161,7 @@ bool session::begin(seconds limit) {
   });
   workers_ = std::max(1u, workers_.load());
   program_->first_state = {};
+  program_->calls.note(steady::now());
   phase_ = phase::training;
   return true;
 }
@@ -228,8 +229,10 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
 
 void session::pushed(parameter_id parameter, std::uint64_t clock, std::size_t bytes) {
   next_clock_[value(parameter)] = clock + 1;
+  const auto now = steady::now();
+  program_->calls.note(now);
   // Another thread that waits already may wait for this one.
-  if (untold_->add({parameter, clock_id{clock}}, bytes, steady::now()) || waiting_ > 0)
+  if (untold_->add({parameter, clock_id{clock}}, bytes, now) || program_->calls.some_wait())
     tell_pushed();
 }
 
@@ -308,6 +311,7 @@ void session::measured(std::vector<parameter_load> loads) {
 
 bool session::begin_clock(std::uint64_t clock, seconds limit) {
   require_training();
+  const program_calls::waits waits(program_->calls);
   tell_pushed();
   const bool begun = program_->clocks.begin(clock, limit);
   if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
@@ -322,16 +326,17 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
   const auto id = known(parameter);
   require_pushed(id, version);
   if (limit.count() <= 0) {
+    program_->calls.note(steady::now());
     tell_pushed();
     const auto now = program_->fresh.wait(id, version, limit);
     if (now == fresh_board::answer::failed) throw session_error(program_->fresh.error());
     return now;
   }
   const auto since = steady::now();
-  ++waiting_;  // before those that are there are told: none that comes later is kept back
+  // It waits before those that are there are told: none that comes later is kept back.
+  const program_calls::waits waits(program_->calls);
   tell_pushed();
   const auto answer = program_->fresh.wait(id, version, limit);
-  --waiting_;
   program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
   if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   return answer;

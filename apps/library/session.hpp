@@ -138,7 +138,6 @@ class session {
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
   std::unique_ptr<push_batch> untold_;                  // pushes
-  std::atomic<std::size_t> waiting_{0};                 // threads, in wait()
   std::vector<std::uint32_t> groups_;                   // by parameter
   std::vector<std::optional<optimizer_step>> told_;     // by group
   solver_state state_;                                  // that has been read last

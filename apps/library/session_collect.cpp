@@ -10,18 +10,6 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Counts a thread that waits: no push is kept back for others meanwhile.
-class waits_for_node {
- public:
-  explicit waits_for_node(std::atomic<std::size_t>& threads) : threads_(threads) { ++threads_; }
-  ~waits_for_node() { --threads_; }
-  waits_for_node(const waits_for_node&) = delete;
-  waits_for_node& operator=(const waits_for_node&) = delete;
-
- private:
-  std::atomic<std::size_t>& threads_;
-};
-
 }  // namespace
 
 void session::require_pushed(parameter_id parameter, std::uint64_t version) const {
@@ -62,7 +50,7 @@ std::size_t session::collect(std::span<collected> wanted, std::uint64_t version,
     missing.push_back(&w);
   }
   ask_again();
-  const waits_for_node waits(waiting_);
+  const program_calls::waits waits(program_->calls);  // no push is kept back for others meanwhile
   tell_pushed();
   bool for_program = false;
   while (!missing.empty() && !for_program) {

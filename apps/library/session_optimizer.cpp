@@ -90,6 +90,7 @@ bool session::read_state(seconds limit) {
   }
   if (state_of_ == version) return true;
   if (!std::exchange(state_asked_, true)) program_->caller.tell(state_wanted{version_id{version}});
+  const program_calls::waits waits(program_->calls);
   auto came = program_->state.take(limit);
   if (!came) {
     if (program_->clocks.is_closed()) throw session_error(program_->fresh.error());

@@ -97,6 +97,7 @@ std::vector<frame_header> one_of_each() {
       frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
       frames::net_timed{2, 1234.5},
       frames::worker_left{seat_id{2}, version_id{7}},
+      frames::gathering{2, 3},
       frames::factor_offer{{0, 32, 1u << 31}},
       frames::suspect{seat_id{7}, "its connection is reset"},
       frames::view_prepare{7, {3, seat_id{2}}},
@@ -228,6 +229,8 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(there_and_back(frames::drain{clock_id{41}}).clock == clock_id{41});
   CHECK(there_and_back(frames::join_ready{4}).replicas == 4);
   CHECK(there_and_back(frames::leave_wanted{"SIGTERM"}).why == "SIGTERM");
+  CHECK(there_and_back(frames::gathering{2, 3}).there == 2);
+  CHECK(there_and_back(frames::gathering{2, 3}).wanted == 3);
   CHECK(there_and_back(frames::worker_left{seat_id{2}, version_id{7}}).left == seat_id{2});
   CHECK(there_and_back(frames::factor_offer{{0, 32}}).rows == std::vector<std::uint32_t>{0, 32});
   CHECK(there_and_back(frames::send_rate{934.5}).mbit_s == 934.5);
