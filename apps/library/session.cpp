@@ -55,9 +55,9 @@ void session::require_not_left() const {
 
 void session::require_before_begin(const char* function) const {
   require_not_left();
-  if (phase_ == phase::made) throw session_error("nothing has been declared");
   if (phase_ != phase::declared)
-    throw session_error(std::string(function) + " is called before poseidon_begin");
+    throw session_error(std::string(function) +
+                        " is called after poseidon_declare and before poseidon_begin");
 }
 
 void session::declare(std::vector<declared_parameter> parameters,

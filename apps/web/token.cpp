@@ -78,13 +78,12 @@ std::string first_line(const std::filesystem::path& file, std::size_t most) {
   const open_file in(file);
   const auto until = std::chrono::steady_clock::now() + most_patience;
   std::string out;
-  while (out.size() <= most) {
-    if (const auto end = out.find('\n'); end != out.npos) return out.substr(0, end);
+  while (out.size() <= most && out.find('\n') == out.npos) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         until - std::chrono::steady_clock::now());
     if (left.count() <= 0 || !in.read(out, left)) break;
   }
-  return out;
+  return out.substr(0, out.find('\n'));
 }
 
 }  // namespace

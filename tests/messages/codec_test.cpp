@@ -97,7 +97,6 @@ std::vector<frame_header> one_of_each() {
       frames::time_net{std::string(100'000, 'n'), 1ull << 63, true},
       frames::net_timed{2, 1234.5},
       frames::worker_left{seat_id{2}, version_id{7}},
-      frames::gathering{2, 3},
       frames::factor_offer{{0, 32, 1u << 31}},
       frames::suspect{seat_id{7}, "its connection is reset"},
       frames::view_prepare{7, {3, seat_id{2}}},
@@ -114,7 +113,8 @@ std::vector<frame_header> one_of_each() {
       frames::view_accept{7, {3, seat_id{2}}, {8, clock_id{5}, {{seat_id{4}, "a:1"}}, {1}}},
       frames::view_accepted{7, {3, seat_id{2}}, {4, seat_id{9}}},
       frames::summed_gradient{chunk_id{7}, clock_id{1ull << 41}, 0.5f, -0.25f, 1e-20f, 0xdeadbeef},
-      frames::shared_state{9, 1ull << 33}};
+      frames::shared_state{9, 1ull << 33},
+      frames::gathering{2, 3}};
 }
 
 template <class F>

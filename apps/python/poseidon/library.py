@@ -185,7 +185,7 @@ class Run:
 
     def __init__(self, options: Dict[str, str], quiet: bool = False):
         self._library = library()
-        self._quiet = quiet
+        self._says = not quiet and ("listen" in options or "join" in options)  # who is alone waits for nobody
         for name, value in options.items():
             if "\n" in value:
                 raise PoseidonError(f'option {name.replace("-", "_")} has a line break in its value')
@@ -230,7 +230,7 @@ class Run:
         """Waits until all workers have joined, and the first values are here."""
         while True:
             answer = self._library.begin(self._run, _SLICE_S)
-            if answer != HERE and not self._quiet:  # it waits, or has failed: what came before is worth reading then, too
+            if self._says:
                 for line in self.lines():
                     print(f"poseidon: {line}", file=sys.stderr, flush=True)
             if self._checked(answer) != NOT_YET:
