@@ -50,7 +50,8 @@ std::string difference_of_steps(std::string_view parameter, std::uint64_t clock,
   out << "clock " << clock << ", \"" << parameter << "\": ";
   if (mark.rate != of_other.rate)
     out << "worker " << worker << " has the learning rate " << mark.rate << ", worker " << other
-        << " " << of_other.rate << ". Was a checkpoint loaded on one worker alone? Load it on all workers, and give "
+        << " " << of_other.rate
+        << ". Was a checkpoint loaded on one worker alone? Load it on all workers, and give "
            "them the same schedule";
   else
     out << "workers " << worker << " and " << other

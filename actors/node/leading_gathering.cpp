@@ -26,11 +26,12 @@ std::string address_for_others(const std::string& address) {
 std::optional<std::string> objection_to_kind(const link_identity& joiner, bool of_programs) {
   const bool computes = joiner.wants == link_identity::purpose::compute;
   if (computes == of_programs) return std::nullopt;
-  return of_programs ? "it is a poseidon-node, and worker 0 is a program that computes its gradients "
-                       "itself, with libposeidon. Every other worker has to be such a program, too"
-                     : "it is a program that computes its gradients itself, and worker 0 is a "
-                       "poseidon-node, which trains a net of its own. Join it with poseidon-node "
-                       "--join, or start this program as the first worker, with --listen and --nodes";
+  return of_programs
+             ? "it is a poseidon-node, and worker 0 is a program that computes its gradients "
+               "itself, with libposeidon. Every other worker has to be such a program, too"
+             : "it is a program that computes its gradients itself, and worker 0 is a "
+               "poseidon-node, which trains a net of its own. Join it with poseidon-node "
+               "--join, or start this program as the first worker, with --listen and --nodes";
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ void leading::gather() {
   }
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
-                                  : "waiting for " + plural(setup.run->workers - 1, setup.around ? "worker" : "node")));
+                                  : "waiting for " + plural(setup.run->workers - 1,
+                                                            setup.around ? "worker" : "node")));
   const auto reach = address_for_others(address);
   const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
   setup.display->note(setup.around

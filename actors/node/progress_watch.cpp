@@ -63,8 +63,7 @@ std::optional<std::string> progress_watch::look(clock::time_point now) {
   if (still < limit()) return std::nullopt;
   if (const auto& around = core_.setup.around) return why_programs_stand_still(*around, now, still);
   std::string out =
-      "training has stood still for " + seconds_text(still) + " (limit " +
-      seconds_text(limit()) +
+      "training has stood still for " + seconds_text(still) + " (limit " + seconds_text(limit()) +
       (hurried_ ? ", as the run has been told to end" : ", --progress-limit") +
       "): nothing was computed here, and no values came, though all nodes can be heard";
   for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
@@ -91,8 +90,7 @@ std::optional<std::string> progress_watch::why_programs_stand_still(const progra
            of_limit + ", and the others wait for it." + remedy;
   if (still < limit() + limit() / 2) return std::nullopt;
   std::string out = "training has stood still for " + seconds_text(still) + " " + of_limit + ": " +
-                    name(core_.view().seat) +
-                    " waits for the others, and all of them can be heard";
+                    name(core_.view().seat) + " waits for the others, and all of them can be heard";
   for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
   return out + ". The one that has been quiet longest is probably the one that all wait for." +
          remedy;

@@ -72,7 +72,8 @@ const std::map<std::string, setter>& setters() {
        [](auto& o, auto&, auto& v) {
          o.web = parse_host_port(v.find(':') == v.npos ? "127.0.0.1:" + v : v);
        }},
-      {"web-token-file", [](auto& o, auto& n, auto& v) { o.web_token = web::read_token("--" + n, v); }}};
+      {"web-token-file",
+       [](auto& o, auto& n, auto& v) { o.web_token = web::read_token("--" + n, v); }}};
   return all;
 }
 
@@ -104,13 +105,13 @@ void check(const options& o) {
         "--join is for every worker but the first, --listen and --nodes are for the first: give "
         "one of the two");
   if (o.nodes > 1 && !o.listen)
-    throw std::invalid_argument("--nodes " + std::to_string(o.nodes) +
-                                ", but the other workers need an address to join: give --listen too");
+    throw std::invalid_argument(
+        "--nodes " + std::to_string(o.nodes) +
+        ", but the other workers need an address to join: give --listen too");
   if (o.listen && o.nodes == 1)
     throw std::invalid_argument("--listen is given, but --nodes 1: nobody would join");
-  web::require_tokens({o.listen, o.web,
-                       o.join ? std::vector{*o.join} : std::vector<host_port>{}, o.token,
-                       o.web_token});
+  web::require_tokens({o.listen, o.web, o.join ? std::vector{*o.join} : std::vector<host_port>{},
+                       o.token, o.web_token});
 }
 
 }  // namespace

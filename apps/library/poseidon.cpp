@@ -380,7 +380,8 @@ const char* poseidon_next_line(poseidon_run* p) {
 
 int poseidon_leave(poseidon_run* p, const char* reason, double timeout_s) {
   return called(p, [&](session& s) {
-    const auto why = reason == nullptr ? std::nullopt : std::optional<std::string>(one_line(reason));
+    const auto why =
+        reason == nullptr ? std::nullopt : std::optional<std::string>(one_line(reason));
     return s.leave(why, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
   });
 }

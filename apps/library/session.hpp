@@ -13,6 +13,7 @@
 #include "apps/library/own_process.hpp"
 #include "apps/web/server.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -35,6 +36,10 @@ class session_error : public std::runtime_error {
 inline constexpr std::size_t most_groups = 65536;
 
 using seconds = std::chrono::duration<double>;
+
+[[nodiscard]] inline seconds left_of(seconds limit, std::chrono::steady_clock::time_point since) {
+  return std::max(seconds(0), limit - seconds(std::chrono::steady_clock::now() - since));
+}
 
 /// As poseidon.h says: any thread may call any function; calls for one parameter come in the order of its clocks.
 class session {
@@ -145,10 +150,10 @@ class session {
   bool state_asked_ = false;                            // and not come yet
   bool shares_ = false;                                 // share() has been called
   bool offered_ = false;                                // what it has measured
-  // A thread that waits holds neither of these two but for moments, so any other one may end the run meanwhile.
-  std::mutex ends_;           // phases, and what they begin and end
-  std::timed_mutex leaves_;   // of the one thread that waits for the end of the run; taken before ends_
-  std::timed_mutex reads_;    // of the one that reads the optimizer's state
+  // Phases, and what they begin and end. Held for moments: while one thread waits, any other one may end the run.
+  std::mutex ends_;
+  // Each is held by a thread while it waits, for the end of the run or for the optimizer's state, and before ends_.
+  std::timed_mutex leaves_, reads_;
   bool gave_up_ = false;
   std::string result_;  // once it is over: empty, or why the run failed
 };

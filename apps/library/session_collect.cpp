@@ -54,8 +54,7 @@ std::size_t session::collect(std::span<collected> wanted, std::uint64_t version,
   tell_pushed();
   bool for_program = false;
   while (!missing.empty() && !for_program) {
-    const auto came =
-        arrivals(asked, version, std::max(seconds(0), limit - seconds(steady::now() - since)));
+    const auto came = arrivals(asked, version, left_of(limit, since));
     if (came.empty()) break;
     for (const auto& [place, is] : came) {
       auto& w = *missing[place];

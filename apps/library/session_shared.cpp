@@ -9,7 +9,8 @@ void session::share(std::vector<shared_memory> list) {
   require_own_process();
   const std::lock_guard lock(ends_);
   require_before_begin("poseidon_share");
-  if (std::exchange(shares_, true)) throw session_error("state is shared once, and has been already");
+  if (std::exchange(shares_, true))
+    throw session_error("state is shared once, and has been already");
   program_->shared = std::move(list);
 }
 

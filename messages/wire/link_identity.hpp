@@ -24,7 +24,7 @@ struct link_identity {
     ask_to_leave = 1,  ///< no node: a program that asks the one that it dials to leave the run
     ask_to_go_on =
         2,  ///< no node: a program that asks it to go on without the members that it does not hear
-    look = 3,    ///< a member that has lost its link to this one: is it there, and in which view?
+    look = 3,     ///< a member that has lost its link to this one: is it there, and in which view?
     witness = 4,  ///< it joins, or has joined, as a witness: it votes on views, and trains nothing
     compute = 5   ///< it joins, or has joined, inside a program that computes its gradients itself
   };

@@ -13,7 +13,8 @@ TEST_CASE("words: a program reads of options as it gives them") {
   CHECK(words("--token-file /run/token: empty") == "token-file=/run/token: empty");
   CHECK(words("--token-file=token: empty") == "token-file=token: empty");
   CHECK(words("listen on 127.0.0.1, or --join") == "listen on 127.0.0.1, or join=");
-  CHECK(words("--listening and --tokens -- --devices 0") == "--listening and --tokens -- --devices 0");
+  CHECK(words("--listening and --tokens -- --devices 0") ==
+        "--listening and --tokens -- --devices 0");
   CHECK(words("Join it with poseidon-node --join, or with --listen") ==
         "Join it with poseidon-node --join, or with listen=");
 }

@@ -1,8 +1,10 @@
 #include "apps/web/token.hpp"
+
 #include "models/spec/spec_file.hpp"
 #include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
+
 #include <fstream>
 #include <sys/stat.h>
 

@@ -4,7 +4,8 @@
 
 using namespace poseidon;
 
-TEST_CASE("program_calls: a program is away from its last call on, unless one of its threads waits") {
+TEST_CASE(
+    "program_calls: a program is away from its last call on, unless one of its threads waits") {
   using std::chrono::seconds;
   program_calls calls;
   const auto now = program_calls::clock::now() + seconds(100);

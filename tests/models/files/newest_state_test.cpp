@@ -1,6 +1,6 @@
-#include "models/caffe.hpp"
 #include "models/files/newest_state.hpp"
 
+#include "models/caffe.hpp"
 #include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
